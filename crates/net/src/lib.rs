@@ -1,0 +1,1 @@
+//! Bytes: packets, batches, wire formats, checksums, captures.
