@@ -1,0 +1,471 @@
+//! Packet buffers and the pool that recycles them.
+//!
+//! A [`Packet`] owns a frame with room before it (headroom) and after it (tailroom), so that
+//! headers are pushed and popped without copying. Header positions are offsets into the buffer,
+//! hence they survive pushes and pops. All buffers come from a [`Pool`] and go back to it: in
+//! steady state no packet costs an allocation.
+
+use crate::annotation::Annotations;
+
+/// Bytes before the data of a new packet: enough for several encapsulations.
+pub const HEADROOM: usize = 128;
+/// Size of the buffers that hold ordinary frames.
+pub const BUFFER_SIZE: usize = 2048;
+
+/// A header's offset is not known.
+const UNSET: u32 = u32::MAX;
+
+/// Which hosts a frame was addressed to (Linux's and Click's packet type annotation).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PacketType {
+    /// To this host, or not known.
+    #[default]
+    Host = 0,
+    /// To everybody.
+    Broadcast = 1,
+    /// To a group.
+    Multicast = 2,
+    /// To somebody else.
+    OtherHost = 3,
+    /// Sent by this host.
+    Outgoing = 4,
+}
+
+impl PacketType {
+    /// The type with this number; numbers beyond the last are read as [`PacketType::Host`].
+    pub fn from_u8(value: u8) -> Self {
+        match value {
+            1 => Self::Broadcast,
+            2 => Self::Multicast,
+            3 => Self::OtherHost,
+            4 => Self::Outgoing,
+            _ => Self::Host,
+        }
+    }
+}
+
+/// The headers whose position a packet remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Header {
+    /// Link layer.
+    Mac,
+    /// Network layer: IPv4, IPv6, ARP.
+    Network,
+    /// Transport layer: TCP, UDP, ICMP.
+    Transport,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Offset of the first data byte in `buffer`.
+    start: u32,
+    /// Offset one past the last data byte.
+    end: u32,
+    /// Offsets of the headers in `buffer`, by [`Header`].
+    headers: [u32; 3],
+    packet_type: PacketType,
+    timestamp: u64,
+    annotations: Annotations,
+    buffer: Box<[u8]>,
+}
+
+/// A frame, its header positions and its annotations.
+#[derive(Debug)]
+pub struct Packet(Box<Inner>);
+
+impl Packet {
+    fn with_capacity(capacity: usize) -> Self {
+        Self(Box::new(Inner {
+            start: 0,
+            end: 0,
+            headers: [UNSET; 3],
+            packet_type: PacketType::Host,
+            timestamp: 0,
+            annotations: Annotations::default(),
+            buffer: vec![0; capacity].into_boxed_slice(),
+        }))
+    }
+
+    #[inline]
+    fn reset(&mut self, start: usize, len: usize) {
+        let p = &mut *self.0;
+        p.start = start as u32;
+        p.end = (start + len) as u32;
+        p.headers = [UNSET; 3];
+        p.packet_type = PacketType::Host;
+        p.timestamp = 0;
+        p.annotations = Annotations::default();
+    }
+
+    /// The frame's bytes.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        &self.0.buffer[self.0.start as usize..self.0.end as usize]
+    }
+
+    /// The frame's bytes, to change.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        let p = &mut *self.0;
+        &mut p.buffer[p.start as usize..p.end as usize]
+    }
+
+    /// Length of the data in bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        (self.0.end - self.0.start) as usize
+    }
+
+    /// Bytes available before the data.
+    #[inline]
+    pub fn headroom(&self) -> usize {
+        self.0.start as usize
+    }
+
+    /// Bytes available after the data.
+    #[inline]
+    pub fn tailroom(&self) -> usize {
+        self.0.buffer.len() - self.0.end as usize
+    }
+
+    /// Removes up to `n` bytes from the front; more than there are leaves an empty packet.
+    #[inline]
+    pub fn pull(&mut self, n: usize) {
+        self.0.start = (self.0.start as usize).saturating_add(n).min(self.0.end as usize) as u32;
+    }
+
+    /// Adds `n` bytes in front. Their content is what the buffer last held there, so that
+    /// stripping a header and unstripping it brings it back.
+    #[inline]
+    pub fn push(&mut self, n: usize) {
+        if n > self.headroom() {
+            self.make_room(n + HEADROOM, 0);
+        }
+        self.0.start -= n as u32;
+    }
+
+    /// Removes up to `n` bytes from the end.
+    #[inline]
+    pub fn take(&mut self, n: usize) {
+        self.0.end = (self.0.end as usize).saturating_sub(n).max(self.0.start as usize) as u32;
+    }
+
+    /// Cuts the data to at most `len` bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.0.end = self.0.start + len as u32;
+        }
+    }
+
+    /// Adds `n` zero bytes at the end.
+    pub fn put(&mut self, n: usize) {
+        if n > self.tailroom() {
+            self.make_room(0, n);
+        }
+        let p = &mut *self.0;
+        p.buffer[p.end as usize..p.end as usize + n].fill(0);
+        p.end += n as u32;
+    }
+
+    /// Moves into a larger buffer with at least `front` and `back` spare bytes; the old data,
+    /// what lies before it, and the header positions move along.
+    #[cold]
+    fn make_room(&mut self, front: usize, back: usize) {
+        let p = &mut *self.0;
+        let shift = front.saturating_sub(p.start as usize);
+        let capacity = shift + p.buffer.len() + back;
+        let mut buffer = vec![0; capacity].into_boxed_slice();
+        buffer[shift..shift + p.buffer.len()].copy_from_slice(&p.buffer);
+        p.buffer = buffer;
+        p.start += shift as u32;
+        p.end += shift as u32;
+        for h in p.headers.iter_mut().filter(|h| **h != UNSET) {
+            *h += shift as u32;
+        }
+    }
+
+    /// Moves the data by `by` bytes inside the buffer (towards its end if positive), header
+    /// positions along, growing the buffer where it must.
+    pub fn shift_data(&mut self, by: isize) {
+        if by < 0 && by.unsigned_abs() > self.headroom() {
+            self.make_room(by.unsigned_abs() + HEADROOM, 0);
+        } else if by > 0 && by as usize > self.tailroom() {
+            self.make_room(0, by as usize);
+        }
+        let p = &mut *self.0;
+        let to = p.start as isize + by;
+        p.buffer.copy_within(p.start as usize..p.end as usize, to as usize);
+        let move_by = |at: &mut u32| *at = (*at as isize + by).max(0) as u32;
+        move_by(&mut p.start);
+        move_by(&mut p.end);
+        p.headers.iter_mut().filter(|h| **h != UNSET).for_each(move_by);
+    }
+
+    /// Where a header starts, counted from the first data byte; negative when it lies before
+    /// the data (it was stripped). `None` when it was never set.
+    #[inline]
+    pub fn header_offset(&self, header: Header) -> Option<isize> {
+        let at = self.0.headers[header as usize];
+        (at != UNSET).then(|| at as isize - self.0.start as isize)
+    }
+
+    /// Sets where a header starts, counted from the first data byte. A position before the
+    /// buffer clears it.
+    #[inline]
+    pub fn set_header_offset(&mut self, header: Header, offset: isize) {
+        let at = self.0.start as isize + offset;
+        self.0.headers[header as usize] = u32::try_from(at).unwrap_or(UNSET);
+    }
+
+    /// Forgets where a header starts.
+    #[inline]
+    pub fn clear_header(&mut self, header: Header) {
+        self.0.headers[header as usize] = UNSET;
+    }
+
+    /// The bytes from a header to the end of the data, if the header is set and starts there or
+    /// before; a stripped header is still readable.
+    #[inline]
+    pub fn header(&self, header: Header) -> Option<&[u8]> {
+        let at = self.0.headers[header as usize] as usize;
+        self.0.buffer.get(at..self.0.end as usize)
+    }
+
+    /// Like [`Packet::header`], to change.
+    #[inline]
+    pub fn header_mut(&mut self, header: Header) -> Option<&mut [u8]> {
+        let p = &mut *self.0;
+        let at = p.headers[header as usize] as usize;
+        p.buffer.get_mut(at..p.end as usize)
+    }
+
+    /// From the network header to the end.
+    #[inline]
+    pub fn network(&self) -> Option<&[u8]> {
+        self.header(Header::Network)
+    }
+
+    /// From the network header to the end, to change.
+    #[inline]
+    pub fn network_mut(&mut self) -> Option<&mut [u8]> {
+        self.header_mut(Header::Network)
+    }
+
+    /// From the transport header to the end.
+    #[inline]
+    pub fn transport(&self) -> Option<&[u8]> {
+        self.header(Header::Transport)
+    }
+
+    /// From the transport header to the end, to change.
+    #[inline]
+    pub fn transport_mut(&mut self) -> Option<&mut [u8]> {
+        self.header_mut(Header::Transport)
+    }
+
+    /// The network header and the bytes after the transport header's start, both to change.
+    /// `None` unless both are set and the transport header follows the network header.
+    #[inline]
+    pub fn network_and_transport_mut(&mut self) -> Option<(&mut [u8], &mut [u8])> {
+        let p = &mut *self.0;
+        let (n, t) = (p.headers[1] as usize, p.headers[2] as usize);
+        let both = p.buffer.get_mut(n..p.end as usize)?;
+        both.split_at_mut_checked(t.checked_sub(n)?)
+    }
+
+    /// Marks data offset `offset` as an IPv4 header of `header_len` bytes, and the transport
+    /// header right behind it.
+    #[inline]
+    pub fn set_ip_header(&mut self, offset: usize, header_len: usize) {
+        self.set_header_offset(Header::Network, offset as isize);
+        self.set_header_offset(Header::Transport, (offset + header_len) as isize);
+    }
+
+    /// The annotations.
+    #[inline]
+    pub fn annotations(&self) -> &Annotations {
+        &self.0.annotations
+    }
+
+    /// The annotations, to change.
+    #[inline]
+    pub fn annotations_mut(&mut self) -> &mut Annotations {
+        &mut self.0.annotations
+    }
+
+    /// Whom the frame was addressed to.
+    #[inline]
+    pub fn packet_type(&self) -> PacketType {
+        self.0.packet_type
+    }
+
+    /// Says whom the frame was addressed to.
+    #[inline]
+    pub fn set_packet_type(&mut self, packet_type: PacketType) {
+        self.0.packet_type = packet_type;
+    }
+
+    /// Nanoseconds since the epoch at which the frame was captured; 0 if never stamped.
+    #[inline]
+    pub fn timestamp(&self) -> u64 {
+        self.0.timestamp
+    }
+
+    /// Stamps the frame, in nanoseconds since the epoch.
+    #[inline]
+    pub fn set_timestamp(&mut self, nanoseconds: u64) {
+        self.0.timestamp = nanoseconds;
+    }
+}
+
+/// Where packets come from and go back to. One per worker; never shared.
+#[derive(Debug, Default)]
+pub struct Pool {
+    free: Vec<Packet>,
+    created: usize,
+}
+
+impl Pool {
+    /// An empty pool; it grows when a packet is asked for and none is free.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A pool with `count` packets ready.
+    pub fn with_packets(count: usize) -> Self {
+        let free = (0..count).map(|_| Packet::with_capacity(BUFFER_SIZE)).collect();
+        Self { free, created: count }
+    }
+
+    /// Packets that are in use: taken and not given back.
+    pub fn outstanding(&self) -> usize {
+        self.created - self.free.len()
+    }
+
+    #[inline]
+    fn take(&mut self, capacity: usize) -> Packet {
+        let mut packet = self.free.pop().unwrap_or_else(|| {
+            self.created += 1;
+            Packet::with_capacity(BUFFER_SIZE)
+        });
+        if packet.0.buffer.len() < capacity {
+            packet.0.buffer = vec![0; capacity].into_boxed_slice();
+        }
+        packet
+    }
+
+    /// A packet of `len` bytes of unspecified content (zero or what an earlier packet left),
+    /// with [`HEADROOM`] before it.
+    #[inline]
+    pub fn alloc(&mut self, len: usize) -> Packet {
+        let mut packet = self.take(HEADROOM + len);
+        packet.reset(HEADROOM, len);
+        packet
+    }
+
+    /// A packet with these bytes.
+    #[inline]
+    pub fn packet(&mut self, bytes: &[u8]) -> Packet {
+        let mut packet = self.alloc(bytes.len());
+        packet.data_mut().copy_from_slice(bytes);
+        packet
+    }
+
+    /// A copy: bytes (stripped ones before the data too), header positions and annotations.
+    pub fn copy(&mut self, packet: &Packet) -> Packet {
+        let from = &*packet.0;
+        let mut copy = self.take(from.buffer.len().max(from.end as usize));
+        let to = &mut *copy.0;
+        let used = 0..from.end as usize;
+        to.buffer[used.clone()].copy_from_slice(&from.buffer[used]);
+        (to.start, to.end, to.headers) = (from.start, from.end, from.headers);
+        (to.packet_type, to.timestamp) = (from.packet_type, from.timestamp);
+        to.annotations = from.annotations;
+        copy
+    }
+
+    /// Takes a packet back.
+    #[inline]
+    pub fn recycle(&mut self, packet: Packet) {
+        debug_assert!(self.free.len() < self.created, "a packet of another pool");
+        // An oversize buffer is not kept: one jumbo frame must not pin memory for ever.
+        if packet.0.buffer.len() <= 2 * BUFFER_SIZE {
+            self.free.push(packet);
+        } else {
+            self.created -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripped_bytes_come_back() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"abcdef");
+        p.pull(4);
+        assert_eq!(p.data(), b"ef");
+        p.push(4);
+        assert_eq!(p.data(), b"abcdef");
+        p.pull(9);
+        assert_eq!(p.data(), b"");
+    }
+
+    #[test]
+    fn headers_stay_where_they_are_when_data_moves() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"0123456789");
+        p.set_header_offset(Header::Network, 4);
+        p.pull(6);
+        assert_eq!(p.header_offset(Header::Network), Some(-2));
+        assert_eq!(p.network(), Some(&b"456789"[..]));
+        p.push(6 + HEADROOM + 1);
+        assert_eq!(p.network(), Some(&b"456789"[..]));
+        assert_eq!(p.len(), 10 + HEADROOM + 1);
+        p.shift_data(3);
+        assert_eq!(p.network(), Some(&b"456789"[..]));
+        assert_eq!(p.transport(), None);
+    }
+
+    #[test]
+    fn a_copy_is_independent() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"abc");
+        p.pull(1);
+        let mut q = pool.copy(&p);
+        q.data_mut()[0] = b'x';
+        q.push(1);
+        assert_eq!(q.data(), b"axc");
+        assert_eq!(p.data(), b"bc");
+    }
+
+    #[test]
+    fn recycled_packets_are_reused_and_clean() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"abc");
+        p.set_timestamp(5);
+        p.annotations_mut().set_u8(3, 9);
+        pool.recycle(p);
+        assert_eq!(pool.outstanding(), 0);
+        let q = pool.packet(b"d");
+        assert_eq!((q.timestamp(), q.annotations().u8(3), q.data()), (0, 0, &b"d"[..]));
+        assert_eq!(pool.outstanding(), 1);
+    }
+
+    #[test]
+    fn jumbo_frames_fit_and_tails_grow() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(&vec![7; 70_000]);
+        p.put(10);
+        assert_eq!((p.len(), p.data()[70_009]), (70_010, 0));
+        p.take(20);
+        assert_eq!(p.len(), 69_990);
+        pool.recycle(p);
+        assert_eq!(pool.outstanding(), 0);
+    }
+}
