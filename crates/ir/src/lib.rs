@@ -2,7 +2,19 @@
 #![forbid(unsafe_code)]
 
 mod diagnostic;
+pub mod field;
+mod graph;
+pub mod hash;
+pub mod interp;
+mod interval;
+pub mod model;
+pub mod state;
 
 pub use diagnostic::{
     Diagnostic, FileId, Label, LineColumn, Severity, Sources, Span, has_errors, nearest,
 };
+pub use field::{Base, Field};
+pub use graph::{Argument, Edge, Graph, Group, Node, NodeId, Port, Processing};
+pub use interval::{IntervalSet, MAX_MASK_INTERVALS};
+pub use model::{Cond, Expr, Model, Op, Reason};
+pub use state::{StateValue, Store};

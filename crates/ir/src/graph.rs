@@ -1,0 +1,126 @@
+//! An elaborated chain: elements, the compounds they came from, and the edges between ports.
+
+use std::fmt;
+
+use crate::Span;
+
+/// Index of a [`Node`].
+pub type NodeId = usize;
+
+/// Who moves packets over a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processing {
+    /// Whichever the other end says; nobody did.
+    #[default]
+    Agnostic,
+    /// The upstream element.
+    Push,
+    /// The downstream element.
+    Pull,
+}
+
+impl fmt::Display for Processing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Processing::Agnostic => "agnostic",
+            Processing::Push => "push",
+            Processing::Pull => "pull",
+        })
+    }
+}
+
+/// One argument of an element's configuration, variables expanded and comments removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its text, quotes kept.
+    pub text: String,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// An element of the chain.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Full name, such as `nat/rw` or `Strip@3`.
+    pub name: String,
+    /// Class, such as `Strip`.
+    pub class: String,
+    /// Configuration.
+    pub arguments: Vec<Argument>,
+    /// Where it was declared.
+    pub span: Span,
+    /// The innermost compound it stands in: an index into [`Graph::groups`].
+    pub group: Option<usize>,
+    /// Processing of each input port.
+    pub inputs: Vec<Processing>,
+    /// Processing of each output port.
+    pub outputs: Vec<Processing>,
+}
+
+impl Node {
+    /// The configuration as one string.
+    pub fn config(&self) -> String {
+        self.arguments.iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An instance of a compound element: a network function, as people see it.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Full name.
+    pub name: String,
+    /// Class of the compound; empty for an anonymous one.
+    pub class: String,
+    /// Where the instance was declared.
+    pub span: Span,
+    /// The compound around it.
+    pub parent: Option<usize>,
+}
+
+/// One end of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Port {
+    /// The element.
+    pub node: NodeId,
+    /// Port number.
+    pub port: usize,
+}
+
+/// A connection of an output port to an input port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Output port.
+    pub from: Port,
+    /// Input port.
+    pub to: Port,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// An elaborated chain. Elements stand in the order of their declaration.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// The elements.
+    pub nodes: Vec<Node>,
+    /// The connections, in the order in which they were written.
+    pub edges: Vec<Edge>,
+    /// The compounds that were expanded.
+    pub groups: Vec<Group>,
+}
+
+impl Graph {
+    /// The element of that name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| n.name == name)
+    }
+
+    /// Where an output port leads.
+    pub fn successors(&self, from: Port) -> impl Iterator<Item = Port> + '_ {
+        self.edges.iter().filter(move |e| e.from == from).map(|e| e.to)
+    }
+
+    /// What leads to an input port.
+    pub fn predecessors(&self, to: Port) -> impl Iterator<Item = Port> + '_ {
+        self.edges.iter().filter(move |e| e.to == to).map(|e| e.from)
+    }
+}

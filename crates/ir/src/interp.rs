@@ -1,0 +1,519 @@
+//! The reference interpreter: a model's meaning, executed on real packets as plainly as can be.
+
+use std::fmt;
+
+use net::{Header, Packet, PacketType};
+
+use crate::field::{Base, Field, meta};
+use crate::hash::hash;
+use crate::model::{
+    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, Reason, Reg, Rule, StateRef,
+};
+use crate::state::{Flow, Flows, StateValue, Store};
+
+/// How a packet's way through a model ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It leaves on this port.
+    Emit(usize),
+    /// It is dropped.
+    Drop(Reason),
+    /// The element's own code must take it; nothing was changed.
+    Opaque(&'static str),
+}
+
+/// A model did what no model may do: a bug in the element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A field beyond the packet's bytes was read or written.
+    OutOfBounds(String),
+    /// A register was read before it was written, or state is not of the kind that was declared.
+    Malformed(String),
+    /// No operation ended the packet's way.
+    NoEnd,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::OutOfBounds(what) => write!(f, "{what} lies beyond the packet"),
+            Fault::Malformed(what) => write!(f, "malformed model: {what}"),
+            Fault::NoEnd => f.write_str("the model neither emits nor drops the packet"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// What surrounds a model while it runs.
+pub trait Environment {
+    /// Nanoseconds of the worker's clock.
+    fn now(&self) -> u64;
+    /// A random number of `low..=high`.
+    fn random(&mut self, low: u64, high: u64) -> u64;
+    /// A copy of the packet leaves on a port.
+    fn emit_copy(&mut self, port: usize, packet: &Packet);
+    /// A reason was counted without a drop.
+    fn note(&mut self, reason: Reason);
+    /// A rule of a match was chosen, or none.
+    fn matched(&mut self, _rule: Option<&Rule>) {}
+}
+
+/// Runs the model of `element`, a packet having come in on `input`.
+///
+/// # Errors
+/// A [`Fault`] if the model is wrong; the packet and the state are then unspecified.
+pub fn interpret(
+    model: &Model,
+    element: &str,
+    input: usize,
+    packet: &mut Packet,
+    store: &mut Store,
+    environment: &mut dyn Environment,
+) -> Result<End, Fault> {
+    let block = model.input(input).ok_or(Fault::NoEnd)?;
+    let mut run = Run { model, element, packet, store, environment, registers: Vec::new() };
+    match run.block(block)? {
+        Step::End(end) => Ok(end),
+        Step::Next | Step::Break => Err(Fault::NoEnd),
+    }
+}
+
+/// What comes after an operation.
+enum Step {
+    Next,
+    Break,
+    End(End),
+}
+
+struct Run<'a> {
+    model: &'a Model,
+    element: &'a str,
+    packet: &'a mut Packet,
+    store: &'a mut Store,
+    environment: &'a mut dyn Environment,
+    registers: Vec<Option<u128>>,
+}
+
+impl Run<'_> {
+    fn block(&mut self, block: &Block) -> Result<Step, Fault> {
+        for op in block {
+            match self.op(op)? {
+                Step::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Step::Next)
+    }
+
+    fn op(&mut self, op: &Op) -> Result<Step, Fault> {
+        match op {
+            Op::Let(reg, expr) => {
+                let value = self.expr(expr)?;
+                self.bind(*reg, value);
+            }
+            Op::Set(field, expr) => {
+                let value = self.expr(expr)?;
+                self.write(*field, value)?;
+            }
+            Op::Store { base, offset, width, value } => {
+                let (offset, value) = (self.expr(offset)?, self.expr(value)?);
+                let at = usize::try_from(offset).ok();
+                let length = usize::from(*width / 8);
+                let bytes =
+                    at.and_then(|at| self.bytes_mut(*base)?.get_mut(at..at.checked_add(length)?));
+                let Some(bytes) = bytes else {
+                    return Err(Fault::OutOfBounds(format!("{base}[{offset}] of {width} bits")));
+                };
+                bytes.copy_from_slice(&value.to_be_bytes()[16 - length..]);
+            }
+            Op::If(cond, then, otherwise) => {
+                let block = if self.cond(cond)? { then } else { otherwise };
+                return self.block(block);
+            }
+            Op::Match { rules, arms, otherwise } => {
+                for rule in rules.iter() {
+                    if self.cond(&rule.when)? {
+                        self.environment.matched(Some(rule));
+                        let arm = arms.get(rule.arm as usize);
+                        return self
+                            .block(arm.ok_or_else(|| Fault::Malformed("no such arm".into()))?);
+                    }
+                }
+                self.environment.matched(None);
+                return self.block(otherwise);
+            }
+            Op::Lookup { table, key, bind, miss } => {
+                let key = self.expr(key)?;
+                match table.lookup(key) {
+                    Some(entry) => bind.iter().zip(&entry.row).for_each(|(&r, &v)| self.bind(r, v)),
+                    None => return self.block(miss),
+                }
+            }
+            Op::Repeat { limit, body } => {
+                for _ in 0..*limit {
+                    match self.block(body)? {
+                        Step::Next => {}
+                        Step::Break => break,
+                        end => return Ok(end),
+                    }
+                }
+            }
+            Op::Break => return Ok(Step::Break),
+            Op::Pull(expr) => {
+                let n = self.expr(expr)? as i128;
+                match usize::try_from(n) {
+                    Ok(n) => self.packet.pull(n),
+                    Err(_) if n < 0 && n > -65536 => self.packet.push(n.unsigned_abs() as usize),
+                    Err(_) => return Err(Fault::Malformed(format!("pull of {n} bytes"))),
+                }
+            }
+            Op::Truncate(expr) => {
+                let length = self.expr(expr)?;
+                self.packet.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+            }
+            Op::Extend(expr) => {
+                let n = self.expr(expr)?;
+                match usize::try_from(n) {
+                    Ok(n) if n <= 65536 => self.packet.put(n),
+                    _ => return Err(Fault::Malformed(format!("extension by {n} bytes"))),
+                }
+            }
+            Op::Mark(header, expr) => {
+                let offset = self.expr(expr)? as i128;
+                let offset = isize::try_from(offset)
+                    .map_err(|_| Fault::Malformed(format!("mark at {offset}")))?;
+                self.packet.set_header_offset(*header, offset);
+            }
+            Op::Unmark(header) => self.packet.clear_header(*header),
+            Op::Fresh => {
+                *self.packet.annotations_mut() = net::Annotations::default();
+                self.packet.set_timestamp(0);
+                self.packet.set_packet_type(PacketType::Host);
+                for header in [Header::Mac, Header::Network, Header::Transport] {
+                    self.packet.clear_header(header);
+                }
+            }
+            Op::Count(state) => {
+                let length = self.packet.len() as u64;
+                match self.state(*state)? {
+                    StateValue::Counter { packets, bytes } => {
+                        *packets += 1;
+                        *bytes += length;
+                    }
+                    _ => return Err(Fault::Malformed("not a counter".into())),
+                }
+            }
+            Op::Read(reg, state, index) => {
+                let index = self.expr(index)?;
+                let value = *self.cell(*state, index)?;
+                self.bind(*reg, value);
+            }
+            Op::Write(state, index, expr) => {
+                let (index, value) = (self.expr(index)?, self.expr(expr)?);
+                let width = match self.model.state.get(usize::from(state.0)).map(|d| &d.kind) {
+                    Some(crate::model::StateKind::Cells { width, .. }) => *width,
+                    _ => return Err(Fault::Malformed("not cells".into())),
+                };
+                *self.cell(*state, index)? = value & (u128::MAX >> (128 - width));
+            }
+            Op::FlowLookup { flows, key, value, common, miss } => {
+                let (key, now) = (self.numbers(key)?, self.environment.now());
+                let found = self
+                    .flows(*flows)?
+                    .find(&key, now)
+                    .map(|(f, side)| (f.values[side].clone(), f.common.clone()));
+                match found {
+                    Some((values, commons)) => {
+                        value.iter().zip(values).for_each(|(&r, v)| self.bind(r, v));
+                        common.iter().zip(commons).for_each(|(&r, v)| self.bind(r, v));
+                    }
+                    None => return self.block(miss),
+                }
+            }
+            Op::FlowUpdate { flows, key, common, expiry } => {
+                let (key, common) = (self.numbers(key)?, self.numbers(common)?);
+                let (expiry, now) = (self.time(expiry)?, self.environment.now());
+                if let Some((flow, _)) = self.flows(*flows)?.find_mut(&key, now) {
+                    flow.common = common;
+                    flow.expiry = expiry;
+                }
+            }
+            Op::FlowInsert { flows, forward, reverse, common, expiry, guarantee, full } => {
+                let (fk, fv) = self.side(forward)?;
+                let (rk, rv) = self.side(reverse)?;
+                let flow = Flow {
+                    keys: [fk, rk],
+                    values: [fv, rv],
+                    common: self.numbers(common)?,
+                    expiry: self.time(expiry)?,
+                    guarantee: self.time(guarantee)?,
+                };
+                let now = self.environment.now();
+                if !self.flows(*flows)?.insert(flow, now) {
+                    return self.block(full);
+                }
+            }
+            Op::Allocate { bind, range: (low, high), start, flows, key, exhausted } => {
+                let start = self.expr(start)?.clamp(*low, *high);
+                let now = self.environment.now();
+                let mut free = None;
+                for candidate in (start..=*high).chain(*low..start) {
+                    self.bind(*bind, candidate);
+                    let key = self.numbers(key)?;
+                    if self.flows(*flows)?.find(&key, now).is_none() {
+                        free = Some(candidate);
+                        break;
+                    }
+                }
+                if free.is_none() {
+                    return self.block(exhausted);
+                }
+            }
+            Op::Note(reason) => self.environment.note(*reason),
+            Op::EmitCopy(port) => {
+                let port = self.port(port)?;
+                self.environment.emit_copy(port, self.packet);
+            }
+            Op::Emit(port) => return Ok(Step::End(End::Emit(self.port(port)?))),
+            Op::Drop(reason) => return Ok(Step::End(End::Drop(*reason))),
+            Op::Opaque(why) => return Ok(Step::End(End::Opaque(why))),
+        }
+        Ok(Step::Next)
+    }
+
+    fn port(&mut self, port: &Expr) -> Result<usize, Fault> {
+        Ok(usize::try_from(self.expr(port)?).unwrap_or(usize::MAX))
+    }
+
+    fn time(&mut self, expr: &Expr) -> Result<u64, Fault> {
+        Ok(u64::try_from(self.expr(expr)?).unwrap_or(u64::MAX))
+    }
+
+    fn side(&mut self, side: &FlowSide) -> Result<(Vec<u128>, Vec<u128>), Fault> {
+        Ok((self.numbers(&side.key)?, self.numbers(&side.value)?))
+    }
+
+    fn numbers(&mut self, exprs: &[Expr]) -> Result<Vec<u128>, Fault> {
+        exprs.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn bind(&mut self, reg: Reg, value: u128) {
+        let i = usize::from(reg.0);
+        if self.registers.len() <= i {
+            self.registers.resize(i + 1, None);
+        }
+        self.registers[i] = Some(value);
+    }
+
+    fn state(&mut self, state: StateRef) -> Result<&mut StateValue, Fault> {
+        let declared = self.model.state.get(usize::from(state.0));
+        let declared = declared.ok_or_else(|| Fault::Malformed("undeclared state".into()))?;
+        Ok(self.store.entry(self.element, declared))
+    }
+
+    fn flows(&mut self, state: StateRef) -> Result<&mut Flows, Fault> {
+        match self.state(state)? {
+            StateValue::Flows(flows) => Ok(flows),
+            _ => Err(Fault::Malformed("not a flow table".into())),
+        }
+    }
+
+    fn cell(&mut self, state: StateRef, index: u128) -> Result<&mut u128, Fault> {
+        match self.state(state)? {
+            StateValue::Cells(cells) => usize::try_from(index)
+                .ok()
+                .and_then(|i| cells.get_mut(i))
+                .ok_or_else(|| Fault::Malformed(format!("no cell {index}"))),
+            _ => Err(Fault::Malformed("not cells".into())),
+        }
+    }
+
+    fn cond(&mut self, cond: &Cond) -> Result<bool, Fault> {
+        Ok(match cond {
+            Cond::Const(value) => *value,
+            Cond::Test(expr, set) => set.contains(self.expr(expr)?),
+            Cond::Compare(op, a, b) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                match op {
+                    CompareOp::Eq => a == b,
+                    CompareOp::Ne => a != b,
+                    CompareOp::Lt => a < b,
+                    CompareOp::Le => a <= b,
+                    CompareOp::Gt => a > b,
+                    CompareOp::Ge => a >= b,
+                }
+            }
+            Cond::All(all) => {
+                for c in all {
+                    if !self.cond(c)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Cond::Any(any) => {
+                for c in any {
+                    if self.cond(c)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Cond::Not(inner) => !self.cond(inner)?,
+            Cond::FlowExists(flows, key) => {
+                let (key, now) = (self.numbers(key)?, self.environment.now());
+                self.flows(*flows)?.find(&key, now).is_some()
+            }
+        })
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Result<u128, Fault> {
+        Ok(match expr {
+            Expr::Const(value) => *value,
+            Expr::Field(field) => self.read(*field)?,
+            Expr::Reg(reg) => {
+                self.registers.get(usize::from(reg.0)).copied().flatten().ok_or_else(|| {
+                    Fault::Malformed(format!("register {} is read before it is written", reg.0))
+                })?
+            }
+            Expr::Load { base, offset, width } => {
+                let bytes =
+                    self.run_of_bytes(*base, offset, &Expr::Const(u128::from(*width / 8)))?;
+                bytes.iter().fold(0, |v, &b| v << 8 | u128::from(b))
+            }
+            Expr::Position(header) => match self.packet.header_offset(*header) {
+                Some(offset) => offset as i128 as u128,
+                None => {
+                    return Err(Fault::OutOfBounds(format!(
+                        "position of {}",
+                        Base::Header(*header)
+                    )));
+                }
+            },
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (self.expr(a)?, self.expr(b)?);
+                let shift = u32::try_from(b).unwrap_or(u32::MAX);
+                match op {
+                    BinaryOp::Add => a.wrapping_add(b),
+                    BinaryOp::Sub => a.wrapping_sub(b),
+                    BinaryOp::Mul => a.wrapping_mul(b),
+                    BinaryOp::Div => a.checked_div(b).unwrap_or(0),
+                    BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
+                    BinaryOp::And => a & b,
+                    BinaryOp::Or => a | b,
+                    BinaryOp::Xor => a ^ b,
+                    BinaryOp::Shl => a.checked_shl(shift).unwrap_or(0),
+                    BinaryOp::Shr => a.checked_shr(shift).unwrap_or(0),
+                    BinaryOp::Min => a.min(b),
+                    BinaryOp::Max => a.max(b),
+                }
+            }
+            Expr::Choose(cond, then, otherwise) => {
+                let chosen = if self.cond(cond)? { then } else { otherwise };
+                self.expr(chosen)?
+            }
+            Expr::Sum16 { base, offset, length } => {
+                let bytes = self.run_of_bytes(*base, offset, length)?;
+                let word =
+                    |c: &[u8]| u64::from(c[0]) << 8 | u64::from(c.get(1).copied().unwrap_or(0));
+                let mut sum: u64 = bytes.chunks(2).map(word).sum();
+                while sum > 0xffff {
+                    sum = (sum & 0xffff) + (sum >> 16);
+                }
+                u128::from(sum)
+            }
+            Expr::ByteSum { base, offset, length } => {
+                self.run_of_bytes(*base, offset, length)?.iter().map(|&b| u128::from(b)).sum()
+            }
+            Expr::Hash(numbers) => u128::from(hash(self.numbers(numbers)?)),
+            Expr::Now => u128::from(self.environment.now()),
+            Expr::Random(low, high) => {
+                u128::from(self.environment.random(*low as u64, *high as u64))
+            }
+        })
+    }
+
+    fn bytes(&self, base: Base) -> Option<&[u8]> {
+        match base {
+            Base::Data => Some(self.packet.data()),
+            Base::Header(header) => self.packet.header(header),
+            Base::Annotation => Some(&self.packet.annotations().bytes()[..]),
+            Base::Meta => None,
+        }
+    }
+
+    fn bytes_mut(&mut self, base: Base) -> Option<&mut [u8]> {
+        match base {
+            Base::Data => Some(self.packet.data_mut()),
+            Base::Header(header) => self.packet.header_mut(header),
+            Base::Annotation => Some(&mut self.packet.annotations_mut().bytes_mut()[..]),
+            Base::Meta => None,
+        }
+    }
+
+    fn run_of_bytes(&mut self, base: Base, offset: &Expr, length: &Expr) -> Result<&[u8], Fault> {
+        let (offset, length) = (self.expr(offset)?, self.expr(length)?);
+        let range = || {
+            let (at, n) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+            self.bytes(base)?.get(at..at.checked_add(n)?)
+        };
+        range().ok_or_else(|| Fault::OutOfBounds(format!("{base}[{offset}] of {length} bytes")))
+    }
+
+    fn read(&self, field: Field) -> Result<u128, Fault> {
+        if field.base == Base::Meta {
+            return self.read_meta(field);
+        }
+        let (first, last) = field.byte_range();
+        let bytes = self.bytes(field.base).and_then(|b| b.get(first..last));
+        let bytes = bytes.ok_or_else(|| Fault::OutOfBounds(field.to_string()))?;
+        // A field of 128 bits that is not byte-aligned touches 17 bytes: take it bit by bit.
+        let mut value = 0u128;
+        for bit in field.offset..field.offset + field.width {
+            let byte = bytes[usize::from(bit) / 8 - first];
+            value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
+        }
+        Ok(value)
+    }
+
+    fn read_meta(&self, field: Field) -> Result<u128, Fault> {
+        let available = |h| self.packet.header(h).map_or(0, <[u8]>::len) as u128;
+        let has = |h| u128::from(self.packet.header_offset(h).is_some());
+        Ok(match field {
+            meta::LEN => self.packet.len() as u128,
+            meta::AVAIL_MAC => available(Header::Mac),
+            meta::AVAIL_NET => available(Header::Network),
+            meta::AVAIL_TRANSPORT => available(Header::Transport),
+            meta::HAS_MAC => has(Header::Mac),
+            meta::HAS_NET => has(Header::Network),
+            meta::HAS_TRANSPORT => has(Header::Transport),
+            meta::TYPE => self.packet.packet_type() as u128,
+            meta::TIMESTAMP => u128::from(self.packet.timestamp()),
+            meta::HEADROOM => self.packet.headroom() as u128,
+            _ => return Err(Fault::Malformed(format!("no property {field}"))),
+        })
+    }
+
+    fn write(&mut self, field: Field, value: u128) -> Result<(), Fault> {
+        if field.base == Base::Meta {
+            match field {
+                meta::TYPE => self.packet.set_packet_type(PacketType::from_u8(value as u8)),
+                meta::TIMESTAMP => self.packet.set_timestamp(value as u64),
+                _ => return Err(Fault::Malformed(format!("{field} cannot be written"))),
+            }
+            return Ok(());
+        }
+        let (first, last) = field.byte_range();
+        let Some(bytes) = self.bytes_mut(field.base).and_then(|b| b.get_mut(first..last)) else {
+            return Err(Fault::OutOfBounds(field.to_string()));
+        };
+        for i in 0..field.width {
+            let bit = field.offset + field.width - 1 - i;
+            let byte = &mut bytes[usize::from(bit) / 8 - first];
+            let mask = 1 << (7 - bit % 8);
+            if value >> i & 1 == 1 { *byte |= mask } else { *byte &= !mask }
+        }
+        Ok(())
+    }
+}
