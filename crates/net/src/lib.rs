@@ -3,7 +3,9 @@
 
 pub mod annotation;
 mod batch;
+pub mod checksum;
 mod packet;
+pub mod wire;
 
 pub use annotation::Annotations;
 pub use batch::Batch;
