@@ -1,0 +1,45 @@
+//! Every configuration of the conformance corpus parses.
+
+use std::env;
+use std::path::PathBuf;
+
+use catena_click as click;
+use ir::{Sources, has_errors};
+
+/// The folder of shared data; `None`, with the reason on standard error, if it is not there.
+#[allow(clippy::print_stderr)]
+fn shared(folder: &str) -> Option<PathBuf> {
+    let root = env::var_os("CATENA_SHARED")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+    let path = root.join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    assert!(env::var_os("CI").is_none(), "{} is missing", path.display());
+    eprintln!("not run: {} is missing (set CATENA_SHARED)", path.display());
+    None
+}
+
+/// The cases that the language itself refuses; the others are refused by what elements mean.
+const SYNTAX_ERRORS: [&str; 1] = ["error-unclosed-paren"];
+
+#[test]
+fn every_conformance_case_parses() {
+    let Some(folder) = shared("conformance") else { return };
+    let mut cases = 0;
+    for entry in folder.read_dir().expect("readable folder") {
+        let path = entry.expect("readable entry").path().join("case.click");
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        cases += 1;
+        let mut sources = Sources::new();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let file = sources.add(path.display().to_string(), text);
+        let (tree, diagnostics) = click::parse(&mut sources, file);
+        let name = path.parent().and_then(|p| p.file_name()).unwrap_or_default().to_string_lossy();
+        let expected = SYNTAX_ERRORS.contains(&&*name);
+        assert_eq!(has_errors(&diagnostics), expected, "{}: {diagnostics:#?}", path.display());
+        assert!(!tree.statements.is_empty(), "{}", path.display());
+    }
+    assert!(cases > 0, "no case in {}", folder.display());
+}
