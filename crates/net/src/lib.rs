@@ -4,6 +4,7 @@
 pub mod annotation;
 mod batch;
 pub mod checksum;
+pub mod flow;
 mod packet;
 pub mod wire;
 
