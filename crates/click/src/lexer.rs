@@ -2,6 +2,9 @@
 
 use ir::{Diagnostic, FileId, Span};
 
+/// Errors about directives beyond this number are not reported.
+const MAX_DIAGNOSTICS: usize = 200;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     End,
@@ -192,6 +195,9 @@ impl<'a> Lexer<'a> {
         };
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 {
+            if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+                return;
+            }
             self.diagnostics.push(
                 Diagnostic::error("unknown-directive", "unknown preprocessor directive")
                     .label(Span::new(self.file, start, end), "expected `# LINE \"FILE\"`")

@@ -36,9 +36,11 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod bind;
 pub mod config;
 mod lexer;
 mod parser;
 
+pub use bind::BindError;
 pub use config::Argument;
 pub use parser::{MAX_DEPTH, MAX_PORT, parse};

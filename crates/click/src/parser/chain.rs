@@ -12,10 +12,10 @@ impl Parser<'_> {
     pub(super) fn chain(&mut self, statements: &mut Vec<Statement>) {
         let start = self.token.start;
         self.end = start;
-        let mut stages: Vec<Vec<Endpoint>> = Vec::new();
+        let mut stages: Vec<Vec<Endpoint>> = Vec::with_capacity(2);
         let mut arrows = Vec::new();
         let lost = loop {
-            let mut stage = Vec::new();
+            let mut stage = Vec::with_capacity(1);
             let lost = self.stage(&mut stage, stages.is_empty()).is_err();
             let skipped = stage.is_empty();
             if !skipped {
@@ -297,7 +297,7 @@ impl Parser<'_> {
 
     fn ports(&mut self) -> Option<Ports> {
         let open = self.eat(TokenKind::OpenBracket)?;
-        let mut ranges: Vec<PortRange> = Vec::new();
+        let mut ranges: Vec<PortRange> = Vec::with_capacity(1);
         let mut unbounded = false;
         loop {
             if let Some(close) = self.eat(TokenKind::CloseBracket) {
