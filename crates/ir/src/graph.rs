@@ -29,15 +29,6 @@ impl fmt::Display for Processing {
     }
 }
 
-/// One argument of an element's configuration, variables expanded and comments removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Its text, quotes kept.
-    pub text: String,
-    /// Where it was written.
-    pub span: Span,
-}
-
 /// An element of the chain.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -45,8 +36,8 @@ pub struct Node {
     pub name: String,
     /// Class, such as `Strip`.
     pub class: String,
-    /// Configuration.
-    pub arguments: Vec<Argument>,
+    /// Configuration, variables expanded.
+    pub config: String,
     /// Where it was declared.
     pub span: Span,
     /// The innermost compound it stands in: an index into [`Graph::groups`].
@@ -55,13 +46,6 @@ pub struct Node {
     pub inputs: Vec<Processing>,
     /// Processing of each output port.
     pub outputs: Vec<Processing>,
-}
-
-impl Node {
-    /// The configuration as one string.
-    pub fn config(&self) -> String {
-        self.arguments.iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// An instance of a compound element: a network function, as people see it.

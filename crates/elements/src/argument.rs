@@ -1,0 +1,347 @@
+//! Types that arguments are parsed into.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use click::config::Argument;
+
+use crate::names::Names;
+
+/// A type that an argument can be parsed into.
+pub trait FromArgument: Sized {
+    /// What is expected, with its article: “a number from 0 to 255”.
+    const EXPECTED: &'static str;
+
+    /// Parses; `element` is who asks, for names that are scoped.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence without a full stop.
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String>;
+}
+
+fn unexpected<T: FromArgument>(argument: &Argument) -> String {
+    format!("'{}' is not {}", argument.text, T::EXPECTED)
+}
+
+/// A number in decimal, hexadecimal (`0x…`) or octal (`0…`), as C writes them.
+pub fn parse_integer(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    if !digits.starts_with(|c: char| c.is_digit(radix)) {
+        return None;
+    }
+    let value = i128::from_str_radix(digits, radix).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+macro_rules! integers {
+    ($($type:ty: $expected:literal),* $(,)?) => {$(
+        impl FromArgument for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+                let value = parse_integer(&argument.text).ok_or_else(|| unexpected::<Self>(argument))?;
+                Self::try_from(value).map_err(|_| {
+                    format!("{} is out of range: {} to {}", argument.text, <$type>::MIN, <$type>::MAX)
+                })
+            }
+        }
+    )*};
+}
+integers! {
+    u8: "a number from 0 to 255",
+    u16: "a number from 0 to 65535",
+    u32: "a number from 0 to 4294967295",
+    u64: "a number from 0 on",
+    usize: "a number from 0 on",
+    i32: "a number",
+    i64: "a number",
+}
+
+impl FromArgument for bool {
+    const EXPECTED: &'static str = "true or false";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        match argument.text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "1" | "t" | "y" => Ok(true),
+            "false" | "no" | "0" | "f" | "n" => Ok(false),
+            _ => Err(unexpected::<Self>(argument)),
+        }
+    }
+}
+
+impl FromArgument for f64 {
+    const EXPECTED: &'static str = "a real number";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        let value = argument.text.parse().ok().filter(|v: &f64| v.is_finite());
+        value.ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+/// Text without its quotation marks.
+impl FromArgument for String {
+    const EXPECTED: &'static str = "a string";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        String::from_utf8(argument.unquote()).map_err(|_| "the string is not UTF-8".to_string())
+    }
+}
+
+/// Bytes, quotation marks removed and escapes carried out.
+impl FromArgument for Vec<u8> {
+    const EXPECTED: &'static str = "a string";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        Ok(argument.unquote())
+    }
+}
+
+/// An Ethernet address; the zero address by default.
+pub type EtherAddress = net::wire::EtherAddr;
+
+/// An IPv4 address that defaults to 0.0.0.0, for [`crate::configure::Arguments::required`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ip(pub Ipv4Addr);
+
+impl Default for Ip {
+    fn default() -> Self {
+        Self(Ipv4Addr::UNSPECIFIED)
+    }
+}
+
+impl FromArgument for Ip {
+    const EXPECTED: &'static str = "an IP address such as 10.0.0.1";
+
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
+        let text = argument.text.as_str();
+        parse_ipv4(text)
+            .or_else(|| names.find(element, text.strip_suffix(":ip").unwrap_or(text), |m| m.ip))
+            .map(Ip)
+            .ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+/// Four decimal numbers with dots, leading zeros allowed.
+pub fn parse_ipv4(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0u8; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        if part.is_empty() || part.len() > 3 || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *octet = part.parse().ok()?;
+    }
+    parts.next().is_none().then(|| octets.into())
+}
+
+/// An IPv4 network: an address and a mask, which need not be a prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct IpMask {
+    /// The address as written, host bits included.
+    pub address: u32,
+    /// The mask.
+    pub mask: u32,
+}
+
+impl IpMask {
+    /// The length of the mask if it is a prefix.
+    pub fn prefix_length(self) -> Option<u8> {
+        let length = self.mask.leading_ones() as u8;
+        (self.mask == prefix_mask(length)).then_some(length)
+    }
+
+    /// Whether the network holds the address.
+    pub fn contains(self, address: u32) -> bool {
+        (self.address ^ address) & self.mask == 0
+    }
+}
+
+/// The mask of a prefix of this length.
+pub fn prefix_mask(length: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0)
+}
+
+/// `ADDR/LENGTH`, `ADDR/MASK`, `ADDR` (all 32 bits), or a name.
+impl FromArgument for IpMask {
+    const EXPECTED: &'static str = "an IP network such as 10.0.0.0/8";
+
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
+        parse_ip_mask(&argument.text, names, element).ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+/// `ADDR/LENGTH`, `ADDR/MASK`, `ADDR` or a name for one of them.
+pub fn parse_ip_mask(text: &str, names: &Names, element: &str) -> Option<IpMask> {
+    let host = |a: Ipv4Addr| IpMask { address: a.to_bits(), mask: u32::MAX };
+    let network = |(a, n): (Ipv4Addr, u8)| IpMask { address: a.to_bits(), mask: prefix_mask(n) };
+    let Some((address, mask)) = text.split_once('/') else {
+        let bare = |suffix| text.strip_suffix(suffix).unwrap_or(text);
+        return parse_ipv4(text)
+            .map(host)
+            .or_else(|| names.find(element, bare(":ipnet"), |m| m.ip_prefix).map(network))
+            .or_else(|| names.find(element, bare(":ip"), |m| m.ip).map(host));
+    };
+    let address = parse_ipv4(address).or_else(|| names.find(element, address, |m| m.ip))?;
+    let mask = match mask.parse::<u8>() {
+        Ok(length) if length <= 32 => prefix_mask(length),
+        Ok(_) => return None,
+        Err(_) => parse_ipv4(mask)?.to_bits(),
+    };
+    Some(IpMask { address: address.to_bits(), mask })
+}
+
+/// An IPv6 address that defaults to `::`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ip6(pub Ipv6Addr);
+
+impl Default for Ip6 {
+    fn default() -> Self {
+        Self(Ipv6Addr::UNSPECIFIED)
+    }
+}
+
+impl FromArgument for Ip6 {
+    const EXPECTED: &'static str = "an IPv6 address such as 2001:db8::1";
+
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
+        let text = argument.text.as_str();
+        let parsed = text.parse().ok().or_else(|| names.find(element, text, |m| m.ip6));
+        parsed.map(Ip6).ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+/// An IPv6 network `ADDR/LENGTH`, or an address with all 128 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ip6Prefix {
+    /// The address as written, host bits included.
+    pub address: u128,
+    /// The prefix's length in bits.
+    pub length: u8,
+}
+
+impl FromArgument for Ip6Prefix {
+    const EXPECTED: &'static str = "an IPv6 network such as 2001:db8::/32";
+
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
+        let text = argument.text.as_str();
+        let parsed = match text.split_once('/') {
+            Some((address, length)) => address.parse::<Ipv6Addr>().ok().zip(length.parse().ok().filter(|l| *l <= 128u8)),
+            None => match text.parse() {
+                Ok(address) => Some((address, 128)),
+                Err(_) => names
+                    .find(element, text, |m| m.ip6_prefix)
+                    .or_else(|| names.find(element, text, |m| m.ip6.map(|a| (a, 128)))),
+            },
+        };
+        parsed
+            .map(|(address, length)| Self { address: address.to_bits(), length })
+            .ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+impl FromArgument for EtherAddress {
+    const EXPECTED: &'static str = "an Ethernet address such as 00:11:22:33:44:55";
+
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
+        let text = argument.text.as_str();
+        let bare = text.strip_suffix(":eth").unwrap_or(text);
+        let parsed = text.parse().ok().or_else(|| names.find(element, bare, |m| m.ether).map(Self));
+        parsed.ok_or_else(|| unexpected::<Self>(argument))
+    }
+}
+
+/// A span of time in nanoseconds; a bare number is seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanoseconds(pub u64);
+
+impl FromArgument for Nanoseconds {
+    const EXPECTED: &'static str = "a time such as 2s, 50ms or 10us";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        let text = argument.text.trim();
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let unit = match text[digits..].trim_start().to_ascii_lowercase().as_str() {
+            "" | "s" | "sec" | "secs" | "second" | "seconds" => 1e9,
+            "ms" | "msec" | "msecs" => 1e6,
+            "us" | "usec" | "usecs" => 1e3,
+            "ns" | "nsec" | "nsecs" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60e9,
+            "h" | "hr" | "hour" | "hours" => 3600e9,
+            "d" | "day" | "days" => 86400e9,
+            _ => return Err(unexpected::<Self>(argument)),
+        };
+        let number: f64 = text[..digits].parse().map_err(|_| unexpected::<Self>(argument))?;
+        Ok(Self((number * unit).round() as u64))
+    }
+}
+
+/// A bandwidth in bytes per second: `10Mbps`, `2.5GBps`; a bare number is bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BytesPerSecond(pub u64);
+
+impl FromArgument for BytesPerSecond {
+    const EXPECTED: &'static str = "a bandwidth such as 10Mbps or 2MBps";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        let text = argument.text.trim();
+        let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let number: f64 = text[..digits].parse().map_err(|_| unexpected::<Self>(argument))?;
+        let unit = text[digits..].trim_start();
+        let (scale, unit) = match unit.chars().next() {
+            Some('k' | 'K') => (1e3, &unit[1..]),
+            Some('M' | 'm') => (1e6, &unit[1..]),
+            Some('G' | 'g') => (1e9, &unit[1..]),
+            _ => (1.0, unit),
+        };
+        let bytes = match unit {
+            "" | "Bps" | "B/s" => number * scale,
+            "bps" | "b/s" | "bit/s" | "baud" => number * scale / 8.0,
+            _ => return Err(unexpected::<Self>(argument)),
+        };
+        Ok(Self(bytes as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse<T: FromArgument>(text: &str) -> Result<T, String> {
+        T::from_argument(&Argument::bare(text), &Names::default(), "x")
+    }
+
+    #[test]
+    fn integers_are_written_as_in_c() {
+        assert_eq!(parse::<u32>("0x10"), Ok(16));
+        assert_eq!(parse::<u32>("010"), Ok(8));
+        assert_eq!(parse::<i32>("-3"), Ok(-3));
+        assert!(parse::<u8>("256").is_err() && parse::<u8>("x").is_err() && parse::<u8>("").is_err());
+        assert!(parse::<u32>("--1").is_err() && parse::<u32>("0x").is_err() && parse::<u32>("1 2").is_err());
+    }
+
+    #[test]
+    fn networks_take_lengths_and_masks() {
+        let net = parse::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
+        assert_eq!((net.address, net.mask, net.prefix_length()), (0x0a01_0203, 0xffff_0000, Some(16)));
+        assert_eq!(parse::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
+        assert!(parse::<IpMask>("10.0.0.0/33").is_err() && parse::<IpMask>("10.0.0/8").is_err());
+        assert_eq!(parse::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
+    }
+
+    #[test]
+    fn times_and_rates_have_units() {
+        assert_eq!(parse::<Nanoseconds>("1.5").unwrap().0, 1_500_000_000);
+        assert_eq!(parse::<Nanoseconds>("10us").unwrap().0, 10_000);
+        assert_eq!(parse::<BytesPerSecond>("8kbps").unwrap().0, 1000);
+        assert!(parse::<BytesPerSecond>("8 parsecs").is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! Configuring elements: arguments, their errors, and references to other elements.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use click::config::Argument;
+use ir::{Diagnostic, FileId, Span, nearest};
+
+use crate::argument::FromArgument;
+use crate::device::{Device, DeviceRequest};
+use crate::names::Names;
+
+/// Errors were reported; nothing can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+/// Reads files that configurations name, relative to the configuration.
+pub trait Files {
+    /// The text of a file, as a source that diagnostics can point into.
+    ///
+    /// # Errors
+    /// A message such as “No such file or directory”.
+    fn read(&mut self, path: &str) -> Result<(FileId, std::sync::Arc<str>), String>;
+}
+
+/// Objects that elements share with others by reference: mappers, flow tables, patterns.
+#[derive(Default)]
+pub struct Shared {
+    objects: HashMap<String, Vec<Rc<dyn Any>>>,
+}
+
+impl Shared {
+    fn find<T: 'static>(&self, element: &str) -> Option<Rc<T>> {
+        self.objects.get(element)?.iter().find_map(|o| Rc::clone(o).downcast::<T>().ok())
+    }
+}
+
+/// What all elements of a chain have in common while they are configured.
+pub struct Surroundings<'a> {
+    /// Reads files.
+    pub files: &'a mut dyn Files,
+    /// Names that AddressInfo and its like defined.
+    pub names: &'a mut Names,
+    /// Objects that elements share.
+    pub shared: &'a mut Shared,
+    /// Names of all elements, with their classes.
+    pub elements: &'a HashMap<String, String>,
+    /// Errors and warnings so far.
+    pub diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+/// What an element is made from.
+pub struct Configure<'a> {
+    name: &'a str,
+    class: &'a str,
+    span: Span,
+    arguments: Vec<Argument>,
+    inputs: usize,
+    outputs: usize,
+    around: Surroundings<'a>,
+}
+
+impl<'a> Configure<'a> {
+    /// An element of this name, class, place and configuration, with so many connected ports.
+    pub fn new(
+        (name, class, span): (&'a str, &'a str, Span),
+        arguments: Vec<Argument>,
+        (inputs, outputs): (usize, usize),
+        around: Surroundings<'a>,
+    ) -> Self {
+        Self { name, class, span, arguments, inputs, outputs, around }
+    }
+
+    /// The element's full name.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The element's class.
+    pub fn class(&self) -> &'a str {
+        self.class
+    }
+
+    /// Where the element was declared.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Number of connected inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Number of connected outputs.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The names that others defined.
+    pub fn names(&self) -> &Names {
+        self.around.names
+    }
+
+    /// The names, to define more.
+    pub fn names_mut(&mut self) -> &mut Names {
+        self.around.names
+    }
+
+    /// Reports an error or a warning.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.around.diagnostics.push(diagnostic);
+    }
+
+    /// Reports an error at a place.
+    pub fn error(&mut self, span: Span, message: impl Into<String>) -> Failed {
+        self.report(Diagnostic::error("bad-argument", message).label(span, ""));
+        Failed
+    }
+
+    /// Reads a file that an argument names.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why it cannot be read.
+    pub fn read_file(&mut self, path: &Argument) -> Result<(FileId, std::sync::Arc<str>), Failed> {
+        let name = String::from_utf8_lossy(&path.unquote()).into_owned();
+        self.around.files.read(&name).map_err(|why| {
+            let error = Diagnostic::error("unreadable-file", format!("'{name}' cannot be read: {why}"));
+            self.report(error.label(path.span, "named here"));
+            Failed
+        })
+    }
+
+    /// The full name of an element that this one refers to: the innermost compound around it
+    /// that has such an element.
+    pub fn resolve(&self, reference: &str) -> Option<String> {
+        scopes(self.name).map(|scope| format!("{scope}{reference}")).find(|n| self.around.elements.contains_key(n))
+    }
+
+    /// The class of an element by its full name.
+    pub fn class_of(&self, element: &str) -> Option<&str> {
+        self.around.elements.get(element).map(String::as_str)
+    }
+
+    /// Offers an object to other elements.
+    pub fn share<T: 'static>(&mut self, object: Rc<T>) {
+        self.around.shared.objects.entry(self.name.to_string()).or_default().push(object);
+    }
+
+    /// The object of type `T` that the element of this full name shares; it must have been
+    /// configured in an earlier [`crate::element::Phase`].
+    pub fn shared<T: 'static>(&self, element: &str) -> Option<Rc<T>> {
+        self.around.shared.find(element)
+    }
+
+    /// The arguments, to be taken apart; `keywords` are the keyword arguments that there are.
+    pub fn arguments<'c>(&'c mut self, keywords: &'static [&'static str]) -> Arguments<'c, 'a> {
+        let mut positional = Vec::new();
+        let mut keyed: Vec<(&'static str, Argument)> = Vec::new();
+        for argument in std::mem::take(&mut self.arguments) {
+            let keyword = argument
+                .keyword()
+                .and_then(|(word, value)| Some((*keywords.iter().find(|k| **k == word)?, value)));
+            match keyword {
+                // Of several, the last counts, as in Click.
+                Some((keyword, value)) => {
+                    keyed.retain(|(k, _)| *k != keyword);
+                    keyed.push((keyword, value));
+                }
+                None => positional.push(argument),
+            }
+        }
+        positional.reverse();
+        Arguments { cx: self, keywords, positional, keyed, failed: false }
+    }
+}
+
+/// `a/b/`, `a/`, and the empty scope, for an element `a/b/c`.
+pub fn scopes(name: &str) -> impl Iterator<Item = &str> {
+    let ends = name.char_indices().rev().filter(|&(_, c)| c == '/').map(|(i, _)| i + 1);
+    ends.chain(std::iter::once(0)).map(|end| &name[..end])
+}
+
+/// The arguments of an element while it takes them apart. Errors are reported as they are met;
+/// a value that failed to parse is replaced by a default so that all errors come at once, and
+/// [`Arguments::finish`] fails.
+pub struct Arguments<'c, 'a> {
+    cx: &'c mut Configure<'a>,
+    keywords: &'static [&'static str],
+    /// Last first.
+    positional: Vec<Argument>,
+    keyed: Vec<(&'static str, Argument)>,
+    failed: bool,
+}
+
+impl<'a> Arguments<'_, 'a> {
+    /// A mandatory argument: the next positional one, or the keyword of this name if it is one.
+    pub fn required<T: FromArgument + Default>(&mut self, name: &'static str) -> T {
+        match self.take(name) {
+            Some(argument) => self.parse(name, &argument).unwrap_or_default(),
+            None => {
+                let error = Diagnostic::error(
+                    "missing-argument",
+                    format!("{} is missing its argument {name}, {}", self.cx.class, T::EXPECTED),
+                );
+                let span = self.cx.span;
+                self.report(error.label(span, "").help(format!("see 'catena elements {}'", self.cx.class)));
+                T::default()
+            }
+        }
+    }
+
+    /// An optional argument: the next positional one, or the keyword of this name if it is one.
+    pub fn optional<T: FromArgument>(&mut self, name: &'static str) -> Option<T> {
+        let argument = self.take(name)?;
+        self.parse(name, &argument)
+    }
+
+    /// A keyword argument.
+    pub fn keyword<T: FromArgument>(&mut self, name: &'static str) -> Option<T> {
+        let argument = self.keyword_argument(name)?;
+        self.parse(name, &argument)
+    }
+
+    /// The raw value of a keyword argument.
+    pub fn keyword_argument(&mut self, name: &'static str) -> Option<Argument> {
+        debug_assert!(self.keywords.contains(&name), "{name} is not declared as a keyword");
+        let at = self.keyed.iter().position(|(k, _)| *k == name)?;
+        Some(self.keyed.remove(at).1)
+    }
+
+    /// The next positional argument, raw.
+    pub fn next_raw(&mut self) -> Option<Argument> {
+        self.positional.pop()
+    }
+
+    /// All further positional arguments, raw.
+    pub fn rest(&mut self) -> Vec<Argument> {
+        let mut rest = std::mem::take(&mut self.positional);
+        rest.reverse();
+        rest
+    }
+
+    /// How many positional arguments are left.
+    pub fn remaining(&self) -> usize {
+        self.positional.len()
+    }
+
+    /// Parses a raw argument (or a word of one), reporting what is wrong with it.
+    pub fn parse<T: FromArgument>(&mut self, name: &str, argument: &Argument) -> Option<T> {
+        match T::from_argument(argument, self.cx.around.names, self.cx.name) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let label = if name.is_empty() { String::new() } else { format!("{name} takes {}", T::EXPECTED) };
+                self.report(Diagnostic::error("bad-argument", why).label(argument.span, label));
+                None
+            }
+        }
+    }
+
+    /// Reports an error or a warning.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.failed |= diagnostic.severity == ir::Severity::Error;
+        self.cx.report(diagnostic);
+    }
+
+    /// Reports an error at an argument.
+    pub fn error(&mut self, at: &Argument, message: impl Into<String>) {
+        self.report(Diagnostic::error("bad-argument", message).label(at.span, ""));
+    }
+
+    /// What the element is made from.
+    pub fn cx(&mut self) -> &mut Configure<'a> {
+        self.cx
+    }
+
+    /// Ends the taking apart: what is left over is an error.
+    ///
+    /// # Errors
+    /// [`Failed`] if anything was wrong with any argument.
+    pub fn finish(mut self) -> Result<(), Failed> {
+        for argument in self.rest() {
+            let unknown = argument.keyword().map(|(word, _)| word.to_string());
+            let diagnostic = match unknown {
+                Some(word) => {
+                    let error = Diagnostic::error(
+                        "unknown-keyword",
+                        format!("{} has no keyword argument {word}", self.cx.class),
+                    )
+                    .label(argument.span, "");
+                    match nearest(&word, self.keywords.iter().copied()) {
+                        Some(near) => error.help(format!("did you mean {near}?")),
+                        None if self.keywords.is_empty() => error,
+                        None => error.help(format!("it has {}", self.keywords.join(", "))),
+                    }
+                }
+                None => Diagnostic::error(
+                    "too-many-arguments",
+                    format!("{} does not take this argument", self.cx.class),
+                )
+                .label(argument.span, "too many arguments"),
+            };
+            self.report(diagnostic);
+        }
+        if self.failed { Err(Failed) } else { Ok(()) }
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Argument> {
+        if self.keywords.contains(&name)
+            && let Some(argument) = self.keyword_argument(name)
+        {
+            return Some(argument);
+        }
+        // An argument that looks like an unknown keyword is left for `finish` to complain about.
+        let looks_keyed = |a: &Argument| {
+            a.keyword().is_some_and(|(w, _)| nearest(w, self.keywords.iter().copied()).is_some())
+        };
+        if self.positional.last().is_some_and(looks_keyed) {
+            return None;
+        }
+        self.positional.pop()
+    }
+}
+
+/// What an element is connected to the world with, after all are configured.
+pub struct Initialize<'a> {
+    /// The element's full name.
+    pub name: &'a str,
+    /// Where the element was declared.
+    pub span: Span,
+    devices: &'a mut dyn Devices,
+    around: Surroundings<'a>,
+}
+
+/// Opens devices.
+pub trait Devices {
+    /// Opens what is asked for.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String>;
+}
+
+impl<'a> Initialize<'a> {
+    /// Surrounds the element of this name and place.
+    pub fn new(name: &'a str, span: Span, devices: &'a mut dyn Devices, around: Surroundings<'a>) -> Self {
+        Self { name, span, devices, around }
+    }
+
+    /// Opens a device; `span` is where the configuration names it.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why it cannot be opened.
+    pub fn open(&mut self, request: &DeviceRequest, span: Span) -> Result<Box<dyn Device>, Failed> {
+        self.devices.open(request).map_err(|why| {
+            self.report(Diagnostic::error("device", why).label(span, ""));
+            Failed
+        })
+    }
+
+    /// Reports an error or a warning.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.around.diagnostics.push(diagnostic);
+    }
+
+    /// The object of type `T` that the element of this full name shares.
+    pub fn shared<T: 'static>(&self, element: &str) -> Option<Rc<T>> {
+        self.around.shared.find(element)
+    }
+
+    /// The full name of an element that this one refers to.
+    pub fn resolve(&self, reference: &str) -> Option<String> {
+        scopes(self.name).map(|scope| format!("{scope}{reference}")).find(|n| self.around.elements.contains_key(n))
+    }
+}

@@ -1,0 +1,348 @@
+//! What surrounds an element while it works.
+
+use ir::{NodeId, Reason};
+use net::{Batch, Packet, Pool};
+
+use crate::element::Verdict;
+
+/// What a worker owns and lends to each element in turn.
+pub struct Core {
+    /// Where packets come from and go back to.
+    pub pool: Pool,
+    /// Nanoseconds since the Unix epoch, read once a round.
+    pub now: u64,
+    /// The worker's random numbers.
+    pub rng: fastrand::Rng,
+    batches: Vec<Batch>,
+}
+
+impl Core {
+    /// A worker's possessions, with the seed of its random numbers.
+    pub fn new(seed: u64) -> Self {
+        Self { pool: Pool::new(), now: 0, rng: fastrand::Rng::with_seed(seed), batches: Vec::new() }
+    }
+
+    /// An empty batch.
+    #[inline]
+    pub fn batch(&mut self) -> Batch {
+        self.batches.pop().unwrap_or_default()
+    }
+
+    /// Takes an empty batch back, to use its storage again.
+    #[inline]
+    pub fn recycle_batch(&mut self, batch: Batch) {
+        debug_assert!(batch.is_empty(), "packets would be lost");
+        self.batches.push(batch);
+    }
+}
+
+/// Packets on their way out of an element, by output, in the order of each one's first packet.
+#[derive(Default)]
+pub struct Outputs {
+    batches: Vec<(usize, Batch)>,
+    /// For each output, one past its index in `batches`; 0 if it has none.
+    index: Vec<u32>,
+}
+
+impl Outputs {
+    /// No packets, for an element with this many outputs.
+    pub fn new(outputs: usize) -> Self {
+        Self { batches: Vec::new(), index: vec![0; outputs] }
+    }
+
+    #[inline]
+    fn emit(&mut self, port: usize, packet: Packet, core: &mut Core) {
+        let slot = &mut self.index[port];
+        if *slot == 0 {
+            self.batches.push((port, core.batch()));
+            *slot = self.batches.len() as u32;
+        }
+        self.batches[*slot as usize - 1].1.push(packet);
+    }
+
+    /// Whether nothing was emitted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Takes what was emitted, the first emitted last: to be pushed on a stack.
+    #[inline]
+    pub fn drain_reversed(&mut self) -> impl Iterator<Item = (usize, Batch)> + '_ {
+        self.index.fill(0);
+        self.batches.drain(..).rev()
+    }
+}
+
+/// One line of a [`Tally`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tallied {
+    /// Why.
+    pub reason: Reason,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Bytes dropped.
+    pub dropped_bytes: u64,
+    /// Packets that left on an error output instead.
+    pub noted: u64,
+}
+
+/// What an element dropped or sent to an error output, by reason.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    lines: Vec<Tallied>,
+}
+
+impl Tally {
+    #[inline]
+    fn line(&mut self, reason: Reason) -> &mut Tallied {
+        let i = match self.lines.iter().position(|l| l.reason == reason) {
+            Some(i) => i,
+            None => {
+                self.lines.push(Tallied { reason, dropped: 0, dropped_bytes: 0, noted: 0 });
+                self.lines.len() - 1
+            }
+        };
+        &mut self.lines[i]
+    }
+
+    /// Counts a packet of `bytes` bytes as dropped.
+    #[inline]
+    pub fn drop(&mut self, reason: Reason, bytes: usize) {
+        let line = self.line(reason);
+        line.dropped += 1;
+        line.dropped_bytes += bytes as u64;
+    }
+
+    /// Counts a packet as sent to an error output.
+    #[inline]
+    pub fn note(&mut self, reason: Reason) {
+        self.line(reason).noted += 1;
+    }
+
+    /// All reasons so far.
+    pub fn lines(&self) -> &[Tallied] {
+        &self.lines
+    }
+
+    /// Packets dropped or noted for this reason.
+    pub fn count(&self, reason: Reason) -> u64 {
+        self.lines.iter().find(|l| l.reason == reason).map_or(0, |l| l.dropped + l.noted)
+    }
+
+    /// Packets dropped or noted for any reason.
+    pub fn total(&self) -> u64 {
+        self.lines.iter().map(|l| l.dropped + l.noted).sum()
+    }
+
+    /// Packets dropped for any reason.
+    pub fn dropped(&self) -> u64 {
+        self.lines.iter().map(|l| l.dropped).sum()
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.lines.clear();
+    }
+}
+
+/// What the chain around an element can do for it.
+pub trait Services {
+    /// Pulls a packet through an input of an element.
+    fn pull(&mut self, core: &mut Core, node: NodeId, input: usize) -> Option<Packet>;
+    /// Asks for [`crate::element::Element::wake`] at a time, in nanoseconds of the worker's clock. The earliest
+    /// of several counts.
+    fn wake_at(&mut self, node: NodeId, time: u64);
+    /// Tells the driver to stop, as one of possibly several that must.
+    fn stop(&mut self);
+    /// Reads a handler `element.handler parameter`, seen from `node`'s compound.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    fn read_handler(&mut self, core: &mut Core, node: NodeId, handler: &str) -> Result<String, String>;
+    /// Writes a handler `element.handler`, seen from `node`'s compound.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    fn write_handler(&mut self, core: &mut Core, node: NodeId, handler: &str, value: &str) -> Result<(), String>;
+    /// Shows a line to the user.
+    fn message(&mut self, text: &str);
+    /// How many tokens of [`Services::stop`] are left before the driver stops.
+    fn runcount(&self) -> i64;
+    /// Changes [`Services::runcount`].
+    fn set_runcount(&mut self, count: i64);
+}
+
+/// What an element may use while it works: the worker's possessions, its outputs, its tally, and
+/// the chain around it.
+pub struct Context<'a> {
+    /// Pool, time and randomness of the worker.
+    pub core: &'a mut Core,
+    /// The element's own tally.
+    pub tally: &'a mut Tally,
+    outputs: &'a mut Outputs,
+    services: &'a mut dyn Services,
+    node: NodeId,
+}
+
+impl<'a> Context<'a> {
+    /// Surrounds the element `node`.
+    pub fn new(
+        core: &'a mut Core,
+        tally: &'a mut Tally,
+        outputs: &'a mut Outputs,
+        services: &'a mut dyn Services,
+        node: NodeId,
+    ) -> Self {
+        Self { core, tally, outputs, services, node }
+    }
+
+    /// Nanoseconds since the Unix epoch.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+
+    /// A random number of `low..=high`.
+    #[inline]
+    pub fn random(&mut self, low: u64, high: u64) -> u64 {
+        self.core.rng.u64(low..=high)
+    }
+
+    /// Number of connected outputs.
+    #[inline]
+    pub fn outputs(&self) -> usize {
+        self.outputs.index.len()
+    }
+
+    /// Sends a packet out of a port; out of one that does not exist, drops it as `no-such-port`.
+    #[inline]
+    pub fn emit(&mut self, port: usize, packet: Packet) {
+        if port < self.outputs.index.len() {
+            self.outputs.emit(port, packet, self.core);
+        } else {
+            self.drop(packet, NO_SUCH_PORT);
+        }
+    }
+
+    /// Drops a packet.
+    #[inline]
+    pub fn drop(&mut self, packet: Packet, reason: Reason) {
+        self.tally.drop(reason, packet.len());
+        self.core.pool.recycle(packet);
+    }
+
+    /// Sends a packet to an error output, or drops it if there is none.
+    #[inline]
+    pub fn reject(&mut self, port: usize, packet: Packet, reason: Reason) {
+        if port < self.outputs.index.len() {
+            self.tally.note(reason);
+            self.outputs.emit(port, packet, self.core);
+        } else {
+            self.drop(packet, reason);
+        }
+    }
+
+    /// Carries out a verdict other than [`Verdict::Pass`] to output 0, which also works.
+    #[inline]
+    pub fn settle(&mut self, packet: Packet, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => self.emit(0, packet),
+            Verdict::To(port) => self.emit(port, packet),
+            Verdict::Reject(port, reason) => self.reject(port, packet, reason),
+            Verdict::Drop(reason) => self.drop(packet, reason),
+        }
+    }
+
+    /// Looks at each packet of a batch: those that pass stay, the others go where the verdict
+    /// says. Nothing moves while all pass.
+    #[inline]
+    pub fn each(
+        &mut self,
+        batch: &mut Batch,
+        mut process: impl FnMut(&mut Packet, &mut Self) -> Verdict,
+    ) {
+        let mut exception = None;
+        let mut passed = 0;
+        for packet in batch.iter_mut() {
+            match process(packet, self) {
+                Verdict::Pass | Verdict::To(0) => passed += 1,
+                other => {
+                    exception = Some(other);
+                    break;
+                }
+            }
+        }
+        if let Some(verdict) = exception {
+            self.each_mixed(batch, passed, verdict, process);
+        }
+    }
+
+    /// The rest of [`Context::each`] once a packet did not pass.
+    fn each_mixed(
+        &mut self,
+        batch: &mut Batch,
+        passed: usize,
+        first: Verdict,
+        mut process: impl FnMut(&mut Packet, &mut Self) -> Verdict,
+    ) {
+        let mut kept = self.core.batch();
+        for (i, mut packet) in batch.drain().enumerate() {
+            let verdict = match i {
+                i if i < passed => Verdict::Pass,
+                i if i == passed => first,
+                _ => process(&mut packet, self),
+            };
+            match verdict {
+                Verdict::Pass | Verdict::To(0) => kept.push(packet),
+                other => self.settle(packet, other),
+            }
+        }
+        std::mem::swap(batch, &mut kept);
+        self.core.recycle_batch(kept);
+    }
+
+    /// Pulls a packet through an input.
+    pub fn pull(&mut self, input: usize) -> Option<Packet> {
+        self.services.pull(self.core, self.node, input)
+    }
+
+    /// Asks to be woken at a time, in nanoseconds of [`Context::now`].
+    pub fn wake_at(&mut self, time: u64) {
+        self.services.wake_at(self.node, time);
+    }
+
+    /// Tells the driver to stop.
+    pub fn stop(&mut self) {
+        self.services.stop();
+    }
+
+    /// Reads `element.handler parameter`, names being looked up from this element's compound.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    pub fn read_handler(&mut self, handler: &str) -> Result<String, String> {
+        self.services.read_handler(self.core, self.node, handler)
+    }
+
+    /// Writes `element.handler`, names being looked up from this element's compound.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    pub fn write_handler(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        self.services.write_handler(self.core, self.node, handler, value)
+    }
+
+    /// Shows a line to the user.
+    pub fn message(&mut self, text: &str) {
+        self.services.message(text);
+    }
+
+    /// The chain's services, for what is not offered here.
+    pub fn services(&mut self) -> &mut dyn Services {
+        self.services
+    }
+}
+
+/// Counted when a packet is sent to a port that the element does not have.
+pub const NO_SUCH_PORT: Reason = Reason("no-such-port");

@@ -1,0 +1,70 @@
+//! Devices as elements see them: where frames come from and go to.
+//!
+//! Elements say what they need ([`DeviceRequest`]); whoever runs the chain opens it.
+
+use net::{Batch, Pool};
+
+/// What an element asks to be opened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceRequest {
+    /// A capture file to read (pcap or pcapng, plain or gzip).
+    CaptureIn {
+        /// Its path as configured.
+        path: String,
+    },
+    /// A capture file to write.
+    CaptureOut {
+        /// Its path as configured; a name ending in `.gz` is compressed.
+        path: String,
+        /// Bytes kept of each frame; 0 for all.
+        snap_length: u32,
+        /// Link type number (1 Ethernet, 101 raw IP …).
+        link_type: u32,
+        /// Whether timestamps have nanoseconds.
+        nanoseconds: bool,
+    },
+    /// A named interface, as the command line binds it.
+    Interface {
+        /// The interface's name.
+        name: String,
+        /// Whether frames are received from it, or sent to it.
+        receive: bool,
+    },
+}
+
+/// What a reception came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Some packets, perhaps none, were appended; more may come.
+    More,
+    /// The input has ended.
+    End,
+}
+
+/// A source or a sink of frames.
+pub trait Device {
+    /// Appends up to `burst` packets to the batch.
+    ///
+    /// # Errors
+    /// A message, after which the device has ended; packets appended before stand.
+    fn receive(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) -> Result<Received, String>;
+
+    /// Sends all packets of the batch and recycles them.
+    ///
+    /// # Errors
+    /// A message; the packets are recycled all the same.
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String>;
+
+    /// Makes sure that what was sent has arrived.
+    ///
+    /// # Errors
+    /// A message.
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Link type number of the frames (1 Ethernet, 101 raw IP …).
+    fn link_type(&self) -> u32 {
+        1
+    }
+}

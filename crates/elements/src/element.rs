@@ -1,0 +1,250 @@
+//! The contract of an element.
+
+use ir::{Model, Reason, Store};
+use net::{Batch, Packet};
+
+use crate::configure::{Configure, Failed, Initialize};
+use crate::context::Context;
+
+/// What happens to a packet after an element looked at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on to output 0.
+    Pass,
+    /// It goes to this output.
+    To(usize),
+    /// It goes to this output, counted under the reason, if the element has such an output, and
+    /// is dropped otherwise: Click's convention for error outputs.
+    Reject(usize, Reason),
+    /// It is dropped.
+    Drop(Reason),
+}
+
+/// A network function, or a piece of one.
+///
+/// Packets come in through [`Element::push`] in batches, or are asked for through
+/// [`Element::pull`] one by one. What an element means is said by [`Element::model`]; pushing
+/// packets must do exactly what interpreting the model does, state and counted reasons included.
+pub trait Element {
+    /// Processes a batch that came in on `port`. Packets that stay in `batch` go on to output 0;
+    /// others are emitted, dropped or stored. Packets emitted are delivered before those that
+    /// stay, output by output in the order in which each was first emitted to.
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>);
+
+    /// Hands out the next packet of an output that is pulled. By default pulls input 0 and
+    /// processes what comes as [`Element::push`] would, until a packet stays.
+    fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
+        let mut batch = cx.core.batch();
+        let mut pulled = None;
+        while let Some(packet) = cx.pull(0) {
+            batch.push(packet);
+            self.push(0, &mut batch, cx);
+            pulled = batch.pop();
+            if pulled.is_some() {
+                break;
+            }
+        }
+        cx.core.recycle_batch(batch);
+        pulled
+    }
+
+    /// What the element means.
+    fn model(&self) -> Model;
+
+    /// Writes the state that the model declares to `store`, under the element's name.
+    fn export(&self, _name: &str, _store: &mut Store) {}
+
+    /// Takes over the state that [`Element::export`] wrote; what is absent stays as it is.
+    fn import(&mut self, _name: &str, _store: &Store) {}
+
+    /// Called once, after all elements of the chain are configured: references to others are
+    /// resolved and devices opened here.
+    ///
+    /// # Errors
+    /// [`Failed`] after errors were reported.
+    fn initialize(&mut self, _cx: &mut Initialize<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Whether [`Element::run`] is to be called in turn with other tasks.
+    fn has_task(&self) -> bool {
+        false
+    }
+
+    /// Does a round of the element's own work (a source's burst, an active pull).
+    fn run(&mut self, _cx: &mut Context<'_>) -> Work {
+        Work::Idle
+    }
+
+    /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.
+    fn wake(&mut self, _cx: &mut Context<'_>) {}
+
+    /// Called when the driver was told to stop; an element that answers `true` takes the matter
+    /// over (DriverManager) and the chain runs on.
+    fn on_stop(&mut self, _cx: &mut Context<'_>) -> bool {
+        false
+    }
+
+    /// Called when the chain has stopped: files are flushed here.
+    fn finish(&mut self, _cx: &mut Context<'_>) {}
+
+    /// The element's own handlers; `class`, `config`, `name`, `ports` and `handlers` come free.
+    fn handlers(&self) -> &'static [Handler] {
+        &[]
+    }
+
+    /// Reads one of [`Element::handlers`]; `parameter` is what stood behind its name.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    fn read(&self, handler: &str, _parameter: &str, _cx: &HandlerContext<'_>) -> Result<String, String> {
+        Err(format!("handler '{handler}' is not readable"))
+    }
+
+    /// Writes one of [`Element::handlers`].
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    fn write(&mut self, handler: &str, _value: &str, _cx: &mut Context<'_>) -> Result<(), String> {
+        Err(format!("handler '{handler}' is not writable"))
+    }
+}
+
+/// What a round of a task came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It did something, and may have more to do.
+    Done,
+    /// There is nothing to do now; a packet, a handler or time may change that.
+    Idle,
+    /// There will never be anything to do again.
+    Ended,
+}
+
+/// A handler's name and what may be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it can be read.
+    pub read: bool,
+    /// Whether it can be written.
+    pub write: bool,
+}
+
+impl Handler {
+    /// A handler to read.
+    pub const fn read(name: &'static str) -> Self {
+        Self { name, read: true, write: false }
+    }
+
+    /// A handler to write.
+    pub const fn write(name: &'static str) -> Self {
+        Self { name, read: false, write: true }
+    }
+
+    /// A handler to read and write.
+    pub const fn both(name: &'static str) -> Self {
+        Self { name, read: true, write: true }
+    }
+}
+
+/// What a read handler may look at besides its element.
+pub struct HandlerContext<'a> {
+    /// What the element dropped and noted.
+    pub tally: &'a crate::context::Tally,
+    /// Nanoseconds of the worker's clock.
+    pub now: u64,
+}
+
+/// When an element is configured relative to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before all: names for others to use (AddressInfo).
+    Names,
+    /// Before most: what others refer to (mappers, patterns).
+    Early,
+    /// With most.
+    #[default]
+    Normal,
+    /// After most: elements that refer to others.
+    Late,
+}
+
+/// A configuration under which an element's law is tested: `interpreting == pushing`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// The element's configuration.
+    pub config: &'static str,
+    /// Number of inputs that are fed.
+    pub inputs: usize,
+    /// Number of outputs that are collected.
+    pub outputs: usize,
+}
+
+/// A class of elements: all that is known without making one. Made by [`crate::element!`].
+pub struct Class {
+    /// Its name in configurations.
+    pub name: &'static str,
+    /// Its manual page.
+    pub manual: &'static str,
+    /// Numbers of ports it can have, in Click's notation: `1/1-2`, `-/=`, `0/1-`.
+    pub ports: &'static str,
+    /// Processing of its ports, in Click's notation: `a/ah`, `h/l`.
+    pub processing: &'static str,
+    /// When it is configured.
+    pub phase: Phase,
+    /// Configurations that its law is tested under; at least one unless the class is
+    /// informational, a source or a sink.
+    pub samples: &'static [Sample],
+    /// Declarations of other elements that the samples refer to.
+    pub prelude: &'static str,
+    /// Makes an element from its arguments.
+    pub configure: fn(&mut Configure<'_>) -> Result<Box<dyn Element>, Failed>,
+}
+
+/// Declares an element class: its manual as a doc comment, then what the registry must know.
+///
+/// ```ignore
+/// element! {
+///     /// DecIPTTL([KEYWORDS]) -- decrements the IP time-to-live
+///     ///
+///     /// Expects IP packets …
+///     DecIPTTL { ports: "1/1-2", processing: "a/ah", samples: [("", 1, 2)] }
+/// }
+/// ```
+#[macro_export]
+macro_rules! element {
+    (
+        $(#[doc = $manual:literal])+
+        $name:ident {
+            ports: $ports:literal,
+            processing: $processing:literal,
+            $(phase: $phase:ident,)?
+            samples: [$(($config:literal, $inputs:literal, $outputs:literal)),* $(,)?]
+            $(, prelude: $prelude:literal)?
+            $(, class: $class:literal)?
+            $(,)?
+        }
+    ) => {
+        impl $name {
+            /// What the registry knows of the class.
+            pub const CLASS: $crate::element::Class = $crate::element::Class {
+                name: $crate::element!(@name $name $($class)?),
+                manual: concat!($($manual, "\n"),+),
+                ports: $ports,
+                processing: $processing,
+                phase: $crate::element!(@phase $($phase)?),
+                samples: &[$($crate::element::Sample { config: $config, inputs: $inputs, outputs: $outputs }),*],
+                prelude: concat!("", $($prelude)?),
+                configure: |cx| {
+                    <$name>::configure(cx).map(|e| Box::new(e) as Box<dyn $crate::element::Element>)
+                },
+            };
+        }
+    };
+    (@name $name:ident) => { stringify!($name) };
+    (@name $name:ident $class:literal) => { $class };
+    (@phase) => { $crate::element::Phase::Normal };
+    (@phase $phase:ident) => { $crate::element::Phase::$phase };
+}

@@ -1,0 +1,44 @@
+//! Names that configurations give to addresses and ports (AddressInfo, PortInfo).
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::configure::scopes;
+
+/// What a name stands for; one name may stand for several kinds of things.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meanings {
+    /// An IPv4 address.
+    pub ip: Option<Ipv4Addr>,
+    /// An IPv4 network: address and prefix length.
+    pub ip_prefix: Option<(Ipv4Addr, u8)>,
+    /// An IPv6 address.
+    pub ip6: Option<Ipv6Addr>,
+    /// An IPv6 network: address and prefix length.
+    pub ip6_prefix: Option<(Ipv6Addr, u8)>,
+    /// An Ethernet address.
+    pub ether: Option<[u8; 6]>,
+    /// A TCP port.
+    pub tcp_port: Option<u16>,
+    /// A UDP port.
+    pub udp_port: Option<u16>,
+}
+
+/// All names of a chain, by the compound in which they were defined.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: HashMap<String, Meanings>,
+}
+
+impl Names {
+    /// What `name` stands for in the scope of `element`'s compound, to define it.
+    pub fn define(&mut self, element: &str, name: &str) -> &mut Meanings {
+        let scope = scopes(element).next().unwrap_or("");
+        self.names.entry(format!("{scope}{name}")).or_default()
+    }
+
+    /// The first meaning that `choose` accepts, looking from `element`'s compound outwards.
+    pub fn find<T>(&self, element: &str, name: &str, choose: impl Fn(&Meanings) -> Option<T>) -> Option<T> {
+        scopes(element).find_map(|scope| choose(self.names.get(&format!("{scope}{name}"))?))
+    }
+}
