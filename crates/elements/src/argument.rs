@@ -22,6 +22,14 @@ fn unexpected<T: FromArgument>(argument: &Argument) -> String {
     format!("'{}' is not {}", argument.text, T::EXPECTED)
 }
 
+/// Parses a value that was written to a handler.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_value<T: FromArgument>(text: &str) -> Result<T, String> {
+    T::from_argument(&Argument::bare(text.trim()), &Names::default(), "")
+}
+
 /// A number in decimal, hexadecimal (`0x…`) or octal (`0…`), as C writes them.
 pub fn parse_integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.as_bytes().first()? {
@@ -315,33 +323,30 @@ impl FromArgument for BytesPerSecond {
 mod tests {
     use super::*;
 
-    fn parse<T: FromArgument>(text: &str) -> Result<T, String> {
-        T::from_argument(&Argument::bare(text), &Names::default(), "x")
-    }
 
     #[test]
     fn integers_are_written_as_in_c() {
-        assert_eq!(parse::<u32>("0x10"), Ok(16));
-        assert_eq!(parse::<u32>("010"), Ok(8));
-        assert_eq!(parse::<i32>("-3"), Ok(-3));
-        assert!(parse::<u8>("256").is_err() && parse::<u8>("x").is_err() && parse::<u8>("").is_err());
-        assert!(parse::<u32>("--1").is_err() && parse::<u32>("0x").is_err() && parse::<u32>("1 2").is_err());
+        assert_eq!(parse_value::<u32>("0x10"), Ok(16));
+        assert_eq!(parse_value::<u32>("010"), Ok(8));
+        assert_eq!(parse_value::<i32>("-3"), Ok(-3));
+        assert!(parse_value::<u8>("256").is_err() && parse_value::<u8>("x").is_err() && parse_value::<u8>("").is_err());
+        assert!(parse_value::<u32>("--1").is_err() && parse_value::<u32>("0x").is_err() && parse_value::<u32>("1 2").is_err());
     }
 
     #[test]
     fn networks_take_lengths_and_masks() {
-        let net = parse::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
+        let net = parse_value::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
         assert_eq!((net.address, net.mask, net.prefix_length()), (0x0a01_0203, 0xffff_0000, Some(16)));
-        assert_eq!(parse::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
-        assert!(parse::<IpMask>("10.0.0.0/33").is_err() && parse::<IpMask>("10.0.0/8").is_err());
-        assert_eq!(parse::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
+        assert_eq!(parse_value::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
+        assert!(parse_value::<IpMask>("10.0.0.0/33").is_err() && parse_value::<IpMask>("10.0.0/8").is_err());
+        assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
     }
 
     #[test]
     fn times_and_rates_have_units() {
-        assert_eq!(parse::<Nanoseconds>("1.5").unwrap().0, 1_500_000_000);
-        assert_eq!(parse::<Nanoseconds>("10us").unwrap().0, 10_000);
-        assert_eq!(parse::<BytesPerSecond>("8kbps").unwrap().0, 1000);
-        assert!(parse::<BytesPerSecond>("8 parsecs").is_err());
+        assert_eq!(parse_value::<Nanoseconds>("1.5").unwrap().0, 1_500_000_000);
+        assert_eq!(parse_value::<Nanoseconds>("10us").unwrap().0, 10_000);
+        assert_eq!(parse_value::<BytesPerSecond>("8kbps").unwrap().0, 1000);
+        assert!(parse_value::<BytesPerSecond>("8 parsecs").is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use click::config::Argument;
-use ir::{Diagnostic, FileId, Span, nearest};
+use ir::{Diagnostic, FileId, Processing, Span, nearest};
 
 use crate::argument::FromArgument;
 use crate::device::{Device, DeviceRequest};
@@ -56,17 +56,17 @@ pub struct Configure<'a> {
     class: &'a str,
     span: Span,
     arguments: Vec<Argument>,
-    inputs: usize,
-    outputs: usize,
+    inputs: &'a [Processing],
+    outputs: &'a [Processing],
     around: Surroundings<'a>,
 }
 
 impl<'a> Configure<'a> {
-    /// An element of this name, class, place and configuration, with so many connected ports.
+    /// An element of this name, class, place and configuration, with these connected ports.
     pub fn new(
         (name, class, span): (&'a str, &'a str, Span),
         arguments: Vec<Argument>,
-        (inputs, outputs): (usize, usize),
+        (inputs, outputs): (&'a [Processing], &'a [Processing]),
         around: Surroundings<'a>,
     ) -> Self {
         Self { name, class, span, arguments, inputs, outputs, around }
@@ -89,12 +89,22 @@ impl<'a> Configure<'a> {
 
     /// Number of connected inputs.
     pub fn inputs(&self) -> usize {
-        self.inputs
+        self.inputs.len()
+    }
+
+    /// Whether input 0 is pulled by the element itself.
+    pub fn pulls(&self) -> bool {
+        self.inputs.first() == Some(&Processing::Pull)
+    }
+
+    /// Processing of the connected outputs.
+    pub fn output_processing(&self) -> &'a [Processing] {
+        self.outputs
     }
 
     /// Number of connected outputs.
     pub fn outputs(&self) -> usize {
-        self.outputs
+        self.outputs.len()
     }
 
     /// The names that others defined.

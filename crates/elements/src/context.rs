@@ -167,6 +167,8 @@ pub trait Services {
     fn write_handler(&mut self, core: &mut Core, node: NodeId, handler: &str, value: &str) -> Result<(), String>;
     /// Shows a line to the user.
     fn message(&mut self, text: &str);
+    /// Shows an error to the user; the run ends with a failure.
+    fn error(&mut self, node: NodeId, text: &str);
     /// How many tokens of [`Services::stop`] are left before the driver stops.
     fn runcount(&self) -> i64;
     /// Changes [`Services::runcount`].
@@ -222,6 +224,14 @@ impl<'a> Context<'a> {
             self.outputs.emit(port, packet, self.core);
         } else {
             self.drop(packet, NO_SUCH_PORT);
+        }
+    }
+
+    /// Sends all packets of a batch out of a port, emptying it.
+    #[inline]
+    pub fn emit_all(&mut self, port: usize, batch: &mut Batch) {
+        for packet in batch.drain() {
+            self.emit(port, packet);
         }
     }
 
@@ -336,6 +346,11 @@ impl<'a> Context<'a> {
     /// Shows a line to the user.
     pub fn message(&mut self, text: &str) {
         self.services.message(text);
+    }
+
+    /// Shows an error to the user; the run ends with a failure.
+    pub fn error(&mut self, text: &str) {
+        self.services.error(self.node, text);
     }
 
     /// The chain's services, for what is not offered here.

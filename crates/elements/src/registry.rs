@@ -1,0 +1,38 @@
+//! Every class that configurations can name.
+
+use crate::element::Class;
+
+/// All classes, sorted by name.
+pub static CLASSES: &[&Class] = &[
+    &crate::counter::Counter::CLASS,
+    &crate::dec_ip_ttl::DecIPTTL::CLASS,
+    &crate::discard::Discard::CLASS,
+    &crate::from_dump::FromDump::CLASS,
+    &crate::queue::Queue::CLASS,
+    &crate::strip::Strip::CLASS,
+    &crate::tee::Tee::CLASS,
+    &crate::to_dump::ToDump::CLASS,
+    &crate::strip::Unstrip::CLASS,
+];
+
+/// The class of this name.
+pub fn find(name: &str) -> Option<&'static Class> {
+    CLASSES.binary_search_by(|c| c.name.cmp(name)).ok().map(|i| CLASSES[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_sorted_and_documented() {
+        for pair in CLASSES.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} stands before {}", pair[0].name, pair[1].name);
+        }
+        for class in CLASSES {
+            let first = class.manual.lines().next().unwrap_or("");
+            let titled = first.trim_start().starts_with(class.name) && first.contains(" -- ");
+            assert!(titled, "the manual of {} starts with '{first}'", class.name);
+        }
+    }
+}
