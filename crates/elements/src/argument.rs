@@ -242,7 +242,9 @@ impl FromArgument for Ip6Prefix {
     fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
         let text = argument.text.as_str();
         let parsed = match text.split_once('/') {
-            Some((address, length)) => address.parse::<Ipv6Addr>().ok().zip(length.parse().ok().filter(|l| *l <= 128u8)),
+            Some((address, length)) => {
+                address.parse::<Ipv6Addr>().ok().zip(length.parse().ok().filter(|l| *l <= 128u8))
+            }
             None => match text.parse() {
                 Ok(address) => Some((address, 128)),
                 Err(_) => names
@@ -323,22 +325,35 @@ impl FromArgument for BytesPerSecond {
 mod tests {
     use super::*;
 
-
     #[test]
     fn integers_are_written_as_in_c() {
         assert_eq!(parse_value::<u32>("0x10"), Ok(16));
         assert_eq!(parse_value::<u32>("010"), Ok(8));
         assert_eq!(parse_value::<i32>("-3"), Ok(-3));
-        assert!(parse_value::<u8>("256").is_err() && parse_value::<u8>("x").is_err() && parse_value::<u8>("").is_err());
-        assert!(parse_value::<u32>("--1").is_err() && parse_value::<u32>("0x").is_err() && parse_value::<u32>("1 2").is_err());
+        assert!(
+            parse_value::<u8>("256").is_err()
+                && parse_value::<u8>("x").is_err()
+                && parse_value::<u8>("").is_err()
+        );
+        assert!(
+            parse_value::<u32>("--1").is_err()
+                && parse_value::<u32>("0x").is_err()
+                && parse_value::<u32>("1 2").is_err()
+        );
     }
 
     #[test]
     fn networks_take_lengths_and_masks() {
         let net = parse_value::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
-        assert_eq!((net.address, net.mask, net.prefix_length()), (0x0a01_0203, 0xffff_0000, Some(16)));
+        assert_eq!(
+            (net.address, net.mask, net.prefix_length()),
+            (0x0a01_0203, 0xffff_0000, Some(16))
+        );
         assert_eq!(parse_value::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
-        assert!(parse_value::<IpMask>("10.0.0.0/33").is_err() && parse_value::<IpMask>("10.0.0/8").is_err());
+        assert!(
+            parse_value::<IpMask>("10.0.0.0/33").is_err()
+                && parse_value::<IpMask>("10.0.0/8").is_err()
+        );
         assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
     }
 

@@ -135,7 +135,8 @@ impl<'a> Configure<'a> {
     pub fn read_file(&mut self, path: &Argument) -> Result<(FileId, std::sync::Arc<str>), Failed> {
         let name = String::from_utf8_lossy(&path.unquote()).into_owned();
         self.around.files.read(&name).map_err(|why| {
-            let error = Diagnostic::error("unreadable-file", format!("'{name}' cannot be read: {why}"));
+            let error =
+                Diagnostic::error("unreadable-file", format!("'{name}' cannot be read: {why}"));
             self.report(error.label(path.span, "named here"));
             Failed
         })
@@ -144,7 +145,9 @@ impl<'a> Configure<'a> {
     /// The full name of an element that this one refers to: the innermost compound around it
     /// that has such an element.
     pub fn resolve(&self, reference: &str) -> Option<String> {
-        scopes(self.name).map(|scope| format!("{scope}{reference}")).find(|n| self.around.elements.contains_key(n))
+        scopes(self.name)
+            .map(|scope| format!("{scope}{reference}"))
+            .find(|n| self.around.elements.contains_key(n))
     }
 
     /// The class of an element by its full name.
@@ -214,7 +217,9 @@ impl<'a> Arguments<'_, 'a> {
                     format!("{} is missing its argument {name}, {}", self.cx.class, T::EXPECTED),
                 );
                 let span = self.cx.span;
-                self.report(error.label(span, "").help(format!("see 'catena elements {}'", self.cx.class)));
+                self.report(
+                    error.label(span, "").help(format!("see 'catena elements {}'", self.cx.class)),
+                );
                 T::default()
             }
         }
@@ -261,7 +266,11 @@ impl<'a> Arguments<'_, 'a> {
         match T::from_argument(argument, self.cx.around.names, self.cx.name) {
             Ok(value) => Some(value),
             Err(why) => {
-                let label = if name.is_empty() { String::new() } else { format!("{name} takes {}", T::EXPECTED) };
+                let label = if name.is_empty() {
+                    String::new()
+                } else {
+                    format!("{name} takes {}", T::EXPECTED)
+                };
                 self.report(Diagnostic::error("bad-argument", why).label(argument.span, label));
                 None
             }
@@ -353,7 +362,12 @@ pub trait Devices {
 
 impl<'a> Initialize<'a> {
     /// Surrounds the element of this name and place.
-    pub fn new(name: &'a str, span: Span, devices: &'a mut dyn Devices, around: Surroundings<'a>) -> Self {
+    pub fn new(
+        name: &'a str,
+        span: Span,
+        devices: &'a mut dyn Devices,
+        around: Surroundings<'a>,
+    ) -> Self {
         Self { name, span, devices, around }
     }
 
@@ -380,6 +394,8 @@ impl<'a> Initialize<'a> {
 
     /// The full name of an element that this one refers to.
     pub fn resolve(&self, reference: &str) -> Option<String> {
-        scopes(self.name).map(|scope| format!("{scope}{reference}")).find(|n| self.around.elements.contains_key(n))
+        scopes(self.name)
+            .map(|scope| format!("{scope}{reference}"))
+            .find(|n| self.around.elements.contains_key(n))
     }
 }

@@ -159,12 +159,23 @@ pub trait Services {
     ///
     /// # Errors
     /// A message for whoever asked.
-    fn read_handler(&mut self, core: &mut Core, node: NodeId, handler: &str) -> Result<String, String>;
+    fn read_handler(
+        &mut self,
+        core: &mut Core,
+        node: NodeId,
+        handler: &str,
+    ) -> Result<String, String>;
     /// Writes a handler `element.handler`, seen from `node`'s compound.
     ///
     /// # Errors
     /// A message for whoever asked.
-    fn write_handler(&mut self, core: &mut Core, node: NodeId, handler: &str, value: &str) -> Result<(), String>;
+    fn write_handler(
+        &mut self,
+        core: &mut Core,
+        node: NodeId,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), String>;
     /// Shows a line to the user.
     fn message(&mut self, text: &str);
     /// Shows an error to the user; the run ends with a failure.

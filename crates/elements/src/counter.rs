@@ -6,7 +6,6 @@ use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element;
 use crate::element::{Element, Handler, HandlerContext};
 
 element! {
@@ -32,7 +31,7 @@ element! {
 
 /// See [`Counter::CLASS`].
 #[derive(Default)]
-pub struct Counter {
+pub(crate) struct Counter {
     packets: u64,
     bytes: u64,
 }

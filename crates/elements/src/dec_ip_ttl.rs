@@ -7,7 +7,6 @@ use net::{Batch, checksum};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element;
 use crate::element::{Element, Verdict};
 
 element! {
@@ -32,7 +31,7 @@ element! {
 }
 
 /// See [`DecIPTTL::CLASS`].
-pub struct DecIPTTL {
+pub(crate) struct DecIPTTL {
     multicast: bool,
     active: bool,
     outputs: usize,

@@ -47,7 +47,12 @@ pub trait Device {
     ///
     /// # Errors
     /// A message, after which the device has ended; packets appended before stand.
-    fn receive(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) -> Result<Received, String>;
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String>;
 
     /// Sends all packets of the batch and recycles them.
     ///

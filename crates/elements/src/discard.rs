@@ -6,7 +6,6 @@ use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element;
 use crate::element::{Element, Handler, HandlerContext, Work};
 
 element! {
@@ -35,7 +34,7 @@ element! {
 }
 
 /// See [`Discard::CLASS`].
-pub struct Discard {
+pub(crate) struct Discard {
     pulls: bool,
     active: bool,
     burst: usize,
@@ -44,7 +43,7 @@ pub struct Discard {
 }
 
 /// What a packet that reaches the end of a chain on purpose is counted as.
-pub const DISCARDED: Reason = Reason("discarded");
+pub(crate) const DISCARDED: Reason = Reason("discarded");
 
 impl Discard {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {

@@ -97,7 +97,12 @@ pub trait Element {
     ///
     /// # Errors
     /// A message for whoever asked.
-    fn read(&self, handler: &str, _parameter: &str, _cx: &HandlerContext<'_>) -> Result<String, String> {
+    fn read(
+        &self,
+        handler: &str,
+        _parameter: &str,
+        _cx: &HandlerContext<'_>,
+    ) -> Result<String, String> {
         Err(format!("handler '{handler}' is not readable"))
     }
 
@@ -205,7 +210,7 @@ pub struct Class {
 
 /// Declares an element class: its manual as a doc comment, then what the registry must know.
 ///
-/// ```ignore
+/// ```text
 /// element! {
 ///     /// DecIPTTL([KEYWORDS]) -- decrements the IP time-to-live
 ///     ///
@@ -229,7 +234,7 @@ macro_rules! element {
     ) => {
         impl $name {
             /// What the registry knows of the class.
-            pub const CLASS: $crate::element::Class = $crate::element::Class {
+            pub(crate) const CLASS: $crate::element::Class = $crate::element::Class {
                 name: $crate::element!(@name $name $($class)?),
                 manual: concat!($($manual, "\n"),+),
                 ports: $ports,

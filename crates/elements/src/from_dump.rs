@@ -8,7 +8,6 @@ use crate::argument::parse_value;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Received};
-use crate::element;
 use crate::element::{Element, Handler, HandlerContext, Work};
 
 element! {
@@ -38,7 +37,7 @@ element! {
 }
 
 /// See [`FromDump::CLASS`].
-pub struct FromDump {
+pub(crate) struct FromDump {
     path: String,
     span: Span,
     stop: bool,
@@ -52,7 +51,8 @@ impl FromDump {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let span = cx.span();
         let mut arguments = cx.arguments(&["FILENAME", "STOP", "BURST", "ACTIVE"]);
-        let path: Option<Argument> = arguments.keyword_argument("FILENAME").or_else(|| arguments.next_raw());
+        let path: Option<Argument> =
+            arguments.keyword_argument("FILENAME").or_else(|| arguments.next_raw());
         let span = path.as_ref().map_or(span, |p| p.span);
         let path = match &path {
             Some(path) => arguments.parse::<String>("FILENAME", path).unwrap_or_default(),

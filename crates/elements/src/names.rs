@@ -38,7 +38,12 @@ impl Names {
     }
 
     /// The first meaning that `choose` accepts, looking from `element`'s compound outwards.
-    pub fn find<T>(&self, element: &str, name: &str, choose: impl Fn(&Meanings) -> Option<T>) -> Option<T> {
+    pub fn find<T>(
+        &self,
+        element: &str,
+        name: &str,
+        choose: impl Fn(&Meanings) -> Option<T>,
+    ) -> Option<T> {
         scopes(element).find_map(|scope| choose(self.names.get(&format!("{scope}{name}"))?))
     }
 }

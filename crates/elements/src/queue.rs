@@ -8,7 +8,6 @@ use net::{Batch, Packet};
 use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element;
 use crate::element::{Element, Handler, HandlerContext};
 
 element! {
@@ -36,7 +35,7 @@ element! {
 }
 
 /// See [`Queue::CLASS`].
-pub struct Queue {
+pub(crate) struct Queue {
     packets: VecDeque<Packet>,
     capacity: usize,
     highwater: usize,

@@ -6,7 +6,6 @@ use net::Batch;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::element;
 
 element! {
     /// Strip(LENGTH) -- removes bytes from the front of packets
@@ -28,7 +27,7 @@ element! {
 }
 
 /// See [`Strip::CLASS`].
-pub struct Strip {
+pub(crate) struct Strip {
     length: u32,
 }
 
@@ -70,7 +69,7 @@ element! {
 }
 
 /// See [`Unstrip::CLASS`].
-pub struct Unstrip {
+pub(crate) struct Unstrip {
     length: u16,
 }
 
@@ -99,12 +98,10 @@ impl Element for Unstrip {
 
     fn model(&self) -> Model {
         let fits = ir::field::meta::LEN.le(0xffffu32 - u32::from(self.length));
-        Model::from_block(vec![
-            Op::If(
-                fits,
-                vec![Op::pull(-i32::from(self.length)), Op::emit(0u8)],
-                vec![Op::Drop(TOO_LONG)],
-            ),
-        ])
+        Model::from_block(vec![Op::If(
+            fits,
+            vec![Op::pull(-i32::from(self.length)), Op::emit(0u8)],
+            vec![Op::Drop(TOO_LONG)],
+        )])
     }
 }

@@ -5,7 +5,6 @@ use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element;
 use crate::element::Element;
 
 element! {
@@ -24,7 +23,7 @@ element! {
 }
 
 /// See [`Tee::CLASS`].
-pub struct Tee {
+pub(crate) struct Tee {
     outputs: usize,
 }
 
@@ -36,7 +35,10 @@ impl Tee {
             && n != outputs
         {
             let span = arguments.cx().span();
-            let error = ir::Diagnostic::error("bad-argument", format!("{n} outputs are configured, {outputs} connected"));
+            let error = ir::Diagnostic::error(
+                "bad-argument",
+                format!("{n} outputs are configured, {outputs} connected"),
+            );
             arguments.report(error.label(span, ""));
         }
         arguments.finish()?;

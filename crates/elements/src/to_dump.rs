@@ -7,7 +7,6 @@ use net::Batch;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{Device, DeviceRequest};
-use crate::element;
 use crate::element::{Element, Handler, HandlerContext, Work};
 
 element! {
@@ -37,7 +36,7 @@ element! {
 }
 
 /// See [`ToDump::CLASS`].
-pub struct ToDump {
+pub(crate) struct ToDump {
     request: DeviceRequest,
     span: Span,
     pulls: bool,
@@ -51,7 +50,8 @@ impl ToDump {
         let (span, passes) = (cx.span(), cx.outputs() > 0);
         let pulls = cx.pulls() && !passes;
         let mut arguments = cx.arguments(&["FILENAME", "SNAPLEN", "ENCAP", "NANO"]);
-        let path: Option<Argument> = arguments.keyword_argument("FILENAME").or_else(|| arguments.next_raw());
+        let path: Option<Argument> =
+            arguments.keyword_argument("FILENAME").or_else(|| arguments.next_raw());
         let span = path.as_ref().map_or(span, |p| p.span);
         let path = match &path {
             Some(path) => arguments.parse::<String>("FILENAME", path).unwrap_or_default(),
