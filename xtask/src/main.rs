@@ -1,1 +1,83 @@
-fn main() {}
+//! The project's tasks, run as `cargo xtask TASK`.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "tasks talk to people")]
+
+mod command;
+mod debian;
+mod test;
+mod tidy;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use command::cargo;
+
+/// A task fails with a message for people.
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  test [--only STEP] [-- ARGS]   all that must hold before a change goes in; stops at the first failing step
+                                 steps: packages, fmt, clippy, tidy, docs, test
+                                 ARGS go to STEP's command; without --only, to `cargo test`
+  tidy                           the project's own rules, such as: crates import lower floors only
+  bench [ARGS]                   `cargo bench` over the workspace
+  fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
+  deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["test"] => test::run(None, &[]),
+        ["test", "--", ref rest @ ..] => test::run(None, rest),
+        ["test", "--only", step] => test::run(Some(step), &[]),
+        ["test", "--only", step, "--", ref rest @ ..] => test::run(Some(step), rest),
+        ["tidy"] => tidy::run(),
+        ["bench", ref rest @ ..] => command::run(cargo(["bench", "--workspace"]).args(rest)),
+        ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
+        ["deny", ref rest @ ..] => deny(rest),
+        [] | ["help" | "-h" | "--help"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("cannot make sense of `{}`\n\n{USAGE}", args.join(" ")).into()),
+    }
+}
+
+fn fuzz(target: &str, args: &[&str]) -> Result {
+    require("fuzz", "cargo install cargo-fuzz")?;
+    let corpus = format!("fuzz/corpus/{target}");
+    // `cargo +nightly` is rustup's doing, so this one goes through rustup's `cargo` and not $CARGO.
+    command::run(
+        command::at_root("cargo")
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz/libfuzzer", target, &corpus])
+            .args(args),
+    )
+}
+
+fn deny(args: &[&str]) -> Result {
+    require("deny", "cargo install --locked cargo-deny")?;
+    command::run(cargo(["deny", "check"]).args(args))
+}
+
+/// Fails with the way to mend it unless cargo knows the subcommand.
+fn require(subcommand: &str, install: &str) -> Result {
+    match cargo([subcommand, "--version"]).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(format!("cargo-{subcommand} is not installed; run: {install}").into()),
+    }
+}

@@ -1,0 +1,104 @@
+//! `cargo xtask test`: the steps that must pass before a change goes in.
+
+use std::time::Instant;
+
+use crate::command::{self, cargo};
+use crate::{Result, debian, tidy};
+
+struct Step {
+    name: &'static str,
+    run: fn(&[&str]) -> Result,
+}
+
+const STEPS: [Step; 6] = [
+    Step { name: "packages", run: |_| debian::install() },
+    Step { name: "fmt", run: fmt },
+    Step { name: "clippy", run: clippy },
+    Step { name: "tidy", run: |_| tidy::run() },
+    Step { name: "docs", run: docs },
+    Step { name: "test", run: test },
+];
+
+/// Runs all steps, or only one; `args` go to the one, or to the step `test`.
+pub(crate) fn run(only: Option<&str>, args: &[&str]) -> Result {
+    let steps: Vec<&Step> = STEPS.iter().filter(|s| only.is_none_or(|o| o == s.name)).collect();
+    if steps.is_empty() {
+        let names = STEPS.map(|step| step.name).join(", ");
+        return Err(format!("no step `{}`; the steps are {names}", only.unwrap_or_default()).into());
+    }
+    let mut times = Vec::new();
+    for step in steps {
+        println!("\n== {}", step.name);
+        let args = if only.is_some() || step.name == "test" { args } else { &[] };
+        let start = Instant::now();
+        let result = (step.run)(args);
+        let seconds = start.elapsed().as_secs_f64();
+        if let Err(error) = result {
+            let again = format!("cargo xtask test --only {}", step.name);
+            return Err(format!(
+                "{error}\n\nstep `{}` failed after {seconds:.1} s; again: {again}",
+                step.name
+            )
+            .into());
+        }
+        println!("== {} passed in {seconds:.1} s", step.name);
+        times.push(format!("{} {seconds:.1} s", step.name));
+    }
+    println!("\nall passed: {}", times.join(", "));
+    Ok(())
+}
+
+fn fmt(args: &[&str]) -> Result {
+    command::run(cargo(["fmt", "--all", "--check"]).args(args))
+        .map_err(|error| format!("{error}; to format: cargo fmt --all").into())
+}
+
+fn clippy(args: &[&str]) -> Result {
+    command::run(
+        cargo(["clippy", "--all-targets"])
+            .args(packages(args))
+            .args(args)
+            .args(["--", "-D", "warnings"]),
+    )
+}
+
+fn docs(args: &[&str]) -> Result {
+    command::run(
+        cargo(["doc", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .args(packages(args))
+            .args(args),
+    )
+}
+
+fn test(args: &[&str]) -> Result {
+    command::run(cargo(["test"]).args(packages(args)).args(args))
+}
+
+/// The whole workspace, unless the arguments choose packages.
+fn packages(args: &[&str]) -> Option<&'static str> {
+    let chosen = args
+        .iter()
+        .take_while(|arg| **arg != "--")
+        .any(|arg| arg.starts_with("-p") || arg.starts_with("--package"));
+    (!chosen).then_some("--workspace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_choose_packages_replace_the_workspace() {
+        assert_eq!(packages(&["nat"]), Some("--workspace"));
+        assert_eq!(packages(&["-p", "catena-net"]), None);
+        assert_eq!(packages(&["--package=catena-net"]), None);
+        assert_eq!(packages(&["--", "-p"]), Some("--workspace"));
+    }
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_known_ones() {
+        let error = run(Some("tests"), &[]).unwrap_err().to_string();
+        assert!(error.contains("`tests`") && error.contains("packages, fmt"), "{error}");
+    }
+}

@@ -1,0 +1,42 @@
+//! What tidy holds, as data. Every exception stands here with its reason, and nowhere else.
+
+/// Where this file stands: the one place that may spell the forbidden words.
+pub(super) const THIS_FILE: &str = "xtask/src/tidy/rules.rs";
+
+/// The floors of the house, lowest first. A crate may import crates of lower floors only.
+pub(super) const FLOORS: [&[&str]; 7] = [
+    &["net"],
+    &["ir"],
+    &["click", "classify", "codegen", "placement", "scale"],
+    &["elements"],
+    &["compiler", "dataplane"],
+    &["control", "sim", "bench", "host"],
+    &["cli"],
+];
+
+/// Imports that go down and are wrong all the same: who, what, why.
+pub(super) const NOT_IMPORTED: [(&str, &str, &str); 1] =
+    [("dataplane", "click", "the data plane runs graphs, whatever language they were written in")];
+
+/// The crates that may use a dependency: which, who, why.
+pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
+    [("tokio", &["control", "cli"], "packets do not wait for an async runtime")];
+
+/// The folders whose code may print and read the environment.
+pub(super) const TALKATIVE: [&str; 2] = ["crates/cli/", "xtask/"];
+
+/// The files that may hold `unsafe`: which, why.
+pub(super) const UNSAFE_FILES: [(&str, &str); 0] = [];
+
+/// How many lines of code, tests aside, a file may have.
+pub(super) const MAX_LINES: usize = 900;
+
+/// The files that may be longer: which, why.
+pub(super) const LONG_FILES: [(&str, &str); 0] = [];
+
+/// Marks of work left undone.
+pub(super) const UNFINISHED: [&str; 6] =
+    ["todo!", "unimplemented!", "#[ignore", "FIXME", "XXX", "TODO"];
+
+/// Starts of paths that exist on one machine only.
+pub(super) const MACHINE_PATHS: [&str; 4] = ["/home/", "/root/", "/work/", "/Users/"];
