@@ -1,0 +1,3 @@
+a :: Idle;
+// x
+a -> Discard;

@@ -1,0 +1,17 @@
+//! What is fuzzed: functions that take any bytes and must neither panic nor hang.
+//!
+//! The tests replay the corpus of each target, and simple mutations of it, on every run; a fuzzer
+//! extends the corpus (see `README.md`).
+#![forbid(unsafe_code)]
+
+mod click_text;
+mod frame;
+
+pub use click_text::{click, config};
+pub use frame::frame;
+
+/// Does something with any bytes that must hold whatever they are; panics if it does not.
+pub type Target = fn(&[u8]);
+
+/// Every target, by the name of its corpus.
+pub const TARGETS: [(&str, Target); 3] = [("click", click), ("config", config), ("frame", frame)];
