@@ -66,7 +66,8 @@ pub trait Element {
         Ok(())
     }
 
-    /// Whether [`Element::run`] is to be called in turn with other tasks.
+    /// Whether [`Element::run`] is to be called in turn with other tasks. Asked once, after
+    /// [`Element::initialize`].
     fn has_task(&self) -> bool {
         false
     }
@@ -87,6 +88,11 @@ pub trait Element {
 
     /// Called when the chain has stopped: files are flushed here.
     fn finish(&mut self, _cx: &mut Context<'_>) {}
+
+    /// What a source has taken in or a sink given out, for the summary of a run.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
 
     /// The element's own handlers; `class`, `config`, `name`, `ports` and `handlers` come free.
     fn handlers(&self) -> &'static [Handler] {
@@ -113,6 +119,17 @@ pub trait Element {
     fn write(&mut self, handler: &str, _value: &str, _cx: &mut Context<'_>) -> Result<(), String> {
         Err(format!("handler '{handler}' is not writable"))
     }
+}
+
+/// Packets that came into or went out of the chain through an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Whether the element is a source.
+    pub source: bool,
+    /// Number of packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// What a round of a task came to.

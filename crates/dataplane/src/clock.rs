@@ -1,0 +1,71 @@
+//! Time, as a worker sees it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A clock in nanoseconds since the Unix epoch that never goes back.
+pub trait Clock {
+    /// The time now.
+    fn now(&mut self) -> u64;
+
+    /// Waits until `time`, or a while less: there is nothing to do before.
+    fn wait_until(&mut self, time: u64);
+}
+
+/// The machine's clock: monotonic, starting at the wall clock's time.
+#[derive(Debug)]
+pub struct RealClock {
+    epoch: u64,
+    start: Instant,
+}
+
+/// The longest wait in one piece, so that signals and control connections are seen.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+impl RealClock {
+    /// Starts the clock.
+    pub fn new() -> Self {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        Self { epoch, start: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&mut self) -> u64 {
+        self.epoch + self.start.elapsed().as_nanos() as u64
+    }
+
+    fn wait_until(&mut self, time: u64) {
+        let left = Duration::from_nanos(time.saturating_sub(self.now()));
+        std::thread::sleep(left.min(PATIENCE));
+    }
+}
+
+/// A clock that stands still but for waits, which pass at once: runs are repeatable, and waiting
+/// costs nothing.
+#[derive(Debug)]
+pub struct VirtualClock {
+    now: u64,
+}
+
+impl VirtualClock {
+    /// A clock that shows `now`.
+    pub fn new(now: u64) -> Self {
+        Self { now }
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&mut self) -> u64 {
+        self.now
+    }
+
+    fn wait_until(&mut self, time: u64) {
+        self.now = self.now.max(time);
+    }
+}

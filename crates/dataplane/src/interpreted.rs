@@ -1,0 +1,171 @@
+//! An element carried out by interpreting its model: the reference that native code is held to.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use elements::Element;
+use elements::configure::{Failed, Initialize};
+use elements::context::Context;
+use elements::element::{Handler, HandlerContext, Traffic, Work};
+use ir::interp::{End, Environment, interpret};
+use ir::{Model, Reason, Store};
+use net::{Batch, Packet};
+
+/// A packet was lost to a model that is wrong.
+const FAULT: Reason = Reason("model-fault");
+
+/// Wraps an element so that packets go through its model instead of its own code. The state that
+/// the model declares lives in a [`Store`] shared by all elements of the chain; the element's own
+/// code still serves handlers, time, and packets for which the model is opaque, with the state
+/// handed to and fro.
+pub struct Interpreted {
+    element: RefCell<Box<dyn Element>>,
+    name: String,
+    model: Model,
+    store: Rc<RefCell<Store>>,
+}
+
+impl Interpreted {
+    /// Wraps `element`; one whose model is opaque for every packet is returned as it is.
+    pub fn wrap(
+        element: Box<dyn Element>,
+        name: &str,
+        store: &Rc<RefCell<Store>>,
+    ) -> Box<dyn Element> {
+        let model = element.model();
+        if model.is_opaque() {
+            return element;
+        }
+        element.export(name, &mut store.borrow_mut());
+        Box::new(Self {
+            element: RefCell::new(element),
+            name: name.to_string(),
+            model,
+            store: Rc::clone(store),
+        })
+    }
+
+    /// Runs the element's own code with the declared state in its hands.
+    fn native<R>(&mut self, work: impl FnOnce(&mut dyn Element) -> R) -> R {
+        let element = self.element.get_mut();
+        element.import(&self.name, &self.store.borrow());
+        let result = work(&mut **element);
+        element.export(&self.name, &mut self.store.borrow_mut());
+        result
+    }
+}
+
+struct Surroundings<'a, 'b> {
+    cx: &'a mut Context<'b>,
+}
+
+impl Environment for Surroundings<'_, '_> {
+    fn now(&self) -> u64 {
+        self.cx.now()
+    }
+
+    fn random(&mut self, low: u64, high: u64) -> u64 {
+        self.cx.random(low, high)
+    }
+
+    fn emit_copy(&mut self, port: usize, packet: &Packet) {
+        let copy = self.cx.core.pool.copy(packet);
+        self.cx.emit(port, copy);
+    }
+
+    fn note(&mut self, reason: Reason) {
+        self.cx.tally.note(reason);
+    }
+}
+
+impl Element for Interpreted {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let mut stay = cx.core.batch();
+        for mut packet in batch.drain() {
+            let end = interpret(
+                &self.model,
+                &self.name,
+                port,
+                &mut packet,
+                &mut self.store.borrow_mut(),
+                &mut Surroundings { cx },
+            );
+            match end {
+                Ok(End::Emit(0)) if cx.outputs() > 0 => stay.push(packet),
+                Ok(End::Emit(port)) => cx.emit(port, packet),
+                Ok(End::Drop(reason)) => cx.drop(packet, reason),
+                Ok(End::Opaque(_)) => {
+                    let mut single = cx.core.batch();
+                    single.push(packet);
+                    self.native(|element| element.push(port, &mut single, cx));
+                    stay.append(&mut single);
+                    cx.core.recycle_batch(single);
+                }
+                Err(fault) => {
+                    cx.error(&fault.to_string());
+                    cx.drop(packet, FAULT);
+                }
+            }
+        }
+        batch.append(&mut stay);
+        cx.core.recycle_batch(stay);
+    }
+
+    fn model(&self) -> Model {
+        self.model.clone()
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.element.borrow().export(name, store);
+    }
+
+    fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
+        self.element.get_mut().initialize(cx)
+    }
+
+    fn has_task(&self) -> bool {
+        self.element.borrow().has_task()
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Work {
+        self.native(|element| element.run(cx))
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>) {
+        self.native(|element| element.wake(cx));
+    }
+
+    fn on_stop(&mut self, cx: &mut Context<'_>) -> bool {
+        self.native(|element| element.on_stop(cx))
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.native(|element| element.finish(cx));
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.element.borrow().traffic()
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        self.element.borrow().handlers()
+    }
+
+    fn read(
+        &self,
+        handler: &str,
+        parameter: &str,
+        cx: &HandlerContext<'_>,
+    ) -> Result<String, String> {
+        let mut element = self.element.borrow_mut();
+        element.import(&self.name, &self.store.borrow());
+        element.read(handler, parameter, cx)
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        let result = self.native(|element| element.write(handler, value, cx));
+        // What was written may have changed what the element means.
+        self.model = self.element.get_mut().model();
+        result
+    }
+}

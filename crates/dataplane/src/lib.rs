@@ -1,0 +1,9 @@
+//! Running chains: workers, devices, handlers, and the element-by-element path.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+mod interpreted;
+mod router;
+
+pub use interpreted::Interpreted;
+pub use router::{Listener, Rest, Router, Transcript};
