@@ -6,6 +6,7 @@ mod batch;
 pub mod checksum;
 pub mod flow;
 mod packet;
+pub mod pcap;
 pub mod wire;
 
 pub use annotation::Annotations;
