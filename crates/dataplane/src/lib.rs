@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod interpreted;
+pub mod io;
 mod router;
 
 pub use interpreted::Interpreted;

@@ -68,6 +68,11 @@ pub trait Device {
         Ok(())
     }
 
+    /// Packets per second that the source wants to be asked for; `None` if as fast as it can.
+    fn rate(&self) -> Option<u64> {
+        None
+    }
+
     /// Link type number of the frames (1 Ethernet, 101 raw IP …).
     fn link_type(&self) -> u32 {
         1

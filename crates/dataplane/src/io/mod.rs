@@ -1,0 +1,71 @@
+//! Devices: where frames come from and go to. Each kind has its own file; [`Bindings`] is the one
+//! place that chooses among them.
+
+mod capture;
+mod generator;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use elements::configure::Devices;
+use elements::device::{Device, DeviceRequest};
+use net::pcap::{Format, LinkType, Options};
+
+pub use generator::Generator;
+
+/// What an interface's name is bound to.
+#[derive(Clone, Debug)]
+pub enum Binding {
+    /// A capture file.
+    Capture(PathBuf),
+    /// The built-in traffic generator (receive only).
+    Generator(Generator),
+}
+
+/// Opens what elements ask for: capture files by their path, interfaces by their binding.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    /// What `FromDevice(NAME)` reads.
+    pub inputs: HashMap<String, Binding>,
+    /// What `ToDevice(NAME)` writes.
+    pub outputs: HashMap<String, Binding>,
+    /// Folder that relative paths of captures count from; the current one if empty.
+    pub folder: PathBuf,
+}
+
+impl Devices for Bindings {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        match request {
+            DeviceRequest::CaptureIn { path } => capture::Input::open(&self.folder.join(path)),
+            DeviceRequest::CaptureOut { path, snap_length, link_type, nanoseconds } => {
+                let path = self.folder.join(path);
+                let mut options = Options::for_file_name(&path);
+                options.snap_length = *snap_length;
+                options.link_type = LinkType(*link_type);
+                if *nanoseconds && options.format == Format::PcapMicroseconds {
+                    options.format = Format::PcapNanoseconds;
+                }
+                capture::Output::create(&path, &options)
+            }
+            DeviceRequest::Interface { name, receive } => {
+                let bindings = if *receive { &self.inputs } else { &self.outputs };
+                match (bindings.get(name), receive) {
+                    (Some(Binding::Capture(path)), true) => capture::Input::open(path),
+                    (Some(Binding::Capture(path)), false) => {
+                        capture::Output::create(path, &Options::for_file_name(path))
+                    }
+                    (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
+                    (Some(Binding::Generator(_)), false) => {
+                        Err(format!("'{name}' is bound to a generator, which cannot be written to"))
+                    }
+                    (None, true) => Err(format!(
+                        "nothing is bound to '{name}': bind it with --in {name}=FILE or --in {name}=gen:…"
+                    )),
+                    (None, false) => {
+                        Err(format!("nothing is bound to '{name}': bind it with --out {name}=FILE"))
+                    }
+                }
+            }
+        }
+    }
+}
