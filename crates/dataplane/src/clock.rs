@@ -42,7 +42,7 @@ impl Clock for RealClock {
 
     fn wait_until(&mut self, time: u64) {
         let left = Duration::from_nanos(time.saturating_sub(self.now()));
-        std::thread::sleep(left.min(PATIENCE));
+        std::thread::park_timeout(left.min(PATIENCE));
     }
 }
 
