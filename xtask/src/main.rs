@@ -9,6 +9,7 @@ mod tidy;
 
 use std::env;
 use std::error::Error;
+use std::fs;
 use std::process::ExitCode;
 
 use command::cargo;
@@ -59,12 +60,24 @@ fn run(args: &[String]) -> Result {
 
 fn fuzz(target: &str, args: &[&str]) -> Result {
     require("fuzz", "cargo install cargo-fuzz")?;
-    let corpus = format!("fuzz/corpus/{target}");
+    // What is found goes to the first corpus, which is not committed; the second one is only read.
+    let found = format!("fuzz/libfuzzer/corpus/{target}");
+    let kept = format!("fuzz/corpus/{target}");
+    fs::create_dir_all(command::root().join(&found))?;
     // `cargo +nightly` is rustup's doing, so this one goes through rustup's `cargo` and not $CARGO.
     command::run(
         command::at_root("cargo")
             .env_remove("RUSTUP_TOOLCHAIN")
-            .args(["+nightly", "fuzz", "run", "--fuzz-dir", "fuzz/libfuzzer", target, &corpus])
+            .args([
+                "+nightly",
+                "fuzz",
+                "run",
+                "--fuzz-dir",
+                "fuzz/libfuzzer",
+                target,
+                &found,
+                &kept,
+            ])
             .args(args),
     )
 }
