@@ -5,6 +5,7 @@ pub mod annotation;
 mod batch;
 pub mod checksum;
 pub mod flow;
+pub mod notation;
 mod packet;
 pub mod pcap;
 pub mod wire;
