@@ -4,9 +4,11 @@
 //! extends the corpus (see `README.md`).
 #![forbid(unsafe_code)]
 
+mod capture;
 mod click_text;
 mod frame;
 
+pub use capture::pcap;
 pub use click_text::{click, config};
 pub use frame::frame;
 
@@ -14,4 +16,5 @@ pub use frame::frame;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 3] = [("click", click), ("config", config), ("frame", frame)];
+pub const TARGETS: [(&str, Target); 4] =
+    [("click", click), ("config", config), ("frame", frame), ("pcap", pcap)];
