@@ -239,7 +239,7 @@ pub struct Body {
     pub parameters: Vec<Parameter>,
     /// In the order of the text.
     pub statements: Vec<Statement>,
-    /// From the first parameter or statement to the last.
+    /// All between the delimiters: `{` or `||` before it, `||` or `}` after it.
     pub span: Span,
 }
 

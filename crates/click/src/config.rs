@@ -515,6 +515,73 @@ fn raw_argument(text: &str, at: usize, stop_at_comma: bool) -> (RawArgument, usi
     (argument, at)
 }
 
+/// An argument as it is written in a configuration, for the formatter; ranges count in its text.
+pub(crate) struct WrittenArgument {
+    /// Comments before it.
+    pub(crate) before: Vec<Range<usize>>,
+    /// With the comments inside it; empty for an empty argument.
+    pub(crate) text: Range<usize>,
+    /// Comments after it, also those behind its comma on the same line.
+    pub(crate) after: Vec<Range<usize>>,
+    /// Whether it stands on another line than what precedes it.
+    pub(crate) starts_line: bool,
+}
+
+/// The arguments of a configuration as they are written, and comments that belong to none of them.
+pub(crate) fn written_arguments(text: &str) -> (Vec<WrittenArgument>, Vec<Range<usize>>) {
+    let bytes = text.as_bytes();
+    let breaks = |range: Range<usize>| text[range].contains(['\n', '\r']);
+    let mut arguments: Vec<WrittenArgument> = Vec::new();
+    let mut at = 0;
+    loop {
+        let start = at;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut core: Option<Range<usize>> = None;
+        while let Some(&byte) = bytes.get(at) {
+            match (byte, bytes.get(at + 1)) {
+                (b',', _) => break,
+                (b, _) if is_space(b) => at += 1,
+                (b'/', Some(b'/' | b'*')) => {
+                    let end = comment_end(bytes, at);
+                    if core.is_some() { &mut after } else { &mut before }.push(at..end);
+                    at = end;
+                }
+                _ => {
+                    let from = core.map_or(at, |core| core.start);
+                    at = skip_item(bytes, at);
+                    core = Some(from..at);
+                    after.clear();
+                }
+            }
+        }
+        let first = before.first().or(core.as_ref()).map_or(at, |range| range.start);
+        let starts_line = breaks(start..first);
+        // Comments behind the comma belong to the argument before it if they end its line.
+        if let Some(last) = arguments.last_mut() {
+            let mut end = start;
+            let mut count = 0;
+            while let Some(comment) = before.get(count).filter(|c| !breaks(end..c.start)) {
+                end = comment.end;
+                count += 1;
+            }
+            let next = before.get(count).or(core.as_ref()).map_or(at, |range| range.start);
+            let ends_line = breaks(end..next) || core.is_none() && at == bytes.len();
+            if ends_line {
+                last.after.extend(before.drain(..count));
+            }
+        }
+        if core.is_none() && at == bytes.len() {
+            return (arguments, before);
+        }
+        let text = core.unwrap_or(at..at);
+        arguments.push(WrittenArgument { before, text, after, starts_line });
+        if at == bytes.len() {
+            return (arguments, Vec::new());
+        }
+        at += 1;
+    }
+}
+
 /// Past a quotation, a `\<…>` or a single byte.
 fn skip_item(bytes: &[u8], at: usize) -> usize {
     match (bytes[at], bytes.get(at + 1)) {

@@ -173,21 +173,22 @@ impl<'a> Lexer<'a> {
                     self.at = close.map_or(self.bytes.len(), |close| close + 2);
                     self.record_comment(start);
                 }
-                b'#' if at_line_start(self.bytes, start) => self.line_directive(),
+                b'#' if at_line_start(self.bytes, start) => {
+                    self.at = line_end(self.bytes, start);
+                    let new = start >= self.recorded;
+                    self.record_comment(start);
+                    if new {
+                        self.line_directive(start);
+                    }
+                }
                 _ => break,
             }
         }
     }
 
-    /// Reads the directive that starts here, up to its line's end.
-    fn line_directive(&mut self) {
-        let start = self.at;
+    /// Reads the directive at `start`, up to its line's end.
+    fn line_directive(&mut self, start: usize) {
         let end = line_end(self.bytes, start);
-        self.at = end;
-        if start < self.recorded {
-            return;
-        }
-        self.record_comment(start);
         let rest = self.text[start + 1..end].trim_start_matches([' ', '\t']);
         let rest = match rest.strip_prefix("line") {
             Some(after) if after.starts_with([' ', '\t']) => after.trim_start_matches([' ', '\t']),
@@ -313,10 +314,13 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 b'#' if at_line_start(bytes, at) => {
-                    self.at = at;
-                    self.line_directive();
-                    blanked.push(at..self.at);
-                    at = self.at;
+                    let end = line_end(bytes, at);
+                    if at >= self.recorded {
+                        self.recorded = end;
+                        self.line_directive(at);
+                    }
+                    blanked.push(at..end);
+                    at = end;
                     continue;
                 }
                 b'/' | b'\'' | b'"' | b'\\' => match skip_hidden(bytes, at) {

@@ -38,9 +38,11 @@
 pub mod ast;
 mod bind;
 pub mod config;
+mod format;
 mod lexer;
 mod parser;
 
 pub use bind::BindError;
 pub use config::Argument;
+pub use format::format;
 pub use parser::{MAX_DEPTH, MAX_PORT, parse};

@@ -528,11 +528,10 @@ impl<'a> Parser<'a> {
     }
 
     fn body(&mut self) -> Body {
-        let start = self.token.start;
-        self.end = start;
+        let start = self.end;
         let parameters = self.parameters();
         let statements = self.statements();
-        Body { parameters, statements, span: self.span_from(start) }
+        Body { parameters, statements, span: Span::new(self.file, start, self.token.start) }
     }
 
     /// `$a, KEYWORD $b |`, or nothing if the body starts with a statement.

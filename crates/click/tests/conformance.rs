@@ -1,10 +1,11 @@
-//! Every configuration of the conformance corpus parses.
+//! Every configuration of the conformance corpus parses, and formatting keeps its meaning.
+
+mod shape;
 
 use std::env;
 use std::path::PathBuf;
 
-use catena_click as click;
-use ir::{Sources, has_errors};
+use ir::has_errors;
 
 /// The folder of shared data; `None`, with the reason on standard error, if it is not there.
 #[allow(clippy::print_stderr)]
@@ -32,14 +33,18 @@ fn every_conformance_case_parses() {
         let path = entry.expect("readable entry").path().join("case.click");
         let Ok(bytes) = std::fs::read(&path) else { continue };
         cases += 1;
-        let mut sources = Sources::new();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let file = sources.add(path.display().to_string(), text);
-        let (tree, diagnostics) = click::parse(&mut sources, file);
+        let (tree, diagnostics) = shape::parsed(&text);
         let name = path.parent().and_then(|p| p.file_name()).unwrap_or_default().to_string_lossy();
         let expected = SYNTAX_ERRORS.contains(&&*name);
-        assert_eq!(has_errors(&diagnostics), expected, "{}: {diagnostics:#?}", path.display());
-        assert!(!tree.statements.is_empty(), "{}", path.display());
+        assert_eq!(has_errors(&diagnostics), expected, "{name}: {diagnostics:#?}");
+        assert!(!tree.statements.is_empty(), "{name}");
+        if expected {
+            continue;
+        }
+        let formatted = shape::formatted(&text);
+        assert_eq!(shape::shape_of(&text), shape::shape_of(&formatted), "{name}");
+        assert_eq!(formatted, shape::formatted(&formatted), "{name}");
     }
     assert!(cases > 0, "no case in {}", folder.display());
 }

@@ -2,13 +2,19 @@
 #![allow(dead_code)]
 
 use catena_click::ast::*;
-use catena_click::{Argument, parse};
+use catena_click::{Argument, format, parse};
 use ir::{Diagnostic, Sources};
 
 pub(crate) fn parsed(text: &str) -> (File, Vec<Diagnostic>) {
     let mut sources = Sources::new();
     let file = sources.add("test.click", text);
     parse(&mut sources, file)
+}
+
+pub(crate) fn formatted(text: &str) -> String {
+    let mut sources = Sources::new();
+    let file = sources.add("test.click", text);
+    format(&mut sources, file).unwrap_or_else(|d| panic!("{text}\n{d:#?}"))
 }
 
 /// The shape of a text that must parse without any diagnostic.
