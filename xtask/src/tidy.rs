@@ -6,6 +6,7 @@
 mod code;
 mod crates;
 mod dependencies;
+mod elements;
 mod pages;
 mod rules;
 mod tree;
@@ -38,7 +39,7 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 11] = [
+const RULES: [(&str, Rule); 13] = [
     ("floors", crates::floors),
     ("reserved", crates::reserved),
     ("lints", crates::lints),
@@ -47,6 +48,8 @@ const RULES: [(&str, Rule); 11] = [
     ("long-files", code::long_files),
     ("quiet", code::quiet),
     ("unfinished", code::unfinished),
+    ("registered", elements::registered),
+    ("unnamed", elements::unnamed),
     ("links", pages::links),
     ("changelog", pages::changelog),
     ("machine-paths", pages::machine_paths),

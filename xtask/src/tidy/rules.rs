@@ -40,3 +40,6 @@ pub(super) const UNFINISHED: [&str; 6] =
 
 /// Starts of paths that exist on one machine only.
 pub(super) const MACHINE_PATHS: [&str; 4] = ["/home/", "/root/", "/work/", "/Users/"];
+
+/// Texts outside `elements` that equal an element's name and do not mean it: where, which, why.
+pub(super) const WORDS_THAT_ARE_ALSO_ELEMENTS: [(&str, &str, &str); 0] = [];
