@@ -3,6 +3,7 @@
 use catena_click::Argument;
 use catena_click::config::{Text, Variable, quote, unquote, words};
 use ir::{FileId, Span};
+use proptest::prelude::*;
 
 fn split(text: &str) -> Vec<String> {
     Text::bare(text).arguments().into_iter().map(|a| a.text).collect()
@@ -183,4 +184,45 @@ fn nested_calls_do_not_exhaust_the_stack() {
     assert!(!expand(&deep).is_empty());
     let open = "$(${".repeat(100_000);
     assert_eq!(expand(&open), open);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn spans_show_the_text_of_arguments_and_words(text in "[ab,$ \n\r\t(){}/*'\"\\\\<>6é-]{0,60}") {
+        let span = Span::new(FileId(0), 0, text.len());
+        for argument in Text::new(&text, span).arguments() {
+            let written = &text[argument.span.range()];
+            prop_assert!(written == argument.text || written.contains("/*") || written.contains("//"));
+            prop_assert_eq!(split(written).concat(), argument.text.as_str());
+            for word in argument.words() {
+                prop_assert!(argument.text.contains(&word.text));
+                prop_assert!(argument.span.start <= word.span.start && word.span.end <= argument.span.end);
+            }
+            unquote(&argument.text);
+        }
+    }
+
+    #[test]
+    fn expansion_keeps_what_is_not_a_variable(text in "[ab$ \n(){}/*'\"\\\\<>6é?#-]{0,60}") {
+        let span = Span::new(FileId(0), 0, text.len());
+        let whole = Text::new(&text, span);
+        let same = whole.expand(&mut |_| None);
+        if !text.contains("${") && !text.contains("$(") {
+            prop_assert_eq!(same.as_str(), &text);
+            prop_assert_eq!(same.arguments(), whole.arguments());
+        }
+        let expanded = whole.expand(&mut |_| Some(Argument::bare("x, y")));
+        for argument in expanded.arguments() {
+            prop_assert!(text.get(argument.span.range()).is_some());
+        }
+    }
+
+    #[test]
+    fn any_bytes_survive_quoting(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let quoted = quote(&bytes);
+        prop_assert_eq!(unquote(&quoted), bytes);
+        prop_assert_eq!(split(&quoted), [quoted.as_str()]);
+    }
 }

@@ -343,3 +343,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_deepest_nesting_is_formatted() {
+    for (open, close) in [("{", "}"), ("{ -> (", ") -> }"), ("{\n", "}")] {
+        let depth = catena_click::MAX_DEPTH / open.matches(['{', '(']).count();
+        lawful(&(open.repeat(depth) + "a" + &close.repeat(depth)));
+    }
+}
