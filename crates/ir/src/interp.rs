@@ -231,13 +231,11 @@ impl Run<'_> {
                     None => return self.block(miss),
                 }
             }
-            Op::FlowUpdate { flows, key, common, expiry } => {
+            Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
                 let (key, common) = (self.numbers(key)?, self.numbers(common)?);
-                let (expiry, now) = (self.time(expiry)?, self.environment.now());
-                if let Some((flow, _)) = self.flows(*flows)?.find_mut(&key, now) {
-                    flow.common = common;
-                    flow.expiry = expiry;
-                }
+                let (expiry, guarantee) = (self.time(expiry)?, self.time(guarantee)?);
+                let now = self.environment.now();
+                self.flows(*flows)?.update(&key, common, expiry, guarantee, now);
             }
             Op::FlowInsert { flows, forward, reverse, common, expiry, guarantee, full } => {
                 let (fk, fv) = self.side(forward)?;

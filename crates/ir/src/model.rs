@@ -275,7 +275,7 @@ pub enum Op {
         /// When there is no such flow.
         miss: Block,
     },
-    /// Sets the common cells and the expiry of the flow of a key, if there is one.
+    /// Sets the common cells, the expiry and the guarantee of the flow of a key, if there is one.
     FlowUpdate {
         /// The [`StateKind::Flows`].
         flows: StateRef,
@@ -285,10 +285,13 @@ pub enum Op {
         common: Vec<Expr>,
         /// When the flow expires, in nanoseconds of the worker's clock.
         expiry: Expr,
+        /// Until when the flow may not be evicted for another.
+        guarantee: Expr,
     },
-    /// Adds a flow with both directions. A flow that held the reverse key is evicted; when the
-    /// table is full, the flow that expires first among those without a guarantee is evicted,
-    /// and if there is none `full` runs instead.
+    /// Adds a flow with both directions. Flows that held one of its keys are evicted. When the
+    /// table is full, the flow that expires first among those without a guarantee is evicted; if
+    /// there is none, or the new flow has no guarantee either and expires before it, `full` runs
+    /// instead. [`crate::state::Flows`] says what happens in every case.
     FlowInsert {
         /// The [`StateKind::Flows`] of the forward direction.
         flows: StateRef,

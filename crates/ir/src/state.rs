@@ -47,25 +47,35 @@ pub struct Flow {
     pub guarantee: u64,
 }
 
-/// A bidirectional flow table. A flow whose expiry has come is as good as gone: no lookup finds
-/// it, and it is the first to make room.
+/// A bidirectional flow table.
+///
+/// A flow whose expiry has come is as good as gone: no lookup finds it, it takes no room, and
+/// two tables that differ only in such flows are equal. Flows have an order: a flow comes last
+/// when it is added, and again whenever its expiry or its guarantee changes. Of flows that expire
+/// at the same time the one that is first in this order is evicted first.
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
     capacity: u64,
     next: u64,
+    /// The latest time that the table has heard of.
+    clock: u64,
+    /// By their place in the order.
     flows: BTreeMap<u64, Flow>,
+    /// Place and direction (0 forward, 1 reverse) of each key.
     index: HashMap<Vec<u128>, (u64, usize)>,
 }
 
 impl PartialEq for Flows {
-    /// Same flows, in whatever order they were added.
+    /// Same capacity and same flows, in whatever order, at the later of the two tables' times.
     fn eq(&self, other: &Self) -> bool {
-        let sorted = |f: &Flows| {
-            let mut all: Vec<Flow> = f.flows.values().cloned().collect();
+        let clock = self.clock.max(other.clock);
+        let living = |flows: &Flows| {
+            let mut all: Vec<Flow> =
+                flows.flows.values().filter(|f| f.expiry > clock).cloned().collect();
             all.sort_by(|a, b| a.keys.cmp(&b.keys));
             all
         };
-        self.capacity == other.capacity && sorted(self) == sorted(other)
+        self.capacity == other.capacity && living(self) == living(other)
     }
 }
 
@@ -80,12 +90,12 @@ impl Flows {
         self.capacity
     }
 
-    /// The flows, oldest first.
+    /// The flows in their order, those that expired but were not removed yet included.
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.flows.values()
     }
 
-    /// Number of flows, expired ones that were not yet removed included.
+    /// Number of flows, those that expired but were not removed yet included.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
@@ -95,64 +105,91 @@ impl Flows {
         self.flows.is_empty()
     }
 
+    /// The latest time, in nanoseconds, that the table was asked or changed at.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
     /// The flow of a key and the direction (0 forward, 1 reverse) that the key is of.
     pub fn find(&self, key: &[u128], now: u64) -> Option<(&Flow, usize)> {
-        let &(id, side) = self.index.get(key)?;
-        Some((&self.flows[&id], side)).filter(|(flow, _)| flow.expiry > now)
+        let &(place, side) = self.index.get(key)?;
+        self.flows.get(&place).filter(|flow| flow.expiry > now).map(|flow| (flow, side))
     }
 
-    /// Like [`Flows::find`], to change; keys must not be changed.
-    pub fn find_mut(&mut self, key: &[u128], now: u64) -> Option<(&mut Flow, usize)> {
-        let &(id, side) = self.index.get(key)?;
-        let flow = self.flows.get_mut(&id)?;
-        (flow.expiry > now).then_some((flow, side))
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(flow) = self.flows.remove(&id) {
-            for key in &flow.keys {
-                if self.index.get(key).is_some_and(|&(owner, _)| owner == id) {
-                    self.index.remove(key);
+    /// Changes the flow of a key as [`crate::model::Op::FlowUpdate`] says.
+    pub fn update(
+        &mut self,
+        key: &[u128],
+        common: Vec<u128>,
+        expiry: u64,
+        guarantee: u64,
+        now: u64,
+    ) {
+        self.clock = self.clock.max(now);
+        let Some(&(place, _)) = self.index.get(key) else { return };
+        let Some(flow) = self.flows.get_mut(&place).filter(|flow| flow.expiry > now) else {
+            return;
+        };
+        flow.common = common;
+        if (flow.expiry, flow.guarantee) != (expiry, guarantee) {
+            (flow.expiry, flow.guarantee) = (expiry, guarantee);
+            let flow = self.flows.remove(&place);
+            let to = self.next;
+            self.next += 1;
+            for key in flow.iter().flat_map(|f| &f.keys) {
+                if let Some((owner, _)) = self.index.get_mut(key) {
+                    *owner = to;
                 }
+            }
+            self.flows.extend(flow.map(|f| (to, f)));
+        }
+    }
+
+    fn remove(&mut self, place: u64) {
+        if let Some(flow) = self.flows.remove(&place) {
+            for key in &flow.keys {
+                self.index.remove(key);
             }
         }
     }
 
     /// Removes every flow whose expiry has come.
     pub fn expire(&mut self, now: u64) {
+        self.clock = self.clock.max(now);
         let expired: Vec<u64> =
             self.flows.iter().filter(|(_, f)| f.expiry <= now).map(|(&id, _)| id).collect();
         expired.into_iter().for_each(|id| self.remove(id));
     }
 
     /// Adds a flow as [`crate::model::Op::FlowInsert`] says; `false` if there is no room for it.
+    ///
+    /// First, flows under either of its keys are removed, then those whose expiry has come. If
+    /// the table is full nevertheless, the first to expire of the flows whose guarantee is over
+    /// makes room, unless the new flow has no guarantee and expires earlier still.
     pub fn insert(&mut self, flow: Flow, now: u64) -> bool {
         for key in &flow.keys {
-            if let Some(&(id, _)) = self.index.get(key) {
-                self.remove(id);
+            if let Some(&(place, _)) = self.index.get(key) {
+                self.remove(place);
             }
         }
+        self.expire(now);
         if self.flows.len() as u64 >= self.capacity {
-            self.expire(now);
-        }
-        if self.flows.len() as u64 >= self.capacity {
-            let evicted = self
-                .flows
-                .iter()
-                .filter(|(_, f)| f.guarantee <= now)
-                .min_by_key(|(id, f)| (f.expiry, **id))
-                .map(|(&id, _)| id);
-            match evicted {
-                Some(id) => self.remove(id),
-                None => return false,
+            let candidates = self.flows.iter().filter(|(_, f)| f.guarantee <= now);
+            let first = candidates.min_by_key(|(place, f)| (f.expiry, **place));
+            match first.map(|(&place, first)| (place, first.expiry)) {
+                Some((place, expiry)) if flow.guarantee > now || flow.expiry >= expiry => {
+                    self.remove(place);
+                }
+                _ => return false,
             }
         }
-        let id = self.next;
+        let place = self.next;
         self.next += 1;
+        // If both keys are the same, later packets are of the reverse direction, as in Click.
         for (side, key) in flow.keys.iter().enumerate() {
-            self.index.insert(key.clone(), (id, side));
+            self.index.insert(key.clone(), (place, side));
         }
-        self.flows.insert(id, flow);
+        self.flows.insert(place, flow);
         true
     }
 }
@@ -240,6 +277,35 @@ mod tests {
         assert!(!flows.insert(flow(3, 103, 60, 5), 0));
         assert!(flows.insert(flow(3, 103, 60, 5), 5));
         assert!(flows.find(&[2], 5).is_none() && flows.find(&[1], 5).is_some());
+    }
+
+    #[test]
+    fn a_flow_without_guarantee_does_not_displace_one_that_lives_longer() {
+        let mut flows = Flows::new(1);
+        assert!(flows.insert(flow(1, 101, 50, 0), 1));
+        assert!(!flows.insert(flow(2, 102, 49, 0), 1));
+        assert!(flows.insert(flow(2, 102, 50, 0), 1));
+        assert!(flows.find(&[1], 1).is_none());
+        assert!(!Flows::new(0).insert(flow(1, 101, 50, 5), 1));
+    }
+
+    #[test]
+    fn of_flows_that_expire_together_the_one_touched_last_stays() {
+        let mut flows = Flows::new(2);
+        assert!(flows.insert(flow(1, 101, 40, 0), 1));
+        assert!(flows.insert(flow(2, 102, 50, 0), 1));
+        flows.update(&[101], vec![7], 50, 0, 2);
+        assert!(flows.insert(flow(3, 103, 60, 0), 3));
+        assert_eq!(flows.find(&[1], 3).map(|(f, _)| f.common.clone()), Some(vec![7]));
+        assert!(flows.find(&[2], 3).is_none());
+    }
+
+    #[test]
+    fn expired_flows_do_not_count() {
+        let (mut a, mut b) = (Flows::new(2), Flows::new(2));
+        assert!(a.insert(flow(1, 101, 10, 0), 1) && a != b);
+        b.expire(10);
+        assert_eq!(a, b);
     }
 
     #[test]
