@@ -2,9 +2,10 @@
 
 use click::Argument;
 use click::config::{Text, Variable, quote, unquote};
-use ir::{Diagnostic, Sources};
+use ir::{Diagnostic, Sources, has_errors};
 
-/// The parser: what it reports lies inside the text.
+/// The parser and the formatter: what is reported lies inside the text, and formatting twice is
+/// formatting once.
 pub fn click(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut sources = Sources::new();
@@ -18,6 +19,13 @@ pub fn click(data: &[u8]) {
         );
         sources.landmark(span);
     }
+    let Ok(once) = click::format(&mut sources, file) else {
+        assert!(has_errors(&diagnostics));
+        return;
+    };
+    let formatted = sources.add("formatted.click", once.as_str());
+    let twice = click::format(&mut sources, formatted).expect("formatted code has no errors");
+    assert_eq!(once, twice);
 }
 
 fn labels(diagnostics: &[Diagnostic]) -> impl Iterator<Item = ir::Span> + '_ {
