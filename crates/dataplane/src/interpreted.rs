@@ -6,7 +6,8 @@ use std::rc::Rc;
 use elements::Element;
 use elements::configure::{Failed, Initialize};
 use elements::context::Context;
-use elements::element::{Handler, HandlerContext, Traffic, Work};
+use elements::device::ControlSocketRequest;
+use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
 use ir::interp::{End, Environment, interpret};
 use ir::{Model, Reason, Store};
 use net::{Batch, Packet};
@@ -147,8 +148,25 @@ impl Element for Interpreted {
         self.element.borrow().traffic()
     }
 
+    fn control_socket(&self) -> Option<ControlSocketRequest> {
+        self.element.borrow().control_socket()
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         self.element.borrow().handlers()
+    }
+
+    fn named_handlers(&self) -> Vec<NamedHandler> {
+        self.element.borrow().named_handlers()
+    }
+
+    fn call(
+        &mut self,
+        handler: &str,
+        parameter: &str,
+        cx: &mut Context<'_>,
+    ) -> Result<String, String> {
+        self.native(|element| element.call(handler, parameter, cx))
     }
 
     fn read(

@@ -4,13 +4,17 @@
 //! before what it emits next, as in Click. The way is kept on an explicit stack, so that a long
 //! or cyclic chain cannot exhaust the thread's.
 
+mod handlers;
+
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::io::Write;
+use std::path::PathBuf;
 
 use elements::Element;
-use elements::configure::scopes;
 use elements::context::{Context, Core, Outputs, Services, Tally};
-use elements::element::{Handler, HandlerContext, Traffic, Work};
+use elements::device::ControlSocketRequest;
+use elements::element::{Handler, Traffic, Work};
 use ir::{Graph, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
@@ -22,6 +26,10 @@ const LOOP: Reason = Reason("loop");
 const UNCONNECTED: Reason = Reason("unconnected-output");
 /// Elements that one burst may visit before it is taken to go round in circles.
 const MAX_VISITS: u32 = 1 << 20;
+/// Handlers that are written after one round before the rest waits for the next.
+const MAX_LATER_WRITES: u32 = 1000;
+/// Stops that an element may take over one after the other.
+const MAX_STOPS: u32 = 1000;
 
 /// An element with what belongs to it while it works.
 struct Cell {
@@ -35,6 +43,10 @@ struct Node {
     class: String,
     config: String,
     inputs: usize,
+    handlers: &'static [Handler],
+    task: Task,
+    /// When the element is to be woken.
+    alarm: Option<u64>,
     /// Absent while the element works.
     cell: Option<Box<Cell>>,
     /// Where each output leads.
@@ -43,10 +55,28 @@ struct Node {
     from: Vec<Option<Port>>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// The element has none.
+    None,
+    Running,
+    /// There is nothing to do unless somebody writes a handler.
+    Ended,
+}
+
+/// A handler that is to be written when no element is at work.
+struct LaterWrite {
+    from: NodeId,
+    handler: String,
+    value: String,
+}
+
 /// Where the router's words go.
 pub trait Listener {
     /// A line of output of an element such as Print.
     fn message(&mut self, text: &str);
+    /// Text for the standard output, as it is: lines end where it says so.
+    fn output(&mut self, text: &str);
     /// Something went wrong at an element while the chain ran.
     fn error(&mut self, element: &str, text: &str);
 }
@@ -56,6 +86,8 @@ pub trait Listener {
 pub struct Transcript {
     /// Lines of output.
     pub messages: Vec<String>,
+    /// Text for the standard output.
+    pub output: String,
     /// Errors, with the element in front.
     pub errors: Vec<String>,
 }
@@ -63,6 +95,10 @@ pub struct Transcript {
 impl Listener for Transcript {
     fn message(&mut self, text: &str) {
         self.messages.push(text.to_string());
+    }
+
+    fn output(&mut self, text: &str) {
+        self.output.push_str(text);
     }
 
     fn error(&mut self, element: &str, text: &str) {
@@ -76,11 +112,16 @@ struct Nodes {
     names: HashMap<String, NodeId>,
     /// Batches on their way, the next one last.
     stack: Vec<(Port, Batch)>,
+    /// Alarms of the nodes; those that a node no longer has are passed over.
     timers: BinaryHeap<Reverse<(u64, NodeId)>>,
+    later: VecDeque<LaterWrite>,
+    /// How many times the driver must still be told to stop.
     runcount: i64,
     errors: u64,
     listener: Box<dyn Listener>,
     globals: Vec<(String, String)>,
+    /// Where relative paths of files count from.
+    folder: PathBuf,
 }
 
 /// A chain, ready to run or running on this thread.
@@ -88,14 +129,9 @@ pub struct Router {
     nodes: Nodes,
     core: Core,
     clock: Box<dyn Clock>,
-    tasks: Vec<Task>,
-    /// Elements that may take a stop over.
+    /// Elements with tasks, in the order of their turns.
+    tasks: Vec<NodeId>,
     started: bool,
-}
-
-struct Task {
-    node: NodeId,
-    ended: bool,
 }
 
 /// Why a run came to rest.
@@ -131,6 +167,9 @@ impl Router {
                 class: n.class.clone(),
                 config: n.config.clone(),
                 inputs: n.inputs.len(),
+                handlers: element.handlers(),
+                task: if element.has_task() { Task::Running } else { Task::None },
+                alarm: None,
                 cell: Some(Box::new(Cell {
                     element,
                     outputs: Outputs::new(n.outputs.len()),
@@ -145,10 +184,7 @@ impl Router {
             nodes[edge.to.node].from[edge.to.port] = Some(edge.from);
         }
         let names = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
-        let tasks = (0..nodes.len())
-            .filter(|&n| nodes[n].cell.as_ref().is_some_and(|c| c.element.has_task()))
-            .map(|node| Task { node, ended: false })
-            .collect();
+        let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None).collect();
         let mut core = Core::new(seed);
         let mut clock = clock;
         core.now = clock.now();
@@ -158,10 +194,12 @@ impl Router {
                 names,
                 stack: Vec::new(),
                 timers: BinaryHeap::new(),
+                later: VecDeque::new(),
                 runcount: 1,
                 errors: 0,
                 listener,
                 globals: Vec::new(),
+                folder: PathBuf::new(),
             },
             core,
             clock,
@@ -171,51 +209,60 @@ impl Router {
     }
 
     /// One round: due timers, then every task once, everything they push carried to its end.
-    /// `burst` rounds of tasks run before time is read again.
+    /// All of it happens at one time.
     pub fn round(&mut self) -> Rest {
+        self.core.now = self.clock.now();
+        let mut worked = false;
         if !self.started {
             self.started = true;
             for node in 0..self.nodes.nodes.len() {
                 self.nodes.wake(&mut self.core, node);
             }
         }
-        self.core.now = self.clock.now();
-        let mut worked = self.fire_timers();
+        worked |= self.fire_timers();
         for i in 0..self.tasks.len() {
-            if self.tasks[i].ended || self.nodes.runcount <= 0 {
+            let node = self.tasks[i];
+            if self.nodes.runcount <= 0 || self.nodes.nodes[node].task == Task::Ended {
                 continue;
             }
-            match self.nodes.run(&mut self.core, self.tasks[i].node) {
+            match self.nodes.run(&mut self.core, node) {
                 Work::Done => worked = true,
                 Work::Idle => {}
                 Work::Ended => {
-                    self.tasks[i].ended = true;
+                    self.nodes.nodes[node].task = Task::Ended;
                     worked = true;
                 }
             }
         }
-        if self.nodes.runcount <= 0 && !self.nodes.take_over_stop(&mut self.core) {
-            return Rest::Stopped;
+        if self.nodes.runcount <= 0 {
+            if !self.nodes.take_over_stop(&mut self.core) {
+                return Rest::Stopped;
+            }
+            worked = true;
         }
-        if worked {
+        if worked || !self.nodes.later.is_empty() {
             return Rest::Busy;
         }
-        match self.nodes.timers.peek() {
-            Some(&Reverse((time, _))) if time <= self.core.now => Rest::Busy,
-            Some(&Reverse((time, _))) => Rest::Until(time),
+        match self.nodes.next_alarm() {
+            Some(time) if time <= self.core.now => Rest::Busy,
+            Some(time) => Rest::Until(time),
             None => Rest::Idle,
         }
     }
 
+    /// Wakes those whose time has come; one that asks again at once waits for the next round.
     fn fire_timers(&mut self) -> bool {
         let mut fired = false;
-        while let Some(&Reverse((time, node))) = self.nodes.timers.peek()
-            && time <= self.core.now
-            && self.nodes.runcount > 0
-        {
-            self.nodes.timers.pop();
-            self.nodes.wake(&mut self.core, node);
-            fired = true;
+        for _ in 0..self.nodes.timers.len() {
+            match self.nodes.next_alarm() {
+                Some(time) if time <= self.core.now && self.nodes.runcount > 0 => {}
+                _ => break,
+            }
+            if let Some(Reverse((_, node))) = self.nodes.timers.pop() {
+                self.nodes.nodes[node].alarm = None;
+                self.nodes.wake(&mut self.core, node);
+                fired = true;
+            }
         }
         fired
     }
@@ -270,9 +317,21 @@ impl Router {
         &mut self.core
     }
 
-    /// Tells the driver to stop, as [`Context::stop`] does.
+    /// Tells the driver to stop, however often it was to be told; an element may still take the
+    /// matter over.
     pub fn stop(&mut self) {
-        self.nodes.runcount = 0;
+        self.nodes.runcount = self.nodes.runcount.min(0);
+    }
+
+    /// Where relative paths of the files that scripts read and write count from.
+    pub fn set_folder(&mut self, folder: PathBuf) {
+        self.nodes.folder = folder;
+    }
+
+    /// The control sockets that elements ask for, with the elements' names.
+    pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
+        let of = |n: &Node| Some((n.name.clone(), n.cell.as_ref()?.element.control_socket()?));
+        self.nodes.nodes.iter().filter_map(of).collect()
     }
 
     /// Number of errors that elements met while running.
@@ -286,7 +345,7 @@ impl Router {
     /// A message for whoever asked.
     pub fn read_handler(&mut self, handler: &str) -> Result<String, String> {
         self.core.now = self.clock.now();
-        let value = self.nodes.read(None, handler, &self.core);
+        let value = self.nodes.read(None, handler, &mut self.core);
         self.nodes.deliver(&mut self.core);
         value
     }
@@ -298,8 +357,6 @@ impl Router {
     pub fn write_handler(&mut self, handler: &str, value: &str) -> Result<(), String> {
         self.core.now = self.clock.now();
         let result = self.nodes.write(None, handler, value, &mut self.core);
-        // The handler may have given a task something to do again.
-        self.tasks.iter_mut().for_each(|t| t.ended = false);
         self.nodes.deliver(&mut self.core);
         result
     }
@@ -320,11 +377,16 @@ impl Router {
 
     /// The handlers of an element, the general ones included; of the router if the name is empty.
     pub fn handlers(&self, element: &str) -> Option<Vec<Handler>> {
-        if element.is_empty() {
-            return Some(self.nodes.global_handlers());
-        }
-        let node = &self.nodes.nodes[*self.nodes.names.get(element)?];
+        let node = match element {
+            "" => None,
+            name => Some(*self.nodes.names.get(name)?),
+        };
         Some(self.nodes.all_handlers(node))
+    }
+
+    /// Whether there is a handler `element.handler` that can be read, or written.
+    pub fn has_handler(&self, handler: &str, write: bool) -> bool {
+        self.nodes.handler_exists(None, handler, write)
     }
 
     /// An element by its full name, to look at its model or state.
@@ -333,15 +395,6 @@ impl Router {
         self.nodes.nodes[node].cell.as_ref().map(|c| &*c.element)
     }
 }
-
-/// Handlers that every element has.
-const GENERAL: [Handler; 5] = [
-    Handler::read("name"),
-    Handler::read("class"),
-    Handler::read("config"),
-    Handler::read("ports"),
-    Handler::read("handlers"),
-];
 
 impl Nodes {
     /// Calls an element in its surroundings and puts what it emitted on the stack; `None` if it
@@ -384,17 +437,50 @@ impl Nodes {
         work
     }
 
-    /// Asks the elements, the last declared first, whether one takes the stop over.
+    /// Asks the elements, the last declared first, whether one takes over the stops that the
+    /// driver was told.
     fn take_over_stop(&mut self, core: &mut Core) -> bool {
-        let taken = (0..self.nodes.len())
-            .rev()
-            .any(|node| self.lend(core, node, |element, cx| element.on_stop(cx)) == Some(true));
-        self.deliver(core);
-        taken && self.runcount > 0
+        for _ in 0..MAX_STOPS {
+            let taken = (0..self.nodes.len())
+                .rev()
+                .any(|node| self.lend(core, node, |element, cx| element.on_stop(cx)) == Some(true));
+            self.deliver(core);
+            if !taken {
+                break;
+            }
+            self.runcount += 1;
+            if self.runcount > 0 {
+                return true;
+            }
+        }
+        false
     }
 
-    /// Carries everything on the stack to the end of its way.
+    /// When the next element is to be woken.
+    fn next_alarm(&mut self) -> Option<u64> {
+        while let Some(&Reverse((time, node))) = self.timers.peek() {
+            if self.nodes[node].alarm == Some(time) {
+                return Some(time);
+            }
+            self.timers.pop();
+        }
+        None
+    }
+
+    /// Carries everything on the stack to the end of its way, then writes the handlers that
+    /// were put off.
     fn deliver(&mut self, core: &mut Core) {
+        self.carry(core);
+        for _ in 0..MAX_LATER_WRITES {
+            let Some(LaterWrite { from, handler, value }) = self.later.pop_front() else { return };
+            if let Err(why) = self.write(Some(from), &handler, &value, core) {
+                Services::error(self, from, &format!("{handler}: {why}"));
+            }
+            self.carry(core);
+        }
+    }
+
+    fn carry(&mut self, core: &mut Core) {
         let mut visits = 0;
         while let Some((to, batch)) = self.stack.pop() {
             let mut next = Some((to, batch));
@@ -444,150 +530,6 @@ impl Nodes {
     fn pull_from(&mut self, core: &mut Core, from: Port) -> Option<Packet> {
         self.lend(core, from.node, |element, cx| element.pull(from.port, cx)).flatten()
     }
-
-    /// The element of a reference, seen from the compound of `node`.
-    fn find(&self, node: Option<NodeId>, reference: &str) -> Option<NodeId> {
-        let from = node.map_or("", |n| self.nodes[n].name.as_str());
-        scopes(from).find_map(|scope| self.names.get(&format!("{scope}{reference}")).copied())
-    }
-
-    /// Splits `element.handler parameter` and finds the element; `None` for a global handler.
-    fn resolve<'a>(
-        &self,
-        from: Option<NodeId>,
-        handler: &'a str,
-    ) -> Result<(Option<NodeId>, &'a str, &'a str), String> {
-        let (path, parameter) = match handler.trim().split_once(char::is_whitespace) {
-            Some((path, parameter)) => (path, parameter.trim()),
-            None => (handler.trim(), ""),
-        };
-        match path.rsplit_once('.') {
-            None | Some(("", _)) => Ok((None, path.trim_start_matches('.'), parameter)),
-            Some((element, name)) => match self.find(from, element) {
-                Some(node) => Ok((Some(node), name, parameter)),
-                None => Err(format!("no element named '{element}'")),
-            },
-        }
-    }
-
-    fn all_handlers(&self, node: &Node) -> Vec<Handler> {
-        let own = node.cell.as_ref().map_or(&[][..], |c| c.element.handlers());
-        let general = GENERAL.iter().filter(|g| own.iter().all(|h| h.name != g.name));
-        own.iter().chain(general).copied().collect()
-    }
-
-    fn global_handlers(&self) -> Vec<Handler> {
-        ["classes", "config", "flatconfig", "list", "requirements", "version"]
-            .into_iter()
-            .map(Handler::read)
-            .chain([Handler::write("stop"), Handler::read("handlers")])
-            .collect()
-    }
-
-    fn read(&self, from: Option<NodeId>, handler: &str, core: &Core) -> Result<String, String> {
-        let (node, name, parameter) = self.resolve(from, handler)?;
-        let Some(node) = node else { return self.read_global(name) };
-        let node = &self.nodes[node];
-        let Some(cell) = node.cell.as_ref() else {
-            return Err(format!("'{}' is at work", node.name));
-        };
-        if let Some(own) = cell.element.handlers().iter().find(|h| h.name == name) {
-            if !own.read {
-                return Err(format!("write-only handler '{}.{name}'", node.name));
-            }
-            return cell.element.read(
-                name,
-                parameter,
-                &HandlerContext { tally: &cell.tally, now: core.now },
-            );
-        }
-        match name {
-            "name" => Ok(node.name.clone()),
-            "class" => Ok(node.class.clone()),
-            "config" => Ok(node.config.clone()),
-            "ports" => Ok(self.ports(node)),
-            "handlers" => Ok(list_handlers(&self.all_handlers(node))),
-            _ => Err(format!("no handler named '{}.{name}'", node.name)),
-        }
-    }
-
-    fn read_global(&self, name: &str) -> Result<String, String> {
-        if let Some((_, value)) = self.globals.iter().find(|(n, _)| n == name) {
-            return Ok(value.clone());
-        }
-        match name {
-            "version" => Ok(env!("CARGO_PKG_VERSION").to_string()),
-            "list" => {
-                let names: String = self.nodes.iter().map(|n| format!("\n{}", n.name)).collect();
-                Ok(format!("{}{names}\n", self.nodes.len()))
-            }
-            "classes" => {
-                Ok(elements::registry::CLASSES.iter().map(|c| format!("{}\n", c.name)).collect())
-            }
-            "handlers" => Ok(list_handlers(&self.global_handlers())),
-            "config" | "flatconfig" | "requirements" => Ok(String::new()),
-            _ => Err(format!("no global handler named '{name}'")),
-        }
-    }
-
-    /// Click's `ports` handler: each port with its processing and its peers.
-    fn ports(&self, node: &Node) -> String {
-        let peer = |p: &Option<Port>, bracket_first: bool| match p {
-            None => "-".to_string(),
-            Some(p) if bracket_first => format!("[{}] {}", p.port, self.nodes[p.node].name),
-            Some(p) => format!("{} [{}]", self.nodes[p.node].name, p.port),
-        };
-        let mut text =
-            format!("{} input{}\n", node.inputs, if node.inputs == 1 { "" } else { "s" });
-        for from in &node.from {
-            text.push_str(&format!("{}\n", peer(from, false)));
-        }
-        let n = node.to.len();
-        text.push_str(&format!("{n} output{}\n", if n == 1 { "" } else { "s" }));
-        for to in &node.to {
-            text.push_str(&format!("{}\n", peer(to, true)));
-        }
-        text
-    }
-
-    fn write(
-        &mut self,
-        from: Option<NodeId>,
-        handler: &str,
-        value: &str,
-        core: &mut Core,
-    ) -> Result<(), String> {
-        let (node, name, _) = self.resolve(from, handler)?;
-        let Some(node) = node else {
-            return match name {
-                "stop" => {
-                    self.runcount = 0;
-                    Ok(())
-                }
-                _ => Err(format!("no global write handler named '{name}'")),
-            };
-        };
-        let own = self.nodes[node]
-            .cell
-            .as_ref()
-            .and_then(|c| c.element.handlers().iter().find(|h| h.name == name).copied());
-        let full = || format!("{}.{name}", self.nodes[node].name);
-        match own {
-            None => Err(format!("no handler named '{}'", full())),
-            Some(handler) if !handler.write => Err(format!("read-only handler '{}'", full())),
-            Some(_) => self
-                .lend(core, node, |element, cx| element.write(name, value, cx))
-                .unwrap_or_else(|| Err("the element is at work".to_string())),
-        }
-    }
-}
-
-fn list_handlers(handlers: &[Handler]) -> String {
-    let line = |h: &Handler| {
-        let (r, w) = (if h.read { "r" } else { "" }, if h.write { "w" } else { "" });
-        format!("{}\t{r}{w}\n", h.name)
-    };
-    handlers.iter().map(line).collect()
 }
 
 fn drop_all(core: &mut Core, tally: &mut Tally, mut batch: Batch, reason: Reason) {
@@ -605,7 +547,10 @@ impl Services for Nodes {
     }
 
     fn wake_at(&mut self, node: NodeId, time: u64) {
-        self.timers.push(Reverse((time, node)));
+        if self.nodes[node].alarm.is_none_or(|alarm| time < alarm) {
+            self.nodes[node].alarm = Some(time);
+            self.timers.push(Reverse((time, node)));
+        }
     }
 
     fn stop(&mut self) {
@@ -631,8 +576,32 @@ impl Services for Nodes {
         self.write(Some(node), handler, value, core)
     }
 
+    fn write_later(&mut self, node: NodeId, handler: &str, value: &str) {
+        let (handler, value) = (handler.to_string(), value.to_string());
+        self.later.push_back(LaterWrite { from: node, handler, value });
+    }
+
+    fn has_handler(&self, node: NodeId, handler: &str, write: bool) -> bool {
+        self.handler_exists(Some(node), handler, write)
+    }
+
     fn message(&mut self, text: &str) {
         self.listener.message(text);
+    }
+
+    fn output(&mut self, text: &str) {
+        self.listener.output(text);
+    }
+
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(self.folder.join(path)).map_err(|e| e.to_string())
+    }
+
+    fn write_file(&mut self, path: &str, bytes: &[u8], append: bool) -> Result<(), String> {
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(append).write(true).truncate(!append);
+        let mut file = options.open(self.folder.join(path)).map_err(|e| e.to_string())?;
+        file.write_all(bytes).map_err(|e| e.to_string())
     }
 
     fn error(&mut self, node: NodeId, text: &str) {
@@ -644,9 +613,5 @@ impl Services for Nodes {
 
     fn runcount(&self) -> i64 {
         self.runcount
-    }
-
-    fn set_runcount(&mut self, count: i64) {
-        self.runcount = count;
     }
 }

@@ -176,14 +176,29 @@ pub trait Services {
         handler: &str,
         value: &str,
     ) -> Result<(), String>;
+    /// Writes a handler `element.handler` once the packets that are on their way have arrived and
+    /// the element `node` is at rest; an error is shown to the user.
+    fn write_later(&mut self, node: NodeId, handler: &str, value: &str);
+    /// Whether there is a handler `element.handler` that can be read, or written.
+    fn has_handler(&self, node: NodeId, handler: &str, write: bool) -> bool;
     /// Shows a line to the user.
     fn message(&mut self, text: &str);
+    /// Writes text to the standard output as it is.
+    fn output(&mut self, text: &str);
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// A message such as “No such file or directory”.
+    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String>;
+    /// Writes a whole file, or adds to its end.
+    ///
+    /// # Errors
+    /// A message such as “Permission denied”.
+    fn write_file(&mut self, path: &str, bytes: &[u8], append: bool) -> Result<(), String>;
     /// Shows an error to the user; the run ends with a failure.
     fn error(&mut self, node: NodeId, text: &str);
     /// How many tokens of [`Services::stop`] are left before the driver stops.
     fn runcount(&self) -> i64;
-    /// Changes [`Services::runcount`].
-    fn set_runcount(&mut self, count: i64);
 }
 
 /// What an element may use while it works: the worker's possessions, its outputs, its tally, and
@@ -328,9 +343,10 @@ impl<'a> Context<'a> {
         self.services.pull(self.core, self.node, input)
     }
 
-    /// Asks to be woken at a time, in nanoseconds of [`Context::now`].
+    /// Asks to be woken at a time, in nanoseconds of [`Context::now`]; at once if it has passed.
+    /// The earliest of several counts.
     pub fn wake_at(&mut self, time: u64) {
-        self.services.wake_at(self.node, time);
+        self.services.wake_at(self.node, time.max(self.core.now));
     }
 
     /// Tells the driver to stop.
@@ -354,9 +370,25 @@ impl<'a> Context<'a> {
         self.services.write_handler(self.core, self.node, handler, value)
     }
 
+    /// Writes `element.handler` once the packets that are on their way have arrived and this
+    /// element is at rest.
+    pub fn write_later(&mut self, handler: &str, value: &str) {
+        self.services.write_later(self.node, handler, value);
+    }
+
+    /// Whether there is a handler `element.handler` that can be read, or written.
+    pub fn has_handler(&self, handler: &str, write: bool) -> bool {
+        self.services.has_handler(self.node, handler, write)
+    }
+
     /// Shows a line to the user.
     pub fn message(&mut self, text: &str) {
         self.services.message(text);
+    }
+
+    /// Writes text to the standard output as it is.
+    pub fn output(&mut self, text: &str) {
+        self.services.output(text);
     }
 
     /// Shows an error to the user; the run ends with a failure.

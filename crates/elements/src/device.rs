@@ -2,6 +2,9 @@
 //!
 //! Elements say what they need ([`DeviceRequest`]); whoever runs the chain opens it.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use net::{Batch, Pool};
 
 /// What an element asks to be opened.
@@ -77,4 +80,40 @@ pub trait Device {
     fn link_type(&self) -> u32 {
         1
     }
+}
+
+/// Where a control socket listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlAddress {
+    /// A TCP port.
+    Tcp {
+        /// The port.
+        port: u16,
+        /// Whether one of the next ports will do when it is taken.
+        search: bool,
+        /// Whether only this machine may connect.
+        localhost: bool,
+    },
+    /// A socket in the file system.
+    Unix {
+        /// Its path.
+        path: String,
+    },
+}
+
+/// A control socket that an element asks to be opened.
+#[derive(Clone, Debug)]
+pub struct ControlSocketRequest {
+    /// Where it listens.
+    pub address: ControlAddress,
+    /// Whether handlers may only be read.
+    pub read_only: bool,
+    /// Whether connections are announced.
+    pub verbose: bool,
+    /// How many more times opening is tried, once a second, before it counts as failed.
+    pub retries: u32,
+    /// Whether failed tries are announced.
+    pub retry_warnings: bool,
+    /// Receives the port that was opened.
+    pub bound: Rc<Cell<Option<u16>>>,
 }

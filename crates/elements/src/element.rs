@@ -5,6 +5,7 @@ use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
+use crate::device::ControlSocketRequest;
 
 /// What happens to a packet after an element looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,8 @@ pub trait Element {
     /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.
     fn wake(&mut self, _cx: &mut Context<'_>) {}
 
-    /// Called when the driver was told to stop; an element that answers `true` takes the matter
-    /// over (DriverManager) and the chain runs on.
+    /// Called when the driver was told to stop, once for each time it was told; an element that
+    /// answers `true` has taken this one over (DriverManager), and the chain runs on.
     fn on_stop(&mut self, _cx: &mut Context<'_>) -> bool {
         false
     }
@@ -94,9 +95,35 @@ pub trait Element {
         None
     }
 
+    /// The control socket that the element asks to be opened.
+    fn control_socket(&self) -> Option<ControlSocketRequest> {
+        None
+    }
+
     /// The element's own handlers; `class`, `config`, `name`, `ports` and `handlers` come free.
     fn handlers(&self) -> &'static [Handler] {
         &[]
+    }
+
+    /// Handlers beyond [`Element::handlers`] whose names the configuration decides. One named `*`
+    /// stands for every name that is not a handler otherwise.
+    fn named_handlers(&self) -> Vec<NamedHandler> {
+        Vec::new()
+    }
+
+    /// Reads a handler, as [`Element::read`] does, for elements whose handlers do more than look
+    /// at the element: call others, draw random numbers, change something.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    fn call(
+        &mut self,
+        handler: &str,
+        parameter: &str,
+        cx: &mut Context<'_>,
+    ) -> Result<String, String> {
+        let now = cx.now();
+        self.read(handler, parameter, &HandlerContext { tally: cx.tally, now })
     }
 
     /// Reads one of [`Element::handlers`]; `parameter` is what stood behind its name.
@@ -169,6 +196,17 @@ impl Handler {
     pub const fn both(name: &'static str) -> Self {
         Self { name, read: true, write: true }
     }
+}
+
+/// A handler whose name the configuration decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedHandler {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be read.
+    pub read: bool,
+    /// Whether it can be written.
+    pub write: bool,
 }
 
 /// What a read handler may look at besides its element.

@@ -1,0 +1,229 @@
+//! Handlers: named values of elements, and of the router itself, that are read and written while
+//! the chain runs.
+
+use elements::configure::scopes;
+use elements::context::Core;
+use elements::element::Handler;
+use ir::NodeId;
+
+use super::{Node, Nodes, Port, Task};
+
+/// Handlers that every element has.
+const GENERAL: [Handler; 5] = [
+    Handler::read("name"),
+    Handler::read("class"),
+    Handler::read("config"),
+    Handler::read("ports"),
+    Handler::read("handlers"),
+];
+
+/// The router's own handlers.
+const GLOBAL: [Handler; 8] = [
+    Handler::read("classes"),
+    Handler::read("config"),
+    Handler::read("flatconfig"),
+    Handler::read("handlers"),
+    Handler::read("list"),
+    Handler::read("requirements"),
+    Handler::write("stop"),
+    Handler::read("version"),
+];
+
+/// What a handler's full name means.
+struct Resolved<'a> {
+    /// `None` for a handler of the router.
+    node: Option<NodeId>,
+    name: &'a str,
+    parameter: &'a str,
+}
+
+impl Nodes {
+    /// The element of a reference, seen from the compound of `node`. From outside of the chain,
+    /// an element can also be meant by its number, from 1 on.
+    fn find(&self, from: Option<NodeId>, reference: &str) -> Option<NodeId> {
+        let name = from.map_or("", |n| self.nodes[n].name.as_str());
+        let scoped = |scope| self.names.get(&format!("{scope}{reference}")).copied();
+        scopes(name).find_map(scoped).or_else(|| {
+            let number: usize = reference.parse().ok().filter(|_| from.is_none())?;
+            number.checked_sub(1).filter(|n| *n < self.nodes.len())
+        })
+    }
+
+    /// Splits `element.handler parameter` and finds the element. A name without an element is a
+    /// handler of `from` if it has one of that name, and one of the router otherwise.
+    fn resolve<'a>(&self, from: Option<NodeId>, handler: &'a str) -> Result<Resolved<'a>, String> {
+        let (path, parameter) = match handler.trim().split_once(char::is_whitespace) {
+            Some((path, parameter)) => (path, parameter.trim_start()),
+            None => (handler.trim(), ""),
+        };
+        let (node, name) = match path.rsplit_once('.') {
+            None => (from.filter(|&n| self.access(n, path).is_some()), path),
+            Some(("", name)) => (None, name),
+            Some((element, name)) => match self.find(from, element) {
+                Some(node) => (Some(node), name),
+                None => return Err(format!("no element named '{element}'")),
+            },
+        };
+        Ok(Resolved { node, name, parameter })
+    }
+
+    /// Whether an element's handler can be read and written; `None` if there is none.
+    fn access(&self, node: NodeId, name: &str) -> Option<(bool, bool)> {
+        let node = &self.nodes[node];
+        let fixed = node.handlers.iter().chain(&GENERAL).find(|h| h.name == name);
+        fixed.map(|h| (h.read, h.write)).or_else(|| {
+            let named = node.cell.as_ref()?.element.named_handlers();
+            let handler = named
+                .iter()
+                .find(|h| h.name == name)
+                .or_else(|| named.iter().find(|h| h.name == "*"))?;
+            Some((handler.read, handler.write))
+        })
+    }
+
+    pub(super) fn handler_exists(&self, from: Option<NodeId>, handler: &str, write: bool) -> bool {
+        let choose = |(readable, writable)| if write { writable } else { readable };
+        match self.resolve(from, handler) {
+            Ok(Resolved { node: Some(node), name, .. }) => {
+                self.access(node, name).is_some_and(choose)
+            }
+            Ok(Resolved { node: None, name, .. }) => {
+                let own = GLOBAL.iter().find(|h| h.name == name);
+                own.is_some_and(|h| choose((h.read, h.write)))
+                    || !write && self.globals.iter().any(|(n, _)| n == name)
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(super) fn all_handlers(&self, node: Option<NodeId>) -> Vec<Handler> {
+        let Some(node) = node else { return GLOBAL.to_vec() };
+        let own = self.nodes[node].handlers;
+        let general = GENERAL.iter().filter(|g| own.iter().all(|h| h.name != g.name));
+        own.iter().chain(general).copied().collect()
+    }
+
+    fn list_handlers(&self, node: Option<NodeId>) -> String {
+        let line = |name: &str, read: bool, write: bool| {
+            let (r, w) = (if read { "r" } else { "" }, if write { "w" } else { "" });
+            format!("{name}\t{r}{w}\n")
+        };
+        let fixed = self.all_handlers(node);
+        let mut text: String = fixed.iter().map(|h| line(h.name, h.read, h.write)).collect();
+        if let Some(cell) = node.and_then(|n| self.nodes[n].cell.as_ref()) {
+            let named = cell.element.named_handlers();
+            text.extend(named.iter().map(|h| line(&h.name, h.read, h.write)));
+        }
+        text
+    }
+
+    pub(super) fn read(
+        &mut self,
+        from: Option<NodeId>,
+        handler: &str,
+        core: &mut Core,
+    ) -> Result<String, String> {
+        let Resolved { node, name, parameter } = self.resolve(from, handler)?;
+        let Some(node) = node else { return self.read_global(name) };
+        let full = || format!("{}.{name}", self.nodes[node].name);
+        match self.access(node, name) {
+            None => return Err(format!("no handler named '{}'", full())),
+            Some((false, _)) => return Err(format!("write-only handler '{}'", full())),
+            Some((true, _)) => {}
+        }
+        let general = self.nodes[node].handlers.iter().all(|h| h.name != name);
+        let Node { name: element, class, config, .. } = &self.nodes[node];
+        match name {
+            "name" if general => return Ok(element.clone()),
+            "class" if general => return Ok(class.clone()),
+            "config" if general => return Ok(config.clone()),
+            "ports" if general => return Ok(self.ports(&self.nodes[node])),
+            "handlers" if general => return Ok(self.list_handlers(Some(node))),
+            _ => {}
+        }
+        self.lend(core, node, |element, cx| element.call(name, parameter, cx))
+            .unwrap_or_else(|| Err(self.busy(node)))
+    }
+
+    fn busy(&self, node: NodeId) -> String {
+        format!("'{}' is at work", self.nodes[node].name)
+    }
+
+    fn read_global(&self, name: &str) -> Result<String, String> {
+        if let Some((_, value)) = self.globals.iter().find(|(n, _)| n == name) {
+            return Ok(value.clone());
+        }
+        match name {
+            "version" => Ok(env!("CARGO_PKG_VERSION").to_string()),
+            "list" => {
+                let names: String = self.nodes.iter().map(|n| format!("\n{}", n.name)).collect();
+                Ok(format!("{}{names}\n", self.nodes.len()))
+            }
+            "classes" => {
+                Ok(elements::registry::CLASSES.iter().map(|c| format!("{}\n", c.name)).collect())
+            }
+            "handlers" => Ok(self.list_handlers(None)),
+            "config" | "flatconfig" | "requirements" => Ok(String::new()),
+            "stop" => Err("write-only handler 'stop'".to_string()),
+            _ => Err(format!("no global handler named '{name}'")),
+        }
+    }
+
+    /// Click's `ports` handler: each port with its processing and its peers.
+    fn ports(&self, node: &Node) -> String {
+        let peer = |p: &Option<Port>, bracket_first: bool| match p {
+            None => "-".to_string(),
+            Some(p) if bracket_first => format!("[{}] {}", p.port, self.nodes[p.node].name),
+            Some(p) => format!("{} [{}]", self.nodes[p.node].name, p.port),
+        };
+        let mut text =
+            format!("{} input{}\n", node.inputs, if node.inputs == 1 { "" } else { "s" });
+        for from in &node.from {
+            text.push_str(&format!("{}\n", peer(from, false)));
+        }
+        let n = node.to.len();
+        text.push_str(&format!("{n} output{}\n", if n == 1 { "" } else { "s" }));
+        for to in &node.to {
+            text.push_str(&format!("{}\n", peer(to, true)));
+        }
+        text
+    }
+
+    pub(super) fn write(
+        &mut self,
+        from: Option<NodeId>,
+        handler: &str,
+        value: &str,
+        core: &mut Core,
+    ) -> Result<(), String> {
+        let Resolved { node, name, .. } = self.resolve(from, handler)?;
+        let Some(node) = node else { return self.write_global(name, value) };
+        let full = || format!("{}.{name}", self.nodes[node].name);
+        match self.access(node, name) {
+            None => return Err(format!("no handler named '{}'", full())),
+            Some((_, false)) => return Err(format!("read-only handler '{}'", full())),
+            Some((_, true)) => {}
+        }
+        // What is written may give a task something to do again.
+        if self.nodes[node].task == Task::Ended {
+            self.nodes[node].task = Task::Running;
+        }
+        self.lend(core, node, |element, cx| element.write(name, value, cx))
+            .unwrap_or_else(|| Err(self.busy(node)))
+    }
+
+    fn write_global(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if name != "stop" {
+            return Err(match GLOBAL.iter().any(|h| h.name == name) {
+                true => format!("read-only handler '{name}'"),
+                false => format!("no global handler named '{name}'"),
+            });
+        }
+        let times = match value.trim() {
+            "" | "true" => 1,
+            times => times.parse::<u32>().map_err(|_| "stop takes a number".to_string())?,
+        };
+        self.runcount -= i64::from(times);
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! The router's turns: tasks, timers, stops, and handlers that are written later.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use catena_dataplane::clock::VirtualClock;
+use catena_dataplane::{Rest, Router, Transcript};
+use elements::Element;
+use elements::context::Context;
+use elements::element::{Handler, HandlerContext, NamedHandler, Work};
+use ir::{Edge, Graph, Model, Node, Port, Processing};
+use net::Batch;
+
+type Journal = Rc<RefCell<Vec<String>>>;
+type Act = fn(&mut Actor, &mut Context<'_>) -> Work;
+
+/// An element that does what the test tells it, and writes down what happens to it.
+struct Actor {
+    name: &'static str,
+    journal: Journal,
+    turns: u32,
+    task: Option<Act>,
+    on_wake: fn(&mut Actor, &mut Context<'_>),
+    stops: u32,
+    value: String,
+}
+
+impl Actor {
+    fn note(&self, what: impl Into<String>) {
+        self.journal.borrow_mut().push(format!("{}: {}", self.name, what.into()));
+    }
+}
+
+impl Element for Actor {
+    fn push(&mut self, _: usize, batch: &mut Batch, _: &mut Context<'_>) {
+        self.note(format!("{} packets", batch.len()));
+    }
+
+    fn model(&self) -> Model {
+        Model::opaque("test")
+    }
+
+    fn has_task(&self) -> bool {
+        self.task.is_some()
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Work {
+        self.turns += 1;
+        self.task.map_or(Work::Idle, |task| task(self, cx))
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>) {
+        (self.on_wake)(self, cx);
+    }
+
+    fn on_stop(&mut self, _: &mut Context<'_>) -> bool {
+        let taken = self.stops > 0;
+        self.stops = self.stops.saturating_sub(1);
+        taken
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const { &[Handler::both("value"), Handler::read("config")] }
+    }
+
+    fn named_handlers(&self) -> Vec<NamedHandler> {
+        vec![NamedHandler { name: "port3".into(), read: true, write: false }]
+    }
+
+    fn read(
+        &self,
+        handler: &str,
+        parameter: &str,
+        _: &HandlerContext<'_>,
+    ) -> Result<String, String> {
+        Ok(format!("{handler} {parameter} {}", self.value))
+    }
+
+    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+        self.note(format!("value {value}"));
+        self.value = value.into();
+        Ok(())
+    }
+}
+
+fn router(journal: &Journal, actors: Vec<Actor>, chained: bool) -> Router {
+    let n = actors.len();
+    let ports = |has: bool| if has { vec![Processing::Push] } else { vec![] };
+    let nodes = actors.iter().enumerate().map(|(i, a)| Node {
+        name: a.name.into(),
+        class: "Actor".into(),
+        config: "as told".into(),
+        span: ir::Span::default(),
+        group: None,
+        inputs: ports(chained && i > 0),
+        outputs: ports(chained && i + 1 < n),
+    });
+    let edge = |i| Edge {
+        from: Port { node: i, port: 0 },
+        to: Port { node: i + 1, port: 0 },
+        span: ir::Span::default(),
+    };
+    let edges = if chained { (0..n - 1).map(edge).collect() } else { vec![] };
+    let graph = Graph { nodes: nodes.collect(), edges, groups: vec![] };
+    journal.borrow_mut().clear();
+    let elements = actors.into_iter().map(|a| Box::new(a) as Box<dyn Element>).collect();
+    let clock = Box::new(VirtualClock::new(1000));
+    Router::new(&graph, elements, clock, 1, Box::new(Transcript::default()))
+}
+
+fn actor(name: &'static str, journal: &Journal, task: Option<Act>) -> Actor {
+    let journal = Rc::clone(journal);
+    Actor { name, journal, turns: 0, task, on_wake: |_, _| {}, stops: 0, value: String::new() }
+}
+
+fn counted(actor: &mut Actor, cx: &mut Context<'_>) -> Work {
+    actor.note(format!("turn {}", actor.turns));
+    if actor.turns == 2 {
+        cx.stop();
+        return Work::Ended;
+    }
+    Work::Done
+}
+
+#[test]
+fn tasks_take_turns_and_a_stop_ends_the_round() {
+    let journal = Journal::default();
+    let actors = vec![
+        actor("a", &journal, Some(counted)),
+        actor("b", &journal, Some(counted)),
+        actor("c", &journal, None),
+    ];
+    let mut router = router(&journal, actors, false);
+    assert_eq!(router.run(|_, _| false), Rest::Stopped);
+    assert_eq!(*journal.borrow(), ["a: turn 1", "b: turn 1", "a: turn 2"]);
+}
+
+#[test]
+fn an_element_takes_over_as_many_stops_as_it_wants() {
+    let journal = Journal::default();
+    let mut manager = actor("m", &journal, None);
+    manager.stops = 1;
+    let actors =
+        vec![manager, actor("a", &journal, Some(counted)), actor("b", &journal, Some(counted))];
+    let mut router = router(&journal, actors, false);
+    assert_eq!(router.run(|_, _| false), Rest::Stopped);
+    assert_eq!(*journal.borrow(), ["a: turn 1", "b: turn 1", "a: turn 2", "b: turn 2"]);
+}
+
+#[test]
+fn time_passes_only_when_all_rest_and_the_earliest_alarm_counts() {
+    let journal = Journal::default();
+    let mut sleeper = actor("s", &journal, None);
+    sleeper.on_wake = |a, cx| {
+        a.note(format!("at {}", cx.now()));
+        a.turns += 1;
+        if a.turns < 3 {
+            cx.wake_at(cx.now() + 700);
+            cx.wake_at(cx.now() + 500);
+            cx.wake_at(cx.now() + 600);
+        }
+    };
+    let mut router = router(&journal, vec![sleeper], false);
+    assert_eq!(router.run(|_, _| false), Rest::Idle);
+    assert_eq!(*journal.borrow(), ["s: at 1000", "s: at 1500", "s: at 2000"]);
+}
+
+#[test]
+fn an_alarm_that_is_set_again_at_once_does_not_hold_up_the_round() {
+    let journal = Journal::default();
+    let mut restless = actor("r", &journal, None);
+    restless.on_wake = |_, cx| cx.wake_at(0);
+    let mut router = router(&journal, vec![restless, actor("a", &journal, Some(counted))], false);
+    assert_eq!(router.run(|_, _| false), Rest::Stopped);
+    assert_eq!(journal.borrow().len(), 2);
+}
+
+#[test]
+fn handlers_put_off_are_written_after_the_packets_arrived() {
+    let journal = Journal::default();
+    let source: Act = |_, cx| {
+        cx.write_later("value", "own");
+        cx.write_later("z.value", "other");
+        cx.write_later("nobody.value", "lost");
+        let packet = cx.core.pool.packet(b"x");
+        cx.emit(0, packet);
+        Work::Ended
+    };
+    let actors = vec![actor("a", &journal, Some(source)), actor("z", &journal, None)];
+    let mut router = router(&journal, actors, true);
+    assert_eq!(router.run(|_, _| false), Rest::Idle);
+    assert_eq!(*journal.borrow(), ["z: 1 packets", "a: value own", "z: value other"]);
+    assert_eq!(router.errors(), 1);
+}
+
+#[test]
+fn a_handler_that_is_written_wakes_an_ended_task() {
+    let journal = Journal::default();
+    let once: Act = |a, _| {
+        a.note("turn");
+        Work::Ended
+    };
+    let mut router = router(&journal, vec![actor("a", &journal, Some(once))], false);
+    assert_eq!(router.run(|_, _| false), Rest::Idle);
+    assert_eq!(router.run(|_, _| false), Rest::Idle);
+    router.write_handler("a.value", "1").unwrap();
+    assert_eq!(router.run(|_, _| false), Rest::Idle);
+    assert_eq!(*journal.borrow(), ["a: turn", "a: value 1", "a: turn"]);
+}
+
+#[test]
+fn handlers_are_found_by_name_and_number() {
+    let journal = Journal::default();
+    let mut router = router(&journal, vec![actor("a", &journal, None)], false);
+    assert_eq!(router.read_handler("a.value 1 2"), Ok("value 1 2 ".into()));
+    assert_eq!(router.read_handler("1.port3"), Ok("port3  ".into()));
+    assert_eq!(router.read_handler("a.class"), Ok("Actor".into()));
+    // An element's own handler hides the general one of that name.
+    assert_eq!(router.read_handler("a.config"), Ok("config  ".into()));
+    assert!(router.has_handler("a.value", true) && !router.has_handler("a.port3", true));
+    for wrong in ["a.none", "2.value", "0.value", "b.value", "stop", "none", "", ".", "a."] {
+        assert!(router.read_handler(wrong).is_err(), "{wrong}");
+    }
+    assert!(router.write_handler("a.port3", "").is_err());
+    assert_eq!(router.write_handler("stop", ""), Ok(()));
+    assert_eq!(router.run(|_, _| false), Rest::Stopped);
+}
