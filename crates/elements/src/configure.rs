@@ -3,9 +3,10 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use click::config::Argument;
-use ir::{Diagnostic, FileId, Processing, Span, nearest};
+use ir::{Diagnostic, FileId, Processing, Sources, Span, nearest};
 
 use crate::argument::FromArgument;
 use crate::device::{Device, DeviceRequest};
@@ -15,13 +16,14 @@ use crate::names::Names;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// Reads files that configurations name, relative to the configuration.
+/// Reads the text files that configurations name: libraries, lists of rules.
 pub trait Files {
-    /// The text of a file, as a source that diagnostics can point into.
+    /// Adds the text of the file that the source `from` calls `path` to the sources, so that
+    /// diagnostics can point into it. A file that was read before keeps its id.
     ///
     /// # Errors
     /// A message such as “No such file or directory”.
-    fn read(&mut self, path: &str) -> Result<(FileId, std::sync::Arc<str>), String>;
+    fn read(&mut self, sources: &mut Sources, from: FileId, path: &str) -> Result<FileId, String>;
 }
 
 /// Objects that elements share with others by reference: mappers, flow tables, patterns.
@@ -38,6 +40,8 @@ impl Shared {
 
 /// What all elements of a chain have in common while they are configured.
 pub struct Surroundings<'a> {
+    /// The texts read so far.
+    pub sources: &'a mut Sources,
     /// Reads files.
     pub files: &'a mut dyn Files,
     /// Names that AddressInfo and its like defined.
@@ -132,14 +136,18 @@ impl<'a> Configure<'a> {
     ///
     /// # Errors
     /// [`Failed`] after reporting why it cannot be read.
-    pub fn read_file(&mut self, path: &Argument) -> Result<(FileId, std::sync::Arc<str>), Failed> {
+    pub fn read_file(&mut self, path: &Argument) -> Result<(FileId, Arc<str>), Failed> {
         let name = String::from_utf8_lossy(&path.unquote()).into_owned();
-        self.around.files.read(&name).map_err(|why| {
-            let error =
-                Diagnostic::error("unreadable-file", format!("'{name}' cannot be read: {why}"));
-            self.report(error.label(path.span, "named here"));
-            Failed
-        })
+        let from = if path.has_source() { path.span.file } else { self.span.file };
+        match self.around.files.read(self.around.sources, from, &name) {
+            Ok(file) => Ok((file, Arc::clone(self.around.sources.text(file)))),
+            Err(why) => {
+                let error =
+                    Diagnostic::error("unreadable-file", format!("'{name}' cannot be read: {why}"));
+                self.report(error.label(path.span, "named here"));
+                Err(Failed)
+            }
+        }
     }
 
     /// The full name of an element that this one refers to: the innermost compound around it

@@ -252,6 +252,9 @@ pub struct Class {
     pub ports: &'static str,
     /// Processing of its ports, in Click's notation: `a/ah`, `h/l`.
     pub processing: &'static str,
+    /// From which inputs packets go to which outputs, in Click's notation: `x/x` (any to any),
+    /// `xy/x`, `#/#`. Agnostic ports that packets go between are processed alike.
+    pub flow: &'static str,
     /// When it is configured.
     pub phase: Phase,
     /// Configurations that its law is tested under; at least one unless the class is
@@ -280,6 +283,7 @@ macro_rules! element {
         $name:ident {
             ports: $ports:literal,
             processing: $processing:literal,
+            $(flow: $flow:literal,)?
             $(phase: $phase:ident,)?
             samples: [$(($config:literal, $inputs:literal, $outputs:literal)),* $(,)?]
             $(, prelude: $prelude:literal)?
@@ -294,6 +298,7 @@ macro_rules! element {
                 manual: concat!($($manual, "\n"),+),
                 ports: $ports,
                 processing: $processing,
+                flow: $crate::element!(@flow $($flow)?),
                 phase: $crate::element!(@phase $($phase)?),
                 samples: &[$($crate::element::Sample { config: $config, inputs: $inputs, outputs: $outputs }),*],
                 prelude: concat!("", $($prelude)?),
@@ -305,6 +310,8 @@ macro_rules! element {
     };
     (@name $name:ident) => { stringify!($name) };
     (@name $name:ident $class:literal) => { $class };
+    (@flow) => { "x/x" };
+    (@flow $flow:literal) => { $flow };
     (@phase) => { $crate::element::Phase::Normal };
     (@phase $phase:ident) => { $crate::element::Phase::$phase };
 }

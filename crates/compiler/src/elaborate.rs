@@ -1,0 +1,71 @@
+//! Elaboration: a parsed file becomes a flat chain.
+
+use std::collections::HashMap;
+
+use click::config::Argument;
+use elements::configure::Files;
+use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
+
+use crate::report::Report;
+use crate::{expand, load, ports, processing, scope};
+
+/// What is decided outside of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Variables with their values (`VAR=VALUE`): they override what the file defines.
+    pub variables: Vec<(String, String)>,
+}
+
+/// A chain whose compounds are expanded and whose ports are checked.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// Elements, compounds and connections.
+    pub graph: Graph,
+    /// The arguments of each element, by node.
+    pub arguments: Vec<Vec<Argument>>,
+    /// Packages that the configuration requires.
+    pub requirements: Vec<String>,
+    names: HashMap<String, NodeId>,
+}
+
+impl Chain {
+    /// The element of that full name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+}
+
+/// Reads a configuration and the libraries that it requires and works out the chain they mean.
+///
+/// The chain is whole only if no diagnostic is an error. With errors it may still be there, so
+/// that its elements can be configured and *their* errors reported too; elements of unknown
+/// classes are in it under the name that was written.
+pub fn elaborate(
+    sources: &mut Sources,
+    file: FileId,
+    options: &Options,
+    files: &mut dyn Files,
+) -> (Option<Chain>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let loaded = load::load(sources, file, files, &mut report);
+    if report.failed() {
+        // Whatever the parser skipped would be missed and reported again.
+        return (None, report.diagnostics);
+    }
+    let span = Span::new(file, 0, 0);
+    let scopes = scope::resolve(&loaded, span, &mut report);
+    let variables =
+        options.variables.iter().map(|(name, value)| (name.as_str(), Argument::bare(value)));
+    let Some(mut flat) = expand::expand(&scopes, variables, &mut report) else {
+        return (None, report.diagnostics);
+    };
+    ports::connect(&mut flat, &mut report);
+    processing::resolve(&mut flat, &mut report);
+    let chain = Chain {
+        graph: flat.graph,
+        arguments: flat.arguments,
+        requirements: scopes.requirements,
+        names: flat.names,
+    };
+    (Some(chain), report.diagnostics)
+}

@@ -1,0 +1,101 @@
+//! Making the elements of a chain from their arguments.
+
+use std::collections::HashMap;
+
+use elements::Element;
+use elements::configure::{Configure, Devices, Files, Initialize, Shared, Surroundings};
+use elements::element::Class;
+use elements::names::Names;
+use elements::registry;
+use ir::{Diagnostic, Sources};
+
+use crate::Chain;
+use crate::report::Report;
+
+/// The elements of a chain, with what they share.
+pub struct Elements {
+    /// The elements, in the order of the graph's nodes.
+    pub elements: Vec<Box<dyn Element>>,
+    names: Names,
+    shared: Shared,
+    classes: HashMap<String, String>,
+}
+
+/// Makes every element of a chain, those that others refer to first. Appends all errors and
+/// warnings of their arguments to `diagnostics`; `None` if an element could not be made. Elements
+/// of unknown classes were reported by [`crate::elaborate`] and are left out.
+pub fn instantiate(
+    chain: &Chain,
+    sources: &mut Sources,
+    files: &mut dyn Files,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Elements> {
+    let nodes = &chain.graph.nodes;
+    let classes: HashMap<String, String> =
+        nodes.iter().map(|node| (node.name.clone(), node.class.clone())).collect();
+    let mut known: Vec<(usize, &'static Class)> =
+        (0..nodes.len()).filter_map(|n| Some((n, registry::find(&nodes[n].class)?))).collect();
+    // Stable: within a phase in the order of declaration.
+    known.sort_by_key(|(_, class)| class.phase);
+    let (mut names, mut shared) = (Names::default(), Shared::default());
+    let mut made: Vec<Option<Box<dyn Element>>> = nodes.iter().map(|_| None).collect();
+    let mut report = Report::default();
+    let mut found = Vec::new();
+    for (index, class) in known {
+        let node = &nodes[index];
+        let around = Surroundings {
+            sources: &mut *sources,
+            files: &mut *files,
+            names: &mut names,
+            shared: &mut shared,
+            elements: &classes,
+            diagnostics: &mut found,
+        };
+        let mut configure = Configure::new(
+            (&node.name, &node.class, node.span),
+            chain.arguments[index].clone(),
+            (&node.inputs, &node.outputs),
+            around,
+        );
+        made[index] = (class.configure)(&mut configure).ok();
+        found.drain(..).for_each(|diagnostic| report.add_message(diagnostic));
+    }
+    let failed = report.failed();
+    diagnostics.append(&mut report.diagnostics);
+    let elements: Option<Vec<_>> = made.into_iter().collect();
+    let elements = elements.filter(|_| !failed)?;
+    Some(Elements { elements, names, shared, classes })
+}
+
+impl Elements {
+    /// Initializes every element in the order of the graph: references are resolved, devices
+    /// opened. Appends what goes wrong to `diagnostics` and returns whether all went well.
+    pub fn initialize(
+        &mut self,
+        chain: &Chain,
+        sources: &mut Sources,
+        files: &mut dyn Files,
+        devices: &mut dyn Devices,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> bool {
+        let mut report = Report::default();
+        let mut found = Vec::new();
+        let mut well = true;
+        for (element, node) in self.elements.iter_mut().zip(&chain.graph.nodes) {
+            let around = Surroundings {
+                sources: &mut *sources,
+                files: &mut *files,
+                names: &mut self.names,
+                shared: &mut self.shared,
+                elements: &self.classes,
+                diagnostics: &mut found,
+            };
+            let mut initialize = Initialize::new(&node.name, node.span, &mut *devices, around);
+            well &= element.initialize(&mut initialize).is_ok();
+            found.drain(..).for_each(|diagnostic| report.add_message(diagnostic));
+        }
+        well &= !report.failed();
+        diagnostics.append(&mut report.diagnostics);
+        well
+    }
+}

@@ -1,0 +1,20 @@
+//! From the text of a configuration to a chain that can run: compounds are expanded, names and
+//! variables resolved, ports counted and their processing decided, elements configured.
+//!
+//! [`elaborate`] turns a file into a flat [`Chain`]; [`instantiate`] makes its elements. Both
+//! report all they find, with places and help.
+#![forbid(unsafe_code)]
+
+mod connect;
+mod elaborate;
+mod expand;
+mod instantiate;
+mod load;
+mod ports;
+mod processing;
+mod report;
+mod scope;
+mod variables;
+
+pub use elaborate::{Chain, Options, elaborate};
+pub use instantiate::{Elements, instantiate};

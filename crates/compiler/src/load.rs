@@ -1,0 +1,78 @@
+//! Reading a configuration and the libraries that it requires.
+
+use std::collections::HashMap;
+
+use click::ast::{File, RequirementKind, Statement};
+use elements::configure::Files;
+use ir::{Diagnostic, FileId, Sources, Span};
+
+use crate::report::Report;
+
+/// More libraries than this are not read.
+const MAX_LIBRARIES: usize = 256;
+
+/// A configuration with its libraries, parsed.
+pub(crate) struct Loaded {
+    /// The configuration itself, then the libraries.
+    pub(crate) files: Vec<File>,
+    /// Which file each `require(library …)` means.
+    pub(crate) libraries: HashMap<Span, usize>,
+}
+
+pub(crate) fn load(
+    sources: &mut Sources,
+    file: FileId,
+    files: &mut dyn Files,
+    report: &mut Report,
+) -> Loaded {
+    let mut ids = vec![file];
+    let mut loaded = Loaded { files: Vec::new(), libraries: HashMap::new() };
+    // A file is parsed after all that was known before it, so that the list only grows.
+    while let Some(&id) = ids.get(loaded.files.len()) {
+        let (parsed, diagnostics) = click::parse(sources, id);
+        for diagnostic in diagnostics {
+            report.add_message(diagnostic);
+        }
+        for (path, span) in required_libraries(&parsed.statements) {
+            let too_many = ids.len() > MAX_LIBRARIES;
+            let read = if too_many {
+                Err(format!("more than {MAX_LIBRARIES} libraries"))
+            } else {
+                files.read(sources, id, path)
+            };
+            match read {
+                Ok(library) => {
+                    let known = ids.iter().position(|&known| known == library);
+                    loaded.libraries.insert(span, known.unwrap_or(ids.len()));
+                    if known.is_none() {
+                        ids.push(library);
+                    }
+                }
+                Err(why) => {
+                    let message = format!("library '{path}' cannot be read: {why}");
+                    report.add(
+                        Diagnostic::error("unreadable-file", message)
+                            .label(span, "required here")
+                            .help("the path is relative to the file that requires it"),
+                    );
+                }
+            }
+        }
+        loaded.files.push(parsed);
+    }
+    loaded
+}
+
+/// The libraries that statements at file scope require.
+fn required_libraries(statements: &[Statement]) -> Vec<(&str, Span)> {
+    let mut libraries = Vec::new();
+    for statement in statements {
+        let Statement::Require(require) = statement else { continue };
+        for requirement in &require.requirements {
+            if let RequirementKind::Library(path) = &requirement.kind {
+                libraries.push((path.as_str(), requirement.span));
+            }
+        }
+    }
+    libraries
+}
