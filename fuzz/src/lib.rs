@@ -7,14 +7,16 @@
 mod capture;
 mod click_text;
 mod frame;
+mod packet_text;
 
 pub use capture::pcap;
 pub use click_text::{click, config};
 pub use frame::frame;
+pub use packet_text::packet;
 
 /// Does something with any bytes that must hold whatever they are; panics if it does not.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 4] =
-    [("click", click), ("config", config), ("frame", frame), ("pcap", pcap)];
+pub const TARGETS: [(&str, Target); 5] =
+    [("click", click), ("config", config), ("frame", frame), ("packet", packet), ("pcap", pcap)];
