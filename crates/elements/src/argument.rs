@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use click::config::Argument;
+use net::annotation;
 
 use crate::names::Names;
 
@@ -269,6 +270,47 @@ impl FromArgument for EtherAddress {
     }
 }
 
+/// Byte offset of an annotation of `SIZE` bytes, by its name or as a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnnotationOffset<const SIZE: usize>(pub usize);
+
+/// Named annotations: name, offset, size in bytes.
+const ANNOTATIONS: &[(&str, usize, usize)] = &[
+    ("DST_IP", annotation::DST_IP, 4),
+    ("DST_IP6", annotation::DST_IP6, 16),
+    ("PAINT", annotation::PAINT, 1),
+    ("ICMP_PARAMPROB", annotation::ICMP_PARAMETER_PROBLEM, 1),
+    ("FIX_IP_SRC", annotation::FIX_IP_SRC, 1),
+    ("VLAN_TCI", annotation::VLAN_TCI, 2),
+    ("AGGREGATE", annotation::AGGREGATE, 4),
+    ("EXTRA_PACKETS", annotation::EXTRA_PACKETS, 2),
+    ("EXTRA_LENGTH", annotation::EXTRA_LENGTH, 4),
+    ("PACKET_NUMBER", annotation::PACKET_NUMBER, 4),
+    ("SEQUENCE_NUMBER", annotation::SEQUENCE_NUMBER, 4),
+    ("FIRST_TIMESTAMP", annotation::FIRST_TIMESTAMP, 8),
+    ("PERFCTR", annotation::PERFCTR, 8),
+];
+
+impl<const SIZE: usize> FromArgument for AnnotationOffset<SIZE> {
+    const EXPECTED: &'static str = "an annotation's name such as PAINT, or its offset in bytes";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        let text = argument.text.as_str();
+        let bare = text.strip_suffix("_ANNO").unwrap_or(text);
+        if let Some(&(name, offset, size)) = ANNOTATIONS.iter().find(|(name, ..)| *name == bare) {
+            return match size {
+                size if size == SIZE => Ok(Self(offset)),
+                _ => Err(format!("the annotation {name} has {size} bytes, not {SIZE}")),
+            };
+        }
+        let offset = parse_integer(text).ok_or_else(|| unexpected::<Self>(argument))?;
+        let offset = usize::try_from(offset).ok().filter(|o| *o <= annotation::SIZE - SIZE);
+        offset.map(Self).ok_or_else(|| {
+            format!("{text} is out of range: 0 to {} for {SIZE} bytes", annotation::SIZE - SIZE)
+        })
+    }
+}
+
 /// A span of time in nanoseconds; a bare number is seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanoseconds(pub u64);
@@ -355,6 +397,15 @@ mod tests {
                 && parse_value::<IpMask>("10.0.0/8").is_err()
         );
         assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
+    }
+
+    #[test]
+    fn annotations_have_names_and_sizes() {
+        assert_eq!(parse_value::<AnnotationOffset<1>>("PAINT").unwrap().0, annotation::PAINT);
+        assert_eq!(parse_value::<AnnotationOffset<4>>("44").unwrap().0, 44);
+        assert!(parse_value::<AnnotationOffset<4>>("45").is_err());
+        assert!(parse_value::<AnnotationOffset<4>>("PAINT").is_err());
+        assert!(parse_value::<AnnotationOffset<1>>("-1").is_err());
     }
 
     #[test]

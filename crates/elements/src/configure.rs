@@ -174,6 +174,17 @@ impl<'a> Configure<'a> {
         self.around.shared.find(element)
     }
 
+    /// The object of type `T` that all elements of a chain which ask for it by this name have in
+    /// common; whoever asks first makes it.
+    pub fn common<T: 'static>(&mut self, name: &str, make: impl FnOnce() -> T) -> Rc<T> {
+        if let Some(object) = self.around.shared.find(name) {
+            return object;
+        }
+        let object = Rc::new(make());
+        self.around.shared.objects.entry(name.to_string()).or_default().push(object.clone());
+        object
+    }
+
     /// The arguments, to be taken apart; `keywords` are the keyword arguments that there are.
     pub fn arguments<'c>(&'c mut self, keywords: &'static [&'static str]) -> Arguments<'c, 'a> {
         let mut positional = Vec::new();

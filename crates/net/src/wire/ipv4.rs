@@ -323,6 +323,12 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
+    /// The options in these bytes.
+    #[inline]
+    pub fn new(area: &'a [u8]) -> Self {
+        Options { area, at: 0 }
+    }
+
     /// The bytes of all options with their padding.
     #[inline]
     pub fn as_bytes(&self) -> &'a [u8] {
