@@ -1,0 +1,77 @@
+//! The trait of classification structures, and the choice among them.
+
+use crate::rule_set::{Key, RuleSet};
+use crate::{BitVector, Forest, Linear};
+
+/// Finds the least rule that a key matches.
+pub trait Classifier {
+    /// The least rule that holds the key, if any.
+    fn lookup(&self, key: &Key) -> Option<u32>;
+
+    /// Looks several keys up at once, which hides the latency of memory.
+    ///
+    /// # Panics
+    /// If `found` is shorter than `keys`.
+    fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u32>]) {
+        for (key, found) in keys.iter().zip(&mut found[..keys.len()]) {
+            *found = self.lookup(key);
+        }
+    }
+
+    /// What it is, for people.
+    fn describe(&self) -> String;
+
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> usize;
+
+    /// About what a lookup of `key` costs, in the time that it takes to compare the key with one
+    /// more cube of a long list.
+    fn cost(&self, key: &Key) -> usize;
+}
+
+/// More cubes than this are not compared one after the other.
+const LIST: usize = 256;
+/// A forest that costs no more is good enough.
+const CHEAP: usize = 40;
+/// A forest of more than [`MANY`] cubes that costs no more is good enough: bit vectors of so
+/// many are large.
+const FAIR: usize = 160;
+const MANY: usize = 2048;
+
+/// Builds the structure that answers fastest for these rules, as far as keys at the corners of
+/// their cubes tell.
+pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
+    let (keys, count) = (sample(rules), rules.cubes().len());
+    let mean =
+        |c: &dyn Classifier| keys.iter().map(|k| c.cost(k)).sum::<usize>() / keys.len().max(1);
+    let mut best: (usize, Box<dyn Classifier>) = (usize::MAX, Box::new(Linear::default()));
+    let mut offer = |candidate: Box<dyn Classifier>| {
+        let cost = mean(&*candidate);
+        if cost < best.0 {
+            best = (cost, candidate);
+        }
+        best.0
+    };
+    if count <= LIST && offer(Box::new(Linear::new(rules))) <= CHEAP {
+        return best.1;
+    }
+    let cost = offer(Box::new(Forest::new(rules)));
+    if cost > CHEAP && (count <= MANY || cost > FAIR) {
+        offer(Box::new(BitVector::new(rules)));
+    }
+    best.1
+}
+
+/// Corners of cubes, and mixtures of two: keys that match, and keys that almost do.
+fn sample(rules: &RuleSet) -> Vec<Key> {
+    let cubes = rules.cubes();
+    let step = cubes.len().div_ceil(256).max(1);
+    let some = || cubes.iter().step_by(step);
+    let corners = some().flat_map(|c| [c.low, c.high]);
+    let mixed = some().zip(some().skip(1)).map(|(a, b)| {
+        let mut key = a.low;
+        key.iter_mut().zip(&b.high).step_by(2).for_each(|(k, &b)| *k = b);
+        key
+    });
+    corners.chain(mixed).collect()
+}
