@@ -1,5 +1,7 @@
 //! Time, as a worker sees it.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock in nanoseconds since the Unix epoch that never goes back.
@@ -47,25 +49,30 @@ impl Clock for RealClock {
 }
 
 /// A clock that stands still but for waits, which pass at once: runs are repeatable, and waiting
-/// costs nothing.
-#[derive(Debug)]
+/// costs nothing. Clones show the same time.
+#[derive(Clone, Debug)]
 pub struct VirtualClock {
-    now: u64,
+    now: Rc<Cell<u64>>,
 }
 
 impl VirtualClock {
     /// A clock that shows `now`.
     pub fn new(now: u64) -> Self {
-        Self { now }
+        Self { now: Rc::new(Cell::new(now)) }
+    }
+
+    /// Lets time pass, in nanoseconds.
+    pub fn advance(&self, by: u64) {
+        self.now.set(self.now.get() + by);
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&mut self) -> u64 {
-        self.now
+        self.now.get()
     }
 
     fn wait_until(&mut self, time: u64) {
-        self.now = self.now.max(time);
+        self.now.set(self.now.get().max(time));
     }
 }

@@ -117,7 +117,10 @@ impl Element for Interpreted {
     }
 
     fn export(&self, name: &str, store: &mut Store) {
-        self.element.borrow().export(name, store);
+        for (owner, state, value) in self.store.borrow().iter().filter(|(owner, ..)| *owner == self.name) {
+            debug_assert_eq!(owner, name);
+            store.set(owner, state, value.clone());
+        }
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -15,7 +15,7 @@ use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, Traffic, Work};
-use ir::{Graph, NodeId, Port, Reason};
+use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
 use crate::clock::Clock;
@@ -373,6 +373,17 @@ impl Router {
             let cell = n.cell.as_ref().expect("no element is at work");
             (n.name.as_str(), n.class.as_str(), &cell.tally, cell.element.traffic())
         })
+    }
+
+    /// The declared state of all elements.
+    pub fn state(&self) -> Store {
+        let mut store = Store::new();
+        for node in &self.nodes.nodes {
+            if let Some(cell) = &node.cell {
+                cell.element.export(&node.name, &mut store);
+            }
+        }
+        store
     }
 
     /// The handlers of an element, the general ones included; of the router if the name is empty.

@@ -335,7 +335,7 @@ impl<'a> Parser<'a> {
                 let mut ip = vec![0x40 | (header / 4) as u8, fields.tos];
                 ip.extend(((header + body.len()) as u16).to_be_bytes());
                 ip.extend(fields.id.to_be_bytes());
-                ip.extend((fields.flags | fields.fragment / 8).to_be_bytes());
+                ip.extend((fields.flags | (fields.fragment / 8)).to_be_bytes());
                 ip.extend([fields.ttl, protocol, 0, 0]);
                 ip.extend(s.octets());
                 ip.extend(d.octets());

@@ -1,0 +1,65 @@
+//! From a configuration's text to a router that can run.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use compiler::Chain;
+use dataplane::clock::Clock;
+use dataplane::{Interpreted, Listener, Router};
+use elements::configure::{Devices, Files};
+use ir::{Diagnostic, FileId, Sources, Store};
+
+/// Which code carries packets through the elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Path {
+    /// Each element's own.
+    #[default]
+    Native,
+    /// The interpreter, on each element's model.
+    Interpreted,
+}
+
+/// How a router is made.
+pub struct Setup<'a> {
+    /// Variables given on the command line.
+    pub variables: Vec<(String, String)>,
+    /// Reads further files.
+    pub files: &'a mut dyn Files,
+    /// Opens devices.
+    pub devices: &'a mut dyn Devices,
+    /// Tells the time.
+    pub clock: Box<dyn Clock>,
+    /// Takes messages and errors.
+    pub listener: Box<dyn Listener>,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Which code carries packets.
+    pub path: Path,
+}
+
+/// Elaborates a configuration, makes its elements and connects them. Diagnostics, warnings too,
+/// are added to `diagnostics`; `None` if there was an error among them.
+pub fn start(
+    sources: &mut Sources,
+    file: FileId,
+    setup: Setup<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(Chain, Router)> {
+    let options = compiler::Options { variables: setup.variables };
+    let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
+    diagnostics.extend(found);
+    let chain = chain?;
+    let mut elements = compiler::instantiate(&chain, sources, setup.files, diagnostics)?;
+    elements.initialize(&chain, sources, setup.files, setup.devices, diagnostics)?;
+    let mut elements = elements.elements;
+    if setup.path == Path::Interpreted {
+        let store = Rc::new(RefCell::new(Store::new()));
+        elements = elements
+            .into_iter()
+            .zip(&chain.graph.nodes)
+            .map(|(element, node)| Interpreted::wrap(element, &node.name, &store))
+            .collect();
+    }
+    let router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
+    Some((chain, router))
+}

@@ -1,0 +1,165 @@
+//! The law: pushing packets through an element does exactly what interpreting its model does.
+//!
+//! Every class of the registry is put to it under each of its samples: the same random sequence
+//! of packets through the element's own code and through the interpreter must leave the same
+//! packets on the same outputs, the same counts by reason, the same declared state, and the same
+//! handler values.
+#![allow(clippy::print_stderr)]
+
+mod support;
+
+use std::path::Path as Folder;
+
+use catena_cli::session::Path;
+use elements::element::{Class, Sample as Configured};
+use elements::registry::CLASSES;
+use ir::Port;
+use net::{Batch, Header};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+use support::traffic::{Sample, samples};
+use support::{Started, start};
+
+/// The chain under test: the element `x`, fed by hand, its outputs collected in queues.
+fn chain(class: &Class, configured: &Configured) -> String {
+    let mut text = format!("{}\nx :: {}({});\n", class.prelude, class.name, configured.config);
+    for input in 0..configured.inputs {
+        text += &format!("Idle -> [{input}] x;\n");
+    }
+    for output in 0..configured.outputs {
+        text += &format!("x [{output}] -> q{output} :: Queue(1000000) -> Idle;\n");
+    }
+    text
+}
+
+/// All that can be seen of a packet.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    data: String,
+    headers: [Option<isize>; 3],
+    annotations: Vec<u8>,
+    packet_type: u8,
+    timestamp: u64,
+}
+
+/// All that can be seen after a sequence of packets.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    outputs: Vec<Vec<Seen>>,
+    tallies: Vec<(String, u64, u64, u64)>,
+    state: ir::Store,
+    handlers: Vec<(String, Result<String, String>)>,
+    errors: Vec<String>,
+}
+
+fn outcome(class: &Class, configured: &Configured, packets: &[Sample], path: Path) -> Outcome {
+    let text = chain(class, configured);
+    let mut started = start("sample", &text, Folder::new("."), path).unwrap_or_else(|(diagnostics, _)| {
+        panic!("the sample '{}' of {} is refused: {diagnostics:?}", configured.config, class.name)
+    });
+    let x = started.chain.graph.find("x").expect("x is declared");
+    let Started { router, clock, .. } = &mut started;
+    let mut batches: Vec<(usize, Batch)> = Vec::new();
+    let mut flush = |router: &mut dataplane::Router, batches: &mut Vec<(usize, Batch)>| {
+        for (port, batch) in batches.drain(..) {
+            router.push(Port { node: x, port }, batch);
+        }
+    };
+    for sample in packets {
+        if sample.starts_batch || sample.pause > 0 || batches.first().is_some_and(|(p, _)| *p != sample.input) {
+            flush(router, &mut batches);
+        }
+        clock.advance(sample.pause);
+        let packet = sample.packet(&mut router.core().pool);
+        if batches.is_empty() {
+            batches.push((sample.input, Batch::new()));
+        }
+        batches[0].1.push(packet);
+    }
+    flush(router, &mut batches);
+    let mut outputs = Vec::new();
+    for output in 0..configured.outputs {
+        let node = started.chain.graph.find(&format!("q{output}")).expect("queues are declared");
+        let mut seen = Vec::new();
+        while let Some(packet) = router.pull(Port { node, port: 0 }) {
+            let mac = packet.header_offset(Header::Mac);
+            seen.push(Seen {
+                data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
+                headers: [mac, packet.header_offset(Header::Network), packet.header_offset(Header::Transport)],
+                annotations: packet.annotations().bytes().to_vec(),
+                packet_type: packet.packet_type() as u8,
+                timestamp: packet.timestamp(),
+            });
+            router.core().pool.recycle(packet);
+        }
+        outputs.push(seen);
+    }
+    let mut tallies: Vec<_> = router
+        .report()
+        .filter(|(name, ..)| *name == "x")
+        .flat_map(|(_, _, tally, _)| tally.lines())
+        .map(|l| (l.reason.to_string(), l.dropped, l.dropped_bytes, l.noted))
+        .collect();
+    tallies.sort();
+    let readable = router.handlers("x").expect("x exists").into_iter().filter(|h| h.read);
+    let handlers = readable.map(|h| (h.name.to_string(), router.read_handler(&format!("x.{}", h.name)))).collect();
+    let state = router.state();
+    let errors = started.heard.0.borrow().errors.clone();
+    Outcome { outputs, tallies, state, handlers, errors }
+}
+
+/// How many sequences each sample is put to; `CATENA_LAW_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(48)
+}
+
+#[test]
+fn pushing_is_what_interpreting_the_model_is() {
+    let only = std::env::var("CLASS").ok();
+    let mut broken = Vec::new();
+    for class in CLASSES.iter().filter(|c| only.as_ref().is_none_or(|o| c.name == o)) {
+        for configured in class.samples {
+            let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
+            let mut runner = TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(
+                proptest::test_runner::RngAlgorithm::ChaCha,
+            ));
+            let vocabulary = format!("{} {}", class.prelude, configured.config);
+            let result = runner.run(&samples(&vocabulary, configured.inputs), |packets| {
+                let native = outcome(class, configured, &packets, Path::Native);
+                let interpreted = outcome(class, configured, &packets, Path::Interpreted);
+                prop_assert!(interpreted.errors.is_empty(), "the model is wrong: {:?}", interpreted.errors);
+                prop_assert_eq!(native, interpreted);
+                Ok(())
+            });
+            match result {
+                Ok(()) => {}
+                Err(TestError::Fail(why, packets)) => broken.push(format!(
+                    "{}({}) breaks the law: {why}\npackets: {packets:#?}",
+                    class.name, configured.config
+                )),
+                Err(TestError::Abort(why)) => broken.push(format!("{}: {why}", class.name)),
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+}
+
+/// Classes that make, store or consume packets have no sequences to be put to; every other class
+/// must have a sample, and an opaque model needs its reason here.
+#[test]
+fn every_class_is_put_to_the_law_or_has_a_reason_not_to_be() {
+    let unheld: Vec<&str> = CLASSES
+        .iter()
+        .filter(|c| c.samples.is_empty())
+        .filter(|c| {
+            let source = c.ports.starts_with("0/");
+            let pulls_or_stores = c.processing.contains('l');
+            !source && !pulls_or_stores && !UNHELD.contains(&c.name)
+        })
+        .map(|c| c.name)
+        .collect();
+    assert!(unheld.is_empty(), "these classes have no samples: {unheld:?}");
+}
+
+/// Push elements without samples, because what they do lies outside the chain.
+const UNHELD: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];

@@ -1,0 +1,88 @@
+//! What the tests of whole chains share.
+#![allow(dead_code)]
+
+pub mod traffic;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use catena_cli::session::{self, Path, Setup};
+use compiler::Chain;
+use dataplane::clock::VirtualClock;
+use dataplane::io::Bindings;
+use dataplane::{Listener, Router, Transcript};
+use elements::configure::Files;
+use ir::{Diagnostic, FileId, Sources, has_errors};
+
+/// 2020-01-01, in nanoseconds.
+pub const EPOCH: u64 = 1_577_836_800_000_000_000;
+
+/// A transcript that the test can still read while the router writes it.
+#[derive(Clone, Default)]
+pub struct Heard(pub Rc<RefCell<Transcript>>);
+
+impl Listener for Heard {
+    fn message(&mut self, text: &str) {
+        self.0.borrow_mut().message(text);
+    }
+
+    fn error(&mut self, element: &str, text: &str) {
+        self.0.borrow_mut().error(element, text);
+    }
+}
+
+/// Reads files below a folder.
+pub struct Folder(pub PathBuf);
+
+impl Files for Folder {
+    fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
+        let text = std::fs::read_to_string(self.0.join(path)).map_err(|e| e.to_string())?;
+        Ok(sources.add(path, text))
+    }
+}
+
+/// A chain that is ready to run.
+pub struct Started {
+    pub sources: Sources,
+    pub chain: Chain,
+    pub router: Router,
+    pub clock: VirtualClock,
+    pub heard: Heard,
+}
+
+/// Starts a chain, or gives its errors with the sources.
+pub fn start(name: &str, text: &str, folder: &std::path::Path, path: Path) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+    let mut sources = Sources::new();
+    let file = sources.add(name, text);
+    let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
+    let mut diagnostics = Vec::new();
+    let setup = Setup {
+        variables: Vec::new(),
+        files: &mut Folder(folder.to_path_buf()),
+        devices: &mut Bindings { folder: folder.to_path_buf(), ..Bindings::default() },
+        clock: Box::new(clock.clone()),
+        listener: Box::new(heard.clone()),
+        seed: 7,
+        path,
+    };
+    match session::start(&mut sources, file, setup, &mut diagnostics) {
+        Some((chain, router)) if !has_errors(&diagnostics) => Ok(Started { sources, chain, router, clock, heard }),
+        _ => Err((diagnostics, sources)),
+    }
+}
+
+/// The folder of shared data, if it is there. In CI it must be.
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("CATENA_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let folder = root.join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{} is missing", folder.display());
+    eprintln!("not run: {} is missing", folder.display());
+    None
+}
