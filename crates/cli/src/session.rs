@@ -50,7 +50,9 @@ pub fn start(
     diagnostics.extend(found);
     let chain = chain?;
     let mut elements = compiler::instantiate(&chain, sources, setup.files, diagnostics)?;
-    elements.initialize(&chain, sources, setup.files, setup.devices, diagnostics)?;
+    if !elements.initialize(&chain, sources, setup.files, setup.devices, diagnostics) {
+        return None;
+    }
     let mut elements = elements.elements;
     if setup.path == Path::Interpreted {
         let store = Rc::new(RefCell::new(Store::new()));

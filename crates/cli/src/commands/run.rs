@@ -87,12 +87,7 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     let mut bindings = Bindings::default();
     for text in &run.inputs {
         let (name, value) = pair("--in", text)?;
-        let binding = match value.strip_prefix("gen:") {
-            Some(spec) => Binding::Generator(spec.parse()?),
-            None if value == "gen" => Binding::Generator("".parse()?),
-            None => Binding::Capture(value.into()),
-        };
-        bindings.inputs.insert(name.to_string(), binding);
+        bindings.inputs.insert(name.to_string(), Binding::source(value)?);
     }
     for text in &run.outputs {
         let (name, value) = pair("--out", text)?;

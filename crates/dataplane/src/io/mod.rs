@@ -3,6 +3,7 @@
 
 mod capture;
 mod generator;
+mod replay;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use elements::device::{Device, DeviceRequest};
 use net::pcap::{Format, LinkType, Options};
 
 pub use generator::Generator;
+pub use replay::Replay;
 
 /// What an interface's name is bound to.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub enum Binding {
     Capture(PathBuf),
     /// The built-in traffic generator (receive only).
     Generator(Generator),
+    /// A capture replayed from memory (receive only).
+    Replay(Replay),
 }
 
 /// Opens what elements ask for: capture files by their path, interfaces by their binding.
@@ -31,6 +35,21 @@ pub struct Bindings {
     pub outputs: HashMap<String, Binding>,
     /// Folder that relative paths of captures count from; the current one if empty.
     pub folder: PathBuf,
+}
+
+impl Binding {
+    /// What a source's name is bound to: `gen:…`, `replay:…` or a capture file.
+    ///
+    /// # Errors
+    /// What is not understood.
+    pub fn source(text: &str) -> Result<Self, String> {
+        Ok(match text.split_once(':') {
+            _ if text == "gen" => Self::Generator(Generator::default()),
+            Some(("gen", spec)) => Self::Generator(spec.parse()?),
+            Some(("replay", spec)) => Self::Replay(spec.parse()?),
+            _ => Self::Capture(text.into()),
+        })
+    }
 }
 
 impl Devices for Bindings {
@@ -55,8 +74,9 @@ impl Devices for Bindings {
                         capture::Output::create(path, &Options::for_file_name(path))
                     }
                     (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
-                    (Some(Binding::Generator(_)), false) => {
-                        Err(format!("'{name}' is bound to a generator, which cannot be written to"))
+                    (Some(Binding::Replay(replay)), true) => replay.start(),
+                    (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
+                        Err(format!("'{name}' is bound to a source, which cannot be written to"))
                     }
                     (None, true) => Err(format!(
                         "nothing is bound to '{name}': bind it with --in {name}=FILE or --in {name}=gen:…"
