@@ -38,8 +38,9 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
     }
     let mut report = vec![group];
     if let Some(help) = &diagnostic.help {
-        report[0] = std::mem::replace(&mut report[0], Group::with_title(Level::HELP.secondary_title("")))
-            .element(Level::HELP.message(help.as_str()));
+        report[0] =
+            std::mem::replace(&mut report[0], Group::with_title(Level::HELP.secondary_title("")))
+                .element(Level::HELP.message(help.as_str()));
     }
     report
 }

@@ -42,7 +42,14 @@ impl Summary {
                 let lines = [(line.dropped, line.dropped_bytes, false), (line.noted, 0, true)];
                 for (packets, bytes, noted) in lines.into_iter().filter(|l| l.0 > 0) {
                     let (element, class) = (element.clone(), class.clone());
-                    losses.push(Loss { element, class, reason: line.reason.0, packets, bytes, noted });
+                    losses.push(Loss {
+                        element,
+                        class,
+                        reason: line.reason.0,
+                        packets,
+                        bytes,
+                        noted,
+                    });
                 }
             }
             if let Some(t) = traffic {
@@ -63,7 +70,12 @@ impl Summary {
         for (title, source) in [("in", true), ("out", false)] {
             let mut table = Table::new([title, "class", "packets", "bytes"]);
             for d in self.devices.iter().filter(|d| d.source == source) {
-                table.row([d.element.clone(), d.class.clone(), grouped(d.packets), grouped(d.bytes)]);
+                table.row([
+                    d.element.clone(),
+                    d.class.clone(),
+                    grouped(d.packets),
+                    grouped(d.bytes),
+                ]);
             }
             if !table.is_empty() {
                 text.push_str(&table.render());
@@ -74,7 +86,13 @@ impl Summary {
             let mut table = Table::new([title, "class", "reason", "packets", "bytes"]);
             for l in self.losses.iter().filter(|l| l.noted == noted) {
                 let bytes = if noted { String::new() } else { grouped(l.bytes) };
-                table.row([l.element.clone(), l.class.clone(), l.reason.to_string(), grouped(l.packets), bytes]);
+                table.row([
+                    l.element.clone(),
+                    l.class.clone(),
+                    l.reason.to_string(),
+                    grouped(l.packets),
+                    bytes,
+                ]);
             }
             if !table.is_empty() {
                 text.push_str(&table.render());
@@ -96,14 +114,13 @@ impl Summary {
 
     /// For programs.
     pub(crate) fn to_json(&self) -> Value {
-        let device = |d: &Device| {
-            json!({ "element": d.element, "class": d.class, "packets": d.packets, "bytes": d.bytes })
+        let device = |d: &Device| json!({ "element": d.element, "class": d.class, "packets": d.packets, "bytes": d.bytes });
+        let loss = |l: &Loss| json!({ "element": l.element, "class": l.class, "reason": l.reason, "packets": l.packets, "bytes": l.bytes });
+        let devices = |source| {
+            self.devices.iter().filter(|d| d.source == source).map(device).collect::<Vec<_>>()
         };
-        let loss = |l: &Loss| {
-            json!({ "element": l.element, "class": l.class, "reason": l.reason, "packets": l.packets, "bytes": l.bytes })
-        };
-        let devices = |source| self.devices.iter().filter(|d| d.source == source).map(device).collect::<Vec<_>>();
-        let losses = |noted| self.losses.iter().filter(|l| l.noted == noted).map(loss).collect::<Vec<_>>();
+        let losses =
+            |noted| self.losses.iter().filter(|l| l.noted == noted).map(loss).collect::<Vec<_>>();
         json!({
             "in": devices(true), "out": devices(false),
             "dropped": losses(false), "error_outputs": losses(true),

@@ -29,7 +29,8 @@ impl Table {
         let numeric: Vec<bool> = (0..columns)
             .map(|c| {
                 self.rows[1..].iter().all(|r| {
-                    r[c].chars().all(|x| x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%'))
+                    r[c].chars()
+                        .all(|x| x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%'))
                 })
             })
             .collect();

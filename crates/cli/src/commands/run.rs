@@ -71,6 +71,11 @@ impl Listener for Terminal {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
+    fn output(&mut self, text: &str) {
+        let mut out = std::io::stdout();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
     fn error(&mut self, element: &str, text: &str) {
         let _ = writeln!(std::io::stderr(), "error: {element}: {text}");
     }
@@ -128,7 +133,8 @@ impl Progress {
             traffic.map(|t| t.packets).sum::<u64>()
         };
         let rate = sum(true) as f64 / start.elapsed().as_secs_f64() / 1e6;
-        let line = format!("{} in, {} out, {rate:.2} Mpps", grouped(sum(true)), grouped(sum(false)));
+        let line =
+            format!("{} in, {} out, {rate:.2} Mpps", grouped(sum(true)), grouped(sum(false)));
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
     }
 

@@ -51,7 +51,8 @@ impl Running {
     fn load(path: &Path, count: u64) -> Result<Self, String> {
         let explain = |why: String| format!("{}: {why}", path.display());
         let file = std::fs::File::open(path).map_err(|e| explain(e.to_string()))?;
-        let mut reader = Reader::open(Box::new(file) as Box<dyn Read>).map_err(|e| explain(e.to_string()))?;
+        let mut reader =
+            Reader::open(Box::new(file) as Box<dyn Read>).map_err(|e| explain(e.to_string()))?;
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         while let Some(record) = reader.next().map_err(|e| explain(e.to_string()))? {
             bytes.extend_from_slice(record.data);
@@ -68,7 +69,12 @@ impl Running {
 }
 
 impl Device for Running {
-    fn receive(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) -> Result<Received, String> {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
         let n = self.left.min(burst as u64);
         self.left -= n;
         for _ in 0..n {

@@ -4,12 +4,11 @@
 //! of packets through the element's own code and through the interpreter must leave the same
 //! packets on the same outputs, the same counts by reason, the same declared state, and the same
 //! handler values.
-#![allow(clippy::print_stderr)]
-
-mod support;
 
 use std::path::Path as Folder;
 
+use crate::support::{Started, start};
+use crate::traffic::{Sample, samples};
 use catena_cli::session::Path;
 use elements::element::{Class, Sample as Configured};
 use elements::registry::CLASSES;
@@ -17,8 +16,6 @@ use ir::Port;
 use net::{Batch, Header};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
-use support::traffic::{Sample, samples};
-use support::{Started, start};
 
 /// The chain under test: the element `x`, fed by hand, its outputs collected in queues.
 fn chain(class: &Class, configured: &Configured) -> String {
@@ -54,19 +51,26 @@ struct Outcome {
 
 fn outcome(class: &Class, configured: &Configured, packets: &[Sample], path: Path) -> Outcome {
     let text = chain(class, configured);
-    let mut started = start("sample", &text, Folder::new("."), path).unwrap_or_else(|(diagnostics, _)| {
-        panic!("the sample '{}' of {} is refused: {diagnostics:?}", configured.config, class.name)
-    });
+    let mut started =
+        start("sample", &text, Folder::new("."), path).unwrap_or_else(|(diagnostics, _)| {
+            panic!(
+                "the sample '{}' of {} is refused: {diagnostics:?}",
+                configured.config, class.name
+            )
+        });
     let x = started.chain.graph.find("x").expect("x is declared");
-    let Started { router, clock, .. } = &mut started;
+    let Started { router, clock, chain, .. } = &mut started;
     let mut batches: Vec<(usize, Batch)> = Vec::new();
-    let mut flush = |router: &mut dataplane::Router, batches: &mut Vec<(usize, Batch)>| {
+    let flush = |router: &mut dataplane::Router, batches: &mut Vec<(usize, Batch)>| {
         for (port, batch) in batches.drain(..) {
             router.push(Port { node: x, port }, batch);
         }
     };
     for sample in packets {
-        if sample.starts_batch || sample.pause > 0 || batches.first().is_some_and(|(p, _)| *p != sample.input) {
+        if sample.starts_batch
+            || sample.pause > 0
+            || batches.first().is_some_and(|(p, _)| *p != sample.input)
+        {
             flush(router, &mut batches);
         }
         clock.advance(sample.pause);
@@ -79,13 +83,17 @@ fn outcome(class: &Class, configured: &Configured, packets: &[Sample], path: Pat
     flush(router, &mut batches);
     let mut outputs = Vec::new();
     for output in 0..configured.outputs {
-        let node = started.chain.graph.find(&format!("q{output}")).expect("queues are declared");
+        let node = chain.graph.find(&format!("q{output}")).expect("queues are declared");
         let mut seen = Vec::new();
         while let Some(packet) = router.pull(Port { node, port: 0 }) {
             let mac = packet.header_offset(Header::Mac);
             seen.push(Seen {
                 data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
-                headers: [mac, packet.header_offset(Header::Network), packet.header_offset(Header::Transport)],
+                headers: [
+                    mac,
+                    packet.header_offset(Header::Network),
+                    packet.header_offset(Header::Transport),
+                ],
                 annotations: packet.annotations().bytes().to_vec(),
                 packet_type: packet.packet_type() as u8,
                 timestamp: packet.timestamp(),
@@ -102,7 +110,9 @@ fn outcome(class: &Class, configured: &Configured, packets: &[Sample], path: Pat
         .collect();
     tallies.sort();
     let readable = router.handlers("x").expect("x exists").into_iter().filter(|h| h.read);
-    let handlers = readable.map(|h| (h.name.to_string(), router.read_handler(&format!("x.{}", h.name)))).collect();
+    let handlers = readable
+        .map(|h| (h.name.to_string(), router.read_handler(&format!("x.{}", h.name))))
+        .collect();
     let state = router.state();
     let errors = started.heard.0.borrow().errors.clone();
     Outcome { outputs, tallies, state, handlers, errors }
@@ -120,14 +130,21 @@ fn pushing_is_what_interpreting_the_model_is() {
     for class in CLASSES.iter().filter(|c| only.as_ref().is_none_or(|o| c.name == o)) {
         for configured in class.samples {
             let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
-            let mut runner = TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(
-                proptest::test_runner::RngAlgorithm::ChaCha,
-            ));
+            let mut runner = TestRunner::new_with_rng(
+                config,
+                proptest::test_runner::TestRng::deterministic_rng(
+                    proptest::test_runner::RngAlgorithm::ChaCha,
+                ),
+            );
             let vocabulary = format!("{} {}", class.prelude, configured.config);
             let result = runner.run(&samples(&vocabulary, configured.inputs), |packets| {
                 let native = outcome(class, configured, &packets, Path::Native);
                 let interpreted = outcome(class, configured, &packets, Path::Interpreted);
-                prop_assert!(interpreted.errors.is_empty(), "the model is wrong: {:?}", interpreted.errors);
+                prop_assert!(
+                    interpreted.errors.is_empty(),
+                    "the model is wrong: {:?}",
+                    interpreted.errors
+                );
                 prop_assert_eq!(native, interpreted);
                 Ok(())
             });

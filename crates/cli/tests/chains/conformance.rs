@@ -1,8 +1,5 @@
 //! Every configuration of the conformance corpus yields the packets and handler values recorded
 //! for it, or is refused where it must be; element by element and interpreted.
-#![allow(clippy::print_stderr, clippy::disallowed_methods)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +16,8 @@ type Capture = (Option<u32>, Vec<(Vec<u8>, u32)>);
 
 fn read_capture(path: &Path) -> Capture {
     let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut reader = Reader::open(Cursor::new(bytes)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader =
+        Reader::open(Cursor::new(bytes)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let link = reader.link_type().map(|l| l.0);
     let mut records = Vec::new();
     while let Some(record) = reader.next().unwrap() {
@@ -61,7 +59,7 @@ fn run(case: &Path, path: session::Path, scratch: &Path) -> Result<(), String> {
         }
     }
     let text = fs::read_to_string(case.join("case.click")).unwrap();
-    let started = support::start("case.click", &text, scratch, path);
+    let started = crate::support::start("case.click", &text, scratch, path);
     let must_fail = case.join("expect.exit").exists();
     let mut started = match (started, must_fail) {
         (Err((diagnostics, sources)), true) => return refused(case, &diagnostics, &sources),
@@ -86,8 +84,10 @@ fn run(case: &Path, path: session::Path, scratch: &Path) -> Result<(), String> {
         return Err(format!("errors while running: {errors:?}"));
     }
     let mut faults = Vec::new();
-    let mut expected: Vec<PathBuf> = fs::read_dir(case).unwrap().map(|e| e.unwrap().path()).collect();
-    expected.retain(|p| p.extension().is_some_and(|e| e == "pcap") && name(p).starts_with("expect"));
+    let mut expected: Vec<PathBuf> =
+        fs::read_dir(case).unwrap().map(|e| e.unwrap().path()).collect();
+    expected
+        .retain(|p| p.extension().is_some_and(|e| e == "pcap") && name(p).starts_with("expect"));
     expected.sort();
     for path in expected {
         let out = scratch.join(name(&path).replace("expect", "out"));
@@ -96,7 +96,8 @@ fn run(case: &Path, path: session::Path, scratch: &Path) -> Result<(), String> {
         }
     }
     for line in fs::read_to_string(case.join("handlers.txt")).unwrap_or_default().lines() {
-        let (handler, value) = line.split_once(" = ").unwrap_or((line.trim_end_matches([' ', '=']), ""));
+        let (handler, value) =
+            line.split_once(" = ").unwrap_or((line.trim_end_matches([' ', '=']), ""));
         let value = value.replace("\\n", "\n").replace("\\\\", "\\");
         match started.router.read_handler(handler) {
             Ok(actual) if actual.trim_end_matches('\n') == value => {}
@@ -112,9 +113,14 @@ fn name(path: &Path) -> String {
 }
 
 /// The refusal must name each line that the reference names.
-fn refused(case: &Path, diagnostics: &[ir::Diagnostic], sources: &ir::Sources) -> Result<(), String> {
+fn refused(
+    case: &Path,
+    diagnostics: &[ir::Diagnostic],
+    sources: &ir::Sources,
+) -> Result<(), String> {
     let reference = fs::read_to_string(case.join("expect.err")).unwrap_or_default();
-    let line_of = |l: &str| l.trim().strip_prefix("case.click:")?.split(':').next()?.parse::<u32>().ok();
+    let line_of =
+        |l: &str| l.trim().strip_prefix("case.click:")?.split(':').next()?.parse::<u32>().ok();
     let wanted: Vec<u32> = reference.lines().filter_map(line_of).collect();
     let mut named = Vec::new();
     for label in diagnostics.iter().flat_map(|d| &d.labels) {
@@ -130,14 +136,18 @@ fn refused(case: &Path, diagnostics: &[ir::Diagnostic], sources: &ir::Sources) -
 }
 
 fn walk(path: session::Path) {
-    let Some(folder) = support::shared("conformance") else { return };
+    let Some(folder) = crate::support::shared("conformance") else { return };
     let only = std::env::var("CASE").ok();
     let mut results: BTreeMap<String, Result<(), String>> = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         let case = name(&entry);
         let excused = REFERENCE_IS_WRONG.iter().any(|(c, _)| *c == case);
-        if entry.join("case.click").exists() && !excused && only.as_ref().is_none_or(|o| case.contains(o.as_str())) {
-            let scratch = std::env::temp_dir().join(format!("catena-{}-{path:?}-{case}", std::process::id()));
+        if entry.join("case.click").exists()
+            && !excused
+            && only.as_ref().is_none_or(|o| case.contains(o.as_str()))
+        {
+            let scratch =
+                std::env::temp_dir().join(format!("catena-{}-{path:?}-{case}", std::process::id()));
             // A case that panics is a failure like another.
             let result = std::panic::catch_unwind(|| run(&entry, path, &scratch));
             results.insert(case, result.unwrap_or_else(|_| Err("panics".into())));
@@ -147,7 +157,13 @@ fn walk(path: session::Path) {
     assert!(!results.is_empty(), "no cases found");
     let failed: Vec<String> =
         results.iter().filter_map(|(c, r)| r.as_ref().err().map(|e| format!("{c}: {e}"))).collect();
-    assert!(failed.is_empty(), "{} of {} cases fail:\n{}", failed.len(), results.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases fail:\n{}",
+        failed.len(),
+        results.len(),
+        failed.join("\n")
+    );
 }
 
 #[test]

@@ -55,7 +55,10 @@ impl Sample {
             Some(b) => usize::from(b & 15) * 4,
             None => 20,
         };
-        if matches!(self.shape, Shape::MarkedFrame | Shape::Checked | Shape::NetworkOnly | Shape::AtTransport) {
+        if matches!(
+            self.shape,
+            Shape::MarkedFrame | Shape::Checked | Shape::NetworkOnly | Shape::AtTransport
+        ) {
             packet.set_header_offset(Header::Network, ip as isize);
         }
         if matches!(self.shape, Shape::MarkedFrame | Shape::Checked | Shape::AtTransport) {
@@ -131,7 +134,16 @@ fn ipv4(ip: &Ip) -> Vec<u8> {
             Some(16)
         }
         1 if first => {
-            body = vec![[8, 0, 3, 11, 5, 13, 30][usize::from(ip.flags) % 7], ip.flags >> 5, 0, 0, 0, 0, 0, 0];
+            body = vec![
+                [8, 0, 3, 11, 5, 13, 30][usize::from(ip.flags) % 7],
+                ip.flags >> 5,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ];
             put16(&mut body, 4, ip.ports.0);
             // Errors quote a packet; half of the time a sensible one.
             if ip.flags.is_multiple_of(2) && matches!(body[0], 3 | 11 | 5) {
@@ -206,7 +218,8 @@ fn ipv4_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
     let ports: Vec<u32> = numbers.into_iter().filter(|&n| n < 65536).collect();
     let port = number(&ports, vec![53, 80, 1024, 5000]).prop_map(|p| p as u16);
     let protocol = prop_oneof![4 => Just(17u8), 4 => Just(6), 3 => Just(1), 1 => any::<u8>()];
-    let ttl = prop_oneof![Just(0u8), Just(1), Just(2), 5 => Just(64), Just(255)];
+    let ttl =
+        prop_oneof![1 => Just(0u8), 1 => Just(1), 1 => Just(2), 5 => Just(64), 1 => Just(255)];
     let fragment = prop_oneof![
         12 => Just(0u16), 2 => Just(0x4000), 1 => Just(0x2000), 1 => Just(0x00b9), 1 => Just(0x20b9), 1 => any::<u16>()
     ];
@@ -225,17 +238,48 @@ fn ipv4_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
     let header = (address.clone(), address, protocol, ttl, any::<u8>(), any::<u16>());
     let rest = (fragment, options, (port.clone(), port), body, any::<u8>(), 0..40u8);
     (header, rest)
-        .prop_map(|((source, destination, protocol, ttl, tos, id), (fragment, options, ports, body, flags, damage))| {
-            ipv4(&Ip { source, destination, protocol, ttl, tos, id, fragment, options, ports, body, flags, damage })
-        })
+        .prop_map(
+            |(
+                (source, destination, protocol, ttl, tos, id),
+                (fragment, options, ports, body, flags, damage),
+            )| {
+                ipv4(&Ip {
+                    source,
+                    destination,
+                    protocol,
+                    ttl,
+                    tos,
+                    id,
+                    fragment,
+                    options,
+                    ports,
+                    body,
+                    flags,
+                    damage,
+                })
+            },
+        )
         .boxed()
 }
 
 fn ipv6_packets() -> BoxedStrategy<Vec<u8>> {
-    let address = proptest::sample::select(vec![1u128 << 96 | 1, 0x2001_0db8 << 96 | 1, 0x2001_0db8 << 96 | 2, 0xff02 << 112 | 1]);
+    let address = proptest::sample::select(vec![
+        1u128 << 96 | 1,
+        0x2001_0db8 << 96 | 1,
+        0x2001_0db8 << 96 | 2,
+        0xff02 << 112 | 1,
+    ]);
     let next = proptest::sample::select(vec![0u8, 6, 17, 43, 44, 58, 59, 60]);
     let hlim = proptest::sample::select(vec![0u8, 1, 2, 64, 255]);
-    (address.clone(), address, next, hlim, any::<u8>(), proptest::collection::vec(any::<u8>(), 0..80), 0..12u8)
+    (
+        address.clone(),
+        address,
+        next,
+        hlim,
+        any::<u8>(),
+        proptest::collection::vec(any::<u8>(), 0..80),
+        0..12u8,
+    )
         .prop_map(|(source, destination, next, hlim, class, body, damage)| {
             let mut packet = vec![0x60 | class >> 4, class << 4, 0, 0];
             packet.extend((body.len() as u16 + u16::from(damage == 1) * 9).to_be_bytes());
@@ -269,7 +313,12 @@ fn arp_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
 
 /// Random packets for an element with this configuration and number of inputs.
 pub fn samples(config: &str, inputs: usize) -> impl Strategy<Value = Vec<Sample>> + use<> {
-    let ethernet = proptest::sample::select(vec![[2u8, 0, 0, 0, 0, 2], [0xff; 6], [1, 0, 0x5e, 0, 0, 1], [2, 0, 0, 0, 0, 7]]);
+    let ethernet = proptest::sample::select(vec![
+        [2u8, 0, 0, 0, 0, 2],
+        [0xff; 6],
+        [1, 0, 0x5e, 0, 0, 1],
+        [2, 0, 0, 0, 0, 7],
+    ]);
     let network = prop_oneof![
         14 => (Just(0x0800u16), ipv4_packets(config)),
         2 => (Just(0x86dd), ipv6_packets()),
@@ -277,16 +326,18 @@ pub fn samples(config: &str, inputs: usize) -> impl Strategy<Value = Vec<Sample>
         1 => (any::<u16>(), proptest::collection::vec(any::<u8>(), 0..80)),
     ];
     let vlan = prop_oneof![6 => Just(None), 1 => any::<u16>().prop_map(Some)];
-    let frame = (ethernet.clone(), ethernet, vlan, network).prop_map(|(to, from, vlan, (kind, network))| {
-        let mut frame = [to, from].concat();
-        if let Some(tci) = vlan {
-            frame.extend([0x81, 0]);
-            frame.extend(tci.to_be_bytes());
-        }
-        frame.extend(kind.to_be_bytes());
-        frame.extend(network);
-        frame
-    });
+    let frame = (ethernet.clone(), ethernet, vlan, network).prop_map(
+        |(to, from, vlan, (kind, network))| {
+            let mut frame = [to, from].concat();
+            if let Some(tci) = vlan {
+                frame.extend([0x81, 0]);
+                frame.extend(tci.to_be_bytes());
+            }
+            frame.extend(kind.to_be_bytes());
+            frame.extend(network);
+            frame
+        },
+    );
     let cut = prop_oneof![8 => Just(usize::MAX), 1 => 0..80usize];
     let pad = prop_oneof![6 => Just(0usize), 1 => 1..30usize];
     let shape = prop_oneof![
@@ -300,13 +351,44 @@ pub fn samples(config: &str, inputs: usize) -> impl Strategy<Value = Vec<Sample>
         1 => any::<u8>().prop_map(|value| vec![(19, 1), (17, value)]),
     ];
     let dst = prop_oneof![2 => Just(None), 3 => number(&vocabulary(config).0, vec![0x0a00_0001, 0xe000_0001]).prop_map(Some)];
-    let pause = prop_oneof![8 => Just(0u64), 2 => 0..3_000_000_000u64, 1 => 0..1_000_000_000_000u64];
-    let one = (0..inputs.max(1), frame, (cut, pad), shape, annotations, dst, 0..5u8, pause, any::<bool>()).prop_map(
-        |(input, mut bytes, (cut, pad), shape, annotations, dst_annotation, packet_type, pause, starts_batch)| {
-            bytes.resize(bytes.len() + pad, 0xee);
-            bytes.truncate(cut);
-            Sample { input, bytes, shape, annotations, dst_annotation, packet_type, pause, starts_batch }
-        },
-    );
+    let pause =
+        prop_oneof![8 => Just(0u64), 2 => 0..3_000_000_000u64, 1 => 0..1_000_000_000_000u64];
+    let one = (
+        0..inputs.max(1),
+        frame,
+        (cut, pad),
+        shape,
+        annotations,
+        dst,
+        0..5u8,
+        pause,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(
+                input,
+                mut bytes,
+                (cut, pad),
+                shape,
+                annotations,
+                dst_annotation,
+                packet_type,
+                pause,
+                starts_batch,
+            )| {
+                bytes.resize(bytes.len() + pad, 0xee);
+                bytes.truncate(cut);
+                Sample {
+                    input,
+                    bytes,
+                    shape,
+                    annotations,
+                    dst_annotation,
+                    packet_type,
+                    pause,
+                    starts_batch,
+                }
+            },
+        );
     proptest::collection::vec(one, 1..40)
 }

@@ -1,7 +1,4 @@
 //! What the tests of whole chains share.
-#![allow(dead_code)]
-
-pub mod traffic;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -25,6 +22,10 @@ pub struct Heard(pub Rc<RefCell<Transcript>>);
 impl Listener for Heard {
     fn message(&mut self, text: &str) {
         self.0.borrow_mut().message(text);
+    }
+
+    fn output(&mut self, text: &str) {
+        self.0.borrow_mut().output(text);
     }
 
     fn error(&mut self, element: &str, text: &str) {
@@ -52,7 +53,12 @@ pub struct Started {
 }
 
 /// Starts a chain, or gives its errors with the sources.
-pub fn start(name: &str, text: &str, folder: &std::path::Path, path: Path) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+pub fn start(
+    name: &str,
+    text: &str,
+    folder: &std::path::Path,
+    path: Path,
+) -> Result<Started, (Vec<Diagnostic>, Sources)> {
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
@@ -67,7 +73,9 @@ pub fn start(name: &str, text: &str, folder: &std::path::Path, path: Path) -> Re
         path,
     };
     match session::start(&mut sources, file, setup, &mut diagnostics) {
-        Some((chain, router)) if !has_errors(&diagnostics) => Ok(Started { sources, chain, router, clock, heard }),
+        Some((chain, router)) if !has_errors(&diagnostics) => {
+            Ok(Started { sources, chain, router, clock, heard })
+        }
         _ => Err((diagnostics, sources)),
     }
 }

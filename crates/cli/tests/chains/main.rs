@@ -1,0 +1,7 @@
+//! Whole chains, through every way of executing them.
+#![allow(clippy::print_stderr, unreachable_pub)]
+
+mod conformance;
+mod law;
+mod support;
+mod traffic;
