@@ -66,6 +66,7 @@ fn window(text: &str, span: Span, sources: &Sources) -> (std::ops::Range<usize>,
 }
 
 /// Diagnostics as an array, for editors.
+#[allow(dead_code, reason = "the check command prints it")]
 pub(crate) fn to_json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
     let place = |span: Span| {
         let start = sources.line_column(span.file, span.start);

@@ -117,7 +117,9 @@ impl Element for Interpreted {
     }
 
     fn export(&self, name: &str, store: &mut Store) {
-        for (owner, state, value) in self.store.borrow().iter().filter(|(owner, ..)| *owner == self.name) {
+        for (owner, state, value) in
+            self.store.borrow().iter().filter(|(owner, ..)| *owner == self.name)
+        {
             debug_assert_eq!(owner, name);
             store.set(owner, state, value.clone());
         }

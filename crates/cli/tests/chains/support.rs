@@ -45,7 +45,6 @@ impl Files for Folder {
 
 /// A chain that is ready to run.
 pub struct Started {
-    pub sources: Sources,
     pub chain: Chain,
     pub router: Router,
     pub clock: VirtualClock,
@@ -74,7 +73,7 @@ pub fn start(
     };
     match session::start(&mut sources, file, setup, &mut diagnostics) {
         Some((chain, router)) if !has_errors(&diagnostics) => {
-            Ok(Started { sources, chain, router, clock, heard })
+            Ok(Started { chain, router, clock, heard })
         }
         _ => Err((diagnostics, sources)),
     }
