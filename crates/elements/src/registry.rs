@@ -4,8 +4,11 @@ use crate::element::Class;
 
 /// All classes, sorted by name.
 pub static CLASSES: &[&Class] = &[
+    &crate::check_icmp_header::CheckICMPHeader::CLASS,
     &crate::check_ip_header::CheckIPHeader::CLASS,
     &crate::check_ip_header::CheckIPHeader2::CLASS,
+    &crate::check_tcp_header::CheckTCPHeader::CLASS,
+    &crate::check_udp_header::CheckUDPHeader::CLASS,
     &crate::counter::Counter::CLASS,
     &crate::dec_ip_ttl::DecIPTTL::CLASS,
     &crate::discard::Discard::CLASS,
@@ -16,6 +19,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::get_ip_address::GetIPAddress::CLASS,
     &crate::icmp_error::ICMPError::CLASS,
     &crate::ip_fragmenter::IPFragmenter::CLASS,
+    &crate::ip_mirror::IPMirror::CLASS,
     &crate::set_ip_dscp::MarkIPCE::CLASS,
     &crate::mark_ip_header::MarkIPHeader::CLASS,
     &crate::queue::Queue::CLASS,
@@ -23,11 +27,16 @@ pub static CLASSES: &[&Class] = &[
     &crate::set_ip_checksum::SetIPChecksum::CLASS,
     &crate::set_ip_dscp::SetIPDSCP::CLASS,
     &crate::set_ip_dscp::SetIPECN::CLASS,
+    &crate::set_tcp_checksum::SetTCPChecksum::CLASS,
+    &crate::set_udp_checksum::SetUDPChecksum::CLASS,
     &crate::store_ip_address::StoreIPAddress::CLASS,
     &crate::strip::Strip::CLASS,
+    &crate::strip_ip_header::StripIPHeader::CLASS,
+    &crate::strip_ip_header::StripToNetworkHeader::CLASS,
     &crate::tee::Tee::CLASS,
     &crate::to_dump::ToDump::CLASS,
     &crate::strip::Unstrip::CLASS,
+    &crate::strip_ip_header::UnstripIPHeader::CLASS,
 ];
 
 /// The class of this name.
