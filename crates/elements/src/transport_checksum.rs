@@ -29,7 +29,7 @@ fn final_destination(header: &[u8; 20], rest: &[u8]) -> u32 {
         .find(|found| ip_options::is_source_route(found.kind))
         .and_then(|found| {
             let &last = found.data[1.min(found.data.len())..].last_chunk()?;
-            let ahead = usize::from(found.data[0]) <= found.data.len() - 1;
+            let ahead = usize::from(found.data[0]) < found.data.len();
             ahead.then_some(u32::from_be_bytes(last))
         })
         .unwrap_or(ip_header::long(header, 16))
