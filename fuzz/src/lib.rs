@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod chain;
 mod click_text;
 mod frame;
 mod packet_text;
 
 pub use capture::pcap;
+pub use chain::chain;
 pub use click_text::{click, config};
 pub use frame::frame;
 pub use packet_text::packet;
@@ -18,5 +20,11 @@ pub use packet_text::packet;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 5] =
-    [("click", click), ("config", config), ("frame", frame), ("packet", packet), ("pcap", pcap)];
+pub const TARGETS: [(&str, Target); 6] = [
+    ("chain", chain),
+    ("click", click),
+    ("config", config),
+    ("frame", frame),
+    ("packet", packet),
+    ("pcap", pcap),
+];
