@@ -7,7 +7,7 @@ use elements::configure::Files;
 use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
 
 use crate::report::Report;
-use crate::{expand, load, ports, processing, scope};
+use crate::{check, expand, load, ports, processing, scope};
 
 /// What is decided outside of the file.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,9 @@ pub fn elaborate(
     };
     ports::connect(&mut flat, &mut report);
     processing::resolve(&mut flat, &mut report);
+    if !report.failed() {
+        check::check(&flat, &mut report);
+    }
     let chain = Chain {
         graph: flat.graph,
         arguments: flat.arguments,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use click::ast::Body;
 use click::config::Argument;
+use elements::registry;
 use ir::{Diagnostic, Graph, Group, Node, NodeId, Span};
 
 use crate::connect::count;
@@ -50,6 +51,8 @@ pub(crate) struct Relay {
     pub(crate) span: Span,
     /// Whether it is the side that packets leave by.
     pub(crate) output: bool,
+    /// Whether its ports are wrong already inside.
+    pub(crate) broken: bool,
 }
 
 /// A chain without compounds, its connections still leading through their ports.
@@ -126,7 +129,7 @@ impl<'a> Expander<'_, 'a> {
                 (ItemKind::Relay, Some(ports)) if index < 2 => [Unit::Relay(ports[index]); 2],
                 (ItemKind::Relay, _) => {
                     let output = item.name.ends_with("/output");
-                    [Unit::Relay(self.relay(None, item.span, output)); 2]
+                    [Unit::Relay(self.relay(None, item.span, output, false)); 2]
                 }
                 (ItemKind::Awaited, _) => {
                     let name = format!("{prefix}{}", item.name);
@@ -162,8 +165,10 @@ impl<'a> Expander<'_, 'a> {
                                 span: item.span,
                                 parent: group,
                             });
-                            let sides = [false, true]
-                                .map(|output| self.relay(Some(name.clone()), item.span, output));
+                            let broken = compound.broken;
+                            let sides = [false, true].map(|output| {
+                                self.relay(Some(name.clone()), item.span, output, broken)
+                            });
                             pending.push(Pending {
                                 template: chosen,
                                 name,
@@ -209,8 +214,8 @@ impl<'a> Expander<'_, 'a> {
         }
     }
 
-    fn relay(&mut self, instance: Option<String>, span: Span, output: bool) -> usize {
-        self.flat.relays.push(Relay { instance, span, output });
+    fn relay(&mut self, instance: Option<String>, span: Span, output: bool, broken: bool) -> usize {
+        self.flat.relays.push(Relay { instance, span, output, broken });
         self.flat.relays.len() - 1
     }
 
@@ -224,10 +229,20 @@ impl<'a> Expander<'_, 'a> {
     ) -> NodeId {
         self.declare(&name, item.span);
         let written = match item.kind {
+            // A compound that could not be expanded may be named like an element of the library.
+            ItemKind::Element { written, .. }
+                if class.is_none() && registry::find(written).is_some() =>
+            {
+                "?"
+            }
             ItemKind::Element { written, .. } => written,
             _ => "",
         };
-        let texts: Vec<&str> = arguments.iter().map(|a| a.text.as_str()).collect();
+        let mut texts: Vec<&str> = arguments.iter().map(|a| a.text.as_str()).collect();
+        if texts.last() == Some(&"") {
+            // An empty argument at the end takes a comma behind it to count.
+            texts.push("");
+        }
         let node = self.flat.graph.nodes.len();
         self.flat.graph.nodes.push(Node {
             name: name.clone(),
@@ -264,7 +279,8 @@ impl<'a> Expander<'_, 'a> {
             self.exhausted(span, format!("more than {MAX_ELEMENTS} elements"));
             return false;
         }
-        match self.variables.budget.checked_sub(bytes + 64) {
+        // A name is kept in several places.
+        match self.variables.budget.checked_sub(4 * bytes + 64) {
             Some(left) if left > 64 => self.variables.budget = left,
             _ => {
                 self.exhausted(

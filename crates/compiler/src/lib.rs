@@ -5,9 +5,11 @@
 //! report all they find, with places and help.
 #![forbid(unsafe_code)]
 
+mod check;
 mod connect;
 mod elaborate;
 mod expand;
+mod flatten;
 mod instantiate;
 mod load;
 mod ports;
@@ -17,4 +19,5 @@ mod scope;
 mod variables;
 
 pub use elaborate::{Chain, Options, elaborate};
+pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate};

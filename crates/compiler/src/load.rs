@@ -34,15 +34,16 @@ pub(crate) fn load(
             report.add_message(diagnostic);
         }
         for (path, span) in required_libraries(&parsed.statements) {
-            let too_many = ids.len() > MAX_LIBRARIES;
-            let read = if too_many {
-                Err(format!("more than {MAX_LIBRARIES} libraries"))
-            } else {
-                files.read(sources, id, path)
+            let read = files.read(sources, id, path);
+            let known = read.as_ref().ok().and_then(|read| ids.iter().position(|id| id == read));
+            let read = match read {
+                Ok(_) if known.is_none() && ids.len() > MAX_LIBRARIES => {
+                    Err(format!("more than {MAX_LIBRARIES} libraries are required"))
+                }
+                read => read,
             };
             match read {
                 Ok(library) => {
-                    let known = ids.iter().position(|&known| known == library);
                     loaded.libraries.insert(span, known.unwrap_or(ids.len()));
                     if known.is_none() {
                         ids.push(library);

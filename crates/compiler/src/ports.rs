@@ -9,9 +9,9 @@ use crate::expand::{Flat, FlatLink, Pin, Relay, Unit};
 use crate::report::Report;
 
 /// Connections between elements.
-const MAX_EDGES: usize = 1 << 20;
+const MAX_EDGES: usize = 1 << 19;
 /// Ports of compounds that all connections together are led through.
-const MAX_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 23;
 
 /// Leads the connections of a chain through its compounds and checks the numbers of ports; then
 /// the graph has its edges, and its nodes as many ports as they are to have.
@@ -78,7 +78,10 @@ impl Relays {
         half.sort_unstable();
         for (relay, port, link, entered) in half {
             let span = flat.links[link].span;
-            let Relay { instance, span: declared, output } = &flat.relays[relay];
+            let Relay { instance, span: declared, output, broken } = &flat.relays[relay];
+            if *broken {
+                continue;
+            }
             let name = match instance {
                 Some(name) => format!("'{name}'"),
                 None => "the group".to_owned(),
@@ -217,7 +220,10 @@ fn count_ports(flat: &mut Flat, used: &[[Vec<(u32, Span)>; 2]], report: &mut Rep
                     "connect it, to a Discard if what comes out is to be dropped",
                 ),
             };
-            let message = format!("{kind} {} of {what} is not connected", missing.join(", "));
+            let plural = missing.len() > 1 || missing[0].contains('-');
+            let (s, are) = if plural { ("s", "are") } else { ("", "is") };
+            let missing = missing.join(", ");
+            let message = format!("{kind}{s} {missing} of {what} {are} not connected");
             let mut error = Diagnostic::error(code, message).label(element.span, &has);
             if let Some(&(port, span)) = used[side].first() {
                 error = error.label(span, format!("{kind} {port} is"));

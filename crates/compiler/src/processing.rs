@@ -171,32 +171,37 @@ impl Ports {
 
     fn describe(&self, flat: &Flat, clash: &Clash<'_>) -> Diagnostic {
         let graph = &flat.graph;
-        let (push, pull) = (clash.root[clash.push], clash.root[clash.pull]);
-        let mut way: Vec<NodeId> = Vec::new();
-        for (start, reversed) in [(clash.push, true), (clash.pull, false)] {
-            let mut part = vec![self.owner[start]];
+        // The end that packets come from, and the one that they go to.
+        let (up, down) = match clash.why {
+            Why::Edge(index) => {
+                let edge = &graph.edges[index];
+                let from = self.first[edge.from.node][1] + edge.from.port;
+                if from == clash.push { (clash.push, clash.pull) } else { (clash.pull, clash.push) }
+            }
+            Why::Inside => (clash.push.min(clash.pull), clash.push.max(clash.pull)),
+        };
+        let path = |start: usize| {
+            let mut path = vec![self.owner[start]];
             let mut at = start;
             while clash.before[at] != at {
                 at = clash.before[at];
-                part.push(self.owner[at]);
+                path.push(self.owner[at]);
             }
-            if reversed {
-                part.reverse();
-            }
-            way.extend(part);
-        }
+            path
+        };
+        let mut way = path(up);
+        way.reverse();
+        way.extend(path(down));
         way.dedup();
-        let ends = [self.owner[push], self.owner[pull]];
+        let roots = [clash.root[up], clash.root[down]];
+        let ends = roots.map(|root| self.owner[root]);
         let names: Vec<String> = way
             .iter()
             .filter(|node| !ends.contains(node))
             .map(|&node| format!("'{}'", graph.nodes[node].name))
             .collect();
-        let mut message = format!(
-            "push {} is connected to pull {}",
-            self.name(flat, push),
-            self.name(flat, pull)
-        );
+        let [first, second] = roots.map(|r| format!("{} {}", self.value[r], self.name(flat, r)));
+        let mut message = format!("{first} is connected to {second}");
         if names.len() > MAX_PATH {
             let half = MAX_PATH / 2;
             let (start, end) = (names[..half].join(", "), names[names.len() - half..].join(", "));
@@ -205,20 +210,18 @@ impl Ports {
             message = format!("{message} through {}", names.join(", "));
         }
         let mut error = Diagnostic::error("push-pull", message);
-        let mut help = "a Queue between them turns push into pull";
         if let Why::Edge(index) = clash.why {
-            let edge = &graph.edges[index];
-            error = error.label(edge.span, "push meets pull here");
-            let from = self.first[edge.from.node][1] + edge.from.port;
-            if self.value[from] == Processing::Pull {
-                help = "an Unqueue between them turns pull into push";
-            }
+            error = error.label(graph.edges[index].span, "push meets pull here");
         }
-        for (port, does) in [(push, "is push"), (pull, "is pull")] {
-            let node = self.owner[port];
-            let name = self.name(flat, port);
-            error = error.label(graph.nodes[node].span, format!("{name} {does}"));
+        for root in roots {
+            let is = format!("{} is {}", self.name(flat, root), self.value[root]);
+            error = error.label(graph.nodes[self.owner[root]].span, is);
         }
+        let help = if self.value[up] == Processing::Push {
+            "a Queue between them turns push into pull"
+        } else {
+            "an Unqueue between them turns pull into push"
+        };
         error.help(help)
     }
 }
@@ -233,7 +236,7 @@ struct Clash<'a> {
 }
 
 /// Whether packets go from an input to an output, by a flow code such as `xy/x` or `#/[^#]`.
-fn flows(code: &str, input: usize, output: usize) -> bool {
+pub(crate) fn flows(code: &str, input: usize, output: usize) -> bool {
     let (inputs, outputs) = code.split_once('/').unwrap_or((code, code));
     let (Some(a), Some(b)) = (port_code(inputs, input), port_code(outputs, output)) else {
         return true;

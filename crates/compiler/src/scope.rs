@@ -8,18 +8,19 @@
 use std::collections::{BTreeSet, HashMap};
 
 use click::ast::{
-    self, Chain, Config, Declaration, Definition, Endpoint, Group, Node, Require, RequirementKind,
-    Statement,
+    self, Config, Declaration, Definition, Node, Require, RequirementKind, Statement,
 };
 use elements::registry;
 use ir::{Diagnostic, Span, nearest};
 
-use crate::connect::{PortSpec, Side, connect, count};
+use crate::connect::count;
 use crate::load::Loaded;
 use crate::report::Report;
 
+mod chain;
+
 /// Connections that are written out by all templates together are not more than this.
-const MAX_LINKS: usize = 1 << 20;
+const MAX_LINKS: usize = 1 << 19;
 /// A class has at most so many overloads, those of extended classes included.
 pub(crate) const MAX_OVERLOADS: usize = 256;
 /// Packages that configurations may require: what Click's userlevel driver provides and is here.
@@ -64,6 +65,8 @@ pub(crate) struct Template<'a> {
     pub(crate) links: Vec<Link>,
     /// Number of inputs and of outputs.
     pub(crate) ports: [usize; 2],
+    /// Whether its own ports are wrong, so that there is nothing to say about their use.
+    pub(crate) broken: bool,
 }
 
 /// An element of a template.
@@ -123,6 +126,10 @@ struct Resolver<'a, 'r> {
     unknown: HashMap<&'a str, Option<usize>>,
     /// Compounds whose definition is under way.
     defining: Vec<(&'a str, Span)>,
+    /// Classes that files define at their own scope, before or behind.
+    upcoming: HashMap<&'a str, Span>,
+    /// Elements that the file declares, before or behind.
+    outside: HashMap<&'a str, Span>,
     links: usize,
     report: &'r mut Report,
 }
@@ -143,20 +150,6 @@ struct Draft<'a> {
     groups: usize,
 }
 
-/// One end of a connection in the making.
-struct End<'a> {
-    /// The item as one that packets go to.
-    to: usize,
-    /// The item as one that packets come from.
-    from: usize,
-    inputs: PortSpec<'a>,
-    outputs: PortSpec<'a>,
-    /// What stands next to an arrow before it.
-    head: Span,
-    /// What stands next to an arrow behind it.
-    tail: Span,
-}
-
 /// Resolves the names of the files; `span` is where the first one stands.
 pub(crate) fn resolve<'a>(loaded: &'a Loaded, span: Span, report: &mut Report) -> Scopes<'a> {
     let mut resolver = Resolver {
@@ -166,13 +159,21 @@ pub(crate) fn resolve<'a>(loaded: &'a Loaded, span: Span, report: &mut Report) -
         classes: vec![HashMap::new()],
         unknown: HashMap::new(),
         defining: Vec::new(),
+        upcoming: HashMap::new(),
+        outside: HashMap::new(),
         links: 0,
         report,
     };
     resolver.entered[0] = true;
+    for statement in loaded.files.iter().flat_map(|file| &file.statements) {
+        if let Statement::ElementClass(class) = statement {
+            resolver.upcoming.entry(&class.name.text).or_insert(class.name.span);
+        }
+    }
     let mut draft = Draft::new(None, 0, span);
     let statements = &loaded.files[0].statements;
     draft.look_ahead(statements);
+    resolver.outside = draft.declared.clone();
     resolver.statements(&mut draft, statements);
     resolver.scopes.file = resolver.finish(draft);
     resolver.scopes
@@ -188,6 +189,7 @@ impl<'a> Draft<'a> {
             items: Vec::new(),
             links: Vec::new(),
             ports: [0, 0],
+            broken: false,
         };
         Draft {
             template,
@@ -276,9 +278,7 @@ impl<'a> Resolver<'a, '_> {
                             self.compound(draft, &class.name.text, compound)
                         }
                     };
-                    if let Some(innermost) = self.classes.last_mut() {
-                        innermost.insert(&class.name.text, (meaning, class.name.span));
-                    }
+                    self.define_class(class, meaning);
                 }
                 Statement::Define(define) => {
                     for definition in &define.definitions {
@@ -291,6 +291,27 @@ impl<'a> Resolver<'a, '_> {
                 }
                 Statement::Require(require) => self.require(draft, require),
             }
+        }
+    }
+
+    fn define_class(&mut self, class: &'a ast::ElementClass, meaning: Class) {
+        let Some(innermost) = self.classes.last_mut() else { return };
+        let name = &class.name;
+        let before = innermost.insert(&name.text, (meaning, name.span));
+        let extends =
+            matches!(&class.class, ast::Class::Compound(compound) if compound.extends.is_some());
+        if let Some((_, before)) = before
+            && !extends
+        {
+            self.report.add(
+                Diagnostic::warning(
+                    "shadowed-class",
+                    format!("the class '{}' is defined again", name.text),
+                )
+                .label(name.span, "from here on this definition counts")
+                .label(before, "and no longer this one")
+                .help("`|| ...` at the end of a compound keeps the earlier definition for other arguments and ports"),
+            );
         }
     }
 
@@ -386,6 +407,16 @@ impl<'a> Resolver<'a, '_> {
             error = error
                 .label(span, "defined here; it is known from the end of its definition on")
                 .help("a compound cannot contain itself");
+        } else if let Some(&span) = self.upcoming.get(text.as_str()) {
+            error = error
+                .label(span, "defined here")
+                .help("move the definition before the first use of the class");
+        } else if let Some(&span) = self.outside.get(text.as_str())
+            && draft.is_some_and(|d| d.template.depth > 0)
+        {
+            error = error.label(span, "this element is outside of the compound").help(
+                "elements of a compound are connected to others by its `input` and `output` only",
+            );
         } else if draft.is_some() && matches!(text.as_str(), "input" | "output") {
             error = error.help(format!("only compounds and groups have an `{text}`"));
         } else if self.report.suggests() {
@@ -456,19 +487,22 @@ impl<'a> Resolver<'a, '_> {
         draft.look_ahead(&body.statements);
         self.statements(&mut draft, &body.statements);
         let called = if name.is_empty() { "the compound".to_owned() } else { format!("'{name}'") };
-        draft.template.ports = self.check_pseudo(&draft.template, [0, 1], 0, &called);
+        let (ports, sound) = self.check_pseudo(&draft.template, [0, 1], 0, &called);
+        draft.template.ports = ports;
+        draft.template.broken = !sound;
         self.finish(draft)
     }
 
-    /// Checks the use of `input` and `output` and returns the numbers of ports; the links to look
-    /// at begin with `first`.
+    /// Checks the use of `input` and `output` and returns the numbers of ports and whether all is
+    /// well; the links to look at begin with `first`.
     fn check_pseudo(
         &mut self,
         template: &Template<'a>,
         items: [usize; 2],
         first: usize,
         called: &str,
-    ) -> [usize; 2] {
+    ) -> ([usize; 2], bool) {
+        let mut sound = true;
         let mut used = [BTreeSet::new(), BTreeSet::new()];
         for link in &template.links[first..] {
             for (side, (item, port)) in [(0, link.from), (1, link.to)] {
@@ -479,6 +513,7 @@ impl<'a> Resolver<'a, '_> {
             for (side, (item, _), wrong) in [(0, link.to, "from"), (1, link.from, "to")] {
                 if item == items[side] {
                     let name = ["input", "output"][side];
+                    sound = false;
                     self.report.add(
                         Diagnostic::error(
                             "misused-pseudo-element",
@@ -489,10 +524,11 @@ impl<'a> Resolver<'a, '_> {
                 }
             }
         }
-        [0, 1].map(|side| {
+        let ports = [0, 1].map(|side| {
             let name = ["input", "output"][side];
             let ports = used[side].last().map_or(0, |last| last + 1);
             if let Some(missing) = (0..ports).find(|port| !used[side].contains(port)) {
+                sound = false;
                 let has = count(ports, name);
                 let span = template.links[first..]
                     .iter()
@@ -508,7 +544,8 @@ impl<'a> Resolver<'a, '_> {
                 );
             }
             ports
-        })
+        });
+        (ports, sound)
     }
 
     // Elements
@@ -642,182 +679,4 @@ impl<'a> Resolver<'a, '_> {
         let kind = ItemKind::Element { class: Class::Unknown, written: text, config };
         draft.add_anonymous(text, kind, name.span)
     }
-
-    // Chains
-
-    fn chain(&mut self, draft: &mut Draft<'a>, chain: &'a Chain) {
-        let mut previous: Option<Vec<End<'a>>> = None;
-        for (index, stage) in chain.stages.iter().enumerate() {
-            let ends = self.stage(draft, stage);
-            if let Some(before) = &previous
-                && let Some(arrow) = chain.arrows.get(index - 1)
-            {
-                self.connect(draft, before, &ends, arrow);
-            }
-            previous = Some(ends);
-        }
-    }
-
-    fn stage(&mut self, draft: &mut Draft<'a>, stage: &'a [Endpoint]) -> Vec<End<'a>> {
-        // Like Click, groups come first, whatever stands before them between the same arrows.
-        let mut groups: Vec<[usize; 2]> = Vec::new();
-        for endpoint in stage {
-            if let Node::Group(group) = &endpoint.node {
-                groups.push(self.group(draft, group));
-            }
-        }
-        let mut groups = groups.into_iter();
-        stage
-            .iter()
-            .map(|endpoint| {
-                let [to, from] = match &endpoint.node {
-                    Node::Group(_) => groups.next().unwrap_or([0, 0]),
-                    node => [self.node(draft, node, endpoint.span); 2],
-                };
-                let ports =
-                    |written: &'a Option<ast::Ports>, item: usize, side: usize| match written {
-                        Some(ports) => PortSpec::Written(ports),
-                        None if matches!(endpoint.node, Node::Group(_)) => {
-                            PortSpec::First(draft.template.items[item].used[side] as u32)
-                        }
-                        None => PortSpec::Unwritten,
-                    };
-                let [head, tail] = edges_of(endpoint);
-                End {
-                    to,
-                    from,
-                    inputs: ports(&endpoint.inputs, to, 1),
-                    outputs: ports(&endpoint.outputs, from, 0),
-                    head,
-                    tail,
-                }
-            })
-            .collect()
-    }
-
-    fn node(&mut self, draft: &mut Draft<'a>, node: &'a Node, span: Span) -> usize {
-        match node {
-            Node::Name { name, config } => self.refer(draft, name, config.as_ref()),
-            Node::Declaration { name, class, config } => {
-                let (meaning, written) = self.written_class(draft, class);
-                let place = match class {
-                    ast::Class::Named(class) => name.span.to(class.span),
-                    ast::Class::Compound(_) => name.span,
-                };
-                self.declare(draft, name, meaning, written, config.as_ref(), place)
-            }
-            Node::Compound { compound, config } => {
-                let class = self.compound(draft, "", compound);
-                let kind = ItemKind::Element { class, written: "", config: config.as_ref() };
-                draft.add_anonymous("", kind, compound.span)
-            }
-            Node::Input | Node::Output => {
-                let name = if matches!(node, Node::Input) { "input" } else { "output" };
-                match draft.names.get(name) {
-                    Some(&item) => item,
-                    None => draft.add_anonymous("", ItemKind::Awaited, span),
-                }
-            }
-            // Dealt with by the stage.
-            Node::Group(_) => 0,
-        }
-    }
-
-    /// The statements of a group; returns its `input` and `output`.
-    fn group(&mut self, draft: &mut Draft<'a>, group: &'a Group) -> [usize; 2] {
-        let name = format!("@{}", draft.next_number());
-        // Click counts the group as an element as well as its ends.
-        draft.add(name.clone(), ItemKind::Relay, group.span);
-        let ends = ["input", "output"]
-            .map(|end| draft.add(format!("{name}/{end}"), ItemKind::Relay, group.span));
-        let around = ["input", "output"];
-        let saved = [0, 1].map(|i| draft.names.insert(around[i].to_owned(), ends[i]));
-        let first = draft.template.links.len();
-        draft.groups += 1;
-        self.statements(draft, &group.statements);
-        draft.groups -= 1;
-        for (i, saved) in saved.into_iter().enumerate() {
-            match saved {
-                Some(item) => draft.names.insert(around[i].to_owned(), item),
-                None => draft.names.remove(around[i]),
-            };
-        }
-        self.check_pseudo(&draft.template, ends, first, "the group");
-        ends
-    }
-
-    fn connect(
-        &mut self,
-        draft: &mut Draft<'a>,
-        before: &[End<'a>],
-        after: &[End<'a>],
-        arrow: &'a ast::Arrow,
-    ) {
-        if let ast::ArrowKind::Context(_) = arrow.kind {
-            self.report.add(
-                Diagnostic::error("context-link", "context links are not supported")
-                    .label(arrow.span, "")
-                    .help("`->` connects without a context"),
-            );
-        }
-        let span = |ends: &[End<'a>], edge: fn(&End<'a>) -> Span| match ends {
-            [] => arrow.span,
-            [first, .., last] => edge(first).to(edge(last)),
-            [only] => edge(only),
-        };
-        let left = Side {
-            ports: before.iter().map(|e| e.outputs).collect(),
-            span: span(before, |e| e.tail),
-        };
-        let right =
-            Side { ports: after.iter().map(|e| e.inputs).collect(), span: span(after, |e| e.head) };
-        let limit = MAX_LINKS - self.links;
-        let pairs = connect(&left, &right, (&arrow.kind, arrow.span), limit + 1, |diagnostic| {
-            self.report.add(diagnostic);
-        });
-        if pairs.len() > limit {
-            self.report.add(
-                Diagnostic::error("too-many-connections", "there are too many connections")
-                    .label(arrow.span, format!("the limit of {MAX_LINKS} is reached here")),
-            );
-            return;
-        }
-        self.links += pairs.len();
-        let items = &mut draft.template.items;
-        for ((left, output), (right, input)) in pairs {
-            let (from, to) = (&before[left], &after[right]);
-            let outputs = &mut items[from.from].used[1];
-            *outputs = (*outputs).max(output as usize + 1);
-            let inputs = &mut items[to.to].used[0];
-            *inputs = (*inputs).max(input as usize + 1);
-            let span = from.tail.to(to.head);
-            draft.template.links.push(Link { from: (from.from, output), to: (to.to, input), span });
-        }
-    }
-}
-
-/// What of an endpoint stands next to an arrow before it, and next to one behind it: its name
-/// and ports, but neither a long configuration nor a compound's body.
-fn edges_of(endpoint: &Endpoint) -> [Span; 2] {
-    let whole = endpoint.span;
-    let name = match &endpoint.node {
-        Node::Name { name, .. } | Node::Declaration { name, .. } => Some(name.span),
-        _ => None,
-    };
-    let first = Span { end: (whole.start + 1).min(whole.end), ..whole };
-    let last = Span { start: whole.end.saturating_sub(1).max(whole.start), ..whole };
-    let head = match (&endpoint.inputs, name) {
-        (Some(ports), Some(name)) => ports.span.to(name),
-        (Some(ports), None) => ports.span,
-        (None, Some(name)) => name,
-        (None, None) => first,
-    };
-    let plain = matches!(endpoint.node, Node::Name { config: None, .. });
-    let tail = match (&endpoint.outputs, name) {
-        (Some(ports), Some(name)) if plain => name.to(ports.span),
-        (Some(ports), _) => ports.span,
-        (None, Some(name)) if plain => name,
-        (None, _) => last,
-    };
-    [head, tail]
 }

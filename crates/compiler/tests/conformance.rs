@@ -7,7 +7,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catena_compiler::{Chain, Options, elaborate, instantiate};
+use catena_compiler::{Chain, Options, elaborate, flatten, instantiate};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use ir::{Diagnostic, Severity, Sources};
@@ -122,6 +122,23 @@ fn every_case_elaborates() {
     }
     println!("unknown classes: {unknown:#?}");
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn every_case_is_the_same_flat() {
+    for case in cases(false) {
+        let Some(chain) = elaborated(&case).chain else { continue };
+        let (again, said) = shape::chain(&flatten(&chain));
+        let said: Vec<String> =
+            said.into_iter().filter(|s| !s.starts_with("error[unknown-class]")).collect();
+        if WAITING.contains(&name_of(&case)) {
+            continue;
+        }
+        assert_eq!(said, [""; 0], "{}", case.display());
+        let again = again.expect("a flat chain elaborates");
+        shape::assert_same(&chain, &again);
+        assert!(again.graph.groups.is_empty());
+    }
 }
 
 fn name_of(case: &Path) -> &str {

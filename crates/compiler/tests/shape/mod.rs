@@ -140,3 +140,14 @@ pub(crate) fn edges(chain: &Chain) -> Vec<String> {
         })
         .collect()
 }
+
+/// Fails unless two chains have the same elements and connections.
+pub(crate) fn assert_same(a: &Chain, b: &Chain) {
+    let sorted = |chain: &Chain| {
+        let mut edges = edges(chain);
+        edges.sort();
+        edges
+    };
+    assert_eq!(elements(a), elements(b));
+    assert_eq!(sorted(a), sorted(b));
+}

@@ -1,0 +1,99 @@
+//! A chain as Click text without compounds.
+
+use std::fmt::Write;
+
+use ir::{Edge, NodeId};
+
+use crate::Chain;
+
+/// Lines of connections are broken before they get longer than this.
+const WIDTH: usize = 80;
+
+/// Writes a chain as Click text: what it requires, its elements in their order, its connections.
+/// Reading the text yields the same elements and connections again.
+pub fn flatten(chain: &Chain) -> String {
+    let mut text = String::new();
+    for package in &chain.requirements {
+        let _ = writeln!(text, "require(package {package});");
+    }
+    for (node, arguments) in chain.graph.nodes.iter().zip(&chain.arguments) {
+        let _ = write!(text, "{} :: {}", node.name, node.class);
+        let mut arguments: Vec<_> = arguments.iter().map(|a| closed(&a.text)).collect();
+        if arguments.last().is_some_and(|last| last.is_empty()) {
+            arguments.push(String::new());
+        }
+        if !arguments.is_empty() {
+            let _ = write!(text, "({})", arguments.join(", "));
+        }
+        text.push_str(";\n");
+    }
+    if !chain.graph.edges.is_empty() {
+        text.push('\n');
+        connections(chain, &mut text);
+    }
+    text
+}
+
+/// Writes the edges as chains that are as long as they can be, sources first.
+fn connections(chain: &Chain, text: &mut String) {
+    let graph = &chain.graph;
+    let mut leaving: Vec<Vec<&Edge>> = vec![Vec::new(); graph.nodes.len()];
+    for edge in &graph.edges {
+        leaving[edge.from.node].push(edge);
+    }
+    for edges in &mut leaving {
+        // The next one last.
+        edges.sort_by(|a, b| b.from.cmp(&a.from).then(b.to.cmp(&a.to)));
+    }
+    let (sources, others): (Vec<NodeId>, Vec<NodeId>) =
+        (0..graph.nodes.len()).partition(|&node| graph.nodes[node].inputs.is_empty());
+    for start in sources.into_iter().chain(others) {
+        while !leaving[start].is_empty() {
+            let mut line = graph.nodes[start].name.len();
+            text.push_str(&graph.nodes[start].name);
+            let mut at = start;
+            while let Some(edge) = leaving[at].pop() {
+                let output = match edge.from.port {
+                    0 => String::new(),
+                    port => format!("[{port}]"),
+                };
+                let input = match edge.to.port {
+                    0 => String::new(),
+                    port => format!("[{port}]"),
+                };
+                at = edge.to.node;
+                let step = format!("-> {input}{}", graph.nodes[at].name);
+                text.push_str(&output);
+                if line + output.len() + step.len() >= WIDTH {
+                    text.push_str("\n    ");
+                    line = 4;
+                } else {
+                    text.push(' ');
+                    line += 1 + output.len();
+                }
+                line += step.len();
+                text.push_str(&step);
+            }
+            text.push_str(";\n");
+        }
+    }
+}
+
+/// The argument as it can stand between parentheses: one whose own do not match, which only a
+/// variable can bring about, is quoted.
+fn closed(argument: &str) -> String {
+    if !argument.contains(['(', ')', '"', '\'', '\\', '/', '#']) {
+        return argument.to_owned();
+    }
+    let mut sources = ir::Sources::new();
+    let text = format!("x :: X({argument});");
+    let file = sources.add("", text);
+    let (parsed, errors) = click::parse(&mut sources, file);
+    let same = errors.is_empty()
+        && matches!(
+            &parsed.statements[..],
+            [click::ast::Statement::Declaration(declaration)]
+                if declaration.config.as_ref().is_some_and(|c| c.text == argument)
+        );
+    if same { argument.to_owned() } else { click::config::quote(argument.as_bytes()) }
+}
