@@ -116,11 +116,17 @@ impl Element for Interpreted {
         self.model.clone()
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        for (owner, state, value) in
-            self.store.borrow().iter().filter(|(owner, ..)| *owner == self.name)
-        {
-            debug_assert_eq!(owner, name);
+    fn export(&self, _: &str, store: &mut Store) {
+        let own = self.store.borrow();
+        let declared = |owner: &str, state: &str| {
+            owner == self.name
+                || self
+                    .model
+                    .state
+                    .iter()
+                    .any(|d| d.owner.as_deref() == Some(owner) && d.name == state)
+        };
+        for (owner, state, value) in own.iter().filter(|(owner, state, _)| declared(owner, state)) {
             store.set(owner, state, value.clone());
         }
     }

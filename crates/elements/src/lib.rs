@@ -25,6 +25,7 @@ mod from_dump;
 mod get_ip_address;
 mod header_check;
 mod icmp_error;
+mod idle;
 mod ip_fragmenter;
 mod ip_header;
 mod ip_mirror;

@@ -20,6 +20,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::icmp_error::ICMPError::CLASS,
     &crate::ip_fragmenter::IPFragmenter::CLASS,
     &crate::ip_mirror::IPMirror::CLASS,
+    &crate::idle::Idle::CLASS,
     &crate::set_ip_dscp::MarkIPCE::CLASS,
     &crate::mark_ip_header::MarkIPHeader::CLASS,
     &crate::queue::Queue::CLASS,

@@ -24,7 +24,7 @@ pub enum Shape {
 }
 
 /// A packet with all that an element can see of it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Sample {
     pub input: usize,
     pub bytes: Vec<u8>,
@@ -36,6 +36,29 @@ pub struct Sample {
     pub pause: u64,
     /// Whether it starts a new batch.
     pub starts_batch: bool,
+}
+
+impl std::fmt::Debug for Sample {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            input,
+            bytes,
+            shape,
+            annotations,
+            dst_annotation,
+            packet_type,
+            pause,
+            starts_batch,
+        } = self;
+        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        write!(
+            f,
+            "in {input}: {} ({hex}), {shape:?}, annotations {annotations:?}, destination {:?}, type {packet_type}, \
+             after {pause} ns, batch starts {starts_batch}",
+            net::notation::describe(bytes, true),
+            dst_annotation.map(Ipv4Addr::from_bits),
+        )
+    }
 }
 
 impl Sample {
