@@ -70,9 +70,10 @@ impl Field {
 
     /// Whether the two share a bit.
     pub fn overlaps(self, other: Field) -> bool {
+        let end = |f: Field| u32::from(f.offset) + u32::from(f.width);
         self.base == other.base
-            && self.offset < other.offset + other.width
-            && other.offset < self.offset + self.width
+            && u32::from(self.offset) < end(other)
+            && u32::from(other.offset) < end(self)
     }
 
     /// The field's name, if it has one.

@@ -2,9 +2,14 @@
 
 use std::fmt;
 
+use smallvec::{SmallVec, smallvec};
+
 /// A set of numbers of at most 128 bits: sorted, disjoint, non-adjacent closed intervals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct IntervalSet(Vec<(u128, u128)>);
+pub struct IntervalSet(Intervals);
+
+/// Most sets are one interval: no allocation then.
+type Intervals = SmallVec<[(u128, u128); 1]>;
 
 /// How many intervals [`IntervalSet::masked`] makes at the most.
 pub const MAX_MASK_INTERVALS: u32 = 1 << 12;
@@ -12,29 +17,29 @@ pub const MAX_MASK_INTERVALS: u32 = 1 << 12;
 impl IntervalSet {
     /// The empty set.
     pub const fn empty() -> Self {
-        Self(Vec::new())
+        Self(SmallVec::new_const())
     }
 
     /// All numbers of `width` bits.
     pub fn full(width: u16) -> Self {
-        Self(vec![(0, u128::MAX >> (128 - width))])
+        Self(smallvec![(0, u128::MAX >> (128 - width))])
     }
 
     /// One number.
     pub fn single(value: u128) -> Self {
-        Self(vec![(value, value)])
+        Self(smallvec![(value, value)])
     }
 
     /// `low..=high`; empty if `low > high`.
     pub fn range(low: u128, high: u128) -> Self {
-        Self(if low <= high { vec![(low, high)] } else { Vec::new() })
+        if low <= high { Self(smallvec![(low, high)]) } else { Self::empty() }
     }
 
     /// The numbers of `width` bits whose first `length` bits are those of `value`.
     pub fn prefix(width: u16, value: u128, length: u16) -> Self {
         let free = u128::MAX.checked_shr(u32::from(128 - width + length)).unwrap_or(0);
         let low = value & (u128::MAX >> (128 - width)) & !free;
-        Self(vec![(low, low | free)])
+        Self(smallvec![(low, low | free)])
     }
 
     /// The numbers of `width` bits with `number & mask == value & mask`. `None` if that takes
@@ -65,7 +70,7 @@ impl IntervalSet {
     pub fn from_intervals(mut intervals: Vec<(u128, u128)>) -> Self {
         intervals.retain(|(low, high)| low <= high);
         intervals.sort_unstable();
-        let mut merged: Vec<(u128, u128)> = Vec::with_capacity(intervals.len());
+        let mut merged = Intervals::new();
         for (low, high) in intervals {
             match merged.last_mut() {
                 Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
@@ -87,7 +92,7 @@ impl IntervalSet {
 
     /// Whether it holds every number of `width` bits.
     pub fn is_full(&self, width: u16) -> bool {
-        self.0 == [(0, u128::MAX >> (128 - width))]
+        self.0[..] == [(0, u128::MAX >> (128 - width))]
     }
 
     /// The number, if it holds exactly one.
@@ -122,7 +127,7 @@ impl IntervalSet {
     /// Numbers in both.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
-        let (mut i, mut j, mut out) = (0, 0, Vec::new());
+        let (mut i, mut j, mut out) = (0, 0, Intervals::new());
         while let (Some(&(al, ah)), Some(&(bl, bh))) = (self.0.get(i), other.0.get(j)) {
             if al.max(bl) <= ah.min(bh) {
                 out.push((al.max(bl), ah.min(bh)));
@@ -130,6 +135,18 @@ impl IntervalSet {
             if ah < bh { i += 1 } else { j += 1 }
         }
         Self(out)
+    }
+
+    /// Whether some number is in both.
+    pub fn intersects(&self, other: &Self) -> bool {
+        let (mut i, mut j) = (0, 0);
+        while let (Some(&(al, ah)), Some(&(bl, bh))) = (self.0.get(i), other.0.get(j)) {
+            if al.max(bl) <= ah.min(bh) {
+                return true;
+            }
+            if ah < bh { i += 1 } else { j += 1 }
+        }
+        false
     }
 
     /// Numbers in either.
@@ -142,7 +159,7 @@ impl IntervalSet {
     #[must_use]
     pub fn complement(&self, width: u16) -> Self {
         let max = u128::MAX >> (128 - width);
-        let (mut out, mut next) = (Vec::with_capacity(self.0.len() + 1), Some(0));
+        let (mut out, mut next) = (Intervals::new(), Some(0));
         for &(low, high) in &self.0 {
             if let Some(start) = next.filter(|&s| s < low) {
                 out.push((start, low - 1));
@@ -227,6 +244,7 @@ mod tests {
                 assert_eq!(x.union(y), sets[a | b]);
                 assert_eq!(x.subtract(y), sets[a & !b]);
                 assert_eq!(x.is_subset(y), a & !b == 0);
+                assert_eq!(x.intersects(y), a & b != 0);
             }
         }
     }

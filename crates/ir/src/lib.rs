@@ -5,9 +5,11 @@ mod diagnostic;
 pub mod field;
 mod graph;
 pub mod hash;
+pub mod header_space;
 pub mod interp;
 mod interval;
 pub mod model;
+mod notation;
 pub mod state;
 
 pub use diagnostic::{
@@ -15,6 +17,7 @@ pub use diagnostic::{
 };
 pub use field::{Base, Field};
 pub use graph::{Edge, Graph, Group, Node, NodeId, Port, Processing};
+pub use header_space::{Cube, HeaderSpace, TooLarge};
 pub use interval::{IntervalSet, MAX_MASK_INTERVALS};
 pub use model::{Cond, Expr, Model, Op, Reason};
 pub use state::{StateValue, Store};
