@@ -3,10 +3,14 @@
 
 mod commands;
 mod diagnostics;
+mod family;
 mod load;
+mod manual;
 pub mod session;
 mod summary;
 mod table;
+mod terminal;
+mod variables;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -25,6 +29,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(commands::run::Run),
+    Check(commands::check::Check),
+    Elements(commands::elements::Elements),
+    Fmt(commands::fmt::Fmt),
 }
 
 /// Carries out a command line, the program's name first.
@@ -38,6 +45,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(run) => commands::run::main(run),
+        Command::Check(check) => commands::check::main(check),
+        Command::Elements(elements) => commands::elements::main(elements),
+        Command::Fmt(fmt) => commands::fmt::main(fmt),
     };
     result.unwrap_or_else(|why| {
         let _ = writeln!(std::io::stderr(), "error: {why}");

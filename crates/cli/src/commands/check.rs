@@ -1,0 +1,167 @@
+//! `catena check`: what is wrong with configurations.
+
+use std::io::stdout;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use elements::configure::Devices;
+use elements::device::{Device, DeviceRequest, Received};
+use ir::{Diagnostic, Severity, Sources};
+use net::{Batch, Pool};
+use serde_json::{Value, json};
+
+use crate::load::{self, Disk};
+use crate::terminal::{Paint, colours, count, print};
+use crate::{diagnostics, variables};
+
+/// Report every error and warning of configurations, without running them
+///
+/// Files are parsed, their compounds expanded and their elements configured. Devices are not opened;
+/// an input that could not be read is a warning. Ends with status 1 if there was an error.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Configurations (`-` for the standard input), and values of their variables
+    #[arg(value_name = "FILE|VAR=VALUE", required = true)]
+    files: Vec<String>,
+    /// Print JSON: for each file its diagnostics with their places
+    #[arg(long)]
+    json: bool,
+    /// Count warnings as errors
+    #[arg(long)]
+    strict: bool,
+    /// Print nothing but errors and warnings
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Devices that are looked at but not opened.
+pub(crate) struct Closed;
+
+impl Devices for Closed {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        match request {
+            DeviceRequest::CaptureIn { path } if path != "-" => {
+                let file = std::fs::File::open(path).map_err(|e| format!("{path}: {e}"))?;
+                if file.metadata().is_ok_and(|m| m.is_dir()) {
+                    return Err(format!("{path}: is a folder"));
+                }
+            }
+            DeviceRequest::CaptureOut { path, .. } if path != "-" => {
+                let folder = std::path::Path::new(path).parent();
+                if let Some(folder) = folder.filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
+                    return Err(format!("{path}: there is no folder {}", folder.display()));
+                }
+            }
+            _ => {}
+        }
+        Ok(Box::new(Closed))
+    }
+}
+
+impl Device for Closed {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        batch.drain().for_each(|p| pool.recycle(p));
+        Ok(())
+    }
+}
+
+/// Everything that is found in one file.
+struct Checked {
+    name: String,
+    sources: Sources,
+    diagnostics: Vec<Diagnostic>,
+    elements: usize,
+}
+
+impl Checked {
+    fn count(&self, severity: Severity) -> usize {
+        self.diagnostics.iter().filter(|d| d.severity == severity).count()
+    }
+}
+
+fn check(name: &str, variables: &[(String, String)]) -> Checked {
+    let mut checked = Checked {
+        name: if name == "-" { "<stdin>".into() } else { name.to_string() },
+        sources: Sources::new(),
+        diagnostics: Vec::new(),
+        elements: 0,
+    };
+    let Checked { sources, diagnostics, elements, .. } = &mut checked;
+    let file = match load::configuration(sources, name) {
+        Ok(file) => file,
+        Err(why) => {
+            diagnostics.push(Diagnostic::error("unreadable-file", why));
+            return checked;
+        }
+    };
+    let options = compiler::Options { variables: variables.to_vec() };
+    let mut files = Disk::default();
+    let (chain, found) = compiler::elaborate(sources, file, &options, &mut files);
+    diagnostics.extend(found);
+    let Some(chain) = chain else { return checked };
+    *elements = chain.graph.nodes.len();
+    if let Some(mut made) = compiler::instantiate(&chain, sources, &mut files, diagnostics) {
+        let before = diagnostics.len();
+        made.initialize(&chain, sources, &mut files, &mut Closed, diagnostics);
+        for diagnostic in diagnostics[before..].iter_mut().filter(|d| d.code == "device") {
+            diagnostic.severity = Severity::Warning;
+        }
+    }
+    checked
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Check) -> Result<ExitCode, String> {
+    let (files, variables) = variables::split(&args.files);
+    if files.is_empty() {
+        return Err("no FILE is given, only variables".to_string());
+    }
+    let start = Instant::now();
+    let (mut errors, mut warnings) = (0, 0);
+    let mut reports = Vec::new();
+    let colour = colours(&stdout());
+    let paint = Paint(colour);
+    for name in &files {
+        let mut checked = check(name, &variables);
+        checked.diagnostics.sort_by_key(|d| {
+            let place = d.span().map(|s| (s.file, s.start));
+            (std::cmp::Reverse(d.severity), place)
+        });
+        errors += checked.count(Severity::Error);
+        warnings += checked.count(Severity::Warning);
+        if args.json {
+            reports.push(json!({
+                "file": checked.name,
+                "errors": checked.count(Severity::Error),
+                "warnings": checked.count(Severity::Warning),
+                "diagnostics": diagnostics::to_json(&checked.diagnostics, &checked.sources),
+            }));
+            continue;
+        }
+        print(&diagnostics::render(&checked.diagnostics, &checked.sources, colour));
+        if checked.diagnostics.is_empty() && !args.quiet {
+            let size = count(checked.elements, "element");
+            print(&format!("{} {} ({size})\n", paint.green("ok"), checked.name));
+        }
+    }
+    if args.json {
+        print(&format!("{:#}\n", Value::Array(reports)));
+    } else if !args.quiet && (errors + warnings > 0 || files.len() > 1) {
+        let found = format!("{}, {}", count(errors, "error"), count(warnings, "warning"));
+        let found = match (errors, warnings) {
+            (0, 0) => paint.green(&found),
+            (0, _) => paint.yellow(&found),
+            _ => paint.red(&found),
+        };
+        let time =
+            format!("{} in {:.2} s", count(files.len(), "file"), start.elapsed().as_secs_f64());
+        print(&format!("{found} ({time})\n"));
+    }
+    let failed = errors > 0 || args.strict && warnings > 0;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,99 @@
+//! `catena fmt`: prints configurations in the canonical way.
+
+use std::io::{Read, stderr, stdin};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use ir::Sources;
+
+use crate::diagnostics;
+use crate::terminal::{colours, print, print_error};
+
+/// Format configurations in place
+///
+/// A file with syntax errors is left as it is, and the errors are printed. `-` reads the standard
+/// input and writes the standard output.
+#[derive(Args, Debug)]
+pub(crate) struct Fmt {
+    /// Configurations; `-` for the standard input
+    #[arg(required = true)]
+    files: Vec<String>,
+    /// Change nothing; name the files that are not formatted and end with status 1 if there are any
+    #[arg(long, conflicts_with = "stdout")]
+    check: bool,
+    /// Print what the files would become
+    #[arg(long)]
+    stdout: bool,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Fmt) -> Result<ExitCode, String> {
+    let mut failed = false;
+    for name in &args.files {
+        match format(name, args) {
+            Ok(clean) => failed |= !clean,
+            Err(why) => {
+                print_error(&format!("{why}\n"));
+                failed = true;
+            }
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Formats one file; whether all was well.
+fn format(name: &str, args: &Fmt) -> Result<bool, String> {
+    let mut sources = Sources::new();
+    let text = read(name).map_err(|why| format!("error: {name}: {why}"))?;
+    let file = sources.add(name, text);
+    let formatted = match click::format(&mut sources, file) {
+        Ok(formatted) => formatted,
+        Err(found) => {
+            let rendered = diagnostics::render(&found, &sources, colours(&stderr()));
+            return Err(format!("{rendered}error: {name} is left as it is"));
+        }
+    };
+    let same = **sources.text(file) == *formatted;
+    if args.check {
+        if !same {
+            print(&format!("{name} is not formatted\n"));
+        }
+        return Ok(same);
+    }
+    if args.stdout || name == "-" {
+        print(&formatted);
+    } else if !same {
+        replace(Path::new(name), &formatted).map_err(|why| format!("error: {name}: {why}"))?;
+    }
+    Ok(true)
+}
+
+/// The text exactly as it is: what was decoded with losses must not be written back.
+fn read(name: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let result = match name {
+        "-" => stdin().read_to_end(&mut bytes).map(drop),
+        path => std::fs::read(path).map(|read| bytes = read),
+    };
+    result.map_err(|e| e.to_string())?;
+    String::from_utf8(bytes).map_err(|e| {
+        format!("byte {} is not UTF-8; it is left as it is", e.utf8_error().valid_up_to())
+    })
+}
+
+/// Replaces a file as a whole: an interrupted run leaves the old one or the new one.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // A link stays a link.
+    let path = path.canonicalize()?;
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let fresh = path.with_file_name(name);
+    let written = std::fs::write(&fresh, text)
+        .and_then(|()| std::fs::set_permissions(&fresh, std::fs::metadata(&path)?.permissions()))
+        .and_then(|()| std::fs::rename(&fresh, &path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
+}

@@ -1,0 +1,7 @@
+//! The program as people start it.
+#![allow(clippy::print_stderr, unreachable_pub)]
+
+mod check;
+mod elements;
+mod fmt;
+mod program;
