@@ -19,6 +19,8 @@ pub struct Elements {
     names: Names,
     shared: Shared,
     classes: HashMap<String, String>,
+    /// Indices in the order in which the elements were made.
+    order: Vec<usize>,
 }
 
 /// Makes every element of a chain, those that others refer to first. Appends all errors and
@@ -41,6 +43,7 @@ pub fn instantiate(
     let mut made: Vec<Option<Box<dyn Element>>> = nodes.iter().map(|_| None).collect();
     let mut report = Report::default();
     let mut found = Vec::new();
+    let order = known.iter().map(|&(index, _)| index).collect();
     for (index, class) in known {
         let node = &nodes[index];
         let around = Surroundings {
@@ -64,11 +67,11 @@ pub fn instantiate(
     diagnostics.append(&mut report.diagnostics);
     let elements: Option<Vec<_>> = made.into_iter().collect();
     let elements = elements.filter(|_| !failed)?;
-    Some(Elements { elements, names, shared, classes })
+    Some(Elements { elements, names, shared, classes, order })
 }
 
 impl Elements {
-    /// Initializes every element in the order of the graph: references are resolved, devices
+    /// Initializes every element, in the order in which they were made: references are resolved, devices
     /// opened. Appends what goes wrong to `diagnostics` and returns whether all went well.
     pub fn initialize(
         &mut self,
@@ -81,7 +84,8 @@ impl Elements {
         let mut report = Report::default();
         let mut found = Vec::new();
         let mut well = true;
-        for (element, node) in self.elements.iter_mut().zip(&chain.graph.nodes) {
+        for &index in &self.order {
+            let (element, node) = (&mut self.elements[index], &chain.graph.nodes[index]);
             let around = Surroundings {
                 sources: &mut *sources,
                 files: &mut *files,

@@ -79,6 +79,9 @@ impl Relays {
         for (relay, port, link, entered) in half {
             let span = flat.links[link].span;
             let Relay { instance, span: declared, output, broken } = &flat.relays[relay];
+            if report.is_full() {
+                return;
+            }
             if *broken {
                 continue;
             }

@@ -60,6 +60,11 @@ impl Report {
         self.errors > 0
     }
 
+    /// Whether nothing more will be reported.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors > MAX_ERRORS
+    }
+
     /// Whether it is still worth while to look for what may have been meant.
     pub(crate) fn suggests(&self) -> bool {
         self.errors < MAX_SUGGESTIONS

@@ -107,6 +107,9 @@ fn port_lists_are_bounded() {
     // Every input of a compound leads to every output.
     let text = "x :: { input -> output }; a :: Tee; b :: Tee; a[0-20000] -> x; x -> [0-20000] b;";
     assert!(codes(text).contains(&"error[chain-too-large]".into()));
+    let text =
+        "elementclass A { input[0-65535] => [0-65535] output } x :: A; FromDump(f) -> x -> Discard";
+    assert!(codes(text).contains(&"error[unconnected-input]".into()));
     let many = "a :: { [65535] -> [65535] };\n".repeat(2000);
     assert!(codes(&many).contains(&"error[missing-port]".into()));
 }

@@ -195,6 +195,13 @@ fn arrows_connect_lists_of_ports() {
     );
     assert_eq!(of("t => a :: Discard, b :: Discard"), "t -> a, t[1] -> b");
     assert_eq!(of("t[0-] => a :: Discard, b :: Discard"), "t -> a, t[1] -> b");
+    assert_eq!(of("t[] => a :: Discard, b :: Discard"), "t -> a, t[1] -> b");
+    assert_eq!(
+        of(
+            "c, d :: Discard; t -> c; t[1,3-] => a :: Discard, b :: Discard, e :: Discard; t[2] -> d"
+        ),
+        "t -> c, t[1] -> a, t[3] -> b, t[4] -> e, t[2] -> d"
+    );
     assert_eq!(of("t[1,0] => a :: Discard, b :: Discard"), "t[1] -> a, t -> b");
     assert_eq!(
         of(

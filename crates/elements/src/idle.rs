@@ -18,6 +18,7 @@ element! {
     /// Discard
     Idle {
         ports: "-/-", processing: "a/a",
+        flow: "x/y",
         samples: [("", 1, 0)]
     }
 }
