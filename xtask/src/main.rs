@@ -4,6 +4,7 @@
 
 mod command;
 mod debian;
+mod examples;
 mod test;
 mod tidy;
 
@@ -24,6 +25,7 @@ usage: cargo xtask TASK
                                  steps: packages, fmt, clippy, tidy, docs, test
                                  ARGS go to STEP's command; without --only, to `cargo test`
   tidy                           the project's own rules, such as: crates import lower floors only
+  examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   `cargo bench` over the workspace
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
@@ -47,6 +49,8 @@ fn run(args: &[String]) -> Result {
         ["test", "--only", step] => test::run(Some(step), &[]),
         ["test", "--only", step, "--", ref rest @ ..] => test::run(Some(step), rest),
         ["tidy"] => tidy::run(),
+        ["examples"] => examples::run(false),
+        ["examples", "--check"] => examples::run(true),
         ["bench", ref rest @ ..] => command::run(cargo(["bench", "--workspace"]).args(rest)),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),

@@ -101,11 +101,11 @@ impl CheckIPHeader {
         let mut header = ValidHeader { checksum, ..ValidHeader::default() };
         header.read_lists(&mut arguments);
         // Older configurations give bad sources as the first of one or two arguments.
-        let mut first = arguments.next_raw();
+        let mut first = arguments.next_plain();
         let is_list = first.as_ref().is_some_and(|a| parse_integer(&a.text).is_none());
         if let Some(list) = first.take_if(|_| is_list || arguments.remaining() > 0) {
             header.read_bad_sources(&mut arguments, &list);
-            first = arguments.next_raw();
+            first = arguments.next_plain();
         }
         if let Some(offset) = first.or_else(|| arguments.keyword_argument("OFFSET")) {
             header.offset = ip_header::parse_offset(&mut arguments, "OFFSET", &offset);

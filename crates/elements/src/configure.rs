@@ -268,6 +268,18 @@ impl<'a> Arguments<'_, 'a> {
         self.positional.pop()
     }
 
+    /// The next positional argument, raw, unless it looks like a misspelt keyword with its value:
+    /// that is left for [`Arguments::finish`] to complain about.
+    pub fn next_plain(&mut self) -> Option<Argument> {
+        let misspelt = |a: &Argument| {
+            a.keyword().is_some_and(|(w, _)| nearest(w, self.keywords.iter().copied()).is_some())
+        };
+        if self.positional.last().is_some_and(misspelt) {
+            return None;
+        }
+        self.positional.pop()
+    }
+
     /// All further positional arguments, raw.
     pub fn rest(&mut self) -> Vec<Argument> {
         let mut rest = std::mem::take(&mut self.positional);
@@ -349,14 +361,7 @@ impl<'a> Arguments<'_, 'a> {
         {
             return Some(argument);
         }
-        // An argument that looks like an unknown keyword is left for `finish` to complain about.
-        let looks_keyed = |a: &Argument| {
-            a.keyword().is_some_and(|(w, _)| nearest(w, self.keywords.iter().copied()).is_some())
-        };
-        if self.positional.last().is_some_and(looks_keyed) {
-            return None;
-        }
-        self.positional.pop()
+        self.next_plain()
     }
 }
 

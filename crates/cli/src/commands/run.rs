@@ -89,7 +89,8 @@ fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
 }
 
 fn bindings(run: &Run) -> Result<Bindings, String> {
-    let mut bindings = Bindings::default();
+    let beside = std::path::Path::new(&run.file).parent().unwrap_or(std::path::Path::new(""));
+    let mut bindings = Bindings { beside: beside.to_path_buf(), ..Bindings::default() };
     for text in &run.inputs {
         let (name, value) = pair("--in", text)?;
         bindings.inputs.insert(name.to_string(), Binding::source(value)?);

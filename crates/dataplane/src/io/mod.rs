@@ -35,6 +35,8 @@ pub struct Bindings {
     pub outputs: HashMap<String, Binding>,
     /// Folder that relative paths of captures count from; the current one if empty.
     pub folder: PathBuf,
+    /// The configuration's folder: captures to read that are not in `folder` are looked for here.
+    pub beside: PathBuf,
 }
 
 impl Binding {
@@ -52,10 +54,18 @@ impl Binding {
     }
 }
 
+impl Bindings {
+    /// Where a capture to read is.
+    fn find(&self, path: &str) -> PathBuf {
+        let (here, beside) = (self.folder.join(path), self.beside.join(path));
+        if path != "-" && !here.exists() && beside.exists() { beside } else { here }
+    }
+}
+
 impl Devices for Bindings {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
-            DeviceRequest::CaptureIn { path } => capture::Input::open(&self.folder.join(path)),
+            DeviceRequest::CaptureIn { path } => capture::Input::open(&self.find(path)),
             DeviceRequest::CaptureOut { path, snap_length, link_type, nanoseconds } => {
                 let path = self.folder.join(path);
                 let mut options = Options::for_file_name(&path);
