@@ -26,7 +26,7 @@ usage: cargo xtask TASK
                                  ARGS go to STEP's command; without --only, to `cargo test`
   tidy                           the project's own rules, such as: crates import lower floors only
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
-  bench [ARGS]                   `cargo bench` over the workspace
+  bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -51,7 +51,10 @@ fn run(args: &[String]) -> Result {
         ["tidy"] => tidy::run(),
         ["examples"] => examples::run(false),
         ["examples", "--check"] => examples::run(true),
-        ["bench", ref rest @ ..] => command::run(cargo(["bench", "--workspace"]).args(rest)),
+        // Without `--bench` it would also run unit tests, which know none of a bench's arguments.
+        ["bench", ref rest @ ..] => command::run(
+            cargo(["bench"]).args(test::packages(rest)).args(["--bench", "*"]).args(rest),
+        ),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),
         [] | ["help" | "-h" | "--help"] => {

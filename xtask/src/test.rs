@@ -72,11 +72,11 @@ fn docs(args: &[&str]) -> Result {
 }
 
 fn test(args: &[&str]) -> Result {
-    command::run(cargo(["test"]).args(packages(args)).args(args))
+    command::run(cargo(["test", "--no-fail-fast"]).args(packages(args)).args(args))
 }
 
 /// The whole workspace, unless the arguments choose packages.
-fn packages(args: &[&str]) -> Option<&'static str> {
+pub(crate) fn packages(args: &[&str]) -> Option<&'static str> {
     let chosen = args
         .iter()
         .take_while(|arg| **arg != "--")
