@@ -4,6 +4,7 @@
 
 mod command;
 mod debian;
+mod docs;
 mod examples;
 mod test;
 mod tidy;
@@ -22,9 +23,10 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   test [--only STEP] [-- ARGS]   all that must hold before a change goes in; stops at the first failing step
-                                 steps: packages, fmt, clippy, tidy, docs, test
+                                 steps: packages, fmt, clippy, tidy, rustdoc, test, generated
                                  ARGS go to STEP's command; without --only, to `cargo test`
   tidy                           the project's own rules, such as: crates import lower floors only
+  docs [--check]                 write the reference of elements, or check that it is as it would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
@@ -49,6 +51,8 @@ fn run(args: &[String]) -> Result {
         ["test", "--only", step] => test::run(Some(step), &[]),
         ["test", "--only", step, "--", ref rest @ ..] => test::run(Some(step), rest),
         ["tidy"] => tidy::run(),
+        ["docs"] => docs::run(false),
+        ["docs", "--check"] => docs::run(true),
         ["examples"] => examples::run(false),
         ["examples", "--check"] => examples::run(true),
         // Without `--bench` it would also run unit tests, which know none of a bench's arguments.

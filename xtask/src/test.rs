@@ -3,20 +3,21 @@
 use std::time::Instant;
 
 use crate::command::{self, cargo};
-use crate::{Result, debian, tidy};
+use crate::{Result, debian, docs, examples, tidy};
 
 struct Step {
     name: &'static str,
     run: fn(&[&str]) -> Result,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "packages", run: |_| debian::install() },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: |_| tidy::run() },
-    Step { name: "docs", run: docs },
+    Step { name: "rustdoc", run: rustdoc },
     Step { name: "test", run: test },
+    Step { name: "generated", run: |_| generated() },
 ];
 
 /// Runs all steps, or only one; `args` go to the one, or to the step `test`.
@@ -62,7 +63,7 @@ fn clippy(args: &[&str]) -> Result {
     )
 }
 
-fn docs(args: &[&str]) -> Result {
+fn rustdoc(args: &[&str]) -> Result {
     command::run(
         cargo(["doc", "--no-deps"])
             .env("RUSTDOCFLAGS", "-D warnings")
@@ -73,6 +74,12 @@ fn docs(args: &[&str]) -> Result {
 
 fn test(args: &[&str]) -> Result {
     command::run(cargo(["test", "--no-fail-fast"]).args(packages(args)).args(args))
+}
+
+/// Files that tasks write are what these would write now.
+fn generated() -> Result {
+    docs::run(true)?;
+    examples::run(true)
 }
 
 /// The whole workspace, unless the arguments choose packages.
