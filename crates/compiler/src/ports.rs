@@ -207,8 +207,12 @@ fn count_ports(flat: &mut Flat, used: &[[Vec<(u32, Span)>; 2]], report: &mut Rep
                     Diagnostic::error("no-such-port", format!("{what} has no {kind} {port}"))
                         .label(span, "connected here")
                         .label(element.span, &has);
-                if number > 0 {
-                    error = error.help(format!("its {kind}s count from 0 to {}", number - 1));
+                match number {
+                    0 => {}
+                    1 => error = error.help(format!("its only {kind} is 0")),
+                    _ => {
+                        error = error.help(format!("its {kind}s count from 0 to {}", number - 1));
+                    }
                 }
                 report.add(error);
             }
