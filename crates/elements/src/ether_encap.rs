@@ -13,8 +13,8 @@ use crate::element::{Element, Handler, HandlerContext};
 element! {
     /// EtherEncap(ETHERTYPE, SRC, DST) -- puts an Ethernet header in front of packets
     ///
-    /// The header has the type ETHERTYPE, source SRC and destination DST, and is marked as the
-    /// link-layer header.
+    /// The header has the type ETHERTYPE, source SRC and destination DST. It is marked, and what
+    /// follows it as the network header.
     ///
     /// = HANDLERS
     ///
@@ -61,13 +61,18 @@ impl Element for EtherEncap {
                 *front = self.header;
             }
             packet.set_header_offset(Header::Mac, 0);
+            packet.set_header_offset(Header::Network, 14);
         }
     }
 
     fn model(&self) -> Model {
         let mut block = vec![Op::pull(-14)];
         block.extend(set_bytes(Base::Data, 0, &self.header));
-        block.extend([Op::Mark(Header::Mac, 0u8.into()), Op::emit(0u8)]);
+        block.extend([
+            Op::Mark(Header::Mac, 0u8.into()),
+            Op::Mark(Header::Network, 14u8.into()),
+            Op::emit(0u8),
+        ]);
         Model::from_block(block)
     }
 
@@ -78,8 +83,8 @@ impl Element for EtherEncap {
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         let address = |at: usize| self.header[at..at + 6].try_into().map(EtherAddr);
         Ok(match (handler, address(0), address(6)) {
-            ("src", _, Ok(source)) => source.to_string(),
-            ("dst", Ok(destination), _) => destination.to_string(),
+            ("src", _, Ok(source)) => format!("{source:#}"),
+            ("dst", Ok(destination), _) => format!("{destination:#}"),
             _ => u16::from_be_bytes([self.header[12], self.header[13]]).to_string(),
         })
     }

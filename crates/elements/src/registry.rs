@@ -4,6 +4,7 @@ use crate::element::Class;
 
 /// All classes, sorted by name.
 pub static CLASSES: &[&Class] = &[
+    &crate::arp_responder::ARPResponder::CLASS,
     &crate::align::Align::CLASS,
     &crate::align::AlignmentInfo::CLASS,
     &crate::check_icmp_header::CheckICMPHeader::CLASS,
@@ -12,14 +13,19 @@ pub static CLASSES: &[&Class] = &[
     &crate::check_length::CheckLength::CLASS,
     &crate::check_tcp_header::CheckTCPHeader::CLASS,
     &crate::check_udp_header::CheckUDPHeader::CLASS,
+    &crate::check_vlan::CheckVLAN::CLASS,
     &crate::counter::Counter::CLASS,
     &crate::dec_ip_ttl::DecIPTTL::CLASS,
     &crate::discard::Discard::CLASS,
     &crate::drop_broadcasts::DropBroadcasts::CLASS,
     &crate::ether_encap::EtherEncap::CLASS,
+    &crate::ether_rewrite::EtherMirror::CLASS,
+    &crate::ether_rewrite::EtherRewrite::CLASS,
+    &crate::ether_vlan_encap::EtherVLANEncap::CLASS,
     &crate::fix_ip_src::FixIPSrc::CLASS,
     &crate::from_dump::FromDump::CLASS,
     &crate::get_ip_address::GetIPAddress::CLASS,
+    &crate::host_ether_filter::HostEtherFilter::CLASS,
     &crate::icmp_error::ICMPError::CLASS,
     &crate::icmp_ping_responder::ICMPPingResponder::CLASS,
     &crate::ip_encap::IPEncap::CLASS,
@@ -38,9 +44,11 @@ pub static CLASSES: &[&Class] = &[
     &crate::set_tcp_checksum::SetTCPChecksum::CLASS,
     &crate::set_timestamp::SetTimestamp::CLASS,
     &crate::set_udp_checksum::SetUDPChecksum::CLASS,
+    &crate::vlan_tag::SetVLANAnno::CLASS,
     &crate::store_data::StoreData::CLASS,
     &crate::store_ip_address::StoreIPAddress::CLASS,
     &crate::strip::Strip::CLASS,
+    &crate::ether_vlan_encap::StripEtherVLANHeader::CLASS,
     &crate::strip_ip_header::StripIPHeader::CLASS,
     &crate::strip_ip_header::StripToNetworkHeader::CLASS,
     &crate::tee::Tee::CLASS,
@@ -49,6 +57,8 @@ pub static CLASSES: &[&Class] = &[
     &crate::udp_ip_encap::UDPIPEncap::CLASS,
     &crate::strip::Unstrip::CLASS,
     &crate::strip_ip_header::UnstripIPHeader::CLASS,
+    &crate::vlan_encap::VLANDecap::CLASS,
+    &crate::vlan_encap::VLANEncap::CLASS,
 ];
 
 /// The class of this name.
