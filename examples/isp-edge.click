@@ -1,0 +1,54 @@
+// The edge of an internet provider: customers' packets pass an access list of 8,550 rules, are
+// routed, and leave under the provider's own addresses. Hosts on the internet answer; the answers
+// find their way back.
+//
+//   catena run examples/isp-edge.click
+//
+// reads examples/isp-customers.pcap.gz and writes isp-edge.internet.pcap and isp-edge.customers.pcap.
+
+// Access list: what no rule allows is dropped.
+elementclass Firewall {
+  input -> Strip(14) -> CheckIPHeader -> acl :: IPFilter(file isp-edge.rules.gz)
+    -> Unstrip(14) -> output;
+}
+
+// Router: expired packets and those that no network wants are answered with an ICMP error.
+elementclass Router { $ip, $mac |
+  input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24) -> GetIPAddress(16)
+    -> rt :: RadixIPLookup(10.0.0.0/8 1, $ip/32 2, 0.0.0.0/0 203.0.113.254 0);
+  rt[0] -> DropBroadcasts -> ttl :: DecIPTTL -> FixIPSrc($ip) -> fr :: IPFragmenter(1500)
+    -> EtherEncap(0x0800, $mac, 02:00:00:00:fe:fe) -> [0] output;
+  rt[1] -> Discard;
+  rt[2] -> self :: Counter -> Discard;
+  ttl[1] -> ICMPError($ip, timeexceeded) -> back :: EtherEncap(0x0800, $mac, 02:00:00:00:00:01) -> [1] output;
+  fr[1] -> ICMPError($ip, unreachable, needfrag) -> back;
+}
+
+// NAPT: one public address for all customers.
+elementclass Napt { $public, $mac |
+  input[0] -> out :: Strip(14) -> CheckIPHeader -> [0] rw;
+  input[1] -> in :: Strip(14) -> CheckIPHeader -> [1] rw;
+  rw :: IPRewriter(pattern $public 1024-65535# - - 0 1, drop);
+  icmp :: ICMPPingRewriter(pattern $public 1024-65535# - - 0 1, drop);
+  rw[0] -> EtherEncap(0x0800, $mac, 02:00:00:00:fe:fe) -> [0] output;
+  rw[1] -> EtherEncap(0x0800, $mac, 02:00:00:00:00:01) -> [1] output;
+  Idle -> [0] icmp; Idle -> [1] icmp; icmp[0] -> Discard; icmp[1] -> Discard;
+}
+
+customers :: FromDump(isp-customers.pcap.gz, STOP true);
+kind :: Classifier(12/0800, 12/0806, -);
+fw :: Firewall;
+router :: Router(10.255.255.254, 02:00:00:00:01:01);
+nat :: Napt(203.0.113.1, 02:00:00:00:02:01);
+
+customers -> kind;
+kind[0] -> fw -> router -> nat -> internet :: Tee -> ToDump(isp-edge.internet.pcap);
+kind[1] -> arp :: Counter -> Discard;
+kind[2] -> Discard;
+
+// Every host out there answers.
+internet[1] -> Strip(14) -> MarkIPHeader -> IPMirror -> Unstrip(14) -> [1] nat;
+
+to_customers :: ToDump(isp-edge.customers.pcap);
+nat[1] -> to_customers;
+router[1] -> to_customers;
