@@ -73,7 +73,7 @@ fn arp(arp: &[u8], text: &mut String) -> Option<()> {
 
 fn ipv4(packet: &[u8], text: &mut String) -> Option<()> {
     let header_length = usize::from(packet.first()? & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([*packet.get(2)?, packet[3]]));
+    let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
     let header = packet.get(..header_length.max(20))?;
     let body = packet.get(header_length..total.min(packet.len()))?;
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
