@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use net::flow::{FlowHash, FlowKey, FlowKeyV6};
+use net::notation::describe;
 use net::wire::{
     Arp, Ethernet, Gre, Icmpv4, Icmpv6, Ipv4, Ipv6, Nsh, Tcp, Udp, Vxlan, ether_type, ip_protocol,
     vlan,
@@ -14,6 +15,7 @@ const MAX_DEPTH: u32 = 8;
 /// The header views: whatever a header claims, views stay inside the frame.
 pub fn frame(data: &[u8]) {
     ethernet(data, MAX_DEPTH);
+    black_box((describe(data, true), describe(data, false)));
 }
 
 fn ethernet(bytes: &[u8], depth: u32) {

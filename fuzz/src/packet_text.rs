@@ -1,10 +1,11 @@
 //! Packets in words.
 
-use net::notation::parse;
+use net::notation::{describe, parse};
 
-/// The notation: whatever is written, it is a frame of bounded size or an error.
+/// The notation: what parses is a frame that can be put into words.
 pub fn packet(data: &[u8]) {
-    if let Ok(frame) = parse(&String::from_utf8_lossy(data)) {
-        assert!(frame.len() <= 1 << 18);
+    let text = String::from_utf8_lossy(data);
+    if let Ok(frame) = parse(&text) {
+        assert!(!describe(&frame, !text.trim_start().starts_with("bare")).is_empty());
     }
 }
