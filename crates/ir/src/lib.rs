@@ -11,6 +11,7 @@ mod interval;
 pub mod model;
 mod notation;
 pub mod state;
+pub mod text;
 
 pub use diagnostic::{
     Diagnostic, FileId, Label, LineColumn, Severity, Sources, Span, has_errors, nearest,
