@@ -319,6 +319,13 @@ impl<'a> Arguments<'_, 'a> {
         self.report(Diagnostic::error("bad-argument", message).label(at.span, ""));
     }
 
+    /// Reads a file that an argument names, reporting why it cannot be read.
+    pub fn read_file(&mut self, path: &Argument) -> Option<(FileId, Arc<str>)> {
+        let read = self.cx.read_file(path).ok();
+        self.failed |= read.is_none();
+        read
+    }
+
     /// What the element is made from.
     pub fn cx(&mut self) -> &mut Configure<'a> {
         self.cx

@@ -1,0 +1,21 @@
+//! Patterns: what Classifier, IPClassifier and IPFilter decide by.
+//!
+//! A pattern is parsed ([`language`], [`primitive`]) into a tree of tests ([`expr`]), which is
+//! the meaning: it becomes a condition of the model. To be carried out, a list of rules becomes
+//! a classifier's cubes ([`cubes`]) or a program of tests and jumps ([`program`]); [`filter`]
+//! chooses.
+
+pub(crate) mod class_bench;
+mod cubes;
+mod expr;
+mod filter;
+mod language;
+mod primitive;
+mod program;
+mod text;
+
+pub(crate) use expr::{Origin, Pattern, Place};
+pub(crate) use filter::{Filter, Rule};
+pub(crate) use language::{parse, parse_words};
+pub(crate) use primitive::Vocabulary;
+pub(crate) use text::{Text, Word, Wrong, words};
