@@ -91,7 +91,7 @@ impl Test {
         let (low_bits, high_bits) = (u128::from(free), u128::from(mask));
         let widen = |&(low, high): &(u128, u128)| {
             let first = (low + low_bits) & high_bits;
-            (first <= high).then(|| (first, (high & high_bits) | low_bits))
+            (first <= high).then_some((first, (high & high_bits) | low_bits))
         };
         let set = set.intervals().iter().filter_map(widen).collect();
         Self { place, mask: place.max(), set: IntervalSet::from_intervals(set) }

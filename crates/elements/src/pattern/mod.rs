@@ -5,6 +5,8 @@
 //! a classifier's cubes ([`cubes`]) or a program of tests and jumps ([`program`]); [`filter`]
 //! chooses.
 
+#[cfg(test)]
+mod agreement;
 pub(crate) mod class_bench;
 mod cubes;
 mod expr;
