@@ -15,8 +15,8 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// ACTIVE (bool, default true): whether it pulls.
-    /// BURST (number, default 32): how many packets it pulls at a time.
+    /// ACTIVE (bool, default true): whether it pulls. Means nothing where packets are pushed.
+    /// BURST (number, default 32): how many packets it pulls at a time; 0 for as many as come.
     ///
     /// = HANDLERS
     ///
@@ -50,9 +50,12 @@ impl Discard {
         let pulls = cx.pulls();
         let mut arguments = cx.arguments(&["ACTIVE", "BURST"]);
         let active = arguments.keyword("ACTIVE").unwrap_or(true);
-        let burst = arguments.keyword("BURST").unwrap_or(Batch::DEFAULT_BURST);
+        let burst = match arguments.keyword("BURST") {
+            Some(0) => usize::MAX,
+            burst => burst.unwrap_or(Batch::DEFAULT_BURST),
+        };
         arguments.finish()?;
-        Ok(Self { pulls, active, burst: burst.max(1), packets: 0, bytes: 0 })
+        Ok(Self { pulls, active, burst, packets: 0, bytes: 0 })
     }
 }
 

@@ -14,22 +14,23 @@ element! {
     /// Queue([CAPACITY]) -- stores packets in a first-in first-out queue
     ///
     /// Packets that are pushed in wait until they are pulled out. When CAPACITY packets wait,
-    /// a new one is dropped. The default CAPACITY is 1000.
+    /// a new one goes to output 1, or is dropped if that is not connected. The default CAPACITY
+    /// is 1000.
     ///
     /// = HANDLERS
     ///
     /// length (read): packets that wait.
     /// highwater_length (read): the most that ever waited.
     /// capacity (read, write): most that may wait.
-    /// drops (read): packets dropped.
+    /// drops (read): packets for which there was no room.
     /// reset_counts (write): resets drops and highwater_length.
-    /// reset (write): drops all packets that wait.
+    /// reset (write): empties the queue; its packets go to output 1 or are dropped.
     ///
     /// = SEE ALSO
     ///
     /// SimpleQueue, ThreadSafeQueue, FrontDropQueue, Unqueue
     Queue {
-        ports: "1/1", processing: "h/l",
+        ports: "1/1-2", processing: "h/lh",
         samples: []
     }
 }
@@ -38,21 +39,51 @@ element! {
 pub(crate) struct Queue {
     packets: VecDeque<Packet>,
     capacity: usize,
+    victim: Victim,
     highwater: usize,
     drops: u64,
 }
 
-/// The queue was full.
+/// Which packet has to go when the queue is full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Newest,
+    Oldest,
+}
+
 const FULL: Reason = Reason("queue-full");
+const RESET: Reason = Reason("queue-reset");
+
+/// Packets for which room is made in advance; a queue that grows beyond grows by doubling.
+const INITIAL_ROOM: usize = 1 << 12;
 
 impl Queue {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        Self::with_victim(cx, Victim::Newest)
+    }
+
+    fn with_victim(cx: &mut Configure<'_>, victim: Victim) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["CAPACITY"]);
         let capacity = arguments.optional("CAPACITY").unwrap_or(1000usize);
         arguments.finish()?;
-        // A packet takes a slot when it comes, so a huge capacity costs nothing until used.
-        let packets = VecDeque::with_capacity(capacity.min(1 << 16));
-        Ok(Self { packets, capacity, highwater: 0, drops: 0 })
+        let packets = VecDeque::with_capacity(capacity.min(INITIAL_ROOM));
+        Ok(Self { packets, capacity, victim, highwater: 0, drops: 0 })
+    }
+
+    #[cold]
+    fn overflow(&mut self, newest: Packet, cx: &mut Context<'_>) {
+        self.drops += 1;
+        let victim = match self.victim {
+            Victim::Oldest => self.packets.pop_front(),
+            Victim::Newest => None,
+        };
+        match victim {
+            Some(oldest) => {
+                self.packets.push_back(newest);
+                cx.reject(1, oldest, FULL);
+            }
+            None => cx.reject(1, newest, FULL),
+        }
     }
 }
 
@@ -62,8 +93,7 @@ impl Element for Queue {
             if self.packets.len() < self.capacity {
                 self.packets.push_back(packet);
             } else {
-                self.drops += 1;
-                cx.drop(packet, FULL);
+                self.overflow(packet, cx);
             }
         }
         self.highwater = self.highwater.max(self.packets.len());
@@ -101,15 +131,88 @@ impl Element for Queue {
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "capacity" => self.capacity = parse_value(value)?,
-            "reset" => {
-                for packet in self.packets.drain(..) {
-                    self.drops += 1;
-                    cx.drop(packet, FULL);
+            "capacity" => {
+                self.capacity = parse_value(value)?;
+                while self.packets.len() > self.capacity {
+                    let packet = match self.victim {
+                        Victim::Newest => self.packets.pop_back(),
+                        Victim::Oldest => self.packets.pop_front(),
+                    };
+                    packet.into_iter().for_each(|p| cx.drop(p, FULL));
                 }
             }
+            "reset" => self.packets.drain(..).for_each(|packet| cx.reject(1, packet, RESET)),
             _ => (self.drops, self.highwater) = (0, self.packets.len()),
         }
         Ok(())
     }
 }
+
+/// Declares a class whose elements are a [`Queue`].
+macro_rules! queue {
+    ($name:ident, $victim:ident, $($manual:literal)+) => {
+        /// A class of [`Queue`] elements.
+        pub(crate) struct $name;
+
+        element! {
+            $(#[doc = $manual])+
+            $name { ports: "1/1-2", processing: "h/lh", samples: [] }
+        }
+
+        impl $name {
+            fn configure(cx: &mut Configure<'_>) -> Result<Queue, Failed> {
+                Queue::with_victim(cx, Victim::$victim)
+            }
+        }
+    };
+}
+
+queue!(SimpleQueue, Newest,
+    "SimpleQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
+    ""
+    "The same as Queue: nothing here depends on notification of downstream elements."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");
+queue!(NotifierQueue, Newest,
+    "NotifierQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
+    ""
+    "The same as Queue."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");
+queue!(FullNoteQueue, Newest,
+    "FullNoteQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
+    ""
+    "The same as Queue."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");
+queue!(QuickNoteQueue, Newest,
+    "QuickNoteQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
+    ""
+    "The same as Queue."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");
+queue!(ThreadSafeQueue, Newest,
+    "ThreadSafeQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
+    ""
+    "The same as Queue: a chain and all its queues belong to one worker."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");
+queue!(FrontDropQueue, Oldest,
+    "FrontDropQueue([CAPACITY]) -- stores packets in a queue that drops the oldest"
+    ""
+    "Like Queue, but when CAPACITY packets wait and another comes, the one that has waited"
+    "longest goes to output 1, or is dropped if that is not connected."
+    ""
+    "= SEE ALSO"
+    ""
+    "Queue");

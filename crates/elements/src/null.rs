@@ -1,0 +1,116 @@
+//! Null and its kin, which pass packets as they are, and Idle, which neither passes nor makes any.
+
+use ir::{Model, Op, Reason};
+use net::{Batch, Packet};
+
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::Element;
+
+/// Passes packets unchanged.
+pub(crate) struct Passing;
+
+impl Passing {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        cx.arguments(&[]).finish()?;
+        Ok(Self)
+    }
+}
+
+impl Element for Passing {
+    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
+
+    fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
+        cx.pull(0)
+    }
+
+    fn model(&self) -> Model {
+        Model::from_block(vec![Op::emit(0u8)])
+    }
+}
+
+/// Declares a class whose elements are [`Passing`].
+macro_rules! passing {
+    ($name:ident, $processing:literal, $($manual:literal)+) => {
+        /// A class of [`Passing`] elements.
+        pub(crate) struct $name;
+
+        element! {
+            $(#[doc = $manual])+
+            $name { ports: "1/1", processing: $processing, samples: [("", 1, 1)] }
+        }
+
+        impl $name {
+            fn configure(cx: &mut Configure<'_>) -> Result<Passing, Failed> {
+                Passing::configure(cx)
+            }
+        }
+    };
+}
+
+passing!(Null, "a/a",
+    "Null() -- passes packets unchanged"
+    ""
+    "Does nothing to packets. Useful as a name for a place in a chain, and to measure what an"
+    "element costs."
+    ""
+    "= SEE ALSO"
+    ""
+    "Idle, PushNull, PullNull");
+passing!(Null1, "a/a", "Null1() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null2, "a/a", "Null2() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null3, "a/a", "Null3() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null4, "a/a", "Null4() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null5, "a/a", "Null5() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null6, "a/a", "Null6() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null7, "a/a", "Null7() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null8, "a/a", "Null8() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(NullElement, "a/a", "NullElement() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(PushNull, "h/h", "PushNull() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "Null, PullNull");
+passing!(PushNullElement, "h/h", "PushNullElement() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "PushNull");
+passing!(PullNull, "l/l", "PullNull() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "Null, PushNull");
+passing!(PullNullElement, "l/l", "PullNullElement() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "PullNull");
+
+element! {
+    /// Idle() -- drops packets and makes none
+    ///
+    /// Packets that are pushed to it are dropped, and nothing can be pulled from it: a plug for
+    /// ports that are not used.
+    ///
+    /// = SEE ALSO
+    ///
+    /// Discard, Null
+    Idle {
+        ports: "-/-", processing: "a/a",
+        samples: [("", 1, 0), ("", 2, 1)]
+    }
+}
+
+/// See [`Idle::CLASS`].
+pub(crate) struct Idle;
+
+const IDLE: Reason = Reason("idle");
+
+impl Idle {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        // Whatever arguments there are, they mean nothing.
+        cx.arguments(&[]).rest();
+        Ok(Self)
+    }
+}
+
+impl Element for Idle {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        for packet in batch.drain() {
+            cx.drop(packet, IDLE);
+        }
+    }
+
+    fn pull(&mut self, _port: usize, _cx: &mut Context<'_>) -> Option<Packet> {
+        None
+    }
+
+    fn model(&self) -> Model {
+        Model::from_block(vec![Op::Drop(IDLE)])
+    }
+}
