@@ -37,7 +37,6 @@ mod header_check;
 mod host_ether_filter;
 mod icmp_error;
 mod icmp_ping_responder;
-mod idle;
 mod ip_classifier;
 mod ip_encap;
 mod ip_filter;

@@ -39,7 +39,6 @@ pub static CLASSES: &[&Class] = &[
     &crate::ip_fragmenter::IPFragmenter::CLASS,
     &crate::ip_gw_options::IPGWOptions::CLASS,
     &crate::ip_mirror::IPMirror::CLASS,
-    &crate::idle::Idle::CLASS,
     &crate::null::Idle::CLASS,
     &crate::set_ip_dscp::MarkIPCE::CLASS,
     &crate::mark_ip_header::MarkIPHeader::CLASS,
