@@ -228,11 +228,17 @@ impl FlowHash {
         fold(multiply(sum as u64 ^ self.keys[6], (sum >> 64) as u64 ^ self.keys[7]))
     }
 
+    /// The hash of a key of two words.
+    #[inline]
+    pub fn two(&self, a: u64, b: u64) -> u64 {
+        self.finish(self.pair(0, a, b))
+    }
+
     /// The hash of an IPv4 flow.
     #[inline]
     pub fn v4(&self, key: &FlowKey) -> u64 {
         let [addrs, rest] = key.words();
-        self.finish(self.pair(0, addrs, rest))
+        self.two(addrs, rest)
     }
 
     /// The hash of an IPv6 flow.

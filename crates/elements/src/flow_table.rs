@@ -1,0 +1,629 @@
+//! The native flow table: bidirectional flows of IPv4 packets, with what
+//! [`ir::state::Flows`] declares and nothing that grows with the number of flows on any packet.
+//!
+//! A flow is one cache line; each of its two keys is found through a hash with a secret seed. A
+//! flow's timeout makes it a member of a class. All flows of a class live equally long after
+//! their last packet, so a list in the order of last packets is also a list in the order of
+//! expiry, and its head is the first to expire and the first to lose its guarantee. Hence neither
+//! expiring nor choosing whom to evict searches. Time is counted in ticks ([`tick_end`]), so that
+//! a flow moves in its list once a tick and is otherwise only read.
+
+mod index;
+mod slab;
+mod taken;
+
+use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
+
+use ir::state::{Flow as DeclaredFlow, Flows};
+use net::flow::FlowHash;
+
+use index::Index;
+use slab::{Linked, NONE, Slab};
+pub(crate) use taken::Pool;
+use taken::Taken;
+
+/// Nanoseconds of a tick, less one: about an eighth of a second.
+pub(crate) const TICK: u64 = (1 << 27) - 1;
+
+/// The last nanosecond of the tick that `now` is in: what timeouts count from.
+#[inline]
+pub(crate) fn tick_end(now: u64) -> u64 {
+    now | TICK
+}
+
+/// Candidates that are tried one by one before the pool's tree is asked.
+const TRIES: u32 = 16;
+
+/// What packets of one direction of a flow have in common. The map tells apart tables that share
+/// a capacity: a rewriter's number among those that share, and what else is part of the key, such
+/// as the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Source address, destination address.
+    pub addresses: u64,
+    /// Source port, destination port.
+    pub ports: u32,
+    /// Number of the rewriter and protocol.
+    pub map: u16,
+}
+
+impl Key {
+    /// From its parts.
+    pub(crate) fn new(map: u16, src: u32, src_port: u16, dst: u32, dst_port: u16) -> Self {
+        Self {
+            addresses: u64::from(src) << 32 | u64::from(dst),
+            ports: u32::from(src_port) << 16 | u32::from(dst_port),
+            map,
+        }
+    }
+
+    pub(crate) fn src(&self) -> u32 {
+        (self.addresses >> 32) as u32
+    }
+
+    pub(crate) fn dst(&self) -> u32 {
+        self.addresses as u32
+    }
+
+    pub(crate) fn src_port(&self) -> u16 {
+        (self.ports >> 16) as u16
+    }
+
+    pub(crate) fn dst_port(&self) -> u16 {
+        self.ports as u16
+    }
+
+    pub(crate) fn set_src(&mut self, src: u32) {
+        self.addresses = self.addresses & 0xffff_ffff | u64::from(src) << 32;
+    }
+
+    pub(crate) fn set_dst(&mut self, dst: u32) {
+        self.addresses = self.addresses & !0xffff_ffff | u64::from(dst);
+    }
+
+    pub(crate) fn set_src_port(&mut self, port: u16) {
+        self.ports = self.ports & 0xffff | u32::from(port) << 16;
+    }
+
+    pub(crate) fn set_dst_port(&mut self, port: u16) {
+        self.ports = self.ports & !0xffff | u32::from(port);
+    }
+
+    /// Source and destination exchanged.
+    #[inline]
+    pub(crate) fn reverse(&self) -> Self {
+        Self {
+            addresses: self.addresses.rotate_left(32),
+            ports: self.ports.rotate_left(16),
+            map: self.map,
+        }
+    }
+
+    /// The declared form: map, source, source port, destination, destination port.
+    pub(crate) fn numbers(&self) -> [u128; 5] {
+        [
+            self.map.into(),
+            self.src().into(),
+            self.src_port().into(),
+            self.dst().into(),
+            self.dst_port().into(),
+        ]
+    }
+
+    fn from_numbers(numbers: &[u128]) -> Option<Self> {
+        let &[map, src, src_port, dst, dst_port] = numbers else { return None };
+        Some(Self::new(
+            map.try_into().ok()?,
+            src.try_into().ok()?,
+            src_port.try_into().ok()?,
+            dst.try_into().ok()?,
+            dst_port.try_into().ok()?,
+        ))
+    }
+}
+
+/// A flow. By direction: its keys, and the outputs that its packets leave on. A packet of one
+/// direction is rewritten to the reverse of the other direction's key.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Flow {
+    addresses: [u64; 2],
+    expiry: u64,
+    ports: [u32; 2],
+    previous: u32,
+    next: u32,
+    /// Its place in the order in which flows were touched; wraps.
+    stamp: u32,
+    maps: [u16; 2],
+    /// Outputs, by direction.
+    pub outputs: [u16; 2],
+    /// What rewriting the forward direction adds to the sum of its IP header, and to the sum of
+    /// its transport header with its pseudo-header; below 0xffff.
+    pub deltas: [u16; 2],
+    class: u16,
+    /// The input specification that made it.
+    pub input: u16,
+    /// What its owner keeps of the connection's state.
+    pub state: u8,
+    /// The protocol of the packet that made it.
+    pub protocol: u8,
+    /// An annotation that its owner remembers.
+    pub annotation: u8,
+}
+
+const _: () = assert!(size_of::<Flow>() == 64);
+
+impl Linked for Flow {
+    fn link(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+impl Flow {
+    /// A flow of packets with the key `from` that become `to`; `reply_map` is the map in which
+    /// answers are looked up.
+    pub(crate) fn new(from: Key, to: Key, reply_map: u16) -> Self {
+        let reply = to.reverse();
+        Self {
+            addresses: [from.addresses, reply.addresses],
+            ports: [from.ports, reply.ports],
+            maps: [from.map, reply_map],
+            ..Self::default()
+        }
+    }
+
+    /// The key of a direction (0 forward, 1 reverse).
+    #[inline]
+    pub(crate) fn key(&self, side: usize) -> Key {
+        Key { addresses: self.addresses[side], ports: self.ports[side], map: self.maps[side] }
+    }
+
+    /// What packets of a direction become; the map means nothing.
+    #[inline]
+    pub(crate) fn rewritten(&self, side: usize) -> Key {
+        self.key(1 - side).reverse()
+    }
+
+    /// The directions that can be looked up. If both keys are the same, packets are of the
+    /// reverse direction.
+    fn sides(&self) -> Range<usize> {
+        usize::from(self.key(0) == self.key(1))..2
+    }
+
+    /// When it expires, in nanoseconds.
+    pub(crate) fn expiry(&self) -> u64 {
+        self.expiry
+    }
+}
+
+/// Flows that live equally long after their last packet.
+struct Class {
+    timeout: u64,
+    /// 0 for none, else at most the timeout.
+    guarantee: u64,
+    head: u32,
+    tail: u32,
+    /// Nothing in it expires before.
+    earliest: u64,
+}
+
+impl Class {
+    fn guarantee_of(&self, flow: &Flow) -> u64 {
+        match self.guarantee {
+            0 => 0,
+            guarantee => flow.expiry.saturating_sub(self.timeout).saturating_add(guarantee),
+        }
+    }
+}
+
+/// A flow's number and the direction that was looked up.
+pub(crate) type Found = (u32, usize);
+
+/// See the module.
+pub(crate) struct FlowTable {
+    hash: FlowHash,
+    capacity: u64,
+    clock: u64,
+    stamp: u32,
+    flows: Slab<Flow>,
+    /// A flow's number and, in the lowest bit, the direction.
+    index: Index,
+    classes: Vec<Class>,
+    taken: Taken,
+}
+
+impl FlowTable {
+    /// An empty table for so many flows, with a seed that nobody knows.
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self::with_seed(capacity, std::hash::RandomState::new().build_hasher().finish())
+    }
+
+    fn with_seed(capacity: u64, seed: u64) -> Self {
+        let hash = FlowHash::new(seed);
+        Self {
+            capacity: capacity.min(MAX_CAPACITY),
+            clock: 0,
+            stamp: 0,
+            flows: Slab::new(),
+            index: Index::new(),
+            classes: Vec::new(),
+            taken: Taken::new(hash.clone()),
+            hash,
+        }
+    }
+
+    /// The class of flows that expire `timeout` after their last packet and may not be evicted
+    /// for another before `guarantee` is over, in nanoseconds; 0 is no guarantee.
+    pub(crate) fn class(&mut self, timeout: u64, guarantee: u64) -> u16 {
+        let timeout = timeout.max(guarantee);
+        let same = |c: &Class| (c.timeout, c.guarantee) == (timeout, guarantee);
+        let at = self.classes.iter().position(same).unwrap_or_else(|| {
+            let class = Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX };
+            self.classes.push(class);
+            self.classes.len() - 1
+        });
+        u16::try_from(at).expect("a few classes a rewriter, a few hundred rewriters")
+    }
+
+    /// How many flows it may hold.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Changes how many flows it may hold, giving up those that expire first, those with a
+    /// guarantee last.
+    pub(crate) fn set_capacity(&mut self, capacity: u64, now: u64) {
+        self.capacity = capacity.min(MAX_CAPACITY);
+        self.expire(now, usize::MAX);
+        while self.flows.len() as u64 > self.capacity {
+            let heads = self.classes.iter().filter(|c| c.head != NONE);
+            let first = heads.min_by_key(|c| {
+                let head = self.flows.get(c.head);
+                (c.guarantee_of(head) > now, head.expiry)
+            });
+            match first.map(|c| c.head) {
+                Some(head) => self.remove(head),
+                None => break,
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn flow(&self, number: u32) -> &Flow {
+        self.flows.get(number)
+    }
+
+    #[inline]
+    pub(crate) fn flow_mut(&mut self, number: u32) -> &mut Flow {
+        self.flows.get_mut(number)
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub(crate) fn hash(&self, key: &Key) -> u64 {
+        self.hash.two(key.addresses, u64::from(key.ports) << 16 | u64::from(key.map))
+    }
+
+    /// Probably the flow of a key with this hash. Asking for a whole batch first lets the
+    /// processor wait for many cache lines at once.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<Found> {
+        self.index.guess(hash).map(|entry| (entry >> 1, (entry & 1) as usize))
+    }
+
+    /// Whether a guess is right.
+    #[inline]
+    pub(crate) fn is(&self, (number, side): Found, key: &Key, now: u64) -> bool {
+        let flow = self.flows.get(number);
+        flow.key(side) == *key && flow.expiry > now
+    }
+
+    #[inline]
+    fn find_any(&self, key: &Key, hash: u64) -> Option<Found> {
+        let same = |entry| self.flows.get(entry >> 1).key((entry & 1) as usize) == *key;
+        self.index.find(hash, same).map(|entry| (entry >> 1, (entry & 1) as usize))
+    }
+
+    /// The flow of a key.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key, hash: u64, now: u64) -> Option<Found> {
+        self.find_any(key, hash).filter(|&(number, _)| self.flows.get(number).expiry > now)
+    }
+
+    /// The flow of a key.
+    #[inline]
+    pub(crate) fn lookup(&self, key: &Key, now: u64) -> Option<Found> {
+        self.find(key, self.hash(key), now)
+    }
+
+    /// A packet of the flow came; the flow is of this class from now on.
+    #[inline]
+    pub(crate) fn touch(&mut self, number: u32, class: u16, now: u64) {
+        let expiry = tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
+        let flow = self.flows.get(number);
+        if flow.expiry != expiry || flow.class != class {
+            self.unlink(number);
+            self.append(number, class, expiry);
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let flow = self.flows.get(number);
+        let (previous, next, class) = (flow.previous, flow.next, usize::from(flow.class));
+        match previous {
+            NONE => self.classes[class].head = next,
+            _ => self.flows.get_mut(previous).next = next,
+        }
+        match next {
+            NONE => self.classes[class].tail = previous,
+            _ => self.flows.get_mut(next).previous = previous,
+        }
+    }
+
+    fn append(&mut self, number: u32, class: u16, expiry: u64) {
+        let list = &mut self.classes[usize::from(class)];
+        let previous = std::mem::replace(&mut list.tail, number);
+        list.earliest = list.earliest.min(expiry);
+        match previous {
+            NONE => list.head = number,
+            _ => self.flows.get_mut(previous).next = number,
+        }
+        let stamp = self.stamp;
+        self.stamp = stamp.wrapping_add(1);
+        let flow = self.flows.get_mut(number);
+        (flow.previous, flow.next) = (previous, NONE);
+        (flow.class, flow.expiry, flow.stamp) = (class, expiry, stamp);
+    }
+
+    /// Adds a flow of a class whose packet just came, or tells that there is no room; see
+    /// [`Flows::insert`].
+    pub(crate) fn insert(&mut self, flow: Flow, class: u16, now: u64) -> Option<u32> {
+        self.clock = self.clock.max(now);
+        let Class { timeout, guarantee, .. } = self.classes[usize::from(class)];
+        let expiry = tick_end(now).saturating_add(timeout);
+        let keys = [flow.key(0), flow.key(1)];
+        let hashes = [self.hash(&keys[0]), self.hash(&keys[1])];
+        for (key, &hash) in keys.iter().zip(&hashes) {
+            if let Some((number, _)) = self.find_any(key, hash) {
+                self.remove(number);
+            }
+        }
+        let full = self.flows.len() as u64 >= self.capacity;
+        if full && !self.make_room(expiry, guarantee != 0, now) {
+            return None;
+        }
+        let number = self.flows.insert(flow);
+        self.append(number, class, expiry);
+        for side in flow.sides() {
+            let (flows, hash) = (&self.flows, &self.hash);
+            let hash_of = |entry: u32| {
+                let key = flows.get(entry >> 1).key((entry & 1) as usize);
+                hash.two(key.addresses, u64::from(key.ports) << 16 | u64::from(key.map))
+            };
+            self.index.insert(hashes[side], number << 1 | side as u32, hash_of);
+            self.taken.add(&keys[side]);
+        }
+        Some(number)
+    }
+
+    /// Gives up a flow for one that would expire at `expiry`, if it may.
+    fn make_room(&mut self, expiry: u64, guaranteed: bool, now: u64) -> bool {
+        let mut first: Option<(u64, u32, u32)> = None;
+        for class in self.classes.iter().filter(|c| c.head != NONE) {
+            let head = self.flows.get(class.head);
+            // Of heads, all expired ones are equally good.
+            let may_go = head.expiry <= now || class.guarantee_of(head) <= now;
+            let age = self.stamp.wrapping_sub(head.stamp);
+            let sooner = |(e, a, _): (u64, u32, u32)| (head.expiry, a) < (e, age);
+            if may_go && first.is_none_or(sooner) {
+                first = Some((head.expiry, age, class.head));
+            }
+        }
+        match first {
+            Some((sooner, _, number)) if guaranteed || sooner <= now || expiry >= sooner => {
+                self.remove(number);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Removes a flow.
+    pub(crate) fn remove(&mut self, number: u32) {
+        self.unlink(number);
+        let flow = self.flows.remove(number);
+        for side in flow.sides() {
+            let key = flow.key(side);
+            self.index.remove(self.hash(&key), number << 1 | side as u32);
+            self.taken.remove(&key);
+        }
+    }
+
+    /// Tells the time, before anything is done at that time, and removes flows that expired, but
+    /// not more than `most` of a class: called for every batch, so that their removal is spread.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: u64, most: usize) {
+        self.clock = self.clock.max(now);
+        for class in 0..self.classes.len() {
+            if self.classes[class].earliest <= now {
+                self.expire_class(class, now, most);
+            }
+        }
+    }
+
+    #[cold]
+    fn expire_class(&mut self, class: usize, now: u64, most: usize) {
+        for _ in 0..most {
+            let head = self.classes[class].head;
+            if head == NONE {
+                self.classes[class].earliest = u64::MAX;
+                return;
+            }
+            let expiry = self.flows.get(head).expiry;
+            if expiry > now {
+                self.classes[class].earliest = expiry;
+                return;
+            }
+            self.remove(head);
+        }
+    }
+
+    /// Makes [`FlowTable::allocate`] fast for a pool, however few of its numbers are free.
+    pub(crate) fn watch(&mut self, pool: Pool) {
+        if self.taken.watch(pool) && self.flows.len() > 0 {
+            self.taken.clear();
+            for (number, _) in self.in_order() {
+                let flow = self.flows.get(number);
+                flow.sides().for_each(|side| self.taken.add(&flow.key(side)));
+            }
+        }
+    }
+
+    /// The first number from `start` to `high`, then from `low` on, whose key no flow has; see
+    /// [`ir::Op::Allocate`]. `pool` is what the numbers are watched as, if they are.
+    pub(crate) fn allocate(
+        &mut self,
+        (low, high): (u32, u32),
+        start: u32,
+        pool: Option<Pool>,
+        key_of: impl Fn(u32) -> Key,
+        now: u64,
+    ) -> Option<u32> {
+        let start = start.clamp(low, high);
+        let size = u64::from(high - low) + 1;
+        let watched = pool.filter(|&pool| self.taken.watches(pool));
+        let mut number = start;
+        for i in 0..size {
+            if self.lookup(&key_of(number), now).is_none() {
+                return Some(number);
+            }
+            if watched.is_some() && i + 1 >= u64::from(TRIES) {
+                break;
+            }
+            number = if number == high { low } else { number + 1 };
+        }
+        let pool = watched?;
+        // The tree knows nothing of expiry.
+        self.expire(now, usize::MAX);
+        let key = key_of(start);
+        let free = |from, to| self.taken.first_free(pool, &key, from, to);
+        free(start, high).or_else(|| free(low, start))
+    }
+
+    /// Removes all flows.
+    pub(crate) fn clear(&mut self) {
+        (self.flows, self.index) = (Slab::new(), Index::new());
+        self.taken.clear();
+        for class in &mut self.classes {
+            (class.head, class.tail, class.earliest) = (NONE, NONE, u64::MAX);
+        }
+    }
+
+    /// Numbers of all flows, in the order in which they were touched, and the directions that
+    /// can be looked up.
+    pub(crate) fn in_order(&self) -> Vec<(u32, Range<usize>)> {
+        let mut all = Vec::with_capacity(self.flows.len());
+        for class in &self.classes {
+            let mut number = class.head;
+            while number != NONE {
+                all.push(number);
+                number = self.flows.get(number).next;
+            }
+        }
+        let age = |number: u32| self.stamp.wrapping_sub(self.flows.get(number).stamp);
+        all.sort_by_key(|&number| std::cmp::Reverse(age(number)));
+        all.into_iter().map(|number| (number, self.flows.get(number).sides())).collect()
+    }
+
+    /// The flows as declared.
+    pub(crate) fn export(&self) -> Flows {
+        let mut flows = Flows::new(self.capacity);
+        for (number, _) in self.in_order() {
+            let flow = self.flows.get(number);
+            let side = |side: usize| {
+                let [_, value @ ..] = flow.rewritten(side).numbers();
+                let more = [u128::from(flow.outputs[side]), side as u128];
+                [&value[..], &more[..]].concat()
+            };
+            let declared = DeclaredFlow {
+                keys: [flow.key(0).numbers().to_vec(), flow.key(1).numbers().to_vec()],
+                values: [side(0), side(1)],
+                common: vec![
+                    flow.state.into(),
+                    flow.input.into(),
+                    flow.protocol.into(),
+                    flow.annotation.into(),
+                ],
+                expiry: flow.expiry,
+                guarantee: self.classes[usize::from(flow.class)].guarantee_of(flow),
+            };
+            flows.insert(declared, self.clock);
+        }
+        flows.expire(self.clock);
+        flows
+    }
+
+    /// Takes over flows as declared; those that are not of this table's kind are left out.
+    /// `class_of` tells a flow's class, and `deltas` what rewriting it adds to checksums. A flow
+    /// whose expiry does not fit its class (timeouts were changed) keeps it, as far as the class
+    /// allows.
+    pub(crate) fn import(
+        &mut self,
+        flows: &Flows,
+        class_of: impl Fn(&Flow) -> Option<u16>,
+        deltas: impl Fn(&Flow) -> [u16; 2],
+    ) {
+        self.clear();
+        self.capacity = flows.capacity().min(MAX_CAPACITY);
+        self.clock = flows.clock();
+        let native = |declared: &DeclaredFlow| -> Option<Flow> {
+            let from = Key::from_numbers(&declared.keys[0])?;
+            let reply = Key::from_numbers(&declared.keys[1])?;
+            let &[state, input, protocol, annotation] = &declared.common[..] else { return None };
+            let mut flow = Flow::new(from, reply.reverse(), reply.map);
+            for side in 0..2 {
+                flow.outputs[side] = u16::try_from(*declared.values[side].get(4)?).ok()?;
+            }
+            flow.state = state.try_into().ok()?;
+            flow.input = input.try_into().ok()?;
+            flow.protocol = protocol.try_into().ok()?;
+            flow.annotation = annotation.try_into().ok()?;
+            flow.deltas = deltas(&flow);
+            flow.expiry = declared.expiry;
+            let usual = class_of(&flow)?;
+            let fits = |class: &Class| class.guarantee_of(&flow) == declared.guarantee;
+            let class = match self.classes.get(usize::from(usual))? {
+                class if fits(class) => usual,
+                // A rewriter that answers for another may have other timeouts.
+                _ => self.classes.iter().position(fits).map_or(usual, |c| c as u16),
+            };
+            flow.class = class;
+            let timeout = self.classes[usize::from(class)].timeout;
+            flow.expiry = flow.expiry.min(tick_end(self.clock).saturating_add(timeout));
+            Some(flow)
+        };
+        let mut all: Vec<Flow> = flows.iter().filter_map(native).collect();
+        // Classes are lists in the order of expiry.
+        let mut ascending = vec![0; self.classes.len()];
+        let sorted = all
+            .iter()
+            .all(|f| std::mem::replace(&mut ascending[usize::from(f.class)], f.expiry) <= f.expiry);
+        if !sorted {
+            all.sort_by_key(|f| f.expiry);
+        }
+        for flow in all {
+            if let Some(number) = self.insert(flow, flow.class, self.clock) {
+                self.flows.get_mut(number).expiry = flow.expiry;
+                let class = &mut self.classes[usize::from(flow.class)];
+                class.earliest = class.earliest.min(flow.expiry);
+            }
+        }
+    }
+}
+
+/// The most flows that a table may hold: a number and a direction must fit 32 bits.
+const MAX_CAPACITY: u64 = 0x7fff_fffe;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! An index from hashes to the numbers of records that are kept elsewhere.
+//!
+//! Open addressing over buckets of eight slots, a cache line each. A bucket knows how many
+//! entries passed it by because it was full, so a search ends at the first bucket that none
+//! passed, and removing leaves nothing behind. The index doubles when three quarters are taken;
+//! the entries move over with the insertions that follow, a bucket each, so that none is slow.
+
+/// Slots of a bucket.
+const SLOTS: usize = 8;
+/// Words of a bucket: tags of 16 bits (0: empty), numbers of 32 bits, the count of those passed
+/// by, and padding.
+const WORDS: usize = 8;
+const NUMBERS: usize = 2;
+const PASSED: usize = 6;
+/// A 1 in each 16-bit lane.
+const ONES: u64 = 0x0001_0001_0001_0001;
+const SMALLEST: usize = 16;
+
+type Bucket = [u64; WORDS];
+
+struct Buckets {
+    /// Zeroed memory that is only touched when used, hence words rather than buckets.
+    words: Vec<u64>,
+    /// Where the first bucket starts, so that buckets are cache lines.
+    start: usize,
+    mask: usize,
+}
+
+impl Buckets {
+    fn new(count: usize) -> Self {
+        let words = vec![0; (count + 1) * WORDS];
+        let start = words.as_ptr().align_offset(WORDS * size_of::<u64>()).min(WORDS);
+        Self { words, start, mask: count - 1 }
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> &Bucket {
+        &self.words[self.start..].as_chunks::<WORDS>().0[at & self.mask]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, at: usize) -> &mut Bucket {
+        let mask = self.mask;
+        &mut self.words[self.start..].as_chunks_mut::<WORDS>().0[at & mask]
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        let tag = tag(hash);
+        for step in 0..=self.mask {
+            let bucket = self.get(hash as usize + step);
+            for half in 0..2 {
+                let mut lanes = lanes_equal(bucket[half], tag);
+                while lanes != 0 {
+                    let slot = half * 4 + lanes.trailing_zeros() as usize / 16;
+                    let number = number(bucket, slot);
+                    if same(number) {
+                        return Some(number);
+                    }
+                    lanes &= lanes - 1;
+                }
+            }
+            if bucket[PASSED] == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, hash: u64, number: u32) {
+        let tag = tag(hash);
+        for step in 0..=self.mask {
+            let bucket = self.get_mut(hash as usize + step);
+            for half in 0..2 {
+                let empty = lanes_equal(bucket[half], 0);
+                if empty != 0 {
+                    let lane = empty.trailing_zeros() as usize / 16;
+                    bucket[half] |= tag << (lane * 16);
+                    set_number(bucket, half * 4 + lane, number);
+                    return;
+                }
+            }
+            bucket[PASSED] += 1;
+        }
+        debug_assert!(false, "the index is never full");
+    }
+
+    /// Removes an entry; whether it was there.
+    fn remove(&mut self, hash: u64, wanted: u32) -> bool {
+        let tag = tag(hash);
+        for step in 0..=self.mask {
+            let bucket = self.get_mut(hash as usize + step);
+            for half in 0..2 {
+                let mut lanes = lanes_equal(bucket[half], tag);
+                while lanes != 0 {
+                    let lane = lanes.trailing_zeros() as usize / 16;
+                    if number(bucket, half * 4 + lane) == wanted {
+                        bucket[half] &= !(0xffff << (lane * 16));
+                        for passed in 0..step {
+                            self.get_mut(hash as usize + passed)[PASSED] -= 1;
+                        }
+                        return true;
+                    }
+                    lanes &= lanes - 1;
+                }
+            }
+            if bucket[PASSED] == 0 {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+#[inline]
+fn tag(hash: u64) -> u64 {
+    (hash >> 48).max(1)
+}
+
+/// The highest bit of each 16-bit lane that equals `tag`; lanes above such a lane may be marked
+/// in error.
+#[inline]
+fn lanes_equal(tags: u64, tag: u64) -> u64 {
+    let zero_where_equal = tags ^ (tag * ONES);
+    zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & (ONES << 15)
+}
+
+#[inline]
+fn number(bucket: &Bucket, slot: usize) -> u32 {
+    (bucket[NUMBERS + slot / 2] >> (slot % 2 * 32)) as u32
+}
+
+#[inline]
+fn set_number(bucket: &mut Bucket, slot: usize, number: u32) {
+    let shift = slot % 2 * 32;
+    let word = &mut bucket[NUMBERS + slot / 2];
+    *word = *word & !(0xffff_ffff << shift) | u64::from(number) << shift;
+}
+
+/// See the module.
+pub(super) struct Index {
+    current: Buckets,
+    /// Still holds what has not moved over yet, from bucket `moved` on.
+    old: Option<Buckets>,
+    moved: usize,
+    len: usize,
+}
+
+impl Index {
+    pub(super) fn new() -> Self {
+        Self { current: Buckets::new(SMALLEST), old: None, moved: 0, len: 0 }
+    }
+
+    /// The first number under `hash` that is the `same`.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        match (self.current.find(hash, &mut same), &self.old) {
+            (None, Some(old)) => old.find(hash, same),
+            (found, _) => found,
+        }
+    }
+
+    /// A number that is probably under `hash`, from one look at one cache line.
+    #[inline]
+    pub(super) fn guess(&self, hash: u64) -> Option<u32> {
+        let bucket = self.current.get(hash as usize);
+        let tag = tag(hash);
+        let (low, high) = (lanes_equal(bucket[0], tag), lanes_equal(bucket[1], tag));
+        let slot = match (low, high) {
+            (0, 0) => return None,
+            (0, high) => 4 + high.trailing_zeros() as usize / 16,
+            (low, _) => low.trailing_zeros() as usize / 16,
+        };
+        Some(number(bucket, slot))
+    }
+
+    /// Adds a number, which must not be there yet. `hash_of` tells the hash of any number that is.
+    pub(super) fn insert(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
+        self.move_bucket(&hash_of);
+        if self.len >= (self.current.mask + 1) * SLOTS / 4 * 3 {
+            // Unless entries were removed and added all the while, nothing is left to move.
+            while self.old.is_some() {
+                self.move_bucket(&hash_of);
+            }
+            let larger = Buckets::new((self.current.mask + 1) * 2);
+            self.old = Some(std::mem::replace(&mut self.current, larger));
+            self.moved = 0;
+        }
+        self.current.insert(hash, number);
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, hash: u64, number: u32) {
+        let found = self.current.remove(hash, number)
+            || self.old.as_mut().is_some_and(|old| old.remove(hash, number));
+        debug_assert!(found, "only what was added is removed");
+        self.len -= usize::from(found);
+    }
+
+    fn move_bucket(&mut self, hash_of: &impl Fn(u32) -> u64) {
+        let Some(old) = &mut self.old else { return };
+        let bucket = old.get_mut(self.moved);
+        let left = *bucket;
+        // What passed this bucket by must still be found behind it.
+        bucket[..2].fill(0);
+        for slot in 0..SLOTS {
+            if left[slot / 4] >> (slot % 4 * 16) & 0xffff != 0 {
+                let number = number(&left, slot);
+                self.current.insert(hash_of(number), number);
+            }
+        }
+        self.moved += 1;
+        if self.moved > old.mask {
+            self.old = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(n: u32) -> u64 {
+        ir::hash::hash([u128::from(n)])
+    }
+
+    #[test]
+    fn what_was_added_is_found_until_it_is_removed() {
+        let mut index = Index::new();
+        for n in 0..50_000u32 {
+            index.insert(hash(n), n, hash);
+            if n % 3 == 0 {
+                index.remove(hash(n / 2), n / 2);
+                index.insert(hash(n / 2), n / 2, hash);
+            }
+            assert_eq!(index.find(hash(n / 7), |m| m == n / 7), Some(n / 7));
+        }
+        for n in (0..50_000).step_by(2) {
+            index.remove(hash(n), n);
+        }
+        for n in 0..50_000 {
+            assert_eq!(index.find(hash(n), |m| m == n).is_some(), n % 2 == 1, "{n}");
+        }
+        assert_eq!(index.len, 25_000);
+        for n in (1..50_000).step_by(2) {
+            index.remove(hash(n), n);
+        }
+        let bucket_is_clean = |b: &Bucket| b[..2] == [0, 0] && b[PASSED] == 0;
+        assert!((0..=index.current.mask).all(|i| bucket_is_clean(index.current.get(i))));
+    }
+
+    #[test]
+    fn equal_hashes_only_cost_time() {
+        let mut index = Index::new();
+        for n in 0..1000 {
+            index.insert(7, n, |_| 7);
+        }
+        for n in 0..1000 {
+            assert_eq!(index.find(7, |m| m == n), Some(n));
+        }
+        assert_eq!(index.find(7, |_| false), None);
+    }
+
+    #[test]
+    fn no_insertion_moves_more_than_a_bucket() {
+        let mut index = Index::new();
+        for n in 0..100_000u32 {
+            let hashed = std::cell::Cell::new(0);
+            index.insert(hash(n), n, |m| {
+                hashed.set(hashed.get() + 1);
+                hash(m)
+            });
+            assert!(hashed.get() <= SLOTS);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Which numbers of a pool are taken, so that a free one is found at once however few are left.
+//!
+//! For each group of keys that differ in one number only (a NAT's port towards one destination)
+//! the taken numbers are a tree of 64-bit words: a set bit in the lowest layer is a taken number,
+//! one above it a word that is full. Words without a set bit do not exist.
+
+use net::flow::FlowHash;
+
+use super::Key;
+use super::index::Index;
+use super::slab::{Linked, Slab};
+
+/// Numbers that a pattern hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Source ports of an address, or of any address.
+    Ports { member: u8, address: Option<u32>, range: (u16, u16) },
+    /// Source addresses.
+    Addresses { member: u8, range: (u32, u32) },
+    /// ICMP identifiers of an address, or of any address; see [`Key::echo`].
+    Identifiers { member: u8, address: Option<u32>, range: (u16, u16) },
+}
+
+const KINDS: usize = 3;
+
+impl Pool {
+    fn kind(self) -> usize {
+        match self {
+            Pool::Ports { .. } => 0,
+            Pool::Addresses { .. } => 1,
+            Pool::Identifiers { .. } => 2,
+        }
+    }
+
+    /// Whether answers to a flow that uses a number of the pool carry such a key.
+    fn covers(self, key: &Key) -> bool {
+        let of = |member: u8| key.map >> 8 == u16::from(member);
+        let to = |address: Option<u32>| address.is_none_or(|a| a == key.dst());
+        match self {
+            Pool::Ports { member, address, range: (low, high) } => {
+                of(member) && to(address) && (low..=high).contains(&key.dst_port())
+            }
+            Pool::Addresses { member, range: (low, high) } => {
+                of(member) && (low..=high).contains(&key.dst())
+            }
+            Pool::Identifiers { member, address, range: (low, high) } => {
+                let reply = key.src_port() == key.dst_port().wrapping_add(1);
+                of(member) && to(address) && reply && (low..=high).contains(&key.dst_port())
+            }
+        }
+    }
+}
+
+/// The group of a key among pools of a kind, with 32 low bits to spare, and its number.
+fn group_and_number(kind: usize, key: &Key) -> (u128, u32) {
+    let map = u128::from(key.map) << 112;
+    let (src, dst) = (u128::from(key.src()), u128::from(key.dst()));
+    let (src_port, dst_port) = (u128::from(key.src_port()), u128::from(key.dst_port()));
+    match kind {
+        0 => (map | src << 80 | dst << 48 | src_port << 32, u32::from(key.dst_port())),
+        1 => (map | src << 80 | src_port << 64 | dst_port << 48, key.dst()),
+        _ => (map | src << 80 | dst << 48, u32::from(key.dst_port())),
+    }
+}
+
+/// A word of a tree.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    /// Group, kind, layer and place in the layer.
+    key: u128,
+    bits: u64,
+    link: u32,
+}
+
+impl Linked for Word {
+    fn link(&mut self) -> &mut u32 {
+        &mut self.link
+    }
+}
+
+fn hash_of(hash: &FlowHash, key: u128) -> u64 {
+    hash.two((key >> 64) as u64, key as u64)
+}
+
+/// See the module.
+pub(super) struct Taken {
+    hash: FlowHash,
+    pools: Vec<Pool>,
+    words: Slab<Word>,
+    index: Index,
+}
+
+impl Taken {
+    pub(super) fn new(hash: FlowHash) -> Self {
+        Self { hash, pools: Vec::new(), words: Slab::new(), index: Index::new() }
+    }
+
+    /// Watches a pool from now on; false if it was watched already.
+    pub(super) fn watch(&mut self, pool: Pool) -> bool {
+        let new = !self.pools.contains(&pool);
+        if new {
+            self.pools.push(pool);
+        }
+        new
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.words, self.index) = (Slab::new(), Index::new());
+    }
+
+    fn each_kind(&self, key: &Key) -> [bool; KINDS] {
+        let mut kinds = [false; KINDS];
+        for pool in &self.pools {
+            kinds[pool.kind()] |= pool.covers(key);
+        }
+        kinds
+    }
+
+    /// Notes that a key came into use.
+    pub(super) fn add(&mut self, key: &Key) {
+        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
+            if covered {
+                let (group, number) = group_and_number(kind, key);
+                self.set(group, kind, number);
+            }
+        }
+    }
+
+    /// Notes that a key is no longer in use.
+    pub(super) fn remove(&mut self, key: &Key) {
+        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
+            if covered {
+                let (group, number) = group_and_number(kind, key);
+                self.unset(group, kind, number);
+            }
+        }
+    }
+
+    fn word_key(group: u128, kind: usize, layer: u32, place: u64) -> u128 {
+        group | (kind as u128) << 30 | u128::from(layer) << 27 | u128::from(place & 0x7ff_ffff)
+    }
+
+    fn find(&self, key: u128) -> Option<u32> {
+        self.index.find(hash_of(&self.hash, key), |n| self.words.get(n).key == key)
+    }
+
+    fn bits(&self, key: u128) -> u64 {
+        self.find(key).map_or(0, |n| self.words.get(n).bits)
+    }
+
+    fn set(&mut self, group: u128, kind: usize, number: u32) {
+        let mut place = u64::from(number);
+        for layer in 0.. {
+            let key = Self::word_key(group, kind, layer, place >> 6);
+            let bit = 1 << (place & 63);
+            let full = match self.find(key) {
+                Some(n) => {
+                    let word = self.words.get_mut(n);
+                    word.bits |= bit;
+                    word.bits == u64::MAX
+                }
+                None => {
+                    let n = self.words.insert(Word { key, bits: bit, link: 0 });
+                    let (words, hash) = (&self.words, &self.hash);
+                    let word_hash = |n| hash_of(hash, words.get(n).key);
+                    self.index.insert(hash_of(hash, key), n, word_hash);
+                    false
+                }
+            };
+            if !full {
+                break;
+            }
+            place >>= 6;
+        }
+    }
+
+    fn unset(&mut self, group: u128, kind: usize, number: u32) {
+        let mut place = u64::from(number);
+        for layer in 0.. {
+            let key = Self::word_key(group, kind, layer, place >> 6);
+            let Some(n) = self.find(key) else { break };
+            let word = self.words.get_mut(n);
+            let was_full = word.bits == u64::MAX;
+            word.bits &= !(1 << (place & 63));
+            if word.bits == 0 {
+                self.words.remove(n);
+                self.index.remove(hash_of(&self.hash, key), n);
+            }
+            if !was_full {
+                break;
+            }
+            place >>= 6;
+        }
+    }
+
+    /// The least number from `from` to `to` that is not taken, if the pool is watched: `key` is
+    /// any key of the group.
+    pub(super) fn first_free(&self, pool: Pool, key: &Key, from: u32, to: u32) -> Option<u32> {
+        let (group, _) = group_and_number(pool.kind(), key);
+        let word = |layer, place| self.bits(Self::word_key(group, pool.kind(), layer, place));
+        let (mut layer, mut place) = (0u32, u64::from(from));
+        // Up, past what is full, …
+        loop {
+            let free = !word(layer, place >> 6) & u64::MAX << (place & 63);
+            if free != 0 {
+                place = place & !63 | u64::from(free.trailing_zeros());
+                break;
+            }
+            (layer, place) = (layer + 1, (place >> 6) + 1);
+        }
+        // … and down again, to the first of what is not.
+        while layer > 0 {
+            layer -= 1;
+            place = place << 6 | u64::from((!word(layer, place)).trailing_zeros());
+        }
+        u32::try_from(place).ok().filter(|n| *n <= to)
+    }
+
+    pub(super) fn watches(&self, pool: Pool) -> bool {
+        self.pools.contains(&pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn finds_the_first_free_number(
+            taken in proptest::collection::btree_set(0u32..600, 0..600),
+            given_up in proptest::collection::vec(0u32..600, 0..200),
+            from in 0u32..600,
+            base in prop_oneof![Just(0u32), Just(4000), Just(u32::MAX - 700)],
+        ) {
+            let pool = Pool::Addresses { member: 0, range: (0, u32::MAX) };
+            let mut tree = Taken::new(FlowHash::new(1));
+            tree.watch(pool);
+            let key = |n: u32| Key::new(0, 1, 2, base + n, 3);
+            let mut taken = taken;
+            taken.iter().for_each(|&n| tree.add(&key(n)));
+            for n in given_up {
+                if taken.remove(&n) {
+                    tree.remove(&key(n));
+                }
+            }
+            let expected = (from..=600).find(|n| !taken.contains(n)).map(|n| base + n);
+            prop_assert_eq!(tree.first_free(pool, &key(0), base + from, base + 600), expected);
+            taken.iter().for_each(|&n| tree.remove(&key(n)));
+            prop_assert_eq!(tree.words.len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_full_pool_of_ports_is_seen_at_once() {
+        let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
+        let mut tree = Taken::new(FlowHash::new(1));
+        tree.watch(pool);
+        for port in 1024..=65535 {
+            tree.add(&Key::new(17, 1, 53, 9, port));
+        }
+        let key = Key::new(17, 1, 53, 9, 0);
+        assert_eq!(tree.first_free(pool, &key, 1024, 65535), None);
+        tree.remove(&Key::new(17, 1, 53, 9, 60_000));
+        assert_eq!(tree.first_free(pool, &key, 1024, 65535), Some(60_000));
+        assert_eq!(tree.first_free(pool, &key, 60_001, 65535), None);
+        assert_eq!(tree.first_free(pool, &Key::new(6, 1, 53, 9, 0), 1024, 65535), Some(1024));
+    }
+}

@@ -1,0 +1,226 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// Timeout and guarantee.
+const CLASSES: [(u64, u64); 4] =
+    [(3 * SECOND, SECOND), (2 * SECOND, 0), (5 * SECOND, SECOND), (SECOND, 2 * SECOND)];
+
+fn table(capacity: u64) -> FlowTable {
+    let mut table = FlowTable::with_seed(capacity, 1);
+    for (timeout, guarantee) in CLASSES {
+        table.class(timeout, guarantee);
+    }
+    table
+}
+
+fn declared(flow: &Flow, class: usize, now: u64) -> DeclaredFlow {
+    let (timeout, guarantee) = CLASSES[class];
+    let value = |side: usize| {
+        let [_, value @ ..] = flow.rewritten(side).numbers();
+        [&value[..], &[flow.outputs[side].into(), side as u128][..]].concat()
+    };
+    DeclaredFlow {
+        keys: [flow.key(0).numbers().to_vec(), flow.key(1).numbers().to_vec()],
+        values: [value(0), value(1)],
+        common: vec![flow.state.into(), 0, 0, 0],
+        expiry: tick_end(now) + timeout.max(guarantee),
+        guarantee: if guarantee == 0 { 0 } else { tick_end(now) + guarantee },
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert { from: u32, to: u32, class: usize },
+    Touch { key: u32, class: usize, state: u8 },
+    Pass { nanoseconds: u64 },
+    Expire { most: usize },
+    Allocate { from: u32, start: u32, class: usize },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let class = 0..CLASSES.len();
+    let step = prop_oneof![
+        6 => (0u32..60, 0u32..60, class.clone())
+            .prop_map(|(from, to, class)| Step::Insert { from, to, class }),
+        4 => (0u32..60, class.clone(), any::<u8>())
+            .prop_map(|(key, class, state)| Step::Touch { key, class, state }),
+        2 => prop_oneof![0..SECOND / 4, 0..3 * SECOND]
+            .prop_map(|nanoseconds| Step::Pass { nanoseconds }),
+        1 => (0usize..3).prop_map(|most| Step::Expire { most }),
+        6 => (0u32..60, 0u32..60, class)
+            .prop_map(|(from, start, class)| Step::Allocate { from, start, class }),
+    ];
+    proptest::collection::vec(step, 0..250)
+}
+
+/// A key that is sometimes the forward one of a flow, sometimes the reverse one.
+fn key(n: u32) -> Key {
+    Key::new(17, 1, 53, 9, 1000 + n as u16)
+}
+
+fn forward(n: u32) -> Key {
+    match n % 3 {
+        0 => key(n),
+        _ => Key::new(17, n, 1, 2, 3),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn does_what_is_declared(capacity in prop_oneof![0u64..6, Just(40), Just(1000)], steps in steps()) {
+        let mut native = table(capacity);
+        let mut model = Flows::new(capacity);
+        let pool = Pool::Ports { member: 0, address: Some(9), range: (1000, 1049) };
+        native.watch(pool);
+        let mut now = 1_700_000_000 * SECOND;
+        for step in steps {
+            match step {
+                Step::Insert { from, to, class } => {
+                    let flow = Flow::new(forward(from), key(to).reverse(), 17);
+                    let expected = model.insert(declared(&flow, class, now), now);
+                    let inserted = native.insert(flow, class as u16, now);
+                    prop_assert_eq!(inserted.is_some(), expected);
+                }
+                Step::Touch { key: n, class, state } => {
+                    let key = if n % 2 == 0 { key(n) } else { forward(n) };
+                    let found = native.lookup(&key, now);
+                    let expected = model.find(&key.numbers(), now);
+                    prop_assert_eq!(found.map(|f| f.1), expected.map(|e| e.1));
+                    let (Some((number, side)), Some((flow, _))) = (found, expected) else { continue };
+                    let (expected_values, common) = (flow.values[side].clone(), flow.common.clone());
+                    let [_, value @ ..] = native.flow(number).rewritten(side).numbers();
+                    prop_assert_eq!(&expected_values[..4], &value[..]);
+                    prop_assert_eq!(common[0], u128::from(native.flow(number).state));
+                    prop_assert!(native.is((number, side), &key, now));
+                    native.touch(number, class as u16, now);
+                    native.flow_mut(number).state = state;
+                    let flow = declared(native.flow(number), class, now);
+                    model.update(&key.numbers(), flow.common, flow.expiry, flow.guarantee, now);
+                }
+                Step::Pass { nanoseconds } => {
+                    now += nanoseconds;
+                    native.expire(now, 0);
+                }
+                Step::Expire { most } => {
+                    native.expire(now, most);
+                    model.expire(now);
+                }
+                Step::Allocate { from, start, class } => {
+                    let (low, high) = (1000, 1049);
+                    let at = 1000 + start.min(49);
+                    let expected = (at..=high).chain(low..at)
+                        .find(|&n| model.find(&key(n - 1000).numbers(), now).is_none());
+                    let found = native.allocate((low, high), at, Some(pool), |n| key(n - 1000), now);
+                    prop_assert_eq!(found, expected);
+                    let Some(found) = found else { continue };
+                    let flow = Flow::new(Key::new(17, 77, from as u16, 2, 3), key(found - 1000).reverse(), 17);
+                    let expected = model.insert(declared(&flow, class, now), now);
+                    prop_assert_eq!(native.insert(flow, class as u16, now).is_some(), expected);
+                }
+            }
+            prop_assert_eq!(&native.export(), &model);
+        }
+        let mut copy = table(1);
+        copy.watch(pool);
+        let class_of = |flow: &Flow| {
+            let (number, _) = native.lookup(&flow.key(1), now)?;
+            Some(native.flow(number).class)
+        };
+        copy.import(&native.export(), class_of, |_| [0, 0]);
+        native.expire(now, usize::MAX);
+        prop_assert_eq!(copy.export(), native.export());
+    }
+}
+
+/// A flow of a flood: no two have a key in common.
+fn flood(n: u32) -> Flow {
+    let from = Key::new(17, n, n as u16, 5, 53);
+    let to = Key::new(17, 100, (n >> 16) as u16, n, 53);
+    Flow::new(from, to, 17)
+}
+
+#[test]
+fn a_flood_of_new_flows_stays_within_the_capacity() {
+    let mut table = table(5000);
+    let now = SECOND;
+    for n in 0..50_000 {
+        assert!(table.insert(flood(n), 1, now + u64::from(n)).is_some());
+    }
+    assert_eq!(table.flows.len(), 5000);
+    assert!(table.flows.room() <= 5000 + 1024);
+    let newest = table.lookup(&flood(49_999).key(0), now);
+    let oldest = table.lookup(&flood(0).key(0), now);
+    assert!(newest.is_some() && oldest.is_none());
+}
+
+#[test]
+fn guaranteed_flows_outlast_a_flood() {
+    let mut table = table(1000);
+    for n in 0..1000 {
+        assert!(table.insert(flood(n), 0, 0).is_some());
+    }
+    for n in 1000..10_000 {
+        assert!(table.insert(flood(n), 0, 0).is_none());
+    }
+    assert!((0..1000).all(|n| table.lookup(&flood(n).key(1), 0).is_some()));
+}
+
+#[test]
+fn an_exhausted_pool_costs_no_search_through_it() {
+    let mut table = table(1 << 20);
+    let range = (1024, 65535);
+    let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
+    table.watch(pool);
+    let tried = std::cell::Cell::new(0u32);
+    let reply = |port: u32| {
+        tried.set(tried.get() + 1);
+        Key::new(17, 1, 53, 9, port as u16)
+    };
+    let from = |n: u32| Key::new(17, n, 1, 1, 53);
+    for n in 0..=range.1 - range.0 {
+        let port = table.allocate(range, range.0 + n, Some(pool), reply, 0);
+        assert_eq!(port, Some(range.0 + n));
+        let to = reply(range.0 + n).reverse();
+        assert!(table.insert(Flow::new(from(n), to, 17), 0, 0).is_some());
+    }
+    tried.set(0);
+    for n in 0..1000 {
+        assert_eq!(table.allocate(range, range.0 + n * 60, Some(pool), reply, 0), None);
+    }
+    assert!(tried.get() <= 1000 * (TRIES + 1), "{} candidates", tried.get());
+    let (number, _) = table.lookup(&from(5000), 0).unwrap();
+    table.remove(number);
+    assert_eq!(table.allocate(range, 40_000, Some(pool), reply, 0), Some(1024 + 5000));
+}
+
+#[test]
+fn removal_of_many_expired_flows_is_spread() {
+    let mut table = table(100_000);
+    for n in 0..10_000 {
+        assert!(table.insert(flood(n), 0, 0).is_some());
+    }
+    let later = 10 * SECOND;
+    assert!(table.lookup(&flood(1).key(0), later).is_none());
+    table.expire(later, 100);
+    assert_eq!(table.flows.len(), 9900);
+    table.expire(later, usize::MAX);
+    assert_eq!(table.flows.len(), 0);
+}
+
+#[test]
+fn lowering_the_capacity_keeps_guaranteed_flows_longest() {
+    let mut table = table(10);
+    for n in 0..10 {
+        assert!(table.insert(flood(n), u16::from(n % 2 == 0), 0).is_some());
+    }
+    table.set_capacity(5, 0);
+    assert_eq!((table.capacity(), table.flows.len()), (5, 5));
+    assert!((0..10).all(|n| table.lookup(&flood(n).key(0), 0).is_some() == (n % 2 == 1)));
+    table.clear();
+    assert_eq!(table.flows.len(), 0);
+    assert!(table.lookup(&flood(1).key(0), 0).is_none());
+}
