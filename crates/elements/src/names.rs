@@ -22,6 +22,8 @@ pub struct Meanings {
     pub tcp_port: Option<u16>,
     /// A UDP port.
     pub udp_port: Option<u16>,
+    /// A pattern of rewriters: the element that defines it, and its number there.
+    pub pattern: Option<(String, usize)>,
 }
 
 /// All names of a chain, by the compound in which they were defined.

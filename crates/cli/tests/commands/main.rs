@@ -4,5 +4,4 @@
 mod check;
 mod elements;
 mod fmt;
-mod graph;
 mod program;

@@ -1,0 +1,383 @@
+//! Rewriting packets natively.
+
+use std::marker::PhantomData;
+
+use ir::{Model, Reason, Store};
+use net::annotation::DST_IP;
+use net::{Batch, Packet};
+
+use super::{
+    Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE,
+    adjust, adjust_udp, negative,
+};
+use crate::configure::{Configure, Failed, Initialize};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
+use crate::flow_table::{Flow, Found, Key};
+
+/// Which rewriter it is; known when the code is made, so that it holds what it needs only.
+pub(crate) trait Scheme: 'static {
+    const KIND: Kind;
+}
+
+/// A rewriter.
+pub(crate) struct Rewriter<S> {
+    common: Common,
+    /// What was seen of the packets of a batch.
+    seen: Vec<Seen>,
+    scheme: PhantomData<S>,
+}
+
+/// TCP flags, and one more for payload.
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const PAYLOAD: u8 = 0x80;
+/// Of ICMP echo, whether it is a reply.
+const IS_REPLY: u8 = 1;
+/// Of what has addresses only, whether the transport header is not in a later fragment.
+const FIRST: u8 = 1;
+
+/// Flows whose expiry has come that are removed at a batch, of each class.
+const REMOVED_AT_ONCE: usize = 128;
+
+/// What a packet is to a rewriter.
+#[derive(Clone, Copy)]
+struct Seen {
+    key: Key,
+    hash: u64,
+    guess: Option<Found>,
+    /// Why there is no key.
+    odd: Option<Reason>,
+    protocol: u8,
+    /// See [`FIN`] and its like.
+    flags: u8,
+}
+
+fn without_key(reason: Reason) -> Seen {
+    let key = Key::default();
+    Seen { key, hash: 0, guess: None, odd: Some(reason), protocol: 0, flags: 0 }
+}
+
+#[inline(always)]
+fn see(kind: Kind, packet: &Packet, member: u8) -> Seen {
+    let Some(ip) = packet.network().and_then(|n| n.first_chunk::<20>()) else {
+        return without_key(NO_HEADER);
+    };
+    let &[b0, _, l0, l1, _, _, f0, f1, _, protocol, _, _, addresses @ ..] = ip;
+    let addresses = u64::from_be_bytes(addresses);
+    let later = u16::from_be_bytes([f0, f1]) & 0x1fff != 0;
+    let transport = packet.transport().unwrap_or(&[]);
+    let mut flags = 0;
+    let (addresses, ports) = match kind {
+        Kind::Ip | Kind::Tcp | Kind::Udp => {
+            let known = match kind {
+                Kind::Ip => protocol == 6 || protocol == 17,
+                Kind::Tcp => protocol == 6,
+                _ => protocol == 6 || protocol == 17 || protocol == 33,
+            };
+            if !known || later {
+                return without_key(NOT_TRANSLATABLE);
+            }
+            let ports = if protocol == 6 {
+                let Some(tcp) = transport.first_chunk::<18>() else {
+                    return without_key(NOT_TRANSLATABLE);
+                };
+                let headers = (u16::from(b0 & 0xf) + u16::from(tcp[12] >> 4)) << 2;
+                let payload = headers < u16::from_be_bytes([l0, l1]);
+                flags = tcp[13] & (FIN | SYN | RST) | if payload { PAYLOAD } else { 0 };
+                *tcp.first_chunk::<4>().unwrap_or(&[0; 4])
+            } else {
+                let Some(udp) = transport.first_chunk::<8>() else {
+                    return without_key(NOT_TRANSLATABLE);
+                };
+                *udp.first_chunk::<4>().unwrap_or(&[0; 4])
+            };
+            (addresses, u32::from_be_bytes(ports))
+        }
+        Kind::Address => {
+            flags = if later { 0 } else { FIRST };
+            (addresses & !0xffff_ffff, 0)
+        }
+        Kind::Pair => {
+            flags = if later { 0 } else { FIRST };
+            (addresses, 0)
+        }
+        Kind::Ping => {
+            let Some(&[kind, _, _, _, i0, i1]) = transport.first_chunk::<6>() else {
+                return without_key(NOT_TRANSLATABLE);
+            };
+            if protocol != 1 || later || (kind != 8 && kind != 0) {
+                return without_key(NOT_TRANSLATABLE);
+            }
+            let identifier = u16::from_be_bytes([i0, i1]);
+            let other = super::pattern::echo_port(identifier);
+            let (src_port, dst_port) = match kind {
+                8 => (identifier, other),
+                _ => {
+                    flags = IS_REPLY;
+                    (other, identifier)
+                }
+            };
+            (addresses, u32::from(src_port) << 16 | u32::from(dst_port))
+        }
+    };
+    let map = u16::from(member) << 8 | u16::from(kind.map(protocol));
+    let key = Key { addresses, ports, map };
+    Seen { key, hash: 0, guess: None, odd: None, protocol, flags }
+}
+
+/// The connection's state after a packet of a direction.
+#[inline(always)]
+fn next_state(kind: Kind, seen: &Seen, side: usize, state: u8) -> u8 {
+    match kind.tracking(seen.protocol) {
+        super::Tracking::Tcp => {
+            let done = 1 << side;
+            let mut state = state;
+            if seen.flags & RST != 0 {
+                state |= 3;
+            } else if seen.flags & FIN != 0 {
+                state |= done;
+            } else if seen.flags & (SYN | PAYLOAD) != 0 {
+                state &= !done;
+            }
+            if seen.flags & PAYLOAD != 0 {
+                state |= 4 << side;
+            }
+            state
+        }
+        super::Tracking::Udp => {
+            let state = state | side as u8;
+            if state < 6 { state + 2 } else { state }
+        }
+        super::Tracking::None => state,
+    }
+}
+
+/// Updates a checksum at a byte offset of a header.
+#[inline(always)]
+fn adjust_at(header: &mut [u8], at: usize, adjust: impl FnOnce(u16) -> u16) {
+    if let Some(bytes) = header.get_mut(at..at + 2) {
+        let sum = u16::from_be_bytes([bytes[0], bytes[1]]);
+        bytes.copy_from_slice(&adjust(sum).to_be_bytes());
+    }
+}
+
+/// Rewrites a packet as its flow says.
+#[inline(always)]
+fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usize) {
+    let to = flow.rewritten(side);
+    let [ip_delta, delta] = match side {
+        0 => flow.deltas,
+        _ => flow.deltas.map(negative),
+    };
+    let Some(ip) = packet.network_mut().and_then(|n| n.first_chunk_mut::<20>()) else { return };
+    let new = to.addresses.to_be_bytes();
+    match (kind, side) {
+        (Kind::Address, 0) => ip[12..16].copy_from_slice(&new[..4]),
+        (Kind::Address, _) => ip[16..20].copy_from_slice(&new[4..]),
+        _ => ip[12..20].copy_from_slice(&new),
+    }
+    adjust_at(ip, 10, |sum| adjust(sum, ip_delta));
+    let Some(transport) = packet.transport_mut() else { return };
+    let checksum = |transport: &mut [u8]| match seen.protocol {
+        6 => adjust_at(transport, 16, |sum| adjust(sum, delta)),
+        17 => adjust_at(transport, 6, |sum| adjust_udp(sum, delta)),
+        _ => adjust_at(transport, 6, |sum| adjust(sum, delta)),
+    };
+    match kind {
+        Kind::Ip | Kind::Tcp | Kind::Udp => {
+            if let Some(ports) = transport.first_chunk_mut::<4>() {
+                *ports = to.ports.to_be_bytes();
+            }
+            checksum(transport);
+        }
+        Kind::Address | Kind::Pair => {
+            let long_enough = match seen.protocol {
+                6 => transport.len() >= 18,
+                17 | 33 => transport.len() >= 8,
+                _ => false,
+            };
+            if seen.flags & FIRST != 0 && long_enough {
+                checksum(transport);
+            }
+        }
+        Kind::Ping => {
+            let identifier = if side == 0 { to.src_port() } else { to.dst_port() };
+            if let Some(place) = transport.get_mut(4..6) {
+                place.copy_from_slice(&identifier.to_be_bytes());
+            }
+            adjust_at(transport, 2, |sum| adjust(sum, delta));
+            // Of the two zeros, a message without a set bit has 0xffff.
+            if transport[2..4] == [0, 0] && transport.iter().all(|&b| b == 0) {
+                transport[2..4].fill(0xff);
+            }
+        }
+    }
+}
+
+impl Common {
+    /// Adds a flow for a packet that has none, as the input's specification says.
+    #[cold]
+    fn create(
+        &mut self,
+        input: usize,
+        seen: &Seen,
+        set: &mut FlowSet,
+        packet: &Packet,
+        cx: &mut Context<'_>,
+    ) -> Result<u32, Verdict> {
+        let now = cx.now();
+        let Some(spec) = self.specs.get(input) else { return Err(Verdict::Drop(NO_MAPPING)) };
+        let echo = self.kind == Kind::Ping;
+        if echo && seen.flags & IS_REPLY != 0 {
+            return Err(self.refuse(input, NO_MAPPING));
+        }
+        let key = &seen.key;
+        let reply_map = key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
+        let chosen = match &spec.action {
+            Action::Drop => return Err(Verdict::Drop(NO_MAPPING)),
+            Action::Pass(output) => return Err(Verdict::To(usize::from(*output))),
+            Action::Keep(ports) => Some((*key, *ports)),
+            Action::Pattern(pattern, ports) => {
+                let random = |low, high| cx.random(low, high);
+                let to = pattern.rewrite(key, reply_map, echo, &mut set.table, now, random);
+                to.map(|to| (to, *ports))
+            }
+            Action::Map(mapper) => {
+                let random = |low, high| cx.random(low, high);
+                mapper.rewrite(key, reply_map, echo, &mut set.table, now, random)
+            }
+        };
+        let Some((to, ports)) = chosen else { return Err(self.fail(input, EXHAUSTED)) };
+        let mut flow = Flow::new(*key, to, reply_map);
+        flow.outputs = [ports.forward, ports.reply];
+        flow.deltas = self.kind.deltas(&flow);
+        flow.input = input as u16;
+        flow.protocol = seen.protocol;
+        flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
+        let class = set.classes(self.member())[self.kind.tracking(seen.protocol).class(0)];
+        set.table.insert(flow, class, now).ok_or_else(|| self.fail(input, FULL))
+    }
+
+    fn fail(&mut self, input: usize, reason: Reason) -> Verdict {
+        self.failures[input] = self.failures[input].wrapping_add(1);
+        Verdict::Drop(reason)
+    }
+
+    /// What becomes of a packet that cannot have a flow.
+    fn refuse(&self, input: usize, reason: Reason) -> Verdict {
+        match self.specs.get(input).map(|s| &s.action) {
+            Some(Action::Pass(output)) if reason != NO_HEADER => Verdict::To(usize::from(*output)),
+            _ => Verdict::Drop(reason),
+        }
+    }
+}
+
+impl<S: Scheme> Rewriter<S> {
+    pub(crate) fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let common = Common::configure(S::KIND, cx)?;
+        Ok(Self { common, seen: Vec::new(), scheme: PhantomData })
+    }
+}
+
+impl<S: Scheme> Element for Rewriter<S> {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let Some(joined) = self.common.joined.clone() else { return };
+        let mut borrowed = joined.set.borrow_mut();
+        let set = &mut *borrowed;
+        let (now, member) = (cx.now(), joined.member);
+        let classes = set.classes(member);
+        set.table.expire(now, REMOVED_AT_ONCE);
+        // Waiting for the memory of all packets' flows at once, not for one after the other.
+        self.seen.clear();
+        for packet in batch.iter() {
+            let mut seen = see(S::KIND, packet, member);
+            seen.hash = set.table.hash(&seen.key);
+            self.seen.push(seen);
+        }
+        for seen in &mut self.seen {
+            seen.guess = set.table.guess(seen.hash);
+        }
+        for seen in &mut self.seen {
+            seen.guess = seen.guess.filter(|&guess| set.table.is(guess, &seen.key, now));
+        }
+        let (common, mut all) = (&mut self.common, self.seen.iter());
+        cx.each(batch, |packet, cx| {
+            let Some(seen) = all.next() else { return Verdict::Drop(NO_MAPPING) };
+            if let Some(reason) = seen.odd {
+                return common.refuse(port, reason);
+            }
+            // Flows may have come and gone since.
+            let guess = seen.guess.filter(|&guess| set.table.is(guess, &seen.key, now));
+            let mut found = guess.or_else(|| set.table.find(&seen.key, seen.hash, now));
+            if S::KIND == Kind::Address && found.is_none() {
+                // Then the destination may be the new address of some source.
+                let dst = packet.network().and_then(|n| n.get(16..20)).unwrap_or(&[0; 4]);
+                let dst = dst.try_into().map_or(0, u32::from_be_bytes);
+                found = set.table.lookup(&Key::new(seen.key.map, 0, 0, dst, 0), now);
+            }
+            let (number, side) = match found {
+                Some(found) => found,
+                None => match common.create(port, seen, set, packet, cx) {
+                    Ok(number) => (number, 0),
+                    Err(verdict) => return verdict,
+                },
+            };
+            let flow = set.table.flow(number);
+            rewrite(S::KIND, packet, seen, flow, side);
+            let output = usize::from(flow.outputs[side]);
+            let annotate = S::KIND != Kind::Address || side == 1;
+            if common.dst_annotation && annotate {
+                packet.annotations_mut().set_u32(DST_IP, flow.rewritten(side).dst());
+            }
+            if let Some(at) = common.reply_annotation.filter(|_| side == 1) {
+                packet.annotations_mut().set_u8(at, flow.annotation);
+            }
+            let state = next_state(S::KIND, seen, side, flow.state);
+            if state != flow.state {
+                set.table.flow_mut(number).state = state;
+            }
+            let class = classes[S::KIND.tracking(seen.protocol).class(state)];
+            set.table.touch(number, class, now);
+            Verdict::To(output)
+        });
+    }
+
+    fn model(&self) -> Model {
+        super::model::Builder::build(&self.common)
+    }
+
+    fn export(&self, _name: &str, store: &mut Store) {
+        self.common.export(store);
+    }
+
+    fn import(&mut self, _name: &str, store: &Store) {
+        self.common.import(store);
+    }
+
+    fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
+        self.common.initialize(cx)
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        self.common.handlers()
+    }
+
+    fn named_handlers(&self) -> Vec<NamedHandler> {
+        self.common.named_handlers()
+    }
+
+    fn read(
+        &self,
+        handler: &str,
+        parameter: &str,
+        cx: &HandlerContext<'_>,
+    ) -> Result<String, String> {
+        self.common.read(handler, parameter, cx)
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        self.common.write(handler, value, cx)
+    }
+}

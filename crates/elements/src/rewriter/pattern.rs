@@ -1,0 +1,426 @@
+//! Patterns: what a new flow's addresses and ports are rewritten to.
+
+use std::cell::Cell;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use click::config::Argument;
+use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
+
+use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
+use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
+use crate::configure::Arguments;
+use crate::flow_table::{FlowTable, Key, Pool};
+
+/// How a number of a range is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The packet's own if it is free, else as at random.
+    Own,
+    /// At random, and on from there to the first that is free.
+    Random,
+    /// On from the one that was given out last.
+    Turn,
+}
+
+/// What is chosen from a range for each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vary {
+    Nothing,
+    /// The source port.
+    Port {
+        low: u16,
+        high: u16,
+    },
+    /// The source address.
+    Address {
+        low: u32,
+        high: u32,
+    },
+}
+
+/// One pattern; what is `None` stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    src: Option<u32>,
+    src_port: Option<u16>,
+    dst: Option<u32>,
+    dst_port: Option<u16>,
+    vary: Vary,
+    order: Order,
+    /// Whether ports were mentioned.
+    ports: bool,
+}
+
+/// The patterns of an element, with where each one's turn is.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    /// The element that they belong to.
+    pub owner: String,
+    pub patterns: Vec<Pattern>,
+    /// For each the distance from the range's start to the number that is tried first.
+    pub next: Vec<Cell<u64>>,
+}
+
+/// One of an element's patterns.
+#[derive(Clone, Debug)]
+pub(crate) struct PatternRef {
+    pub group: Rc<Patterns>,
+    pub index: usize,
+}
+
+/// Name of the declared state that [`Patterns::next`] is.
+pub(crate) const NEXT_STATE: &str = "next";
+
+/// Ranges that are smaller are searched number by number.
+const WATCHED: u32 = 64;
+
+impl Patterns {
+    pub(crate) fn new(owner: &str, patterns: Vec<Pattern>) -> Self {
+        let next = patterns.iter().map(|_| Cell::new(0)).collect();
+        Self { owner: owner.to_string(), patterns, next }
+    }
+
+    pub(crate) fn export(&self, store: &mut Store) {
+        if !self.patterns.is_empty() {
+            let next = self.next.iter().map(|n| n.get().into()).collect();
+            store.set(&self.owner, NEXT_STATE, StateValue::Cells(next));
+        }
+    }
+
+    pub(crate) fn import(&self, store: &Store) {
+        for (next, &value) in self.next.iter().zip(store.cells(&self.owner, NEXT_STATE)) {
+            next.set(u64::try_from(value).unwrap_or(0));
+        }
+    }
+}
+
+/// An address by itself or by its name.
+fn address(text: &str, arguments: &mut Arguments<'_, '_>) -> Option<u32> {
+    let cx = arguments.cx();
+    Ip::from_argument(&Argument::bare(text), cx.names(), cx.name()).ok().map(|a| a.0.to_bits())
+}
+
+/// The range and the way of choosing from it that a word ends with: `#`, `?` or neither.
+fn order(word: &str) -> (&str, Order) {
+    if let Some(range) = word.strip_suffix('#') {
+        (range, Order::Turn)
+    } else if let Some(range) = word.strip_suffix('?') {
+        (range, Order::Random)
+    } else {
+        (word, Order::Own)
+    }
+}
+
+/// `L-H`, or a prefix without its first and last address.
+fn address_range(word: &str, arguments: &mut Arguments<'_, '_>) -> Option<(u32, u32)> {
+    if let Some((low, high)) = word.split_once('-') {
+        let range = (address(low, arguments)?, address(high, arguments)?);
+        return (range.0 <= range.1).then_some(range);
+    }
+    let cx = arguments.cx();
+    let network = IpMask::from_argument(&Argument::bare(word), cx.names(), cx.name()).ok()?;
+    let first = network.address & network.mask;
+    let last = first | !network.mask;
+    match network.prefix_length()? {
+        0 => None,
+        31 | 32 => Some((first, last)),
+        _ => Some((first + 1, last - 1)),
+    }
+}
+
+fn port_range(word: &str) -> Option<(u16, u16)> {
+    let (low, high) = word.split_once('-')?;
+    let port = |text| u16::try_from(parse_integer(text)?).ok();
+    Some((port(low)?, port(high)?)).filter(|(low, high)| low <= high)
+}
+
+fn port(word: &str) -> Option<u16> {
+    u16::try_from(parse_integer(word)?).ok().filter(|&p| p != 0)
+}
+
+impl Pattern {
+    /// Parses `SADDR SPORT DADDR DPORT`, `SADDR DADDR` or `SADDR DADDR SPORT`, reporting errors.
+    pub(crate) fn parse(words: &[Argument], arguments: &mut Arguments<'_, '_>) -> Option<Self> {
+        let (src, src_port, dst, dst_port) = match words {
+            [src, dst] => (src, None, dst, None),
+            [src, dst, src_port] => (src, Some(src_port), dst, None),
+            [src, src_port, dst, dst_port] => (src, Some(src_port), dst, Some(dst_port)),
+            _ => return None,
+        };
+        let mut pattern = Self {
+            src: None,
+            src_port: None,
+            dst: None,
+            dst_port: None,
+            vary: Vary::Nothing,
+            order: Order::Own,
+            ports: words.len() > 2,
+        };
+        let mut well = true;
+        let mut wrong = |word: &Argument, expected: &str, arguments: &mut Arguments<'_, '_>| {
+            arguments.error(word, format!("'{}' is not {expected}", word.text));
+            well = false;
+        };
+        if src.text != "-" {
+            let (range, order) = order(&src.text);
+            if let Some(fixed) = address(&src.text, arguments) {
+                pattern.src = Some(fixed);
+            } else if let Some((low, high)) = address_range(range, arguments) {
+                pattern.src = Some(low);
+                pattern.order = order;
+                if low < high {
+                    pattern.vary = Vary::Address { low, high };
+                }
+            } else {
+                wrong(src, "a source address, a range of them (L-H) or -", arguments);
+            }
+        }
+        if let Some(word) = src_port.filter(|w| w.text != "-") {
+            let (range, order) = order(&word.text);
+            if let Some(fixed) = port(&word.text) {
+                pattern.src_port = Some(fixed);
+            } else if let Some((low, high)) = port_range(range) {
+                if pattern.vary != Vary::Nothing {
+                    arguments.error(word, "only one of source address and port can have a range");
+                    return None;
+                }
+                pattern.order = order;
+                match low < high {
+                    true => pattern.vary = Vary::Port { low, high },
+                    false => pattern.src_port = Some(low).filter(|&p| p != 0),
+                }
+            } else {
+                wrong(word, "a source port, a range of them (L-H) or -", arguments);
+            }
+        }
+        if dst.text != "-" {
+            pattern.dst = address(&dst.text, arguments);
+            if pattern.dst.is_none() {
+                wrong(dst, "a destination address or -", arguments);
+            }
+        }
+        if let Some(word) = dst_port.filter(|w| w.text != "-") {
+            pattern.dst_port = port(&word.text);
+            if pattern.dst_port.is_none() {
+                wrong(word, "a destination port or -", arguments);
+            }
+        }
+        well.then_some(pattern)
+    }
+
+    /// Whether it changes nothing but the source address.
+    pub(crate) fn changes_only_source(&self) -> bool {
+        self.dst.is_none() && self.changes_only_addresses()
+    }
+
+    /// Whether it leaves ports alone.
+    pub(crate) fn changes_only_addresses(&self) -> bool {
+        self.src_port.is_none()
+            && self.dst_port.is_none()
+            && !matches!(self.vary, Vary::Port { .. })
+    }
+
+    fn range(&self) -> Option<(u32, u32)> {
+        match self.vary {
+            Vary::Nothing => None,
+            Vary::Port { low, high } => Some((low.into(), high.into())),
+            Vary::Address { low, high } => Some((low, high)),
+        }
+    }
+
+    /// The pool that it gives numbers from, if it is large; `member` is the rewriter where
+    /// answers arrive, and `echo` whether its keys are those of ICMP echo.
+    pub(crate) fn pool(&self, member: u8, echo: bool) -> Option<Pool> {
+        match self.vary {
+            Vary::Nothing => None,
+            Vary::Port { low, high } if u32::from(high - low) >= WATCHED => Some(if echo {
+                Pool::Identifiers { member, address: self.src, range: (low, high) }
+            } else {
+                Pool::Ports { member, address: self.src, range: (low, high) }
+            }),
+            Vary::Address { low, high } if high - low >= WATCHED => {
+                Some(Pool::Addresses { member, range: (low, high) })
+            }
+            _ => None,
+        }
+    }
+
+    /// As Click prints it.
+    pub(crate) fn unparse(&self) -> String {
+        let ip = |a: u32| Ipv4Addr::from_bits(a).to_string();
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
+        let src = match self.vary {
+            Vary::Address { low, high } => format!("{}-{}", ip(low), ip(high)),
+            _ => or_dash(self.src.map(ip)),
+        };
+        let dst = or_dash(self.dst.map(ip));
+        if !self.ports {
+            return format!("{src} {dst}");
+        }
+        let src_port = match self.vary {
+            Vary::Port { low, high } => format!("{low}-{high}"),
+            _ => or_dash(self.src_port.map(|p| p.to_string())),
+        };
+        let dst_port = or_dash(self.dst_port.map(|p| p.to_string()));
+        format!("{src} {src_port} {dst} {dst_port}")
+    }
+}
+
+/// What packets of an ICMP echo request's flow have as destination port: that tells requests
+/// from replies.
+pub(crate) fn echo_port(identifier: u16) -> u16 {
+    identifier.wrapping_add(1)
+}
+
+impl PatternRef {
+    pub(crate) fn pattern(&self) -> &Pattern {
+        &self.group.patterns[self.index]
+    }
+
+    /// What packets with this key become, if a free number is left. `echo`: the source port is
+    /// an ICMP identifier.
+    pub(crate) fn rewrite(
+        &self,
+        key: &Key,
+        reply_map: u16,
+        echo: bool,
+        table: &mut FlowTable,
+        now: u64,
+        mut random: impl FnMut(u64, u64) -> u64,
+    ) -> Option<Key> {
+        let pattern = self.pattern();
+        let mut to = *key;
+        if let Some(src) = pattern.src {
+            to.set_src(src);
+        }
+        if let Some(port) = pattern.src_port {
+            to.set_src_port(port);
+        }
+        if let Some(dst) = pattern.dst {
+            to.set_dst(dst);
+        }
+        if let Some(port) = pattern.dst_port {
+            to.set_dst_port(port);
+        }
+        if let Some((low, high)) = pattern.range() {
+            let (is_port, own) = match pattern.vary {
+                Vary::Port { .. } => (true, u32::from(key.src_port())),
+                _ => (false, key.src()),
+            };
+            let with = |number: u32| {
+                let mut to = to;
+                if is_port {
+                    to.set_src_port(number as u16);
+                } else {
+                    to.set_src(number);
+                }
+                if echo {
+                    to.set_dst_port(echo_port(to.src_port()));
+                }
+                to
+            };
+            let reply = |number| Key { map: reply_map, ..with(number).reverse() };
+            let own_is_free = pattern.order == Order::Own
+                && is_port
+                && (low..=high).contains(&own)
+                && table.lookup(&reply(own), now).is_none();
+            let number = if own_is_free {
+                own
+            } else {
+                let top = u64::from(high - low);
+                let next = &self.group.next[self.index];
+                let first = match pattern.order {
+                    Order::Turn if next.get() > top => 0,
+                    Order::Turn => next.get(),
+                    Order::Own | Order::Random => random(0, top),
+                };
+                let first = low + first as u32;
+                let number = if echo && is_port && pattern.order == Order::Turn {
+                    first
+                } else {
+                    let member = (reply_map >> 8) as u8;
+                    let pool = pattern.pool(member, echo);
+                    table.allocate((low, high), first, pool, reply, now)?
+                };
+                if pattern.order == Order::Turn {
+                    next.set(u64::from(number - low) + 1);
+                }
+                number
+            };
+            to = with(number);
+        }
+        if echo {
+            to.set_dst_port(echo_port(to.src_port()));
+        }
+        Some(to)
+    }
+
+    /// The same in the model: binds the new flow's registers from the key's. `exhausted` runs
+    /// when no number is free; if it does not end the packet's way, it must set `found` to 0.
+    pub(crate) fn model(
+        &self,
+        b: &mut Builder,
+        exhausted: Vec<Op>,
+        found: Option<ir::model::Reg>,
+    ) -> Vec<Op> {
+        let pattern = self.pattern();
+        let [_, src, src_port, dst, dst_port] = b.key();
+        let fixed = |value: Option<u128>, own: Expr| value.map_or(own, Expr::Const);
+        let mut ops = vec![
+            Op::Let(N_SRC, fixed(pattern.src.map(u128::from), src)),
+            Op::Let(N_SRC_PORT, fixed(pattern.src_port.map(u128::from), src_port.clone())),
+            Op::Let(N_DST, fixed(pattern.dst.map(u128::from), dst)),
+            Op::Let(N_DST_PORT, fixed(pattern.dst_port.map(u128::from), dst_port)),
+        ];
+        if let Some((low, high)) = pattern.range() {
+            let is_port = matches!(pattern.vary, Vary::Port { .. });
+            let bind = if is_port { N_SRC_PORT } else { N_SRC };
+            let flows = b.flows();
+            let top = high - low;
+            let mut choose = Vec::new();
+            let start = match pattern.order {
+                Order::Turn => {
+                    let next = b.next(&self.group);
+                    choose.push(Op::Read(NEXT, next, self.index.into()));
+                    let next = Expr::from(NEXT);
+                    Expr::choose(next.clone().le(top), next, 0u8) + low
+                }
+                Order::Own | Order::Random => Expr::Random(0, top.into()) + low,
+            };
+            if b.is_echo() && is_port && pattern.order == Order::Turn {
+                choose.push(Op::Let(bind, start));
+            } else {
+                choose.push(Op::Allocate {
+                    bind,
+                    range: (low.into(), high.into()),
+                    start,
+                    flows,
+                    key: b.reply_key(),
+                    exhausted,
+                });
+            }
+            if pattern.order == Order::Turn {
+                let next = b.next(&self.group);
+                let after = Expr::from(bind) - low + 1u8;
+                let advance = Op::Write(next, self.index.into(), after);
+                choose.push(match found {
+                    Some(found) => Op::when(Expr::from(found).ne(0u8), vec![advance]),
+                    None => advance,
+                });
+            }
+            if pattern.order == Order::Own && is_port {
+                let own = IntervalSet::range(low.into(), high.into());
+                let free = Cond::FlowExists(flows, b.reply_key()).not();
+                ops.push(Op::Let(bind, src_port.clone()));
+                ops.push(Op::If(src_port.is_in(own).and(free), Vec::new(), choose));
+            } else {
+                ops.append(&mut choose);
+            }
+        }
+        if b.is_echo() {
+            ops.push(Op::Let(N_DST_PORT, (Expr::from(N_SRC_PORT) + 1u8) & 0xffffu16));
+        }
+        ops
+    }
+}

@@ -1,0 +1,142 @@
+//! What rewriters know of one another: which of them share a capacity, and hence a table of
+//! flows.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use super::{Kind, Timeouts, Tracking};
+use crate::flow_table::{Flow, FlowTable};
+
+/// How many flows a rewriter may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Capacity {
+    /// So many.
+    Own(u64),
+    /// What another rewriter (its full name) may hold, together with that one.
+    Of(String),
+}
+
+/// The flows of rewriters that share a capacity.
+pub(crate) struct FlowSet {
+    pub table: FlowTable,
+    members: Vec<Member>,
+}
+
+/// One of the rewriters.
+struct Member {
+    kind: Kind,
+    classes: [u16; 5],
+}
+
+impl FlowSet {
+    fn new(capacity: u64) -> Self {
+        Self { table: FlowTable::new(capacity), members: Vec::new() }
+    }
+
+    fn add(&mut self, peer: &Peer) -> Option<u8> {
+        let number = u8::try_from(self.members.len()).ok()?;
+        let classes = peer.timeouts.classes.map(|(t, g)| self.table.class(t, g));
+        self.members.push(Member { kind: peer.kind, classes });
+        Some(number)
+    }
+
+    /// The classes of a rewriter's flows; see [`Timeouts`].
+    #[inline]
+    pub(crate) fn classes(&self, member: u8) -> [u16; 5] {
+        self.members[usize::from(member)].classes
+    }
+
+    /// Takes over declared flows.
+    pub(crate) fn import(&mut self, flows: &ir::state::Flows) {
+        let members = &self.members;
+        let owner = |flow: &Flow| members.get(usize::from(flow.key(0).map >> 8));
+        let class_of = |flow: &Flow| {
+            let member = owner(flow)?;
+            Some(member.classes[member.kind.tracking(flow.protocol).class(flow.state)])
+        };
+        let deltas = |flow: &Flow| owner(flow).map_or([0, 0], |member| member.kind.deltas(flow));
+        self.table.import(flows, class_of, deltas);
+    }
+}
+
+/// A rewriter's place in a [`FlowSet`].
+#[derive(Clone)]
+pub(crate) struct Joined {
+    pub set: Rc<RefCell<FlowSet>>,
+    /// Full name of the rewriter that the capacity belongs to.
+    pub root: String,
+    /// The rewriter's number among those that share.
+    pub member: u8,
+}
+
+/// What a rewriter shares with other elements.
+pub(crate) struct Peer {
+    pub name: String,
+    pub kind: Kind,
+    pub outputs: usize,
+    pub timeouts: Timeouts,
+    pub capacity: Capacity,
+    pub joined: OnceCell<Joined>,
+}
+
+/// More rewriters that refer to one another than this are taken for a circle.
+const LONGEST: usize = 256;
+
+impl Peer {
+    /// Finds the flows of a rewriter, once all are configured.
+    ///
+    /// # Errors
+    /// What is wrong with its capacity.
+    pub(crate) fn join(&self, find: &dyn Fn(&str) -> Option<Rc<Peer>>) -> Result<Joined, String> {
+        if let Some(joined) = self.joined.get() {
+            return Ok(joined.clone());
+        }
+        let joined = match &self.capacity {
+            Capacity::Own(capacity) => {
+                let mut set = FlowSet::new(*capacity);
+                set.add(self);
+                let set = Rc::new(RefCell::new(set));
+                Joined { set, root: self.name.clone(), member: 0 }
+            }
+            Capacity::Of(name) => {
+                let mut root = find(name).ok_or_else(|| format!("'{name}' is not a rewriter"))?;
+                for _ in 0..LONGEST {
+                    let Capacity::Of(name) = &root.capacity else { break };
+                    root = find(name).ok_or_else(|| format!("'{name}' is not a rewriter"))?;
+                }
+                if matches!(root.capacity, Capacity::Of(_)) {
+                    return Err("rewriters share each other's capacity in a circle".to_string());
+                }
+                let Joined { set, root, .. } = root.join(find)?;
+                let member = set.borrow_mut().add(self);
+                let member = member.ok_or("at most 256 rewriters can share a capacity")?;
+                Joined { set, root, member }
+            }
+        };
+        Ok(self.joined.get_or_init(|| joined).clone())
+    }
+}
+
+impl Kind {
+    /// How connections of a protocol are followed.
+    #[inline]
+    pub(crate) fn tracking(self, protocol: u8) -> Tracking {
+        match self {
+            Kind::Ip if protocol == 6 => Tracking::Tcp,
+            Kind::Tcp => Tracking::Tcp,
+            Kind::Ip | Kind::Udp => Tracking::Udp,
+            Kind::Address | Kind::Pair | Kind::Ping => Tracking::None,
+        }
+    }
+
+    /// The lower byte of a key's map.
+    #[inline]
+    pub(crate) fn map(self, protocol: u8) -> u8 {
+        match self {
+            Kind::Ip => protocol,
+            Kind::Tcp => 6,
+            Kind::Ping => 1,
+            Kind::Udp | Kind::Address | Kind::Pair => 0,
+        }
+    }
+}
