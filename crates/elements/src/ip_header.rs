@@ -2,8 +2,8 @@
 
 use click::config::Argument;
 use ir::field::{ip, meta};
-use ir::model::Block;
-use ir::{Base, Cond, Expr, Field, Reason};
+use ir::model::{Block, Reg};
+use ir::{Base, Cond, Expr, Field, Op, Reason};
 use net::{Header, Packet, checksum};
 
 use crate::configure::Arguments;
@@ -100,6 +100,17 @@ pub(crate) fn says_length() -> Expr {
 pub(crate) fn model_fill_checksum() -> Block {
     let length = says_length().max(20u8).min(meta::AVAIL_NET);
     vec![ip::CHECKSUM.set(0u8), ip::CHECKSUM.set(Expr::sum16(NETWORK, 0u8, length) ^ 0xffffu16)]
+}
+
+/// Decrements a time-to-live above 0 and updates the checksum.
+pub(crate) fn model_decrement_ttl() -> Block {
+    const OLD: Reg = Reg(0);
+    let first = Field::bytes(NETWORK, 8, 2);
+    vec![
+        Op::Let(OLD, first.get()),
+        ip::TTL.set(ip::TTL.get() - 1u8),
+        ip::CHECKSUM.set(model_update(ip::CHECKSUM, [(OLD.into(), first.get())])),
+    ]
 }
 
 /// A checksum after 16-bit words that it covers changed (RFC 1624, equation 3).

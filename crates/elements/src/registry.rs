@@ -4,7 +4,9 @@ use crate::element::Class;
 
 /// All classes, sorted by name.
 pub static CLASSES: &[&Class] = &[
+    &crate::arp_querier::ARPQuerier::CLASS,
     &crate::arp_responder::ARPResponder::CLASS,
+    &crate::arp_table::ARPTable::CLASS,
     &crate::address_info::AddressInfo::CLASS,
     &crate::align::Align::CLASS,
     &crate::align::AlignmentInfo::CLASS,
@@ -25,6 +27,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::ether_encap::EtherEncap::CLASS,
     &crate::ether_rewrite::EtherMirror::CLASS,
     &crate::ether_rewrite::EtherRewrite::CLASS,
+    &crate::ether_switch::EtherSwitch::CLASS,
     &crate::ether_vlan_encap::EtherVLANEncap::CLASS,
     &crate::fix_ip_src::FixIPSrc::CLASS,
     &crate::from_dump::FromDump::CLASS,
@@ -42,7 +45,10 @@ pub static CLASSES: &[&Class] = &[
     &crate::ip_filter::IPFilter::CLASS,
     &crate::ip_fragmenter::IPFragmenter::CLASS,
     &crate::ip_gw_options::IPGWOptions::CLASS,
+    &crate::ip_combo::IPInputCombo::CLASS,
     &crate::ip_mirror::IPMirror::CLASS,
+    &crate::ip_combo::IPOutputCombo::CLASS,
+    &crate::ip_reassembler::IPReassembler::CLASS,
     &crate::ip_rewriter::IPRewriter::CLASS,
     &crate::ip_rewriter_patterns::IPRewriterPatterns::CLASS,
     &crate::idle::Idle::CLASS,
