@@ -164,7 +164,7 @@ impl EtherSwitch {
     fn forbid(&mut self, value: &str) -> Result<(), String> {
         let mut allowed = self.allowed.clone();
         for rule in value.split(',') {
-            let mut words = rule.split_whitespace().map(|word| parse_value::<usize>(word));
+            let mut words = rule.split_whitespace().map(parse_value::<usize>);
             let input = words.next().ok_or("an input is missing")??;
             let outputs = allowed.get_mut(input).ok_or(format!("there is no input {input}"))?;
             for output in words {
