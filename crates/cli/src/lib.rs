@@ -3,11 +3,15 @@
 
 mod commands;
 mod diagnostics;
+mod dot;
 mod family;
+mod layout;
 mod load;
 mod manual;
+mod picture;
 pub mod session;
 mod summary;
+mod svg;
 mod table;
 mod terminal;
 mod variables;
@@ -31,7 +35,9 @@ enum Command {
     Run(commands::run::Run),
     Check(commands::check::Check),
     Elements(commands::elements::Elements),
+    Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
+    Graph(commands::graph::Graph),
 }
 
 /// Carries out a command line, the program's name first.
@@ -47,6 +53,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(run) => commands::run::main(run),
         Command::Check(check) => commands::check::main(check),
         Command::Elements(elements) => commands::elements::main(elements),
+        Command::Flatten(flatten) => commands::flatten::main(flatten),
+        Command::Graph(graph) => commands::graph::main(graph),
         Command::Fmt(fmt) => commands::fmt::main(fmt),
     };
     result.unwrap_or_else(|why| {

@@ -19,3 +19,14 @@ pub(crate) fn split(arguments: &[String]) -> (Vec<String>, Vec<(String, String)>
     }
     (files, variables)
 }
+
+/// The variables that arguments behind a file give values to.
+///
+/// # Errors
+/// The first argument that is none.
+pub(crate) fn all(arguments: &[String]) -> Result<Vec<(String, String)>, String> {
+    arguments
+        .iter()
+        .map(|a| assignment(a).ok_or_else(|| format!("'{a}' is not of the form VAR=VALUE")))
+        .collect()
+}

@@ -53,6 +53,8 @@ pub(crate) struct Relay {
     pub(crate) output: bool,
     /// Whether its ports are wrong already inside.
     pub(crate) broken: bool,
+    /// The instance: an index into the graph's groups.
+    pub(crate) group: Option<usize>,
 }
 
 /// A chain without compounds, its connections still leading through their ports.
@@ -167,7 +169,10 @@ impl<'a> Expander<'_, 'a> {
                             });
                             let broken = compound.broken;
                             let sides = [false, true].map(|output| {
-                                self.relay(Some(name.clone()), item.span, output, broken)
+                                let relay =
+                                    self.relay(Some(name.clone()), item.span, output, broken);
+                                self.flat.relays[relay].group = Some(instance);
+                                relay
                             });
                             pending.push(Pending {
                                 template: chosen,
@@ -215,7 +220,7 @@ impl<'a> Expander<'_, 'a> {
     }
 
     fn relay(&mut self, instance: Option<String>, span: Span, output: bool, broken: bool) -> usize {
-        self.flat.relays.push(Relay { instance, span, output, broken });
+        self.flat.relays.push(Relay { instance, span, output, broken, group: None });
         self.flat.relays.len() - 1
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ir::{Diagnostic, Edge, Port, Processing, Span};
+use ir::{Diagnostic, Edge, Port, Processing, Span, Terminal, Wire};
 
 use crate::connect::count;
 use crate::expand::{Flat, FlatLink, Pin, Relay, Unit};
@@ -20,6 +20,7 @@ pub(crate) fn connect(flat: &mut Flat, report: &mut Report) {
     let table = Relays::new(&flat.links);
     table.check(flat, report);
     lead(flat, &table, report);
+    flat.graph.wires = wires(flat, &table);
     count_ports(flat, &used, report);
 }
 
@@ -78,7 +79,7 @@ impl Relays {
         half.sort_unstable();
         for (relay, port, link, entered) in half {
             let span = flat.links[link].span;
-            let Relay { instance, span: declared, output, broken } = &flat.relays[relay];
+            let Relay { instance, span: declared, output, broken, .. } = &flat.relays[relay];
             if report.is_full() {
                 return;
             }
@@ -169,6 +170,40 @@ fn lead(flat: &mut Flat, relays: &Relays, report: &mut Report) {
         }
     }
     flat.graph.edges = edges;
+}
+
+/// The connections as they were written, but led through the ports of groups.
+fn wires(flat: &Flat, relays: &Relays) -> Vec<Wire> {
+    let terminal = |(unit, port): Pin| match unit {
+        Unit::Node(node) => Some(Terminal::Node(Port { node, port: port as usize })),
+        Unit::Relay(relay) => {
+            let Relay { group, output, .. } = flat.relays[relay];
+            let side = if output { Terminal::Output } else { Terminal::Input };
+            group.map(|group| side(group, port as usize))
+        }
+    };
+    let mut wires = Vec::new();
+    let mut visited: HashSet<(usize, u32)> = HashSet::new();
+    let mut stack = Vec::new();
+    for link in &flat.links {
+        let Some(from) = terminal(link.from) else { continue };
+        visited.clear();
+        stack.push(link.to);
+        while let Some(pin) = stack.pop() {
+            match (terminal(pin), pin) {
+                (Some(to), _) => wires.push(Wire { from, to, span: link.span }),
+                (None, (Unit::Relay(relay), port)) if visited.insert((relay, port)) => {
+                    let leaving = relays.leaving.get(&(relay, port)).into_iter().flatten();
+                    stack.extend(leaving.rev().map(|&l| flat.links[l].to));
+                }
+                _ => {}
+            }
+            if wires.len() > MAX_EDGES {
+                return wires;
+            }
+        }
+    }
+    wires
 }
 
 /// Gives each node the number of ports that its class says and reports what does not fit.

@@ -101,7 +101,7 @@ fn router(journal: &Journal, actors: Vec<Actor>, chained: bool) -> Router {
         span: ir::Span::default(),
     };
     let edges = if chained { (0..n - 1).map(edge).collect() } else { vec![] };
-    let graph = Graph { nodes: nodes.collect(), edges, groups: vec![] };
+    let graph = Graph { nodes: nodes.collect(), edges, groups: vec![], wires: vec![] };
     journal.borrow_mut().clear();
     let elements = actors.into_iter().map(|a| Box::new(a) as Box<dyn Element>).collect();
     let clock = Box::new(VirtualClock::new(1000));

@@ -43,7 +43,6 @@ mod host_ether_filter;
 mod icmp_error;
 mod icmp_ping_responder;
 mod icmp_ping_rewriter;
-mod idle;
 mod ip_addr_rewriter;
 mod ip_classifier;
 mod ip_combo;

@@ -82,6 +82,7 @@ element! {
     /// Discard, Null
     Idle {
         ports: "-/-", processing: "a/a",
+        flow: "x/y",
         samples: [("", 1, 0), ("", 2, 1)]
     }
 }

@@ -61,6 +61,30 @@ pub struct Group {
     pub parent: Option<usize>,
 }
 
+/// One end of a [`Wire`]. A compound's port is met from outside and from inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Terminal {
+    /// A port of an element.
+    Node(Port),
+    /// An input of a compound, an index into [`Graph::groups`], and its number: wires lead to it
+    /// outside, and from it inside.
+    Input(usize, usize),
+    /// An output of a compound and its number: wires lead to it inside, and from it outside.
+    Output(usize, usize),
+}
+
+/// A connection as it was written: it ends at the ports of compounds. [`Edge`]s say where
+/// connections lead in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Where it comes from.
+    pub from: Terminal,
+    /// Where it leads to.
+    pub to: Terminal,
+    /// Where it was written.
+    pub span: Span,
+}
+
 /// One end of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port {
@@ -88,8 +112,10 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// The connections, in the order in which they were written.
     pub edges: Vec<Edge>,
-    /// The compounds that were expanded.
+    /// The compounds that were expanded, each behind the one around it.
     pub groups: Vec<Group>,
+    /// The connections from compound to compound, for pictures of the chain.
+    pub wires: Vec<Wire>,
 }
 
 impl Graph {

@@ -17,7 +17,7 @@ pub use diagnostic::{
     Diagnostic, FileId, Label, LineColumn, Severity, Sources, Span, has_errors, nearest,
 };
 pub use field::{Base, Field};
-pub use graph::{Edge, Graph, Group, Node, NodeId, Port, Processing};
+pub use graph::{Edge, Graph, Group, Node, NodeId, Port, Processing, Terminal, Wire};
 pub use header_space::{Cube, HeaderSpace, TooLarge};
 pub use interval::{IntervalSet, MAX_MASK_INTERVALS};
 pub use model::{Cond, Expr, Model, Op, Reason};

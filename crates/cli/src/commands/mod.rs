@@ -2,5 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod elements;
+pub(crate) mod flatten;
 pub(crate) mod fmt;
+pub(crate) mod graph;
 pub(crate) mod run;

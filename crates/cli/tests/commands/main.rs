@@ -4,4 +4,5 @@
 mod check;
 mod elements;
 mod fmt;
+mod graph;
 mod program;

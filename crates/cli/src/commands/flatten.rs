@@ -1,0 +1,37 @@
+//! `catena flatten`: configurations without compounds.
+
+use std::io::stderr;
+use std::process::ExitCode;
+
+use clap::Args;
+use ir::{Sources, has_errors};
+
+use crate::load::{self, Disk};
+use crate::terminal::{colours, print, print_error};
+use crate::{diagnostics, variables};
+
+/// Print a configuration without compounds and variables
+///
+/// What is printed means the same: it has the same elements, names and connections.
+#[derive(Args, Debug)]
+pub(crate) struct Flatten {
+    /// The configuration; `-` for the standard input
+    file: String,
+    /// Values of variables of the configuration
+    #[arg(value_name = "VAR=VALUE")]
+    variables: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Flatten) -> Result<ExitCode, String> {
+    let mut sources = Sources::new();
+    let file = load::configuration(&mut sources, &args.file)?;
+    let options = compiler::Options { variables: variables::all(&args.variables)? };
+    let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut Disk::default());
+    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
+    let Some(chain) = chain.filter(|_| !has_errors(&found)) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    print(&compiler::flatten(&chain));
+    Ok(ExitCode::SUCCESS)
+}

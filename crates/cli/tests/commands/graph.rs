@@ -1,0 +1,81 @@
+//! `catena graph` and `catena flatten`.
+
+use crate::program::Folder;
+
+const NESTED: &str = "\
+elementclass Pair { $n | input -> first :: Strip($n) -> Unstrip($n) -> output }
+elementclass Box { input[0] -> p :: Pair(4) -> q :: Queue -> [0]output; input[1] -> Discard }
+Idle -> b :: Box -> Discard;
+Idle -> [1] b;
+";
+
+#[test]
+fn an_svg_shows_compounds_around_their_elements() {
+    let folder = Folder::new();
+    folder.file("a.click", NESTED).run(["graph", "a.click", "-o", "a.svg"]).well();
+    let svg = folder.read("a.svg");
+    assert!(
+        svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.ends_with("</svg>\n")
+    );
+    assert_eq!(svg.matches("<rect class=\"compound").count(), 2);
+    for said in [
+        "<title>b/p :: Pair\na.click:2</title>",
+        "b/q :: Queue",
+        "b/p/first :: Strip(4)\na.click:1",
+    ] {
+        assert!(svg.contains(said), "{said} is missing in {svg}");
+    }
+    // Two wires are pulled: from the queue to the compound's output, and on to the sink.
+    assert_eq!(svg.matches("<path class=\"wire pull\" d=\"M").count() - 1, 2);
+    assert!(svg.contains("prefers-color-scheme:dark"));
+    let dark = folder.run(["graph", "a.click", "--theme", "dark"]);
+    assert!(dark.well().contains(".page{fill:#0d1117}") && !dark.out.contains("prefers-color"));
+}
+
+#[test]
+fn dot_has_clusters_and_ports() {
+    let folder = Folder::new();
+    folder.file("a.click", NESTED).run(["graph", "a.click", "-o", "a.dot"]).well();
+    let dot = folder.read("a.dot");
+    assert_eq!(dot.matches("subgraph cluster_").count(), 2);
+    assert_eq!(dot.matches('{').count(), dot.matches('}').count());
+    assert_eq!(dot.matches(" -> n").count(), 5, "{dot}");
+    assert_eq!(folder.run(["graph", "a.click", "--format", "dot"]).well(), dot);
+}
+
+#[test]
+fn names_that_mean_something_elsewhere_are_escaped() {
+    let folder = Folder::new();
+    folder.file("a.click", "Idle -> Strip(14 /* <&\"> */) -> Discard;");
+    let svg = folder.run(["graph", "a.click"]).well().to_string();
+    assert!(!svg.contains("<&") && svg.contains("Strip(14"));
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused() {
+    let folder = Folder::new();
+    folder.file("a.click", "Idle -> Countr -> Discard;").file("b.click", "(");
+    let ended = folder.run(["graph", "a.click"]);
+    // An unknown element is drawn nevertheless.
+    assert!(ended.refused().contains("unknown-class") && ended.out.contains("Countr"));
+    assert_eq!(folder.run(["graph", "b.click"]).refused().matches("error").count(), 1);
+    assert!(folder.run(["graph", "none.click"]).refused().contains("none.click: No such file"));
+    assert!(folder.run(["graph", "a.click", "-o", "a.png"]).refused().contains("--format"));
+    assert!(folder.run(["graph", "a.click", "x"]).refused().contains("VAR=VALUE"));
+    let empty = folder.file("c.click", "").run(["graph", "c.click"]);
+    assert!(empty.well().contains("</svg>"));
+}
+
+#[test]
+fn flattening_leaves_no_compounds_and_the_same_chain() {
+    let folder = Folder::new();
+    let flat = folder.file("a.click", NESTED).run(["flatten", "a.click"]).well().to_string();
+    assert!(flat.contains("b/p/first :: Strip(4);") && !flat.contains("elementclass"), "{flat}");
+    folder.file("b.click", &flat);
+    assert_eq!(folder.run(["flatten", "b.click"]).well(), flat);
+    assert!(folder.run(["check", "b.click"]).well().starts_with("ok b.click (7 elements)"));
+    let with =
+        folder.file("v.click", "Idle -> Strip($N) -> Discard;").run(["flatten", "v.click", "N=7"]);
+    assert!(with.well().contains("Strip(7)"));
+    folder.file("bad.click", "Idle ->").run(["flatten", "bad.click"]).refused();
+}
