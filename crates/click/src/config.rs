@@ -313,10 +313,12 @@ impl<'a> Text<'a> {
                             }
                         }
                     };
+                    // A call that is left as it is, but for what is nested in it, is no value.
+                    let quoted = quote == b'"' && value.is_some();
                     let value = value.or_else(|| fallback.map(Argument::bare));
                     if let Some(value) = value {
                         output.copy(copied..at);
-                        output.value(&value, quote == b'"', at..end);
+                        output.value(&value, quoted, at..end);
                         copied = end;
                     }
                     at = end;

@@ -328,6 +328,15 @@ impl Router {
         self.nodes.folder = folder;
     }
 
+    /// The signals that elements want to hear of, with the handlers to write then.
+    pub fn signals(&self) -> Vec<(String, String)> {
+        let of = |n: &Node| {
+            let signals = n.cell.as_ref().map_or(&[][..], |c| c.element.signals());
+            signals.iter().map(|s| (s.clone(), format!("{}.run", n.name))).collect::<Vec<_>>()
+        };
+        self.nodes.nodes.iter().flat_map(of).collect()
+    }
+
     /// The control sockets that elements ask for, with the elements' names.
     pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
         let of = |n: &Node| Some((n.name.clone(), n.cell.as_ref()?.element.control_socket()?));

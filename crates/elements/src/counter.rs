@@ -8,10 +8,10 @@ use net::Batch;
 use crate::argument::{FromArgument, parse_value};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
+use crate::element::{Element, Handler};
 use crate::handler_call::HandlerCall;
 use crate::names::Names;
-use crate::rate::{Rates, show_real};
+use crate::rate::{AskedRates, show_real};
 
 element! {
     /// Counter([KEYWORDS COUNT_CALL, BYTE_COUNT_CALL]) -- counts packets and bytes
@@ -28,8 +28,8 @@ element! {
     ///
     /// count (read): packets so far.
     /// byte_count (read): bytes so far.
-    /// rate (read): packets per second recently, a moving average over about 160 ms.
-    /// byte_rate, bit_rate (read): bytes and bits per second recently.
+    /// rate (read): packets per second since the rate was last asked for, at least 0.1 s ago.
+    /// byte_rate, bit_rate (read): the same for bytes and bits.
     /// reset, reset_counts (write): starts again from zero.
     /// count_call, byte_count_call (write): changes COUNT_CALL, BYTE_COUNT_CALL.
     /// count_call (read): the number of packets of COUNT_CALL.
@@ -52,7 +52,7 @@ element! {
 pub(crate) struct Counter {
     packets: u64,
     bytes: u64,
-    rates: Rates<2>,
+    rates: AskedRates<2>,
     has_calls: bool,
     count_call: Option<Trigger>,
     byte_count_call: Option<Trigger>,
@@ -101,7 +101,6 @@ impl Counter {
 
 impl Element for Counter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        self.rates.observe([self.packets, self.bytes], cx.now());
         self.packets += batch.len() as u64;
         self.bytes += batch.bytes();
         if self.has_calls {
@@ -135,6 +134,10 @@ impl Element for Counter {
             .fold(Ok(()), Result::and)
     }
 
+    fn wake(&mut self, cx: &mut Context<'_>) {
+        self.rates.restart([self.packets, self.bytes], cx.now());
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
@@ -151,25 +154,25 @@ impl Element for Counter {
         }
     }
 
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        let [rate, byte_rate] = self.rates.per_second([self.packets, self.bytes], cx.now);
+    fn call(&mut self, handler: &str, _: &str, cx: &mut Context<'_>) -> Result<String, String> {
+        let mut rate = |which: usize| self.rates.ask([self.packets, self.bytes], cx.now())[which];
         Ok(match handler {
             "byte_count" => self.bytes.to_string(),
-            "rate" => show_real(rate),
-            "byte_rate" => show_real(byte_rate),
-            "bit_rate" => show_real(byte_rate * 8.0),
+            "rate" => show_real(rate(0)),
+            "byte_rate" => show_real(rate(1)),
+            "bit_rate" => show_real(rate(1) * 8.0),
             "count_call" => self.count_call.as_ref().map_or(String::new(), |t| t.at.to_string()),
             _ => self.packets.to_string(),
         })
     }
 
-    fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         match handler {
             "count_call" => self.count_call = Some(parse_value(value)?),
             "byte_count_call" => self.byte_count_call = Some(parse_value(value)?),
             _ => {
                 (self.packets, self.bytes) = (0, 0);
-                self.rates.reset();
+                self.rates.restart([0, 0], cx.now());
                 for trigger in self.count_call.iter_mut().chain(&mut self.byte_count_call) {
                     trigger.fired = false;
                 }

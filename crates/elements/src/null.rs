@@ -31,13 +31,13 @@ impl Element for Passing {
 
 /// Declares a class whose elements are [`Passing`].
 macro_rules! passing {
-    ($name:ident, $processing:literal, $($manual:literal)+) => {
+    ($name:ident, $processing:literal, [$($sample:tt)*], $($manual:literal)+) => {
         /// A class of [`Passing`] elements.
         pub(crate) struct $name;
 
         element! {
             $(#[doc = $manual])+
-            $name { ports: "1/1", processing: $processing, samples: [("", 1, 1)] }
+            $name { ports: "1/1", processing: $processing, samples: [$($sample)*] }
         }
 
         impl $name {
@@ -48,7 +48,7 @@ macro_rules! passing {
     };
 }
 
-passing!(Null, "a/a",
+passing!(Null, "a/a", [("", 1, 1)],
     "Null() -- passes packets unchanged"
     ""
     "Does nothing to packets. Useful as a name for a place in a chain, and to measure what an"
@@ -57,19 +57,19 @@ passing!(Null, "a/a",
     "= SEE ALSO"
     ""
     "Idle, PushNull, PullNull");
-passing!(Null1, "a/a", "Null1() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null2, "a/a", "Null2() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null3, "a/a", "Null3() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null4, "a/a", "Null4() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null5, "a/a", "Null5() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null6, "a/a", "Null6() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null7, "a/a", "Null7() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null8, "a/a", "Null8() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(NullElement, "a/a", "NullElement() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(PushNull, "h/h", "PushNull() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "Null, PullNull");
-passing!(PushNullElement, "h/h", "PushNullElement() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "PushNull");
-passing!(PullNull, "l/l", "PullNull() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "Null, PushNull");
-passing!(PullNullElement, "l/l", "PullNullElement() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "PullNull");
+passing!(Null1, "a/a", [("", 1, 1)], "Null1() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null2, "a/a", [("", 1, 1)], "Null2() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null3, "a/a", [("", 1, 1)], "Null3() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null4, "a/a", [("", 1, 1)], "Null4() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null5, "a/a", [("", 1, 1)], "Null5() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null6, "a/a", [("", 1, 1)], "Null6() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null7, "a/a", [("", 1, 1)], "Null7() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(Null8, "a/a", [("", 1, 1)], "Null8() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(NullElement, "a/a", [("", 1, 1)], "NullElement() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
+passing!(PushNull, "h/h", [("", 1, 1)], "PushNull() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "Null, PullNull");
+passing!(PushNullElement, "h/h", [("", 1, 1)], "PushNullElement() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "PushNull");
+passing!(PullNull, "l/l", [], "PullNull() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "Null, PushNull");
+passing!(PullNullElement, "l/l", [], "PullNullElement() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "PullNull");
 
 element! {
     /// Idle() -- drops packets and makes none

@@ -49,12 +49,55 @@ impl<const N: usize> Rates<N> {
     pub(crate) fn per_second(&self, totals: [u64; N], now: u64) -> [f64; N] {
         let mut rates = self.clone();
         rates.observe(totals, now);
-        rates.average.map(|a| a * (1e9 / EPOCH as f64))
+        rates.current()
     }
 
-    /// Forgets everything.
-    pub(crate) fn reset(&mut self) {
-        *self = Self::default();
+    /// Growth of the totals per second when an epoch last ended.
+    #[inline]
+    pub(crate) fn current(&self) -> [f64; N] {
+        self.average.map(|a| a * (1e9 / EPOCH as f64))
+    }
+}
+
+/// Average rates at which totals grow from one question to the next. Costs nothing while packets
+/// pass.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedRates<const N: usize> {
+    /// Time and totals of the last measurement.
+    since: u64,
+    began: [u64; N],
+    /// What it yielded; `None` before the first.
+    rates: Option<[f64; N]>,
+}
+
+/// Questions that follow faster, in nanoseconds, get the same answer.
+const SHORTEST: u64 = 100_000_000;
+
+impl<const N: usize> Default for AskedRates<N> {
+    fn default() -> Self {
+        Self { since: 0, began: [0; N], rates: None }
+    }
+}
+
+impl<const N: usize> AskedRates<N> {
+    /// Starts anew, from these totals on.
+    pub(crate) fn restart(&mut self, totals: [u64; N], now: u64) {
+        *self = Self { since: now, began: totals, rates: None };
+    }
+
+    /// Growth per second since the last question, or since the start.
+    pub(crate) fn ask(&mut self, totals: [u64; N], now: u64) -> [f64; N] {
+        let passed = now.saturating_sub(self.since);
+        if let Some(rates) = self.rates.filter(|_| passed < SHORTEST) {
+            return rates;
+        }
+        let seconds = passed.max(1) as f64 / 1e9;
+        let mut rates = [0.0; N];
+        for ((rate, total), began) in rates.iter_mut().zip(totals).zip(self.began) {
+            *rate = if passed == 0 { 0.0 } else { total.saturating_sub(began) as f64 / seconds };
+        }
+        *self = Self { since: now, began: totals, rates: Some(rates) };
+        rates
     }
 }
 
@@ -89,6 +132,17 @@ mod tests {
         rates.observe([100], 1);
         rates.observe([0], u64::MAX - 1);
         assert_eq!(rates.per_second([0], u64::MAX), [0.0]);
+    }
+
+    #[test]
+    fn a_question_is_answered_for_the_time_since_the_last() {
+        let mut rates = AskedRates::<1>::default();
+        rates.restart([10], 1_000_000_000);
+        assert_eq!(rates.ask([10], 1_000_000_000), [0.0]);
+        assert_eq!(rates.ask([500], 1_000_000_001), [0.0]);
+        assert_eq!(rates.ask([510], 2_000_000_000), [500.0]);
+        assert_eq!(rates.ask([510], 4_000_000_000), [0.0]);
+        assert_eq!(rates.ask([0], 5_000_000_000), [0.0]);
     }
 
     #[test]

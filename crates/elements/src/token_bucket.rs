@@ -39,6 +39,13 @@ impl TokenBucket {
         *self = Self { level, filled: self.filled, ..to };
     }
 
+    /// Lets tokens come in from now on, unless they do already.
+    pub(crate) fn start(&mut self, now: u64) {
+        if self.filled == 0 {
+            self.filled = now;
+        }
+    }
+
     /// Takes in the tokens that have come until `now`.
     #[inline]
     pub(crate) fn fill(&mut self, now: u64) {

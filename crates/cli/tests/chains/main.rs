@@ -4,5 +4,7 @@
 mod conformance;
 mod filetests;
 mod law;
+mod scripts;
 mod support;
+mod time;
 mod traffic;
