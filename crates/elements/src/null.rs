@@ -57,19 +57,45 @@ passing!(Null, "a/a", [("", 1, 1)],
     "= SEE ALSO"
     ""
     "Idle, PushNull, PullNull");
-passing!(Null1, "a/a", [("", 1, 1)], "Null1() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null2, "a/a", [("", 1, 1)], "Null2() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null3, "a/a", [("", 1, 1)], "Null3() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null4, "a/a", [("", 1, 1)], "Null4() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null5, "a/a", [("", 1, 1)], "Null5() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null6, "a/a", [("", 1, 1)], "Null6() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null7, "a/a", [("", 1, 1)], "Null7() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(Null8, "a/a", [("", 1, 1)], "Null8() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(NullElement, "a/a", [("", 1, 1)], "NullElement() -- passes packets unchanged" "" "= SEE ALSO" "" "Null");
-passing!(PushNull, "h/h", [("", 1, 1)], "PushNull() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "Null, PullNull");
-passing!(PushNullElement, "h/h", [("", 1, 1)], "PushNullElement() -- passes packets that are pushed unchanged" "" "= SEE ALSO" "" "PushNull");
-passing!(PullNull, "l/l", [], "PullNull() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "Null, PushNull");
-passing!(PullNullElement, "l/l", [], "PullNullElement() -- passes packets that are pulled unchanged" "" "= SEE ALSO" "" "PullNull");
+passing!(Null1, "a/a", [("", 1, 1)],
+    "Null1() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null2, "a/a", [("", 1, 1)],
+    "Null2() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null3, "a/a", [("", 1, 1)],
+    "Null3() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null4, "a/a", [("", 1, 1)],
+    "Null4() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null5, "a/a", [("", 1, 1)],
+    "Null5() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null6, "a/a", [("", 1, 1)],
+    "Null6() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null7, "a/a", [("", 1, 1)],
+    "Null7() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(Null8, "a/a", [("", 1, 1)],
+    "Null8() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(NullElement, "a/a", [("", 1, 1)],
+    "NullElement() -- passes packets unchanged" "" "The same as Null."
+    "" "= SEE ALSO" "" "Null");
+passing!(PushNull, "h/h", [("", 1, 1)],
+    "PushNull() -- passes packets that are pushed unchanged" "" "The same as Null, but only in push paths."
+    "" "= SEE ALSO" "" "Null, PullNull");
+passing!(PushNullElement, "h/h", [("", 1, 1)],
+    "PushNullElement() -- passes packets that are pushed unchanged" "" "The same as PushNull."
+    "" "= SEE ALSO" "" "PushNull");
+passing!(PullNull, "l/l", [],
+    "PullNull() -- passes packets that are pulled unchanged" "" "The same as Null, but only in pull paths."
+    "" "= SEE ALSO" "" "Null, PushNull");
+passing!(PullNullElement, "l/l", [],
+    "PullNullElement() -- passes packets that are pulled unchanged" "" "The same as PullNull."
+    "" "= SEE ALSO" "" "PullNull");
 
 element! {
     /// Idle() -- drops packets and makes none
