@@ -59,7 +59,6 @@ pub static CLASSES: &[&Class] = &[
     &crate::ip_rewriter::IPRewriter::CLASS,
     &crate::ip_rewriter_patterns::IPRewriterPatterns::CLASS,
     &crate::null::Idle::CLASS,
-    &crate::idle::Idle::CLASS,
     &crate::source::InfiniteSource::CLASS,
     &crate::set_ip_dscp::MarkIPCE::CLASS,
     &crate::mark_ip_header::MarkIPHeader::CLASS,
