@@ -152,6 +152,12 @@ pub fn parse_ipv4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| octets.into())
 }
 
+/// One to three numbers with dots, with zeros for the others.
+fn parse_ipv4_start(text: &str) -> Option<Ipv4Addr> {
+    let missing = 3usize.checked_sub(text.matches('.').count())?;
+    parse_ipv4(&(text.to_string() + &".0".repeat(missing)))
+}
+
 /// An IPv4 network: an address and a mask, which need not be a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IpMask {
@@ -188,7 +194,8 @@ impl FromArgument for IpMask {
     }
 }
 
-/// `ADDR/LENGTH`, `ADDR/MASK`, `ADDR` or a name for one of them.
+/// `ADDR/LENGTH`, `ADDR/MASK`, `ADDR` or a name for one of them. Before a length, zeros at the
+/// end of ADDR may be left out: `172.16/12`.
 pub fn parse_ip_mask(text: &str, names: &Names, element: &str) -> Option<IpMask> {
     let host = |a: Ipv4Addr| IpMask { address: a.to_bits(), mask: u32::MAX };
     let network = |(a, n): (Ipv4Addr, u8)| IpMask { address: a.to_bits(), mask: prefix_mask(n) };
@@ -199,7 +206,9 @@ pub fn parse_ip_mask(text: &str, names: &Names, element: &str) -> Option<IpMask>
             .or_else(|| names.find(element, bare(":ipnet"), |m| m.ip_prefix).map(network))
             .or_else(|| names.find(element, bare(":ip"), |m| m.ip).map(host));
     };
-    let address = parse_ipv4(address).or_else(|| names.find(element, address, |m| m.ip))?;
+    let address = parse_ipv4(address)
+        .or_else(|| parse_ipv4_start(address).filter(|_| !mask.contains('.')))
+        .or_else(|| names.find(element, address, |m| m.ip))?;
     let mask = match mask.parse::<u8>() {
         Ok(length) if length <= 32 => prefix_mask(length),
         Ok(_) => return None,
@@ -392,9 +401,11 @@ mod tests {
             (0x0a01_0203, 0xffff_0000, Some(16))
         );
         assert_eq!(parse_value::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
+        assert_eq!(parse_value::<IpMask>("172.16/12").unwrap().address, 0xac10_0000);
         assert!(
             parse_value::<IpMask>("10.0.0.0/33").is_err()
-                && parse_value::<IpMask>("10.0.0/8").is_err()
+                && parse_value::<IpMask>("10.0.0/255.0.0.0").is_err()
+                && parse_value::<IpMask>("/8").is_err()
         );
         assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
     }

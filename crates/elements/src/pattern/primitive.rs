@@ -4,7 +4,7 @@ use ir::IntervalSet;
 use net::wire::{EtherAddr, icmpv4, ip_protocol, service};
 
 use super::expr::{Origin, Pattern, Place};
-use crate::argument::{parse_integer, parse_ip_mask, parse_ipv4, prefix_mask};
+use crate::argument::{IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::names::Names;
 
 /// A protocol number, [`TCP_OR_UDP`] or [`ANY_TRANSPORT`].
@@ -587,12 +587,9 @@ impl Vocabulary<'_> {
             return Ok(Some(Data::Int(number)));
         }
         if test.ether != Some(true) {
-            let network = network(word).or_else(|| {
-                let found = parse_ip_mask(word, self.names, self.element)?;
-                Some((found.address, found.mask))
-            });
+            let network = parse_ip_mask(word, self.names, self.element);
             match (self.address(word), network) {
-                (Some(_), Some((address, mask))) if test.kind == Some(Kind::Net) => {
+                (Some(_), Some(IpMask { address, mask })) if test.kind == Some(Kind::Net) => {
                     // A lone address is not a network, but a name may mean both.
                     let bare = parse_ipv4(word).is_some();
                     return Ok(Some(if bare {
@@ -602,7 +599,9 @@ impl Vocabulary<'_> {
                     }));
                 }
                 (Some(address), _) => return Ok(Some(Data::Host(address))),
-                (None, Some((address, mask))) => return Ok(Some(Data::Net(address, mask))),
+                (None, Some(IpMask { address, mask })) => {
+                    return Ok(Some(Data::Net(address, mask)));
+                }
                 (None, None) => {}
             }
         }
@@ -704,16 +703,4 @@ impl Vocabulary<'_> {
         let protocols = ["tcp", "udp", "icmp", "igmp", "ipip", "transp", "all"];
         ir::nearest(word, WORDS.into_iter().chain(options).chain(protocols).chain(service::names()))
     }
-}
-
-/// A network whose last octets may be missing: `172.16/12`.
-fn network(word: &str) -> Option<(u32, u32)> {
-    let (address, length) = word.split_once('/')?;
-    let length: u8 = length.parse().ok().filter(|l| *l <= 32)?;
-    let mut octets = [0u8; 4];
-    let mut parts = address.split('.');
-    for (octet, part) in octets.iter_mut().zip(&mut parts) {
-        *octet = part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()))?;
-    }
-    parts.next().is_none().then_some((u32::from_be_bytes(octets), prefix_mask(length)))
 }
