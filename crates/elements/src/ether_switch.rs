@@ -264,11 +264,12 @@ impl Element for EtherSwitch {
         }
     }
 
-    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
         Ok(match handler {
             "timeout" => (self.timeout / SECOND).to_string(),
             "table" => {
-                let mut all: Vec<_> = self.learned.ports.iter().collect();
+                let known = self.learned.ports.iter().filter(|(_, seen)| seen.expiry > cx.now);
+                let mut all: Vec<_> = known.collect();
                 all.sort_unstable_by_key(|(address, _)| **address);
                 let line = |(&address, seen): (&u64, &Seen)| {
                     let [_, _, a, b, c, d, e, f] = address.to_be_bytes();
