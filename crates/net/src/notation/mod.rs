@@ -11,7 +11,8 @@
 //! ```
 //! followed by any of `ttl N`, `tos N`, `id N`, `df`, `mf`, `frag BYTES`, `opt HEX` (IPv4 options),
 //! `flags SAFRPUEC`, `seq N`, `ack N`, `win N` (TCP), `type N|NAME`, `code N`, `rest N` (ICMP),
-//! `payload HEX|'TEXT'`, `size BYTES` (the frame is padded inside the IP packet), `badsum` (wrong
+//! `payload HEX|'TEXT'|(PACKET)`
+//! (a packet inside has no link layer: what an ICMP error quotes, or a tunnel's), `size BYTES` (the frame is padded inside the IP packet), `badsum` (wrong
 //! IP checksum), `badl4sum` (wrong transport checksum), `nosum` (UDP without checksum), `cut BYTES`
 //! (the frame ends there), `pad BYTES` (zeros behind the IP packet).
 
@@ -29,23 +30,50 @@ pub use print::describe;
 /// # Errors
 /// What is not understood.
 pub fn parse(text: &str) -> Result<Vec<u8>, String> {
-    let words = tokenize(text)?;
-    Parser { words: &words, at: 0 }.packet()
+    parse_nested(text, 0)
 }
 
-/// Words at white space; a quoted text is one word with its opening quote kept.
+/// Makes a frame, or the packet inside `depth` others, which has no link layer.
+fn parse_nested(text: &str, depth: u32) -> Result<Vec<u8>, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("packets stand in packets at most {MAX_DEPTH} deep"));
+    }
+    let words = tokenize(text)?;
+    Parser { words: &words, at: 0, depth }.packet()
+}
+
+/// Words at white space; a quoted text is one word with its opening quote kept, and so is what
+/// stands in parentheses.
 fn tokenize(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let end = match rest.strip_prefix('\'') {
-            Some(quoted) => 1 + quoted.find('\'').ok_or("a quotation mark is not closed")?,
-            None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+        let end = match rest.as_bytes()[0] {
+            b'\'' => 1 + rest[1..].find('\'').ok_or("a quotation mark is not closed")?,
+            b'(' => closing(rest).ok_or("a parenthesis is not closed")?,
+            _ => rest.find(char::is_whitespace).unwrap_or(rest.len()),
         };
         words.push(rest[..end].to_string());
-        rest = rest[end..].strip_prefix('\'').unwrap_or(&rest[end..]).trim_start();
+        rest = rest[end..].strip_prefix(['\'', ')']).unwrap_or(&rest[end..]).trim_start();
     }
     Ok(words)
+}
+
+/// Where the parenthesis closes with which a text begins.
+fn closing(text: &str) -> Option<usize> {
+    let (mut open, mut quoted) = (0, false);
+    for (at, c) in text.bytes().enumerate() {
+        match c {
+            b'\'' => quoted = !quoted,
+            b'(' if !quoted => open += 1,
+            b')' if !quoted => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Everything that can be said of a packet.
@@ -105,10 +133,14 @@ impl Default for Fields {
 const TCP_FLAGS: &str = "FSRPAUEC";
 /// Longest frame that is made.
 const MAX_LENGTH: usize = 65_549;
+/// How deep packets can stand in packets.
+const MAX_DEPTH: u32 = 8;
 
 struct Parser<'a> {
     words: &'a [String],
     at: usize,
+    /// How many packets this one stands in.
+    depth: u32,
 }
 
 impl<'a> Parser<'a> {
@@ -146,7 +178,7 @@ impl<'a> Parser<'a> {
 
     fn packet(mut self) -> Result<Vec<u8>, String> {
         let mut link = Vec::new();
-        if !self.take("bare") {
+        if !self.take("bare") && self.depth == 0 {
             let (mut source, mut destination) =
                 (EtherAddr([2, 0, 0, 0, 0, 1]), EtherAddr([2, 0, 0, 0, 0, 2]));
             if self.take("eth") {
@@ -198,6 +230,9 @@ impl<'a> Parser<'a> {
         let word = self.next("a payload")?;
         if let Some(text) = word.strip_prefix('\'') {
             return Ok(text.as_bytes().to_vec());
+        }
+        if let Some(packet) = word.strip_prefix('(') {
+            return parse_nested(packet, self.depth + 1);
         }
         let hex = word.strip_prefix("0x").unwrap_or(word);
         let wrong = || format!("'{word}' is neither hexadecimal bytes nor a quoted text");
@@ -464,6 +499,9 @@ mod tests {
             "icmp 2001:db8::1 > 2001:db8::2 type 135 rest 1",
             "arp who-has 10.0.0.2 tell 10.0.0.1",
             "arp reply 10.0.0.2 is-at 00:01:02:03:04:05 to 10.0.0.1",
+            "icmp 10.0.0.1 > 10.0.0.2 type 11 payload (udp 10.0.0.2:1 > 10.0.0.3:2 ttl 1)",
+            "ip 10.0.0.1 > 10.0.0.2 proto 4 payload (icmp 10.0.0.2 > 10.0.0.1 type 3 rest 7 payload \
+             (udp 10.0.0.1:1 > 10.0.0.2:2 payload 'a)'))",
             "raw 0102030405",
             "bare raw 0102",
         ] {
@@ -492,9 +530,13 @@ mod tests {
             "udp 1.1.1.1:1 > 2.2.2.2:2 payload 'x",
             "udp 1.1.1.1:1 > 2.2.2.2:2 frag 3",
             "raw é1",
+            "ip 1.1.1.1 > 2.2.2.2 proto 4 payload (udp 1.1.1.1:1 > 2.2.2.2:2",
+            "ip 1.1.1.1 > 2.2.2.2 proto 4 payload (udp 1.1.1.1:1 > 2.2.2.2:2 x)",
             "udp 1.1.1.1:1 > 2.2.2.2:2 size 99999",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
+        let deep = "ip 1.1.1.1 > 2.2.2.2 proto 4 payload (".repeat(100_000) + &")".repeat(100_000);
+        assert!(parse(&deep).is_err());
     }
 }

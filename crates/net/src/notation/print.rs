@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{TCP_FLAGS, parse};
+use super::{MAX_DEPTH, TCP_FLAGS, parse, parse_nested};
 use crate::wire::{EtherAddr, ip_protocol, vlan};
 
 /// Describes a frame, with its Ethernet header or without (`ethernet` false), in words that
 /// [`parse`] makes the same bytes of. What words cannot say is given as raw bytes.
 pub fn describe(frame: &[u8], ethernet: bool) -> String {
     let says = |text: &String| parse(text).is_ok_and(|f| f == frame);
-    let plain = describe_loosely(frame, ethernet);
+    let plain = describe_loosely(frame, ethernet, 0);
     let bad = || plain.as_ref().map(|text| format!("{text} badl4sum"));
     match plain.clone().filter(says).or_else(|| bad().filter(says)) {
         Some(text) => text,
@@ -25,7 +25,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// A description that may leave things out: [`describe`] finds out whether it does.
-fn describe_loosely(frame: &[u8], ethernet: bool) -> Option<String> {
+fn describe_loosely(frame: &[u8], ethernet: bool, depth: u32) -> Option<String> {
     let mut text = String::new();
     let (mut ether_type, mut network) = (0x0800, frame);
     if ethernet {
@@ -48,8 +48,8 @@ fn describe_loosely(frame: &[u8], ethernet: bool) -> Option<String> {
         }
     }
     match ether_type {
-        0x0800 => ipv4(network, &mut text)?,
-        0x86dd => ipv6(network, &mut text)?,
+        0x0800 => ipv4(network, &mut text, depth)?,
+        0x86dd => ipv6(network, &mut text, depth)?,
         0x0806 => arp(network, &mut text)?,
         _ => return None,
     }
@@ -71,7 +71,7 @@ fn arp(arp: &[u8], text: &mut String) -> Option<()> {
     Some(())
 }
 
-fn ipv4(packet: &[u8], text: &mut String) -> Option<()> {
+fn ipv4(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
     let header_length = usize::from(packet.first()? & 15) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
     let header = packet.get(..header_length.max(20))?;
@@ -103,14 +103,14 @@ fn ipv4(packet: &[u8], text: &mut String) -> Option<()> {
         more.push_str(" badsum");
     }
     let ends = (address(12).to_string(), address(16).to_string());
-    transport(text, header[9], ends, fragment, body, &more, 1);
+    transport(text, header[9], ends, fragment, body, &more, (1, depth));
     if total < packet.len() {
         let _ = write!(text, " pad {}", packet.len() - total);
     }
     Some(())
 }
 
-fn ipv6(packet: &[u8], text: &mut String) -> Option<()> {
+fn ipv6(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
     let header = packet.get(..40)?;
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let body = packet.get(40..(40 + length).min(packet.len()))?;
@@ -126,7 +126,7 @@ fn ipv6(packet: &[u8], text: &mut String) -> Option<()> {
     if class != 0 {
         let _ = write!(more, " tos {class}");
     }
-    transport(text, header[6], (address(8), address(24)), 0, body, &more, 58);
+    transport(text, header[6], (address(8), address(24)), 0, body, &more, (58, depth));
     if 40 + length < packet.len() {
         let _ = write!(text, " pad {}", packet.len() - 40 - length);
     }
@@ -140,7 +140,7 @@ fn transport(
     fragment: u16,
     body: &[u8],
     more: &str,
-    icmp: u8,
+    (icmp, depth): (u8, u32),
 ) {
     let word = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
     let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
@@ -209,7 +209,19 @@ fn transport(
             body
         }
     };
-    if !payload.is_empty() {
+    // ICMP errors quote packets; IPv4 and IPv6 tunnels hold them.
+    let quotes = match protocol {
+        1 => matches!(body.first(), Some(3 | 4 | 5 | 11 | 12)),
+        4 | 41 => true,
+        _ => false,
+    };
+    if quotes
+        && depth < MAX_DEPTH
+        && let Some(inner) = describe_loosely(payload, false, depth + 1)
+        && parse_nested(&inner, depth + 1).is_ok_and(|p| p == payload)
+    {
+        let _ = write!(text, " payload ({})", inner.trim_start_matches("bare "));
+    } else if !payload.is_empty() {
         let _ = write!(text, " payload {}", hex(payload));
     }
 }
