@@ -129,6 +129,12 @@ impl Default for Fields {
     }
 }
 
+/// Makes a checksum wrong by an amount that incremental updates (RFC 1624) keep.
+fn spoil(checksum: u16) -> u16 {
+    let (sum, carry) = checksum.overflowing_add(0x5555);
+    sum + u16::from(carry)
+}
+
 /// TCP flag letters, from the lowest bit.
 const TCP_FLAGS: &str = "FSRPAUEC";
 /// Longest frame that is made.
@@ -362,7 +368,7 @@ impl<'a> Parser<'a> {
             if sum == 0 && kind == "udp" {
                 sum = 0xffff;
             }
-            sum = if fields.bad_transport_sum { sum ^ 0x5555 } else { sum };
+            sum = if fields.bad_transport_sum { spoil(sum) } else { sum };
             body[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
         let packet = match (source, destination) {
@@ -375,7 +381,8 @@ impl<'a> Parser<'a> {
                 ip.extend(s.octets());
                 ip.extend(d.octets());
                 ip.extend(&fields.options);
-                let sum = Sum::of(&ip).checksum() ^ if fields.bad_sum { 0x5555 } else { 0 };
+                let sum = Sum::of(&ip).checksum();
+                let sum = if fields.bad_sum { spoil(sum) } else { sum };
                 ip[10..12].copy_from_slice(&sum.to_be_bytes());
                 ip.extend(body);
                 ip
