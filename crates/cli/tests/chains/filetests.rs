@@ -29,7 +29,7 @@ enum Burst {
 
 /// How text is packed into one line.
 fn one_line(text: &str) -> String {
-    text.trim_end().replace('\n', "\\n").replace('\t', "\\t")
+    text.trim().replace('\n', "\\n").replace('\t', "\\t")
 }
 
 impl Filetest {

@@ -2,11 +2,12 @@
 //! becomes such words again.
 //!
 //! ```text
-//! [eth SRC > DST] [vlan ID]… | bare      link layer; by default 02:…:01 > 02:…:02; bare has none
+//! [eth SRC > DST] [vlan|svlan TCI]… | bare   link layer; by default 02:…:01 > 02:…:02; bare has none
 //! udp|tcp SRC:PORT > DST:PORT            IPv4, or IPv6 with addresses as [2001:db8::1]:53
 //! icmp SRC > DST                         ICMP, or ICMPv6 by the addresses
 //! ip SRC > DST proto N                   any other protocol
-//! arp who-has IP tell IP | arp reply IP is-at MAC
+//! arp who-has IP tell IP                 from the frame's source
+//! arp reply IP is-at MAC [to IP]         to the frame's destination
 //! raw HEX                                bytes as they are (behind the addresses unless bare)
 //! ```
 //! followed by any of `ttl N`, `tos N`, `id N`, `df`, `mf`, `frag BYTES`, `opt HEX` (IPv4 options),
@@ -139,6 +140,9 @@ fn spoil(checksum: u16) -> u16 {
 const TCP_FLAGS: &str = "FSRPAUEC";
 /// Longest frame that is made.
 const MAX_LENGTH: usize = 65_549;
+/// Addresses of frames that name none.
+const SOURCE: EtherAddr = EtherAddr([2, 0, 0, 0, 0, 1]);
+const DESTINATION: EtherAddr = EtherAddr([2, 0, 0, 0, 0, 2]);
 /// How deep packets can stand in packets.
 const MAX_DEPTH: u32 = 8;
 
@@ -185,8 +189,7 @@ impl<'a> Parser<'a> {
     fn packet(mut self) -> Result<Vec<u8>, String> {
         let mut link = Vec::new();
         if !self.take("bare") && self.depth == 0 {
-            let (mut source, mut destination) =
-                (EtherAddr([2, 0, 0, 0, 0, 1]), EtherAddr([2, 0, 0, 0, 0, 2]));
+            let (mut source, mut destination) = (SOURCE, DESTINATION);
             if self.take("eth") {
                 source = self.parsed("an Ethernet address")?;
                 self.arrow()?;
@@ -194,20 +197,25 @@ impl<'a> Parser<'a> {
             }
             link.extend(destination.0);
             link.extend(source.0);
-            while self.take("vlan") {
+            loop {
+                let ether_type: u16 = match self.peek() {
+                    Some("vlan") => 0x8100,
+                    Some("svlan") => 0x88a8,
+                    _ => break,
+                };
+                self.at += 1;
                 let tci: u16 = self.number("a VLAN tag")?;
-                link.extend([0x81, 0x00]);
+                link.extend(ether_type.to_be_bytes());
                 link.extend(tci.to_be_bytes());
             }
         }
         let kind = self.next("a protocol")?;
         if kind == "raw" {
-            let bytes = self.bytes()?;
-            link.extend(bytes);
+            link.extend(if self.peek().is_some() { self.bytes()? } else { Vec::new() });
             return self.end(link);
         }
         let (ether_type, network, fields) = match kind {
-            "arp" => (0x0806u16, self.arp()?, Fields::default()),
+            "arp" => (0x0806u16, self.arp(&link)?, Fields::default()),
             "udp" | "tcp" | "icmp" | "ip" => self.ip(kind)?,
             _ => return Err(format!("'{kind}' is not a protocol: udp, tcp, icmp, ip, arp or raw")),
         };
@@ -251,7 +259,12 @@ impl<'a> Parser<'a> {
             .collect()
     }
 
-    fn arp(&mut self) -> Result<Vec<u8>, String> {
+    /// An ARP message, behind this link-layer header.
+    fn arp(&mut self, link: &[u8]) -> Result<Vec<u8>, String> {
+        let (to, from) = match link.first_chunk::<12>() {
+            Some(addresses) => addresses.split_at(6),
+            None => (&DESTINATION.0[..], &SOURCE.0[..]),
+        };
         let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1];
         if self.take("reply") {
             arp[7] = 2;
@@ -262,7 +275,7 @@ impl<'a> Parser<'a> {
             let ether: EtherAddr = self.parsed("an Ethernet address")?;
             arp.extend(ether.0);
             arp.extend(address.octets());
-            arp.extend([2, 0, 0, 0, 0, 2]);
+            arp.extend(to);
             arp.extend([0; 4]);
             if self.take("to") {
                 let to: Ipv4Addr = self.parsed("an IP address")?;
@@ -277,7 +290,7 @@ impl<'a> Parser<'a> {
                 return Err("'tell' is missing".into());
             }
             let sender: Ipv4Addr = self.parsed("an IP address")?;
-            arp.extend([2, 0, 0, 0, 0, 1]);
+            arp.extend(from);
             arp.extend(sender.octets());
             arp.extend([0; 6]);
             arp.extend(target.octets());
@@ -506,11 +519,14 @@ mod tests {
             "icmp 2001:db8::1 > 2001:db8::2 type 135 rest 1",
             "arp who-has 10.0.0.2 tell 10.0.0.1",
             "arp reply 10.0.0.2 is-at 00:01:02:03:04:05 to 10.0.0.1",
+            "eth 00:00:00:00:00:01 > 00:00:00:00:00:02 arp reply 10.0.0.2 is-at 00:00:00:00:00:01",
+            "svlan 8197 vlan 7 udp 10.0.0.1:1 > 10.0.0.2:2",
             "icmp 10.0.0.1 > 10.0.0.2 type 11 payload (udp 10.0.0.2:1 > 10.0.0.3:2 ttl 1)",
             "ip 10.0.0.1 > 10.0.0.2 proto 4 payload (icmp 10.0.0.2 > 10.0.0.1 type 3 rest 7 payload \
              (udp 10.0.0.1:1 > 10.0.0.2:2 payload 'a)'))",
             "raw 0102030405",
             "bare raw 0102",
+            "bare raw",
         ] {
             let frame = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             let bare = text.starts_with("bare");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{MAX_DEPTH, TCP_FLAGS, parse, parse_nested};
+use super::{DESTINATION, MAX_DEPTH, SOURCE, TCP_FLAGS, parse, parse_nested};
 use crate::wire::{EtherAddr, ip_protocol, vlan};
 
 /// Describes a frame, with its Ethernet header or without (`ethernet` false), in words that
@@ -13,7 +13,7 @@ pub fn describe(frame: &[u8], ethernet: bool) -> String {
     let bad = || plain.as_ref().map(|text| format!("{text} badl4sum"));
     match plain.clone().filter(says).or_else(|| bad().filter(says)) {
         Some(text) => text,
-        _ => format!("bare raw {}", hex(frame)),
+        _ => format!("bare raw {}", hex(frame)).trim_end().to_string(),
     }
 }
 
@@ -32,12 +32,17 @@ fn describe_loosely(frame: &[u8], ethernet: bool, depth: u32) -> Option<String> 
         let found = vlan::network(frame)?;
         let (destination, source) =
             (EtherAddr(frame[..6].try_into().ok()?), EtherAddr(frame[6..12].try_into().ok()?));
-        if (source, destination) != (EtherAddr([2, 0, 0, 0, 0, 1]), EtherAddr([2, 0, 0, 0, 0, 2])) {
+        if (source, destination) != (SOURCE, DESTINATION) {
             let _ = write!(text, "eth {source} > {destination} ");
         }
         let mut at = 12;
-        while at + 4 <= frame.len() && frame[at..at + 2] == [0x81, 0x00] {
-            let _ = write!(text, "vlan {} ", u16::from_be_bytes([frame[at + 2], frame[at + 3]]));
+        while let Some(&[a, b, c, d]) = frame.get(at..at + 4) {
+            let name = match [a, b] {
+                [0x81, 0x00] => "vlan",
+                [0x88, 0xa8] => "svlan",
+                _ => break,
+            };
+            let _ = write!(text, "{name} {} ", u16::from_be_bytes([c, d]));
             at += 4;
         }
         (ether_type, network) = (found.ether_type, frame.get(found.offset..)?);
