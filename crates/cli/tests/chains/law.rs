@@ -184,7 +184,7 @@ fn outcome(
         .handlers("x")
         .expect("x exists")
         .into_iter()
-        .filter(|h| h.read && !is_measured(&h.name));
+        .filter(|h| h.read && !is_measured(h.name));
     let handlers = readable
         .map(|h| (h.name.to_string(), router.read_handler(&format!("x.{}", h.name))))
         .collect();
