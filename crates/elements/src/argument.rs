@@ -331,18 +331,30 @@ impl FromArgument for Nanoseconds {
         let text = argument.text.trim();
         let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
         let unit = match text[digits..].trim_start().to_ascii_lowercase().as_str() {
-            "" | "s" | "sec" | "secs" | "second" | "seconds" => 1e9,
-            "ms" | "msec" | "msecs" => 1e6,
-            "us" | "usec" | "usecs" => 1e3,
-            "ns" | "nsec" | "nsecs" => 1.0,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60e9,
-            "h" | "hr" | "hour" | "hours" => 3600e9,
-            "d" | "day" | "days" => 86400e9,
+            "" | "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
+            "ms" | "msec" | "msecs" => 1_000_000,
+            "us" | "usec" | "usecs" => 1_000,
+            "ns" | "nsec" | "nsecs" => 1,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000_000,
+            "h" | "hr" | "hour" | "hours" => 3_600_000_000_000,
+            "d" | "day" | "days" => 86_400_000_000_000,
             _ => return Err(unexpected::<Self>(argument)),
         };
-        let number: f64 = text[..digits].parse().map_err(|_| unexpected::<Self>(argument))?;
-        Ok(Self((number * unit).round() as u64))
+        decimal(&text[..digits], unit).map(Self).ok_or_else(|| unexpected::<Self>(argument))
     }
+}
+
+/// A decimal fraction of a unit, rounded to the nearest.
+fn decimal(text: &str, unit: u64) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    let fraction = &fraction[..fraction.len().min(18)];
+    let scale = 10u128.pow(fraction.len() as u32);
+    let fraction = (u128::from(digits(fraction)?) * u128::from(unit) + scale / 2) / scale;
+    digits(whole)?.checked_mul(unit)?.checked_add(u64::try_from(fraction).ok()?)
 }
 
 /// A bandwidth in bytes per second: `10Mbps`, `2.5GBps`; a bare number is bytes per second.
@@ -423,6 +435,12 @@ mod tests {
     fn times_and_rates_have_units() {
         assert_eq!(parse_value::<Nanoseconds>("1.5").unwrap().0, 1_500_000_000);
         assert_eq!(parse_value::<Nanoseconds>("10us").unwrap().0, 10_000);
+        let exact = parse_value::<Nanoseconds>("1577836800.123456789");
+        assert_eq!(exact.unwrap().0, 1_577_836_800_123_456_789);
+        assert_eq!(parse_value::<Nanoseconds>(".5ns").unwrap().0, 1);
+        for wrong in ["", ".", "1.2.3", "s", "99999999999999999999", "1e3", "-1"] {
+            assert!(parse_value::<Nanoseconds>(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(parse_value::<BytesPerSecond>("8kbps").unwrap().0, 1000);
         assert!(parse_value::<BytesPerSecond>("8 parsecs").is_err());
     }

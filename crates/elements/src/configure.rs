@@ -389,6 +389,15 @@ pub trait Devices {
     /// # Errors
     /// A message that says why not.
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String>;
+
+    /// Creates a file that text is written to, buffered; `-` is the standard output. Unless an
+    /// implementation does so, what is written goes nowhere.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    fn create(&mut self, _path: &str) -> Result<Box<dyn std::io::Write>, String> {
+        Ok(Box::new(std::io::sink()))
+    }
 }
 
 impl<'a> Initialize<'a> {
@@ -409,6 +418,17 @@ impl<'a> Initialize<'a> {
     pub fn open(&mut self, request: &DeviceRequest, span: Span) -> Result<Box<dyn Device>, Failed> {
         self.devices.open(request).map_err(|why| {
             self.report(Diagnostic::error("device", why).label(span, ""));
+            Failed
+        })
+    }
+
+    /// Creates a file that text is written to; `span` is where the configuration names it.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting why it cannot be created.
+    pub fn create(&mut self, path: &str, span: Span) -> Result<Box<dyn std::io::Write>, Failed> {
+        self.devices.create(path).map_err(|why| {
+            self.report(Diagnostic::error("device", format!("{path}: {why}")).label(span, ""));
             Failed
         })
     }

@@ -60,6 +60,17 @@ impl Outputs {
         self.batches[*slot as usize - 1].1.push(packet);
     }
 
+    #[inline]
+    fn emit_all(&mut self, port: usize, batch: &mut Batch, core: &mut Core) {
+        let slot = &mut self.index[port];
+        if *slot == 0 {
+            self.batches.push((port, std::mem::replace(batch, core.batch())));
+            *slot = self.batches.len() as u32;
+        } else {
+            self.batches[*slot as usize - 1].1.append(batch);
+        }
+    }
+
     /// Whether nothing was emitted.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -256,8 +267,13 @@ impl<'a> Context<'a> {
     /// Sends all packets of a batch out of a port, emptying it.
     #[inline]
     pub fn emit_all(&mut self, port: usize, batch: &mut Batch) {
-        for packet in batch.drain() {
-            self.emit(port, packet);
+        if batch.is_empty() {
+            return;
+        }
+        if port < self.outputs.index.len() {
+            self.outputs.emit_all(port, batch, self.core);
+        } else {
+            batch.drain().for_each(|packet| self.drop(packet, NO_SUCH_PORT));
         }
     }
 

@@ -25,6 +25,8 @@ pub enum DeviceRequest {
         link_type: u32,
         /// Whether timestamps have nanoseconds.
         nanoseconds: bool,
+        /// Whether each burst is written out at once.
+        unbuffered: bool,
     },
     /// A named interface, as the command line binds it.
     Interface {
@@ -63,6 +65,16 @@ pub trait Device {
     /// A message; the packets are recycled all the same.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String>;
 
+    /// Sends copies of all packets of the batch, which stay.
+    ///
+    /// # Errors
+    /// A message.
+    fn send_copies(&mut self, batch: &Batch, pool: &mut Pool) -> Result<(), String> {
+        let mut copies = Batch::new();
+        copies.extend(batch.iter().map(|p| pool.copy(p)));
+        self.send(&mut copies, pool)
+    }
+
     /// Makes sure that what was sent has arrived.
     ///
     /// # Errors
@@ -79,6 +91,24 @@ pub trait Device {
     /// Link type number of the frames (1 Ethernet, 101 raw IP …).
     fn link_type(&self) -> u32 {
         1
+    }
+
+    /// How far a file has been read, in bytes of what it holds when it is not compressed.
+    fn position(&self) -> Option<u64> {
+        None
+    }
+
+    /// Goes on reading a file elsewhere.
+    ///
+    /// # Errors
+    /// A message.
+    fn seek(&mut self, _position: u64) -> Result<(), String> {
+        Err("not a file that can be read from another place".to_string())
+    }
+
+    /// Length of a file in bytes, if it is known.
+    fn length(&self) -> Option<u64> {
+        None
     }
 }
 

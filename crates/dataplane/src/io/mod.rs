@@ -6,6 +6,8 @@ mod generator;
 mod replay;
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use elements::configure::Devices;
@@ -66,7 +68,7 @@ impl Devices for Bindings {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
             DeviceRequest::CaptureIn { path } => capture::Input::open(&self.find(path)),
-            DeviceRequest::CaptureOut { path, snap_length, link_type, nanoseconds } => {
+            DeviceRequest::CaptureOut { path, snap_length, link_type, nanoseconds, unbuffered } => {
                 let path = self.folder.join(path);
                 let mut options = Options::for_file_name(&path);
                 options.snap_length = *snap_length;
@@ -74,14 +76,14 @@ impl Devices for Bindings {
                 if *nanoseconds && options.format == Format::PcapMicroseconds {
                     options.format = Format::PcapNanoseconds;
                 }
-                capture::Output::create(&path, &options)
+                capture::Output::create(&path, &options, *unbuffered)
             }
             DeviceRequest::Interface { name, receive } => {
                 let bindings = if *receive { &self.inputs } else { &self.outputs };
                 match (bindings.get(name), receive) {
                     (Some(Binding::Capture(path)), true) => capture::Input::open(path),
                     (Some(Binding::Capture(path)), false) => {
-                        capture::Output::create(path, &Options::for_file_name(path))
+                        capture::Output::create(path, &Options::for_file_name(path), false)
                     }
                     (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
                     (Some(Binding::Replay(replay)), true) => replay.start(),
@@ -97,5 +99,13 @@ impl Devices for Bindings {
                 }
             }
         }
+    }
+
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
+        if path == "-" {
+            return Ok(Box::new(std::io::stdout()));
+        }
+        let file = File::create(self.folder.join(path)).map_err(|e| e.to_string())?;
+        Ok(Box::new(BufWriter::new(file)))
     }
 }

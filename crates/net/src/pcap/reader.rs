@@ -225,6 +225,12 @@ impl<R: Read> Reader<R> {
         Ok(self.advance()?.map(|(header, data)| Record { header, data: self.source.bytes(data) }))
     }
 
+    /// Passes over so many bytes of the (decompressed) file. In a pcap file a packet should begin behind them, in
+    /// a pcapng file a block; if none does, what is read means nothing.
+    pub fn skip(&mut self, bytes: u64) {
+        self.ended |= self.source.skip(bytes) < bytes;
+    }
+
     /// The next packet, or `None` at the end; its data replace what is in `data`.
     #[inline]
     pub fn next_record(&mut self, data: &mut Vec<u8>) -> Result<Option<RecordHeader>, Error> {

@@ -1,0 +1,420 @@
+//! FromDevice and ToDevice: the interfaces of a chain.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use click::config::Argument;
+use ir::{Diagnostic, Model, Reason, Span};
+use net::{Batch, Packet, PacketType};
+
+use crate::argument::parse_value;
+use crate::configure::{Arguments, Configure, Failed, Initialize};
+use crate::context::Context;
+use crate::device::{Device, DeviceRequest, Received};
+use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
+use crate::from_dump::LinkType;
+use crate::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
+use crate::token_bucket::TokenBucket;
+
+element! {
+    /// FromDevice(DEVNAME [, KEYWORDS]) -- receives frames from an interface
+    ///
+    /// Pushes out the frames that the interface DEVNAME receives. What DEVNAME is bound to, the
+    /// command line says: a capture file or a traffic generator. Frames are marked as broadcast
+    /// or multicast by their destination; one without a timestamp gets the present time.
+    ///
+    /// = KEYWORDS
+    ///
+    /// BURST (number, default 32): how many frames are taken at a time.
+    /// FORCE_IP (bool, default false): whether only IP packets go to output 0, their header
+    /// marked; others go to output 1, or are dropped if that is not connected.
+    /// TIMESTAMP (bool, default true): whether frames are stamped with the present time if they
+    /// have no stamp.
+    /// ACTIVE (bool, default true): whether it receives.
+    /// PROMISC, SNAPLEN, SNIFFER, METHOD, CAPTURE, BPF_FILTER, PROTOCOL, OUTBOUND, HEADROOM,
+    /// ENCAP: accepted, and mean nothing for what interfaces are bound to.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): frames so far.
+    /// reset_counts (write): starts counting again.
+    /// active (read, write): whether it receives.
+    /// encap (read): the link type.
+    ///
+    /// = SEE ALSO
+    ///
+    /// ToDevice, FromDump
+    FromDevice {
+        ports: "0/1-2", processing: "a/h",
+        samples: []
+    }
+}
+
+/// See [`FromDevice::CLASS`].
+pub(crate) struct FromDevice {
+    name: String,
+    span: Span,
+    burst: usize,
+    force_ip: bool,
+    timestamp: bool,
+    active: bool,
+    device: Option<Box<dyn Device>>,
+    /// Shared with elements that write what this one reads.
+    link: Rc<LinkType>,
+    link_type: u32,
+    /// Lets frames through at the rate that the device wants to be asked for them.
+    pace: Option<TokenBucket>,
+    count: u64,
+    bytes: u64,
+}
+
+/// The most frames at a time.
+const MAX_BURST: usize = 4096;
+
+const NOT_IP: Reason = Reason("not-ip");
+const NOT_SENT: Reason = Reason("not-sent");
+
+/// The name of an interface and its place.
+fn interface(arguments: &mut Arguments<'_, '_>) -> (String, Span) {
+    let name: Option<Argument> =
+        arguments.keyword_argument("DEVNAME").or_else(|| arguments.next_plain());
+    let span = arguments.cx().span();
+    match name {
+        Some(name) => (arguments.parse("DEVNAME", &name).unwrap_or_default(), name.span),
+        None => (arguments.required("DEVNAME"), span),
+    }
+}
+
+impl FromDevice {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        const IGNORED: [&str; 10] = [
+            "PROMISC",
+            "SNAPLEN",
+            "SNIFFER",
+            "METHOD",
+            "CAPTURE",
+            "BPF_FILTER",
+            "PROTOCOL",
+            "OUTBOUND",
+            "HEADROOM",
+            "ENCAP",
+        ];
+        let mut arguments = cx.arguments(&[
+            "DEVNAME",
+            "BURST",
+            "FORCE_IP",
+            "TIMESTAMP",
+            "ACTIVE",
+            "PROMISC",
+            "SNAPLEN",
+            "SNIFFER",
+            "METHOD",
+            "CAPTURE",
+            "BPF_FILTER",
+            "PROTOCOL",
+            "OUTBOUND",
+            "HEADROOM",
+            "ENCAP",
+        ]);
+        let (name, span) = interface(&mut arguments);
+        let burst: usize = arguments.keyword("BURST").unwrap_or(Batch::DEFAULT_BURST);
+        let force_ip = arguments.keyword("FORCE_IP").unwrap_or(false);
+        let timestamp = arguments.keyword("TIMESTAMP").unwrap_or(true);
+        let active = arguments.keyword("ACTIVE").unwrap_or(true);
+        for ignored in IGNORED {
+            arguments.keyword_argument(ignored);
+        }
+        // PROMISC and SNAPLEN can stand without keyword.
+        for _ in 0..2 {
+            arguments.next_plain();
+        }
+        arguments.finish()?;
+        let link = Rc::new(LinkType(Cell::new(None)));
+        cx.share(Rc::clone(&link));
+        Ok(Self {
+            name,
+            span,
+            burst: burst.clamp(1, MAX_BURST),
+            force_ip,
+            timestamp,
+            active,
+            device: None,
+            link,
+            link_type: 1,
+            pace: None,
+            count: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Does what a driver does for each frame.
+    #[inline]
+    fn mark(&self, packet: &mut Packet, now: u64) {
+        mark_start(packet, self.link_type);
+        if self.timestamp && packet.timestamp() == 0 {
+            packet.set_timestamp(now);
+        }
+        if self.link_type == 1 && packet.data().first().is_some_and(|b| b & 1 == 1) {
+            let all = packet.data().starts_with(&[0xff; 6]);
+            packet.set_packet_type(if all { PacketType::Broadcast } else { PacketType::Multicast });
+        }
+    }
+}
+
+impl Element for FromDevice {
+    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
+
+    fn model(&self) -> Model {
+        Model::opaque("makes packets")
+    }
+
+    fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
+        let request = DeviceRequest::Interface { name: self.name.clone(), receive: true };
+        let device = cx.open(&request, self.span)?;
+        self.link_type = device.link_type();
+        self.link.0.set(Some(self.link_type));
+        if self.force_ip && !holds_ip(self.link_type) {
+            let link = link_type::name(self.link_type);
+            let message = format!("IP packets in frames of type {link} cannot be found");
+            cx.report(Diagnostic::error("device", message).label(self.span, ""));
+            return Err(Failed);
+        }
+        self.force_ip |= is_raw(self.link_type);
+        self.pace = device.rate().map(|rate| TokenBucket::new(rate, self.burst as u64));
+        self.device = Some(device);
+        Ok(())
+    }
+
+    fn has_task(&self) -> bool {
+        true
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>) {
+        if let Some(pace) = &mut self.pace {
+            pace.start(cx.now());
+        }
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Work {
+        if !self.active {
+            return Work::Idle;
+        }
+        let Some(device) = self.device.as_mut() else { return Work::Ended };
+        let now = cx.now();
+        let mut burst = self.burst;
+        if let Some(pace) = &mut self.pace {
+            pace.fill(now);
+            burst = burst.min(pace.available() as usize);
+            if burst == 0 {
+                cx.wake_at(pace.time_of(1));
+                return Work::Idle;
+            }
+        }
+        let mut batch = cx.core.batch();
+        let received = device.receive(burst, &mut batch, &mut cx.core.pool);
+        if let Some(pace) = &mut self.pace {
+            pace.take(batch.len() as u64);
+        }
+        let worked = !batch.is_empty();
+        for packet in batch.iter_mut() {
+            self.mark(packet, now);
+        }
+        self.count += batch.len() as u64;
+        self.bytes += batch.bytes();
+        if self.force_ip {
+            for mut packet in batch.drain() {
+                match mark_ip(&mut packet, self.link_type) {
+                    true => cx.emit(0, packet),
+                    false => cx.reject(1, packet, NOT_IP),
+                }
+            }
+        } else {
+            cx.emit_all(0, &mut batch);
+        }
+        cx.core.recycle_batch(batch);
+        match received {
+            Ok(Received::More) if worked => return Work::Done,
+            Ok(Received::More) => return Work::Idle,
+            Ok(Received::End) => {}
+            Err(why) => cx.error(&why),
+        }
+        self.device = None;
+        Work::Ended
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(Traffic { source: true, packets: self.count, bytes: self.bytes })
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("count"),
+                Handler::write("reset_counts"),
+                Handler::both("active"),
+                Handler::read("encap"),
+            ]
+        }
+    }
+
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(match handler {
+            "active" => self.active.to_string(),
+            "encap" => link_type::name(self.link_type),
+            _ => self.count.to_string(),
+        })
+    }
+
+    fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+        match handler {
+            "active" => self.active = parse_value(value)?,
+            _ => (self.count, self.bytes) = (0, 0),
+        }
+        Ok(())
+    }
+}
+
+element! {
+    /// ToDevice(DEVNAME [, KEYWORDS BURST]) -- sends frames on an interface
+    ///
+    /// Sends packets on the interface DEVNAME. What DEVNAME is bound to, the command line says: a
+    /// capture file. Packets that were sent go to output 0, and those that could not be to output
+    /// 1, where these are connected.
+    ///
+    /// = KEYWORDS
+    ///
+    /// BURST (number, default 32): how many packets are pulled at a time.
+    /// METHOD, DEBUG, NO_PAD, QUEUE, IQUEUE, BLOCKING: accepted, and mean nothing for what
+    /// interfaces are bound to.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): packets sent so far.
+    /// drops (read): packets that could not be sent.
+    /// reset_counts (write): starts counting again.
+    ///
+    /// = SEE ALSO
+    ///
+    /// FromDevice, ToDump
+    ToDevice {
+        ports: "1/0-2", processing: "a/h",
+        samples: []
+    }
+}
+
+/// See [`ToDevice::CLASS`].
+pub(crate) struct ToDevice {
+    name: String,
+    span: Span,
+    burst: usize,
+    pulls: bool,
+    passes: bool,
+    device: Option<Box<dyn Device>>,
+    count: u64,
+    bytes: u64,
+    drops: u64,
+}
+
+impl ToDevice {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let (pulls, passes) = (cx.pulls(), cx.outputs() > 0);
+        const IGNORED: [&str; 6] = ["METHOD", "DEBUG", "NO_PAD", "QUEUE", "IQUEUE", "BLOCKING"];
+        let mut arguments = cx.arguments(&[
+            "DEVNAME", "BURST", "METHOD", "DEBUG", "NO_PAD", "QUEUE", "IQUEUE", "BLOCKING",
+        ]);
+        let (name, span) = interface(&mut arguments);
+        let burst: usize = arguments.keyword("BURST").unwrap_or(Batch::DEFAULT_BURST);
+        for ignored in IGNORED {
+            arguments.keyword_argument(ignored);
+        }
+        arguments.finish()?;
+        let burst = burst.clamp(1, MAX_BURST);
+        Ok(Self { name, span, burst, pulls, passes, device: None, count: 0, bytes: 0, drops: 0 })
+    }
+
+    fn send(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
+        let (packets, bytes) = (batch.len() as u64, batch.bytes());
+        for packet in batch.iter_mut().filter(|p| p.timestamp() == 0) {
+            packet.set_timestamp(cx.core.now);
+        }
+        let pool = &mut cx.core.pool;
+        let result = match self.device.as_mut() {
+            None => None,
+            Some(device) if self.passes => Some(device.send_copies(batch, pool)),
+            Some(device) => Some(device.send(batch, pool)),
+        };
+        if let Some(Ok(())) = result {
+            self.count += packets;
+            self.bytes += bytes;
+            cx.emit_all(0, batch);
+            return;
+        }
+        self.drops += packets;
+        if let Some(Err(why)) = result {
+            self.device = None;
+            cx.error(&why);
+        }
+        batch.drain().for_each(|packet| cx.reject(1, packet, NOT_SENT));
+    }
+}
+
+impl Element for ToDevice {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        self.send(batch, cx);
+    }
+
+    fn model(&self) -> Model {
+        Model::opaque("sends packets")
+    }
+
+    fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
+        let request = DeviceRequest::Interface { name: self.name.clone(), receive: false };
+        self.device = Some(cx.open(&request, self.span)?);
+        Ok(())
+    }
+
+    fn has_task(&self) -> bool {
+        self.pulls
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Work {
+        let mut batch = cx.core.batch();
+        while batch.len() < self.burst
+            && let Some(packet) = cx.pull(0)
+        {
+            batch.push(packet);
+        }
+        let work = if batch.is_empty() { Work::Idle } else { Work::Done };
+        self.send(&mut batch, cx);
+        cx.core.recycle_batch(batch);
+        work
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut device) = self.device.take()
+            && let Err(why) = device.flush()
+        {
+            cx.error(&why);
+        }
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(Traffic { source: false, packets: self.count, bytes: self.bytes })
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const { &[Handler::read("count"), Handler::read("drops"), Handler::write("reset_counts")] }
+    }
+
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(match handler {
+            "drops" => self.drops.to_string(),
+            _ => self.count.to_string(),
+        })
+    }
+
+    fn write(&mut self, _: &str, _: &str, _: &mut Context<'_>) -> Result<(), String> {
+        (self.count, self.bytes, self.drops) = (0, 0, 0);
+        Ok(())
+    }
+}
