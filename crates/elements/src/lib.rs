@@ -45,6 +45,7 @@ mod host_ether_filter;
 mod icmp_error;
 mod icmp_ping_responder;
 mod icmp_ping_rewriter;
+mod icmp_rewriter;
 mod ip_addr_rewriter;
 mod ip_classifier;
 mod ip_combo;

@@ -49,6 +49,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::icmp_error::ICMPError::CLASS,
     &crate::icmp_ping_responder::ICMPPingResponder::CLASS,
     &crate::icmp_ping_rewriter::ICMPPingRewriter::CLASS,
+    &crate::icmp_rewriter::ICMPRewriter::CLASS,
     &crate::ip_addr_rewriter::IPAddrPairRewriter::CLASS,
     &crate::ip_addr_rewriter::IPAddrRewriter::CLASS,
     &crate::ip_classifier::IPClassifier::CLASS,

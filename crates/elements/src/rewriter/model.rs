@@ -60,12 +60,12 @@ pub(crate) struct Builder<'a> {
 }
 
 /// What replacing a 16-bit word adds to a sum of words.
-fn change16(old: impl Into<Expr>, new: impl Into<Expr>) -> Expr {
+pub(crate) fn change16(old: impl Into<Expr>, new: impl Into<Expr>) -> Expr {
     (old.into() ^ 0xffffu16) + new.into()
 }
 
 /// What replacing a 32-bit word adds to a sum of words.
-fn change32(old: Reg, new: Reg) -> Expr {
+pub(crate) fn change32(old: Reg, new: Reg) -> Expr {
     let high = |r: Reg| Expr::from(r) >> 16u8;
     let low = |r: Reg| Expr::from(r) & 0xffffu16;
     change16(high(old), high(new)) + change16(low(old), low(new))
