@@ -8,3 +8,4 @@ mod scripts;
 mod support;
 mod time;
 mod traffic;
+mod translation;
