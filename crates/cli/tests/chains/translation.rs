@@ -243,7 +243,7 @@ fn packet(started: &mut Started, datagram: &Datagram, marked: bool) -> Packet {
     if marked {
         let header = datagram.bytes.first().map_or(0, |b| usize::from(b & 0xf) * 4);
         packet.set_ip_header(0, header);
-    } else if datagram.bytes.len() % 2 == 0 {
+    } else if datagram.bytes.len().is_multiple_of(2) {
         packet.set_header_offset(Header::Network, 0);
     }
     packet
