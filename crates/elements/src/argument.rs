@@ -300,21 +300,32 @@ const ANNOTATIONS: &[(&str, usize, usize)] = &[
     ("PERFCTR", annotation::PERFCTR, 8),
 ];
 
+/// The offset and the size (0 for any) of the annotation of this name.
+pub(crate) fn find_annotation(text: &str, names: &Names, element: &str) -> Option<(usize, usize)> {
+    let bare = text.strip_suffix("_ANNO").unwrap_or(text);
+    let known = ANNOTATIONS.iter().find(|(name, ..)| *name == bare);
+    known
+        .map(|&(_, offset, size)| (offset, size))
+        .or_else(|| names.find(element, text, |m| m.annotation))
+}
+
 impl<const SIZE: usize> FromArgument for AnnotationOffset<SIZE> {
     const EXPECTED: &'static str = "an annotation's name such as PAINT, or its offset in bytes";
 
-    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+    fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
         let text = argument.text.as_str();
-        let bare = text.strip_suffix("_ANNO").unwrap_or(text);
-        if let Some(&(name, offset, size)) = ANNOTATIONS.iter().find(|(name, ..)| *name == bare) {
-            return match size {
-                size if size == SIZE => Ok(Self(offset)),
-                _ => Err(format!("the annotation {name} has {size} bytes, not {SIZE}")),
-            };
-        }
-        let offset = parse_integer(text).ok_or_else(|| unexpected::<Self>(argument))?;
-        let offset = usize::try_from(offset).ok().filter(|o| *o <= annotation::SIZE - SIZE);
-        offset.map(Self).ok_or_else(|| {
+        let offset = match find_annotation(text, names, element) {
+            Some((offset, size)) if size == SIZE => return Ok(Self(offset)),
+            Some((offset, 0)) => Some(offset),
+            Some((_, size)) => {
+                return Err(format!("the annotation {text} has {size} bytes, not {SIZE}"));
+            }
+            None => {
+                let offset = parse_integer(text).ok_or_else(|| unexpected::<Self>(argument))?;
+                usize::try_from(offset).ok()
+            }
+        };
+        offset.filter(|o| *o <= annotation::SIZE - SIZE).map(Self).ok_or_else(|| {
             format!("{text} is out of range: 0 to {} for {SIZE} bytes", annotation::SIZE - SIZE)
         })
     }

@@ -433,6 +433,11 @@ impl<'a> Initialize<'a> {
         })
     }
 
+    /// The names that others defined.
+    pub fn names(&self) -> &Names {
+        self.around.names
+    }
+
     /// Reports an error or a warning.
     pub fn report(&mut self, diagnostic: Diagnostic) {
         self.around.diagnostics.push(diagnostic);

@@ -266,6 +266,11 @@ impl FlowTable {
         u16::try_from(at).expect("a few classes a rewriter, a few hundred rewriters")
     }
 
+    /// Number of flows, those that expired but were not removed yet included.
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
     /// How many flows it may hold.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity

@@ -1,4 +1,5 @@
-//! Names that configurations give to addresses and ports (AddressInfo, PortInfo).
+//! Names that configurations give to addresses, ports (AddressInfo, PortInfo) and
+//! annotations (AnnotationInfo).
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -22,6 +23,8 @@ pub struct Meanings {
     pub tcp_port: Option<u16>,
     /// A UDP port.
     pub udp_port: Option<u16>,
+    /// An annotation: offset and size in bytes, 0 for any size.
+    pub annotation: Option<(usize, usize)>,
     /// A pattern of rewriters: the element that defines it, and its number there.
     pub pattern: Option<(String, usize)>,
 }

@@ -1,13 +1,13 @@
-//! StrideSched.
+//! StrideSched and StrideSwitch.
 
-use ir::Model;
+use ir::model::{Block, Expr, Reg, StateKind};
+use ir::{Model, Op, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
-use crate::argument::{FromArgument, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler};
-use crate::names::Names;
+use crate::stride::Stride;
 
 element! {
     /// StrideSched(TICKETS0, ..., TICKETSn) -- pulls from its inputs in proportion to tickets
@@ -23,7 +23,7 @@ element! {
     ///
     /// = SEE ALSO
     ///
-    /// RoundRobinSched, PrioSched, DRRSched
+    /// StrideSwitch, RoundRobinSched, PrioSched, DRRSched
     StrideSched {
         ports: "1-/1", processing: "l/l",
         samples: []
@@ -32,84 +32,13 @@ element! {
 
 /// See [`StrideSched::CLASS`].
 pub(crate) struct StrideSched {
-    inputs: Vec<Input>,
-    /// Inputs with tickets, by pass.
-    order: Vec<usize>,
-    /// Inputs that a pull has asked; empty between pulls.
-    asked: Vec<usize>,
-}
-
-struct Input {
-    tickets: u32,
-    /// Compared by difference: it wraps around.
-    pass: u32,
-}
-
-/// The stride of an input with one ticket.
-const STRIDE: u32 = 1 << 16;
-const MAX_TICKETS: u32 = 1 << 15;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Tickets(u32);
-
-impl FromArgument for Tickets {
-    const EXPECTED: &'static str = "a number of tickets from 0 to 32768";
-
-    fn from_argument(
-        argument: &click::config::Argument,
-        names: &Names,
-        element: &str,
-    ) -> Result<Self, String> {
-        match u32::from_argument(argument, names, element)? {
-            tickets if tickets <= MAX_TICKETS => Ok(Self(tickets)),
-            _ => Err(format!("'{}' is not {}", argument.text, Self::EXPECTED)),
-        }
-    }
-}
-
-impl Input {
-    fn stride(&mut self) {
-        self.pass = self.pass.wrapping_add(STRIDE / self.tickets.max(1));
-    }
+    stride: Stride,
 }
 
 impl StrideSched {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let inputs = cx.inputs();
-        let mut arguments = cx.arguments(&[]);
-        let given = arguments.rest();
-        let tickets = given.iter().map(|a| arguments.parse("TICKETS", a).unwrap_or(Tickets(0)));
-        let tickets: Vec<Tickets> = tickets.collect();
-        if tickets.len() != inputs {
-            let span = arguments.cx().span();
-            let message = format!(
-                "{inputs} numbers of tickets are needed, one for each input, not {}",
-                tickets.len()
-            );
-            arguments.report(ir::Diagnostic::error("bad-argument", message).label(span, ""));
-        }
-        arguments.finish()?;
-        let mut inputs: Vec<Input> =
-            tickets.iter().map(|t| Input { tickets: t.0, pass: 0 }).collect();
-        inputs.iter_mut().for_each(Input::stride);
-        let mut sched = Self { inputs, order: Vec::new(), asked: Vec::new() };
-        // In reverse, so that of inputs with the same pass the first goes first.
-        for input in (0..sched.inputs.len()).rev().filter(|&i| tickets[i].0 > 0) {
-            sched.insert(input);
-        }
-        Ok(sched)
-    }
-
-    /// Puts an input into the order, before those of the same pass.
-    fn insert(&mut self, input: usize) {
-        let pass = self.inputs[input].pass;
-        let before = |other: &usize| (self.inputs[*other].pass.wrapping_sub(pass) as i32) < 0;
-        let at = self.order.partition_point(before);
-        self.order.insert(at, input);
-    }
-
-    fn port(name: &str) -> usize {
-        name.strip_prefix("tickets").and_then(|n| n.parse().ok()).unwrap_or(usize::MAX)
+        Ok(Self { stride: Stride::configure(cx, inputs, "input")? })
     }
 }
 
@@ -119,19 +48,12 @@ impl Element for StrideSched {
     }
 
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
-        let mut pulled = None;
-        while pulled.is_none() && self.asked.len() < self.order.len() {
-            let input = self.order[self.asked.len()];
-            pulled = cx.pull(input);
-            self.inputs[input].stride();
-            self.asked.push(input);
+        let (mut pulled, mut asked) = (None, 0);
+        while pulled.is_none() && asked < self.stride.order().len() {
+            pulled = cx.pull(self.stride.order()[asked]);
+            asked += 1;
         }
-        // Those that were asked go back to where their new pass belongs.
-        self.order.drain(..self.asked.len());
-        for i in 0..self.asked.len() {
-            self.insert(self.asked[i]);
-        }
-        self.asked.clear();
+        self.stride.turn(asked);
         pulled
     }
 
@@ -140,34 +62,147 @@ impl Element for StrideSched {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("tickets")] }
+        Stride::HANDLERS
     }
 
     fn named_handlers(&self) -> Vec<NamedHandler> {
-        let name = |i| NamedHandler { name: format!("tickets{i}"), read: true, write: true };
-        (0..self.inputs.len()).map(name).collect()
+        self.stride.named_handlers()
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let tickets = |i: &Input| i.tickets.to_string();
-        match self.inputs.get(Self::port(handler)) {
-            Some(input) => Ok(tickets(input)),
-            None => Ok(self.inputs.iter().map(tickets).collect::<Vec<_>>().join(", ")),
-        }
+        Ok(self.stride.read(handler))
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        let Tickets(tickets) = parse_value(value)?;
-        let port = Self::port(handler);
-        let first = self.order.first().map(|&i| self.inputs[i].pass);
-        let input = self.inputs.get_mut(port).ok_or("no such input")?;
-        let had = std::mem::replace(&mut input.tickets, tickets);
-        if tickets == 0 {
-            self.order.retain(|&i| i != port);
-        } else if had == 0 {
-            input.pass = first.unwrap_or(0).wrapping_add(STRIDE / tickets);
-            self.insert(port);
+        self.stride.write(handler, value)
+    }
+}
+
+element! {
+    /// StrideSwitch(TICKETS0, ..., TICKETSn) -- sends packets to its outputs in proportion to tickets
+    ///
+    /// Schedules its outputs by strides, as StrideSched does its inputs: an output with twice the
+    /// tickets of another gets twice the packets. There is one argument for each output; an output
+    /// with 0 tickets gets none. Tickets are at most 32768. If no output has tickets, packets are
+    /// dropped.
+    ///
+    /// = HANDLERS
+    ///
+    /// tickets0 ... ticketsn (read, write): the tickets of an output.
+    /// tickets (read): the tickets of all outputs.
+    ///
+    /// = SEE ALSO
+    ///
+    /// StrideSched, RoundRobinSwitch, HashSwitch, RandomSwitch, Switch
+    StrideSwitch {
+        ports: "1/1-", processing: "h/h",
+        samples: [("1", 1, 1), ("1, 2, 5", 1, 3), ("3, 0, 3, 32768", 1, 4), ("0, 0", 1, 2)]
+    }
+}
+
+/// See [`StrideSwitch::CLASS`].
+pub(crate) struct StrideSwitch {
+    stride: Stride,
+}
+
+const NO_TICKETS: Reason = Reason("no-tickets");
+
+impl StrideSwitch {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let outputs = cx.outputs();
+        Ok(Self { stride: Stride::configure(cx, outputs, "output")? })
+    }
+
+    fn order(&self) -> Vec<u128> {
+        self.stride.order().iter().map(|&o| o as u128).collect()
+    }
+
+    fn passes(&self) -> Vec<u128> {
+        self.stride.passes().map(u128::from).collect()
+    }
+
+    /// The stride of the output in a register.
+    fn stride_of(&self, output: Reg) -> Expr {
+        self.stride.strides().enumerate().fold(Expr::from(0u8), |others, (i, stride)| {
+            Expr::choose(Expr::from(output).eq(i), stride, others)
+        })
+    }
+}
+
+impl Element for StrideSwitch {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        for packet in batch.drain() {
+            match self.stride.order().first() {
+                Some(&output) => {
+                    self.stride.turn(1);
+                    cx.emit(output, packet);
+                }
+                None => cx.drop(packet, NO_TICKETS),
+            }
         }
-        Ok(())
+    }
+
+    fn model(&self) -> Model {
+        const FIRST: Reg = Reg(0);
+        const PASS: Reg = Reg(1);
+        const AT: Reg = Reg(2);
+        const OTHER: Reg = Reg(3);
+        const THEIRS: Reg = Reg(4);
+        if self.stride.order().is_empty() {
+            return Model::from_block(vec![Op::Drop(NO_TICKETS)]);
+        }
+        let mut model = Model::default();
+        let passes = StateKind::Cells { width: 32, initial: self.passes() };
+        let passes = model.declare("passes", passes);
+        let order = StateKind::Cells { width: 16, initial: self.order() };
+        let order = model.declare("order", order);
+        let at = || Expr::from(AT);
+        let behind = (Expr::from(THEIRS) - PASS) & u32::MAX;
+        // Outputs that come before the new pass of the first move up.
+        let move_up: Block = vec![
+            Op::Read(OTHER, order, at() + 1u8),
+            Op::Read(THEIRS, passes, OTHER.into()),
+            Op::when(behind.le(i32::MAX as u32), vec![Op::Break]),
+            Op::Write(order, at(), OTHER.into()),
+            Op::Let(AT, at() + 1u8),
+        ];
+        model.inputs = vec![vec![
+            Op::Read(FIRST, order, 0u8.into()),
+            Op::Read(PASS, passes, FIRST.into()),
+            Op::Let(PASS, (Expr::from(PASS) + self.stride_of(FIRST)) & u32::MAX),
+            Op::Write(passes, FIRST.into(), PASS.into()),
+            Op::Let(AT, 0u8.into()),
+            Op::Repeat { limit: self.stride.order().len() as u32 - 1, body: move_up },
+            Op::Write(order, at(), FIRST.into()),
+            Op::emit(FIRST),
+        ]];
+        model
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        if !self.stride.order().is_empty() {
+            store.set(name, "passes", StateValue::Cells(self.passes()));
+            store.set(name, "order", StateValue::Cells(self.order()));
+        }
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.stride.restore(store.cells(name, "order"), store.cells(name, "passes"));
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        Stride::HANDLERS
+    }
+
+    fn named_handlers(&self) -> Vec<NamedHandler> {
+        self.stride.named_handlers()
+    }
+
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.stride.read(handler))
+    }
+
+    fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+        self.stride.write(handler, value)
     }
 }
