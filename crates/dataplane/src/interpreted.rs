@@ -27,14 +27,15 @@ pub struct Interpreted {
 }
 
 impl Interpreted {
-    /// Wraps `element`; one whose model is opaque for every packet is returned as it is.
+    /// Wraps `element`; one whose model is opaque for every packet and has no state is returned as
+    /// it is.
     pub fn wrap(
         element: Box<dyn Element>,
         name: &str,
         store: &Rc<RefCell<Store>>,
     ) -> Box<dyn Element> {
         let model = element.model();
-        if model.is_opaque() {
+        if model.is_opaque() && model.state.is_empty() {
             return element;
         }
         element.export(name, &mut store.borrow_mut());

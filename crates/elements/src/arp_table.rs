@@ -400,7 +400,9 @@ impl Element for ARPTable {
     fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
 
     fn model(&self) -> Model {
-        Model::opaque("takes no packets")
+        let mut model = Model::default();
+        model.declare(Table::STATE, self.table.borrow().state_kind());
+        model
     }
 
     fn export(&self, name: &str, store: &mut Store) {
