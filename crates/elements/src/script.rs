@@ -15,6 +15,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed, scopes};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler};
+use crate::print::show_time;
 
 element! {
     /// Script([TYPE type,] INSTRUCTION, ...) -- reads and writes handlers as a program says
@@ -727,15 +728,6 @@ fn random(arguments: &str, cx: &mut Context<'_>) -> Result<String, String> {
         _ => return Err("random takes at most two numbers, the second not less".to_string()),
     };
     Ok(cx.random(from.into(), to.into()).to_string())
-}
-
-/// A time as seconds with their fraction: microseconds, or nanoseconds if there are any.
-fn show_time(nanoseconds: u64) -> String {
-    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-    match rest % 1000 {
-        0 => format!("{seconds}.{:06}", rest / 1000),
-        _ => format!("{seconds}.{rest:09}"),
-    }
 }
 
 impl Element for Script {
