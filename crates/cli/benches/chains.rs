@@ -15,13 +15,23 @@ use cpu_time::ThreadTime;
 use dataplane::clock::RealClock;
 use dataplane::io::{Binding, Bindings, Replay};
 use dataplane::{Router, Transcript};
-use elements::configure::Files;
+use elements::configure::{Devices, Files};
+use elements::device::{Device, DeviceRequest};
 use ir::{FileId, Sources};
 
 struct Chain {
     name: String,
     text: String,
     traffic: PathBuf,
+}
+
+/// Opens every capture that is read as a replay from memory.
+struct Memory(Bindings);
+
+impl Devices for Memory {
+    fn open(&mut self, _: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        self.0.open(&DeviceRequest::Interface { name: "in".into(), receive: true })
+    }
 }
 
 struct Disk(PathBuf);
@@ -51,7 +61,7 @@ fn chains(shared: &Path) -> Vec<Chain> {
     let mix = folder.join("mix-10k-60.pcap.gz");
     let mut chains = Vec::new();
     let mut add = |name: String, body: String, traffic: &Path| {
-        let text = format!("{nfs}\nFromDevice(in, BURST 32) {body} -> Discard;\n");
+        let text = format!("{nfs}\nFromDump(in, BURST 32) {body} -> Discard;\n");
         chains.push(Chain { name, text, traffic: traffic.to_path_buf() });
     };
     add("bare".into(), String::new(), &mix);
@@ -98,7 +108,7 @@ fn prepare(chain: &Chain, folder: &Path, packets: u64, rounds: u64, path: Execut
     let setup = Setup {
         variables: Vec::new(),
         files: &mut Disk(folder.to_path_buf()),
-        devices: &mut bindings,
+        devices: &mut Memory(bindings),
         clock: Box::new(RealClock::new()),
         listener: Box::new(Transcript::default()),
         seed: 1,

@@ -64,6 +64,7 @@ impl Outputs {
     fn emit_all(&mut self, port: usize, batch: &mut Batch, core: &mut Core) {
         let slot = &mut self.index[port];
         if *slot == 0 {
+            // The usual case: the storage changes hands, no packet moves.
             self.batches.push((port, std::mem::replace(batch, core.batch())));
             *slot = self.batches.len() as u32;
         } else {
@@ -107,7 +108,9 @@ pub struct Tally {
 impl Tally {
     #[inline]
     fn line(&mut self, reason: Reason) -> &mut Tallied {
-        let i = match self.lines.iter().position(|l| l.reason == reason) {
+        // Most reasons are one and the same constant: the address tells without reading the text.
+        let same = |l: &Tallied| std::ptr::eq(l.reason.0, reason.0) || l.reason == reason;
+        let i = match self.lines.iter().position(same) {
             Some(i) => i,
             None => {
                 self.lines.push(Tallied { reason, dropped: 0, dropped_bytes: 0, noted: 0 });
@@ -120,9 +123,15 @@ impl Tally {
     /// Counts a packet of `bytes` bytes as dropped.
     #[inline]
     pub fn drop(&mut self, reason: Reason, bytes: usize) {
+        self.drop_all(reason, 1, bytes as u64);
+    }
+
+    /// Counts packets with this sum of bytes as dropped.
+    #[inline]
+    pub fn drop_all(&mut self, reason: Reason, packets: u64, bytes: u64) {
         let line = self.line(reason);
-        line.dropped += 1;
-        line.dropped_bytes += bytes as u64;
+        line.dropped += packets;
+        line.dropped_bytes += bytes;
     }
 
     /// Counts a packet as sent to an error output.
@@ -273,7 +282,16 @@ impl<'a> Context<'a> {
         if port < self.outputs.index.len() {
             self.outputs.emit_all(port, batch, self.core);
         } else {
-            batch.drain().for_each(|packet| self.drop(packet, NO_SUCH_PORT));
+            self.drop_all(batch, NO_SUCH_PORT);
+        }
+    }
+
+    /// Drops all packets of a batch, emptying it.
+    #[inline]
+    pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
+        if !batch.is_empty() {
+            self.tally.drop_all(reason, batch.len() as u64, batch.bytes());
+            self.core.pool.recycle_all(batch);
         }
     }
 

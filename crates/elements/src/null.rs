@@ -128,9 +128,7 @@ impl Idle {
 
 impl Element for Idle {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        for packet in batch.drain() {
-            cx.drop(packet, IDLE);
-        }
+        cx.drop_all(batch, IDLE);
     }
 
     fn pull(&mut self, _port: usize, _cx: &mut Context<'_>) -> Option<Packet> {

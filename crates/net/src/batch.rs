@@ -65,6 +65,12 @@ impl Batch {
         self.packets.append(&mut other.packets);
     }
 
+    /// The storage.
+    #[inline]
+    pub(crate) fn packets(&mut self) -> &mut Vec<Packet> {
+        &mut self.packets
+    }
+
     /// Sum of the packets' lengths in bytes.
     #[inline]
     pub fn bytes(&self) -> u64 {

@@ -6,6 +6,7 @@
 //! steady state no packet costs an allocation.
 
 use crate::annotation::Annotations;
+use crate::batch::Batch;
 
 /// Bytes before the data of a new packet: enough for several encapsulations.
 pub const HEADROOM: usize = 128;
@@ -351,8 +352,10 @@ impl Pool {
             self.created += 1;
             Packet::with_capacity(BUFFER_SIZE)
         });
-        if packet.0.buffer.len() < capacity {
-            packet.0.buffer = vec![0; capacity].into_boxed_slice();
+        // An oversize buffer is not kept: one jumbo frame must not pin memory for ever.
+        let length = packet.0.buffer.len();
+        if length < capacity || (length > 2 * BUFFER_SIZE && capacity <= BUFFER_SIZE) {
+            packet.0.buffer = vec![0; capacity.max(BUFFER_SIZE)].into_boxed_slice();
         }
         packet
     }
@@ -391,12 +394,14 @@ impl Pool {
     #[inline]
     pub fn recycle(&mut self, packet: Packet) {
         debug_assert!(self.free.len() < self.created, "a packet of another pool");
-        // An oversize buffer is not kept: one jumbo frame must not pin memory for ever.
-        if packet.0.buffer.len() <= 2 * BUFFER_SIZE {
-            self.free.push(packet);
-        } else {
-            self.created -= 1;
-        }
+        self.free.push(packet);
+    }
+
+    /// Takes all packets of a batch back.
+    #[inline]
+    pub fn recycle_all(&mut self, batch: &mut Batch) {
+        debug_assert!(self.free.len() + batch.len() <= self.created, "packets of another pool");
+        self.free.append(batch.packets());
     }
 }
 
