@@ -11,11 +11,12 @@ use net::wire::{EtherAddr, arp as wire, ether_type};
 use net::{Batch, Header, Packet, annotation};
 
 use crate::argument::{EtherAddress, Ip, IpMask, Nanoseconds, parse_value};
-use crate::arp_table::{KEYWORDS, Table};
+use crate::arp_table::{ip_address, parse_ip};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header;
+use crate::neighbours::{KEYWORDS, Neighbours};
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -69,7 +70,7 @@ pub(crate) struct ARPQuerier {
     broadcast: u32,
     poll_timeout: u64,
     broadcast_poll: bool,
-    table: Rc<RefCell<Table>>,
+    table: Rc<RefCell<Neighbours>>,
     /// Full name of the ARPTable that the table is of, if it is not the element's own.
     owner: Option<String>,
     outputs: usize,
@@ -101,7 +102,7 @@ impl ARPQuerier {
         };
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&ALL);
-        let table = Table::configure(&mut arguments);
+        let table = Neighbours::configure(&mut arguments, 300);
         let broadcast = arguments.keyword::<Ip>("BROADCAST");
         let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
         let broadcast_poll = arguments.keyword("BROADCAST_POLL").unwrap_or(false);
@@ -126,7 +127,7 @@ impl ARPQuerier {
         if let Some(word) = shared {
             let cx = arguments.cx();
             owner = cx.resolve(&word.text);
-            found = owner.as_deref().and_then(|name| cx.shared::<RefCell<Table>>(name));
+            found = owner.as_deref().and_then(|name| cx.shared::<RefCell<Neighbours>>(name));
             if found.is_none() {
                 arguments.error(&word, format!("there is no ARPTable '{}'", word.text));
             }
@@ -149,12 +150,12 @@ impl ARPQuerier {
     }
 
     #[inline]
-    fn hop(&self, packet: &Packet, table: &Table, now: u64) -> Hop {
+    fn hop(&self, packet: &Packet, table: &Neighbours, now: u64) -> Hop {
         if self.address == 0 {
             return Hop::Unfit(NO_ADDRESS);
         }
         let to = packet.annotations().u32(annotation::DST_IP);
-        match table.lookup(to, now) {
+        match table.lookup(to.into(), now) {
             Some((ether, since)) if self.is_old(since, now) => Hop::Old(ether),
             Some((ether, _)) => Hop::Known(ether),
             None if to == u32::MAX || to == self.broadcast => Hop::Known(EtherAddr::BROADCAST),
@@ -221,7 +222,7 @@ impl ARPQuerier {
                 out.push(packet);
             }
             Hop::Old(ether) => {
-                if table.poll(to, now) {
+                if table.poll(to.into(), now) {
                     let broadcast = self.broadcast_poll;
                     let query = self.query(
                         &packet,
@@ -235,7 +236,7 @@ impl ARPQuerier {
             }
             Hop::Unknown => {
                 let query = self.query(&packet, EtherAddr::BROADCAST, cx);
-                if table.wait(to, packet, now, cx) {
+                if table.wait(to.into(), packet, now, cx) {
                     self.ask(query, out, cx);
                 } else {
                     self.queries -= 1;
@@ -252,7 +253,7 @@ impl ARPQuerier {
         };
         self.responses += 1;
         cx.core.pool.recycle(packet);
-        let waited = self.table.borrow_mut().insert(address, ether, cx.now(), cx);
+        let waited = self.table.borrow_mut().insert(address.into(), ether, cx.now(), cx);
         for mut packet in waited {
             self.encapsulate(&mut packet, ether);
             out.push(packet);
@@ -305,7 +306,7 @@ impl Element for ARPQuerier {
         let number = |ether: EtherAddr| ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let mut model = Model::default();
         let kind = self.table.borrow().state_kind();
-        let neighbours = model.declare_of(self.owner.clone(), Table::STATE, kind);
+        let neighbours = model.declare_of(self.owner.clone(), Neighbours::STATE, kind);
         let encapsulate = || -> Block {
             vec![
                 Op::pull(-14),
@@ -407,7 +408,7 @@ impl Element for ARPQuerier {
             "drops" => drops.to_string(),
             "broadcast" => Ipv4Addr::from_bits(self.broadcast).to_string(),
             "ipaddr" => Ipv4Addr::from_bits(self.address).to_string(),
-            _ => self.table.borrow().read(handler, cx.now),
+            _ => self.table.borrow().read(handler, cx.now, ip_address),
         })
     }
 
@@ -419,7 +420,7 @@ impl Element for ARPQuerier {
                 if handler == "clear" {
                     (self.queries, self.responses) = (0, 0);
                 }
-                self.table.borrow_mut().write(handler, value, cx)?;
+                self.table.borrow_mut().write(handler, value, cx, parse_ip)?;
             }
         }
         Ok(())

@@ -275,7 +275,7 @@ impl SourceRoute {
             let length = found.data.len() + 2;
             let pointer = usize::from(*found.data.first()?);
             let travelled = pointer >= 4 && pointer.is_multiple_of(4) && pointer <= length + 1;
-            (ip_options::is_source_route(found.kind) && travelled).then_some(Self {
+            (ip_options::is_source_route(found.kind) && travelled).then(|| Self {
                 at: found.offset,
                 length,
                 travelled: pointer - 1,

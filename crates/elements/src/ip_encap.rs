@@ -61,7 +61,7 @@ pub(crate) const TOO_LONG: Reason = Reason("too-long");
 
 /// A number of an IP protocol.
 #[derive(Default)]
-struct Protocol(u8);
+pub(crate) struct Protocol(pub(crate) u8);
 
 impl FromArgument for Protocol {
     const EXPECTED: &'static str = "an IP protocol's number or name";

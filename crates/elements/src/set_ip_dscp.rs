@@ -39,7 +39,7 @@ pub(crate) struct SetIPDSCP {
 
 /// A code point, 0 to 63.
 #[derive(Clone, Copy, Default)]
-struct Dscp(u8);
+pub(crate) struct Dscp(pub(crate) u8);
 
 impl FromArgument for Dscp {
     const EXPECTED: &'static str = "a number from 0 to 63";
