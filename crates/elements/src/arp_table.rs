@@ -66,7 +66,7 @@ impl Element for ARPTable {
 
     fn model(&self) -> Model {
         let mut model = Model::default();
-        model.declare(Table::STATE, self.table.borrow().state_kind());
+        model.declare(Neighbours::STATE, self.table.borrow().state_kind());
         model
     }
 
