@@ -59,6 +59,8 @@ impl Interpreted {
 
 struct Surroundings<'a, 'b> {
     cx: &'a mut Context<'b>,
+    /// Packets for output 0 so far.
+    stay: &'a mut Batch,
 }
 
 impl Environment for Surroundings<'_, '_> {
@@ -71,6 +73,10 @@ impl Environment for Surroundings<'_, '_> {
     }
 
     fn emit_copy(&mut self, port: usize, packet: &Packet) {
+        if port == 0 {
+            // What stays is delivered last; what came before the copy must not be.
+            self.cx.emit_all(0, self.stay);
+        }
         let copy = self.cx.core.pool.copy(packet);
         self.cx.emit(port, copy);
     }
@@ -90,7 +96,7 @@ impl Element for Interpreted {
                 port,
                 &mut packet,
                 &mut self.store.borrow_mut(),
-                &mut Surroundings { cx },
+                &mut Surroundings { cx, stay: &mut stay },
             );
             match end {
                 Ok(End::Emit(0)) if cx.outputs() > 0 => stay.push(packet),
