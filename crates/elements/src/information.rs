@@ -45,14 +45,6 @@ macro_rules! silent {
     };
 }
 
-silent!(StaticThreadSched,
-    "StaticThreadSched([ELEMENT THREAD, ...]) -- says which threads elements run on"
-    ""
-    "Accepted, and means nothing: a chain runs on one worker."
-    ""
-    "= SEE ALSO"
-    ""
-    "ScheduleInfo");
 silent!(BalancedThreadSched,
     "BalancedThreadSched([INTERVAL, ...]) -- moves tasks between threads"
     ""
