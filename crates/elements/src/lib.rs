@@ -51,7 +51,6 @@ mod icmp_error;
 mod icmp_ping_responder;
 mod icmp_ping_rewriter;
 mod icmp_rewriter;
-mod information;
 mod ip6_encap;
 mod ip6_header;
 mod ip6_nd_advertiser;

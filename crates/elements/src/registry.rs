@@ -12,7 +12,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::align::AlignmentInfo::CLASS,
     &crate::annotation_info::AnnotationInfo::CLASS,
     &crate::average_counter::AverageCounter::CLASS,
-    &crate::information::BalancedThreadSched::CLASS,
+    &crate::schedule_info::BalancedThreadSched::CLASS,
     &crate::meter::BandwidthMeter::CLASS,
     &crate::shaper::BandwidthRatedSplitter::CLASS,
     &crate::shaper::BandwidthRatedUnqueue::CLASS,

@@ -71,3 +71,16 @@ element! {
     StaticThreadSched { ports: "0/0", processing: "a/a", samples: [] }
 }
 information!(StaticThreadSched, 1);
+
+element! {
+    /// BalancedThreadSched([INTERVAL]) -- accepted, without effect
+    ///
+    /// In Click, moves tasks between threads every INTERVAL milliseconds. Here a packet stays on
+    /// the core that its flow belongs to.
+    ///
+    /// = SEE ALSO
+    ///
+    /// StaticThreadSched
+    BalancedThreadSched { ports: "0/0", processing: "a/a", samples: [] }
+}
+information!(BalancedThreadSched, 0);

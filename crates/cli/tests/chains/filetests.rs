@@ -187,7 +187,7 @@ impl Filetest {
         let heard = started.heard.0.borrow();
         if let Some(wanted) = &self.prints {
             let got: Vec<&str> =
-                heard.messages.iter().map(String::as_str).chain(heard.output.lines()).collect();
+                heard.messages.iter().flat_map(|m| m.lines()).chain(heard.output.lines()).collect();
             if got != *wanted {
                 faults.push(format!("prints: got\n{}", got.join("\n")));
             }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, unreachable_pub)]
 
 mod conformance;
+mod devices;
 mod filetests;
 mod law;
 mod scripts;

@@ -58,6 +58,18 @@ pub fn start(
     folder: &std::path::Path,
     path: Path,
 ) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+    let bindings = Bindings { folder: folder.to_path_buf(), ..Bindings::default() };
+    start_bound(name, text, folder, path, bindings)
+}
+
+/// The same, with interfaces bound.
+pub fn start_bound(
+    name: &str,
+    text: &str,
+    folder: &std::path::Path,
+    path: Path,
+    mut bindings: Bindings,
+) -> Result<Started, (Vec<Diagnostic>, Sources)> {
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
@@ -65,7 +77,7 @@ pub fn start(
     let setup = Setup {
         variables: Vec::new(),
         files: &mut Folder(folder.to_path_buf()),
-        devices: &mut Bindings { folder: folder.to_path_buf(), ..Bindings::default() },
+        devices: &mut bindings,
         clock: Box::new(clock.clone()),
         listener: Box::new(heard.clone()),
         seed: 7,
