@@ -44,8 +44,7 @@ routes[1] -> [1] wan;
 // Pings to the router are answered.
 routes[2] -> ICMPPingResponder -> routes;
 
-// Frames are addressed to whoever captured them: send them to our interfaces.
-FromDump(lan.pcap.gz, BURST 1) -> StoreEtherAddress($LAN_MAC, dst) -> [0] lan;
-FromDump(wan.pcap.gz, BURST 1) -> StoreEtherAddress($WAN_MAC, dst) -> [0] wan;
+FromDump(lan.pcap.gz, BURST 1) -> [0] lan;
+FromDump(wan.pcap.gz, BURST 1) -> [0] wan;
 lan[0] -> ToDump(ip-router.lan.pcap);
 wan[0] -> ToDump(ip-router.wan.pcap);

@@ -24,15 +24,21 @@ elementclass Router { $ip, $mac |
   fr[1] -> ICMPError($ip, unreachable, needfrag) -> back;
 }
 
-// NAPT: one public address for all customers.
+// NAPT: one public address for all customers; pings are told apart by their identifier.
 elementclass Napt { $public, $mac |
-  input[0] -> out :: Strip(14) -> CheckIPHeader -> [0] rw;
-  input[1] -> in :: Strip(14) -> CheckIPHeader -> [1] rw;
-  rw :: IPRewriter(pattern $public 1024-65535# - - 0 1, drop);
-  icmp :: ICMPPingRewriter(pattern $public 1024-65535# - - 0 1, drop);
-  rw[0] -> EtherEncap(0x0800, $mac, 02:00:00:00:fe:fe) -> [0] output;
-  rw[1] -> EtherEncap(0x0800, $mac, 02:00:00:00:00:01) -> [1] output;
-  Idle -> [0] icmp; Idle -> [1] icmp; icmp[0] -> Discard; icmp[1] -> Discard;
+  flows :: IPRewriter(pattern $public 1024-65535# - - 0 1, drop);
+  pings :: ICMPPingRewriter(pattern $public 1024-65535# - - 0 1, drop);
+  out :: EtherEncap(0x0800, $mac, 02:00:00:00:fe:fe) -> [0] output;
+  back :: EtherEncap(0x0800, $mac, 02:00:00:00:00:01) -> [1] output;
+
+  input[0] -> Strip(14) -> CheckIPHeader -> leaving :: IPClassifier(icmp, -);
+  leaving[0] -> [0] pings;
+  leaving[1] -> [0] flows;
+  input[1] -> Strip(14) -> CheckIPHeader -> coming :: IPClassifier(icmp, -);
+  coming[0] -> [1] pings;
+  coming[1] -> [1] flows;
+  flows[0] -> out; pings[0] -> out;
+  flows[1] -> back; pings[1] -> back;
 }
 
 customers :: FromDump(isp-customers.pcap.gz, STOP true);
@@ -42,12 +48,13 @@ router :: Router(10.255.255.254, 02:00:00:00:01:01);
 nat :: Napt(203.0.113.1, 02:00:00:00:02:01);
 
 customers -> kind;
-kind[0] -> fw -> router -> nat -> internet :: Tee -> ToDump(isp-edge.internet.pcap);
+kind[0] -> fw -> router -> nat -> internet :: Tee -> ToDump(isp-edge.internet.pcap, SNAPLEN 0);
 kind[1] -> arp :: Counter -> Discard;
 kind[2] -> Discard;
 
 // Every host out there answers.
-internet[1] -> Strip(14) -> MarkIPHeader -> IPMirror -> Unstrip(14) -> [1] nat;
+internet[1] -> Strip(14) -> CheckIPHeader -> ping :: ICMPPingResponder -> answers :: Unstrip(14) -> [1] nat;
+ping[1] -> IPMirror -> answers;
 
 to_customers :: ToDump(isp-edge.customers.pcap);
 nat[1] -> to_customers;

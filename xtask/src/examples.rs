@@ -49,8 +49,8 @@ fn files() -> Result<Vec<(&'static str, Vec<u8>)>> {
     Ok(vec![
         ("isp-edge.rules.gz", text(&rules).into_bytes()),
         ("isp-customers.pcap.gz", capture(&customers(&rules))?),
-        ("lan.pcap.gz", capture(&lan())?),
-        ("wan.pcap.gz", capture(&wan())?),
+        ("lan.pcap.gz", capture(&framed(lan(), "02:00:00:00:10:05", "02:00:00:00:10:01"))?),
+        ("wan.pcap.gz", capture(&framed(wan(), "02:00:00:00:20:fe", "02:00:00:00:20:01"))?),
     ])
 }
 
@@ -164,6 +164,9 @@ fn customers(rules: &[Rule]) -> Vec<String> {
 /// Packets of a local network: to other networks, to the router itself, and to nobody.
 fn lan() -> Vec<String> {
     let mut packets = vec!["arp who-has 10.0.0.1 tell 10.0.0.5".to_string()];
+    packets.extend(
+        (5..45).map(|h| format!("arp reply 10.0.0.{h} is-at 02:00:00:00:10:{h:02x} to 10.0.0.1")),
+    );
     for i in 0..400u32 {
         let source = format!("10.0.0.{}", 5 + i % 40);
         let ttl = 1 + i % 12;
@@ -207,6 +210,11 @@ fn wan() -> Vec<String> {
         });
     }
     packets
+}
+
+/// Puts an Ethernet header in front of each packet: from a host to the router.
+fn framed(packets: Vec<String>, from: &str, to: &str) -> Vec<String> {
+    packets.iter().map(|packet| format!("eth {from} > {to} {packet}")).collect()
 }
 
 /// A capture of packets in words, a tenth of a millisecond apart.
