@@ -10,6 +10,10 @@ use crate::model::{
     BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, Reason, Reg, Rule, StateRef,
 };
 use crate::state::{Flow, Flows, StateValue, Store};
+use crate::verify::MAX_ALLOCATION;
+
+/// Pushes and extensions beyond this many bytes are faults: no model means that.
+const MAX_LENGTH: usize = 1 << 24;
 
 /// How a packet's way through a model ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +123,7 @@ impl Run<'_> {
             Op::Store { base, offset, width, value } => {
                 let (offset, value) = (self.expr(offset)?, self.expr(value)?);
                 let at = usize::try_from(offset).ok();
-                let length = usize::from(*width / 8);
+                let length = bytes_of(*width)?;
                 let bytes =
                     at.and_then(|at| self.bytes_mut(*base)?.get_mut(at..at.checked_add(length)?));
                 let Some(bytes) = bytes else {
@@ -164,7 +168,10 @@ impl Run<'_> {
                 let n = self.expr(expr)? as i128;
                 match usize::try_from(n) {
                     Ok(n) => self.packet.pull(n),
-                    Err(_) if n < 0 && n > -65536 => self.packet.push(n.unsigned_abs() as usize),
+                    Err(_) if n < 0 && n > -65536 => {
+                        self.grow(n.unsigned_abs() as usize)?;
+                        self.packet.push(n.unsigned_abs() as usize);
+                    }
                     Err(_) => return Err(Fault::Malformed(format!("pull of {n} bytes"))),
                 }
             }
@@ -175,15 +182,19 @@ impl Run<'_> {
             Op::Extend(expr) => {
                 let n = self.expr(expr)?;
                 match usize::try_from(n) {
-                    Ok(n) if n <= 65536 => self.packet.put(n),
+                    Ok(n) if n <= 65536 => {
+                        self.grow(n)?;
+                        self.packet.put(n);
+                    }
                     _ => return Err(Fault::Malformed(format!("extension by {n} bytes"))),
                 }
             }
             Op::Mark(header, expr) => {
                 let offset = self.expr(expr)? as i128;
-                let offset = isize::try_from(offset)
-                    .map_err(|_| Fault::Malformed(format!("mark at {offset}")))?;
-                self.packet.set_header_offset(*header, offset);
+                match i32::try_from(offset) {
+                    Ok(offset) => self.packet.set_header_offset(*header, offset as isize),
+                    Err(_) => return Err(Fault::Malformed(format!("mark at {offset}"))),
+                }
             }
             Op::Unmark(header) => self.packet.clear_header(*header),
             Op::Fresh => {
@@ -215,7 +226,10 @@ impl Run<'_> {
                     Some(crate::model::StateKind::Cells { width, .. }) => *width,
                     _ => return Err(Fault::Malformed("not cells".into())),
                 };
-                *self.cell(*state, index)? = value & (u128::MAX >> (128 - width));
+                let unused =
+                    128u16.checked_sub(width).and_then(|n| u128::MAX.checked_shr(n.into()));
+                let max = unused.ok_or_else(|| bad_width(width))?;
+                *self.cell(*state, index)? = value & max;
             }
             Op::FlowLookup { flows, key, value, common, miss } => {
                 let (key, now) = (self.numbers(key)?, self.environment.now());
@@ -253,10 +267,10 @@ impl Run<'_> {
                 }
             }
             Op::Allocate { bind, range: (low, high), start, flows, key, exhausted } => {
-                let start = self.expr(start)?.clamp(*low, *high);
+                let start = self.expr(start)?.max(*low).min(*high);
                 let now = self.environment.now();
                 let mut free = None;
-                for candidate in (start..=*high).chain(*low..start) {
+                for candidate in (start..=*high).chain(*low..start).take(MAX_ALLOCATION as usize) {
                     self.bind(*bind, candidate);
                     let key = self.numbers(key)?;
                     if self.flows(*flows)?.find(&key, now).is_none() {
@@ -376,8 +390,8 @@ impl Run<'_> {
                 })?
             }
             Expr::Load { base, offset, width } => {
-                let bytes =
-                    self.run_of_bytes(*base, offset, &Expr::Const(u128::from(*width / 8)))?;
+                let length = Expr::Const(bytes_of(*width)? as u128);
+                let bytes = self.run_of_bytes(*base, offset, &length)?;
                 bytes.iter().fold(0, |v, &b| v << 8 | u128::from(b))
             }
             Expr::Position(header) => match self.packet.header_offset(*header) {
@@ -426,9 +440,10 @@ impl Run<'_> {
             }
             Expr::Hash(numbers) => u128::from(hash(self.numbers(numbers)?)),
             Expr::Now => u128::from(self.environment.now()),
-            Expr::Random(low, high) => {
-                u128::from(self.environment.random(*low as u64, *high as u64))
-            }
+            Expr::Random(low, high) => match (u64::try_from(*low), u64::try_from(*high)) {
+                (Ok(low), Ok(high)) if low <= high => self.environment.random(low, high).into(),
+                _ => return Err(Fault::Malformed(format!("a number of {low}..{high}"))),
+            },
         })
     }
 
@@ -450,6 +465,14 @@ impl Run<'_> {
         }
     }
 
+    /// Faults if the packet cannot grow by so many bytes.
+    fn grow(&self, bytes: usize) -> Result<(), Fault> {
+        match self.packet.len() + bytes <= MAX_LENGTH {
+            true => Ok(()),
+            false => Err(Fault::Malformed("the packet grows without end".into())),
+        }
+    }
+
     fn run_of_bytes(&mut self, base: Base, offset: &Expr, length: &Expr) -> Result<&[u8], Fault> {
         let (offset, length) = (self.expr(offset)?, self.expr(length)?);
         let range = || {
@@ -463,13 +486,13 @@ impl Run<'_> {
         if field.base == Base::Meta {
             return self.read_meta(field);
         }
-        let (first, last) = field.byte_range();
-        let bytes = self.bytes(field.base).and_then(|b| b.get(first..last));
+        let (first, last) = bits_of(field)?;
+        let bytes = self.bytes(field.base).and_then(|b| b.get(first / 8..last.div_ceil(8)));
         let bytes = bytes.ok_or_else(|| Fault::OutOfBounds(field.to_string()))?;
         // A field of 128 bits that is not byte-aligned touches 17 bytes: take it bit by bit.
         let mut value = 0u128;
-        for bit in field.offset..field.offset + field.width {
-            let byte = bytes[usize::from(bit) / 8 - first];
+        for bit in first..last {
+            let byte = bytes[bit / 8 - first / 8];
             value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
         }
         Ok(value)
@@ -502,16 +525,36 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        let (first, last) = field.byte_range();
-        let Some(bytes) = self.bytes_mut(field.base).and_then(|b| b.get_mut(first..last)) else {
+        let (first, last) = bits_of(field)?;
+        let touched = first / 8..last.div_ceil(8);
+        let Some(bytes) = self.bytes_mut(field.base).and_then(|b| b.get_mut(touched)) else {
             return Err(Fault::OutOfBounds(field.to_string()));
         };
-        for i in 0..field.width {
-            let bit = field.offset + field.width - 1 - i;
-            let byte = &mut bytes[usize::from(bit) / 8 - first];
+        for (i, bit) in (first..last).rev().enumerate() {
+            let byte = &mut bytes[bit / 8 - first / 8];
             let mask = 1 << (7 - bit % 8);
             if value >> i & 1 == 1 { *byte |= mask } else { *byte &= !mask }
         }
         Ok(())
+    }
+}
+
+fn bad_width(width: u16) -> Fault {
+    Fault::Malformed(format!("a width of {width} bits"))
+}
+
+/// Whole bytes of a width.
+fn bytes_of(width: u16) -> Result<usize, Fault> {
+    match width {
+        8..=128 if width.is_multiple_of(8) => Ok(usize::from(width / 8)),
+        _ => Err(bad_width(width)),
+    }
+}
+
+/// The first bit of a field and one past the last.
+fn bits_of(field: Field) -> Result<(usize, usize), Fault> {
+    match field.width {
+        1..=128 => Ok((field.offset.into(), usize::from(field.offset) + usize::from(field.width))),
+        width => Err(bad_width(width)),
     }
 }

@@ -12,6 +12,7 @@ pub mod model;
 mod notation;
 pub mod state;
 pub mod text;
+pub mod verify;
 
 pub use diagnostic::{
     Diagnostic, FileId, Label, LineColumn, Severity, Sources, Span, has_errors, nearest,

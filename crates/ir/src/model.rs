@@ -178,7 +178,7 @@ impl PrefixTable {
     /// The entry with the longest prefix of `key`.
     pub fn lookup(&self, key: u128) -> Option<&PrefixEntry> {
         let matches = |e: &&PrefixEntry| {
-            let free = u32::from(self.width - e.length);
+            let free = u32::from(self.width.saturating_sub(e.length));
             (key ^ e.prefix).checked_shr(free).unwrap_or(0) == 0
         };
         self.entries.iter().filter(matches).max_by_key(|e| e.length)
@@ -647,6 +647,21 @@ impl Op {
     /// Runs a block if a condition holds.
     pub fn when(cond: Cond, then: Block) -> Op {
         Op::If(cond, then, Vec::new())
+    }
+
+    /// The blocks that stand in the operation, in the order of its text.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let (arms, last): (&[Block], Option<&Block>) = match self {
+            Op::If(_, then, otherwise) => (std::slice::from_ref(then), Some(otherwise)),
+            Op::Match { arms, otherwise, .. } => (arms, Some(otherwise)),
+            Op::Repeat { body, .. } => (std::slice::from_ref(body), None),
+            Op::Lookup { miss: block, .. }
+            | Op::FlowLookup { miss: block, .. }
+            | Op::FlowInsert { full: block, .. }
+            | Op::Allocate { exhausted: block, .. } => (std::slice::from_ref(block), None),
+            _ => (&[], None),
+        };
+        arms.iter().chain(last)
     }
 
     /// Drops the packet.
