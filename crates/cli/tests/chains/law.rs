@@ -276,3 +276,31 @@ fn every_class_is_put_to_the_law_or_has_a_reason_not_to_be() {
 
 /// Push elements without samples, because what they do lies outside the chain.
 const UNHELD: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];
+
+/// Classes whose model is opaque for every packet though they stand on push paths, and why.
+const OPAQUE: &[(&str, &str)] = &[
+    ("BandwidthMeter", "time"),
+    ("BandwidthRatedSplitter", "time"),
+    ("IPPrint", "printing"),
+    ("Meter", "time"),
+    ("Print", "printing"),
+    ("RatedSplitter", "time"),
+    ("Script", "runs a program of the configuration"),
+];
+
+#[test]
+fn an_opaque_model_has_its_reason() {
+    let mut unexplained = Vec::new();
+    for class in CLASSES.iter().filter(|c| !OPAQUE.iter().any(|(name, _)| *name == c.name)) {
+        for configured in class.samples {
+            let text = chain(class, configured, Moved::Pushed);
+            let started = start("sample", &text, Folder::new("."), Path::Native);
+            let started = started.unwrap_or_else(|(d, _)| panic!("{}: {d:?}", class.name));
+            let model = started.router.element("x").expect("x is declared").model();
+            if model.is_opaque() && !model.inputs.is_empty() {
+                unexplained.push(format!("{}({})", class.name, configured.config));
+            }
+        }
+    }
+    assert!(unexplained.is_empty(), "opaque without a reason: {unexplained:?}");
+}
