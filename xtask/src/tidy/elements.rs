@@ -81,6 +81,10 @@ fn definition(file: &RustFile, start: usize) -> Option<Definition<'_>> {
     let body = &body[..end];
     let open = body.iter().position(|token| is(token, "{"))?;
     let name = body[..open].last()?;
+    if body[..open].iter().rev().nth(1).is_some_and(|token| is(token, "$")) {
+        // A template of definitions: what it makes and nobody registers, the compiler calls unused.
+        return None;
+    }
     let class = body[open..]
         .windows(3)
         .find(|window| is(&window[0], "class") && is(&window[1], ":"))
