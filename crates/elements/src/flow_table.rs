@@ -310,18 +310,33 @@ impl FlowTable {
         self.hash.two(key.addresses, u64::from(key.ports) << 16 | u64::from(key.map))
     }
 
-    /// Probably the flow of a key with this hash. Asking for a whole batch first lets the
-    /// processor wait for many cache lines at once.
+    /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
+    ///
+    /// Memory is touched for the whole batch in loops that do nothing else, so that the processor
+    /// waits for many cache lines at once.
     #[inline]
-    pub(crate) fn guess(&self, hash: u64) -> Option<Found> {
-        self.index.guess(hash).map(|entry| (entry >> 1, (entry & 1) as usize))
+    pub(crate) fn guess<T>(
+        &self,
+        batch: &mut [T],
+        with: impl Fn(&mut T) -> (u64, &mut Option<u32>),
+    ) {
+        let touched = batch.iter_mut().fold(0, |sum, item| sum ^ self.index.touch(with(item).0));
+        std::hint::black_box(touched);
+        let mut touched = 0;
+        for item in batch {
+            let (hash, guess) = with(item);
+            *guess = self.index.guess(hash);
+            touched ^= guess.map_or(0, |entry| self.flows.get(entry >> 1).expiry);
+        }
+        std::hint::black_box(touched);
     }
 
-    /// Whether a guess is right.
+    /// The flow that a guess is of, if it is right.
     #[inline]
-    pub(crate) fn is(&self, (number, side): Found, key: &Key, now: u64) -> bool {
-        let flow = self.flows.get(number);
-        flow.key(side) == *key && flow.expiry > now
+    pub(crate) fn is(&self, guess: u32, key: &Key, now: u64) -> Option<Found> {
+        let found = (guess >> 1, (guess & 1) as usize);
+        let flow = self.flows.get(found.0);
+        ((flow.key(found.1) == *key) & (flow.expiry > now)).then_some(found)
     }
 
     #[inline]

@@ -160,18 +160,22 @@ impl Index {
         }
     }
 
+    /// Reads a word of the cache line that [`Index::guess`] looks at.
+    #[inline]
+    pub(super) fn touch(&self, hash: u64) -> u64 {
+        self.current.get(hash as usize)[0]
+    }
+
     /// A number that is probably under `hash`, from one look at one cache line.
     #[inline]
     pub(super) fn guess(&self, hash: u64) -> Option<u32> {
         let bucket = self.current.get(hash as usize);
         let tag = tag(hash);
-        let (low, high) = (lanes_equal(bucket[0], tag), lanes_equal(bucket[1], tag));
-        let slot = match (low, high) {
-            (0, 0) => return None,
-            (0, high) => 4 + high.trailing_zeros() as usize / 16,
-            (low, _) => low.trailing_zeros() as usize / 16,
-        };
-        Some(number(bucket, slot))
+        // A lane's bit 15 for the first half, its bit 14 for the second.
+        let lanes = lanes_equal(bucket[0], tag) | lanes_equal(bucket[1], tag) >> 1;
+        let bit = lanes.trailing_zeros() as usize;
+        let slot = bit / 16 % 4 + (!bit & 1) * 4;
+        (lanes != 0).then_some(number(bucket, slot))
     }
 
     /// Adds a number, which must not be there yet. `hash_of` tells the hash of any number that is.

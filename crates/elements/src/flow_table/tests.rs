@@ -95,7 +95,10 @@ proptest! {
                     let [_, value @ ..] = native.flow(number).rewritten(side).numbers();
                     prop_assert_eq!(&expected_values[..4], &value[..]);
                     prop_assert_eq!(common[0], u128::from(native.flow(number).state));
-                    prop_assert!(native.is((number, side), &key, now));
+                    let mut batch = [(native.hash(&key), None)];
+                    native.guess(&mut batch, |(hash, guess)| (*hash, guess));
+                    let guessed = batch[0].1.and_then(|guess| native.is(guess, &key, now));
+                    prop_assert!(guessed.is_none_or(|guessed| guessed == (number, side)));
                     native.touch(number, class as u16, now);
                     native.flow_mut(number).state = state;
                     let flow = declared(native.flow(number), class, now);

@@ -13,7 +13,7 @@ use super::{
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
-use crate::flow_table::{Flow, Found, Key};
+use crate::flow_table::{Flow, Key};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
 pub(crate) trait Scheme: 'static {
@@ -46,7 +46,8 @@ const REMOVED_AT_ONCE: usize = 128;
 struct Seen {
     key: Key,
     hash: u64,
-    guess: Option<Found>,
+    /// See [`crate::flow_table::FlowTable::guess`].
+    guess: Option<u32>,
     /// Why there is no key.
     odd: Option<Reason>,
     protocol: u8,
@@ -289,28 +290,21 @@ impl<S: Scheme> Element for Rewriter<S> {
         let (now, member) = (cx.now(), joined.member);
         let classes = set.classes(member);
         set.table.expire(now, REMOVED_AT_ONCE);
-        // Waiting for the memory of all packets' flows at once, not for one after the other.
         self.seen.clear();
         for packet in batch.iter() {
             let mut seen = see(S::KIND, packet, member);
             seen.hash = set.table.hash(&seen.key);
             self.seen.push(seen);
         }
-        for seen in &mut self.seen {
-            seen.guess = set.table.guess(seen.hash);
-        }
-        for seen in &mut self.seen {
-            seen.guess = seen.guess.filter(|&guess| set.table.is(guess, &seen.key, now));
-        }
+        set.table.guess(&mut self.seen, |seen| (seen.hash, &mut seen.guess));
         let (common, mut all) = (&mut self.common, self.seen.iter());
         cx.each(batch, |packet, cx| {
             let Some(seen) = all.next() else { return Verdict::Drop(NO_MAPPING) };
             if let Some(reason) = seen.odd {
                 return common.refuse(port, reason);
             }
-            // Flows may have come and gone since.
-            let guess = seen.guess.filter(|&guess| set.table.is(guess, &seen.key, now));
-            let mut found = guess.or_else(|| set.table.find(&seen.key, seen.hash, now));
+            let guessed = seen.guess.and_then(|guess| set.table.is(guess, &seen.key, now));
+            let mut found = guessed.or_else(|| set.table.find(&seen.key, seen.hash, now));
             if S::KIND == Kind::Address && found.is_none() {
                 // Then the destination may be the new address of some source.
                 let dst = packet.network().and_then(|n| n.get(16..20)).unwrap_or(&[0; 4]);
