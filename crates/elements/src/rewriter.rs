@@ -263,3 +263,43 @@ impl Kind {
         [addresses, transport]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use net::checksum::checksum;
+
+    use super::*;
+
+    #[test]
+    fn adjusted_checksums_are_those_of_what_was_written() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..20_000 {
+            let mut header = [0u8; 24];
+            rng.fill(&mut header);
+            let old = u64::from_be_bytes(header[..8].try_into().unwrap());
+            let old_ports = u32::from_be_bytes(header[8..12].try_into().unwrap());
+            let before = checksum(&header);
+            let (new, new_ports) = (rng.u64(..), rng.u32(..));
+            header[..8].copy_from_slice(&new.to_be_bytes());
+            header[8..12].copy_from_slice(&new_ports.to_be_bytes());
+            let delta = add_deltas(address_delta(old, new), port_delta(old_ports, new_ports));
+            let after = adjust(before, delta);
+            assert_eq!(after, checksum(&header));
+            assert_eq!(adjust(after, negative(delta)), before);
+        }
+    }
+
+    #[test]
+    fn a_udp_checksum_never_becomes_none() {
+        // The sum of all words but the checksum comes to 0xffff, so the checksum to 0.
+        let delta = word(0x1234, 0x1235);
+        let before = !0xfffe;
+        assert_eq!(adjust(before, delta), 0);
+        assert_eq!(adjust_udp(before, delta), 0xffff);
+        assert_eq!(adjust_udp(0, delta), 0);
+    }
+
+    fn word(from: u16, to: u16) -> u16 {
+        port_delta(from.into(), to.into())
+    }
+}
