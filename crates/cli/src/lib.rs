@@ -4,6 +4,7 @@
 mod commands;
 mod diagnostics;
 mod dot;
+mod explain;
 mod family;
 mod layout;
 mod load;
@@ -35,6 +36,7 @@ enum Command {
     Run(commands::run::Run),
     Check(commands::check::Check),
     Elements(commands::elements::Elements),
+    Explain(commands::explain::Explain),
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
@@ -53,6 +55,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(run) => commands::run::main(run),
         Command::Check(check) => commands::check::main(check),
         Command::Elements(elements) => commands::elements::main(elements),
+        Command::Explain(explain) => commands::explain::main(explain),
         Command::Flatten(flatten) => commands::flatten::main(flatten),
         Command::Graph(graph) => commands::graph::main(graph),
         Command::Fmt(fmt) => commands::fmt::main(fmt),

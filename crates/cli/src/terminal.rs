@@ -41,6 +41,14 @@ impl Paint {
         self.with("1", text)
     }
 
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    pub(crate) fn blue(self, text: &str) -> String {
+        self.with("34", text)
+    }
+
     pub(crate) fn red(self, text: &str) -> String {
         self.with("31", text)
     }

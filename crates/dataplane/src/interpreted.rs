@@ -8,9 +8,12 @@ use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
-use ir::interp::{End, Environment, interpret};
+use ir::interp::{End, Environment, FlowEvent, interpret};
+use ir::model::{PrefixEntry, PrefixTable, Rule};
 use ir::{Model, Reason, Store};
 use net::{Batch, Packet};
+
+use crate::trace::{Decision, Trace};
 
 /// A packet was lost to a model that is wrong.
 const FAULT: Reason = Reason("model-fault");
@@ -24,6 +27,8 @@ pub struct Interpreted {
     name: String,
     model: Model,
     store: Rc<RefCell<Store>>,
+    /// Hears what the model decides.
+    trace: Option<Rc<RefCell<Trace>>>,
 }
 
 impl Interpreted {
@@ -33,6 +38,16 @@ impl Interpreted {
         element: Box<dyn Element>,
         name: &str,
         store: &Rc<RefCell<Store>>,
+    ) -> Box<dyn Element> {
+        Self::traced(element, name, store, None)
+    }
+
+    /// Wraps `element` so that a trace hears what its model decides.
+    pub(crate) fn traced(
+        element: Box<dyn Element>,
+        name: &str,
+        store: &Rc<RefCell<Store>>,
+        trace: Option<Rc<RefCell<Trace>>>,
     ) -> Box<dyn Element> {
         let model = element.model();
         if model.is_opaque() && model.state.is_empty() {
@@ -44,6 +59,7 @@ impl Interpreted {
             name: name.to_string(),
             model,
             store: Rc::clone(store),
+            trace,
         })
     }
 
@@ -61,6 +77,15 @@ struct Surroundings<'a, 'b> {
     cx: &'a mut Context<'b>,
     /// Packets for output 0 so far.
     stay: &'a mut Batch,
+    trace: Option<&'a RefCell<Trace>>,
+}
+
+impl Surroundings<'_, '_> {
+    fn decided(&self, decision: impl FnOnce() -> Decision) {
+        if let Some(trace) = self.trace {
+            trace.borrow_mut().decided(decision());
+        }
+    }
 }
 
 impl Environment for Surroundings<'_, '_> {
@@ -84,6 +109,18 @@ impl Environment for Surroundings<'_, '_> {
     fn note(&mut self, reason: Reason) {
         self.cx.tally.note(reason);
     }
+
+    fn matched(&mut self, rule: Option<&Rule>) {
+        self.decided(|| Decision::matched(rule));
+    }
+
+    fn looked_up(&mut self, key: u128, table: &PrefixTable, entry: Option<&PrefixEntry>) {
+        self.decided(|| Decision::looked_up(key, table.width, entry));
+    }
+
+    fn flow(&mut self, event: FlowEvent<'_>) {
+        self.decided(|| Decision::flow(event));
+    }
 }
 
 impl Element for Interpreted {
@@ -96,13 +133,16 @@ impl Element for Interpreted {
                 port,
                 &mut packet,
                 &mut self.store.borrow_mut(),
-                &mut Surroundings { cx, stay: &mut stay },
+                &mut Surroundings { cx, stay: &mut stay, trace: self.trace.as_deref() },
             );
             match end {
                 Ok(End::Emit(0)) if cx.outputs() > 0 => stay.push(packet),
                 Ok(End::Emit(port)) => cx.emit(port, packet),
                 Ok(End::Drop(reason)) => cx.drop(packet, reason),
-                Ok(End::Opaque(_)) => {
+                Ok(End::Opaque(why)) => {
+                    if let Some(trace) = &self.trace {
+                        trace.borrow_mut().decided(Decision::Opaque(why));
+                    }
                     let mut single = cx.core.batch();
                     single.push(packet);
                     self.native(|element| element.push(port, &mut single, cx));

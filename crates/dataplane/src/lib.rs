@@ -5,6 +5,7 @@ pub mod clock;
 mod interpreted;
 pub mod io;
 mod router;
+pub mod trace;
 
 pub use interpreted::Interpreted;
 pub use router::{Listener, Rest, Router, Transcript};

@@ -122,6 +122,10 @@ struct Nodes {
     globals: Vec<(String, String)>,
     /// Where relative paths of files count from.
     folder: PathBuf,
+    /// Whether elements may write files.
+    writes_files: bool,
+    /// Elements that one burst may visit before it is taken to go round in circles.
+    max_visits: u32,
 }
 
 /// A chain, ready to run or running on this thread.
@@ -200,6 +204,8 @@ impl Router {
                 listener,
                 globals: Vec::new(),
                 folder: PathBuf::new(),
+                writes_files: true,
+                max_visits: MAX_VISITS,
             },
             core,
             clock,
@@ -335,6 +341,16 @@ impl Router {
             signals.iter().map(|s| (s.clone(), format!("{}.run", n.name))).collect::<Vec<_>>()
         };
         self.nodes.nodes.iter().flat_map(of).collect()
+    }
+
+    /// Sets how many elements one burst may visit before it is taken to go round in circles.
+    pub fn limit_visits(&mut self, visits: u32) {
+        self.nodes.max_visits = visits;
+    }
+
+    /// Lets nothing that elements write into files reach them.
+    pub fn forbid_writing(&mut self) {
+        self.nodes.writes_files = false;
     }
 
     /// The control sockets that elements ask for, with the elements' names.
@@ -506,7 +522,7 @@ impl Nodes {
             let mut next = Some((to, batch));
             while let Some((to, batch)) = next.take() {
                 visits += 1;
-                next = self.visit(core, to, batch, visits > MAX_VISITS);
+                next = self.visit(core, to, batch, visits > self.max_visits);
             }
         }
     }
@@ -618,6 +634,9 @@ impl Services for Nodes {
     }
 
     fn write_file(&mut self, path: &str, bytes: &[u8], append: bool) -> Result<(), String> {
+        if !self.writes_files {
+            return Ok(());
+        }
         let mut options = std::fs::OpenOptions::new();
         options.create(true).append(append).write(true).truncate(!append);
         let mut file = options.open(self.folder.join(path)).map_err(|e| e.to_string())?;

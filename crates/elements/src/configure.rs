@@ -398,6 +398,18 @@ pub trait Devices {
     fn create(&mut self, _path: &str) -> Result<Box<dyn std::io::Write>, String> {
         Ok(Box::new(std::io::sink()))
     }
+
+    /// Opens what the element of this full name asks for.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    fn open_for(
+        &mut self,
+        _element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device>, String> {
+        self.open(request)
+    }
 }
 
 impl<'a> Initialize<'a> {
@@ -416,7 +428,7 @@ impl<'a> Initialize<'a> {
     /// # Errors
     /// [`Failed`] after reporting why it cannot be opened.
     pub fn open(&mut self, request: &DeviceRequest, span: Span) -> Result<Box<dyn Device>, Failed> {
-        self.devices.open(request).map_err(|why| {
+        self.devices.open_for(self.name, request).map_err(|why| {
             self.report(Diagnostic::error("device", why).label(span, ""));
             Failed
         })

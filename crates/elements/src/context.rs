@@ -245,6 +245,18 @@ impl<'a> Context<'a> {
         Self { core, tally, outputs, services, node }
     }
 
+    /// The same surroundings with other outputs, for whoever wants to look at what an element
+    /// emits before it goes on.
+    pub fn with_outputs<'b>(&'b mut self, outputs: &'b mut Outputs) -> Context<'b> {
+        Context {
+            core: self.core,
+            tally: self.tally,
+            outputs,
+            services: self.services,
+            node: self.node,
+        }
+    }
+
     /// Nanoseconds since the Unix epoch.
     #[inline]
     pub fn now(&self) -> u64 {

@@ -7,7 +7,8 @@ use net::{Header, Packet, PacketType};
 use crate::field::{Base, Field, meta};
 use crate::hash::hash;
 use crate::model::{
-    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, Reason, Reg, Rule, StateRef,
+    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason,
+    Reg, Rule, StateRef,
 };
 use crate::state::{Flow, Flows, StateValue, Store};
 use crate::verify::MAX_ALLOCATION;
@@ -61,6 +62,30 @@ pub trait Environment {
     fn note(&mut self, reason: Reason);
     /// A rule of a match was chosen, or none.
     fn matched(&mut self, _rule: Option<&Rule>) {}
+    /// A key was looked up in a table.
+    fn looked_up(&mut self, _key: u128, _table: &PrefixTable, _entry: Option<&PrefixEntry>) {}
+    /// A flow table was asked or changed.
+    fn flow(&mut self, _event: FlowEvent<'_>) {}
+}
+
+/// What happens at a flow table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlowEvent<'a> {
+    /// A lookup found a flow and bound these numbers.
+    Found {
+        /// What was looked up.
+        key: &'a [u128],
+        /// Whether the packet goes the way of the answers.
+        reverse: bool,
+        /// What the lookup bound.
+        values: &'a [u128],
+    },
+    /// A lookup found no flow under this key.
+    Missed(&'a [u128]),
+    /// A flow is to be added.
+    Adding(&'a Flow),
+    /// There was no room for it.
+    Full,
 }
 
 /// Runs the model of `element`, a packet having come in on `input`.
@@ -149,7 +174,9 @@ impl Run<'_> {
             }
             Op::Lookup { table, key, bind, miss } => {
                 let key = self.expr(key)?;
-                match table.lookup(key) {
+                let entry = table.lookup(key);
+                self.environment.looked_up(key, table, entry);
+                match entry {
                     Some(entry) => bind.iter().zip(&entry.row).for_each(|(&r, &v)| self.bind(r, v)),
                     None => return self.block(miss),
                 }
@@ -236,13 +263,18 @@ impl Run<'_> {
                 let found = self
                     .flows(*flows)?
                     .find(&key, now)
-                    .map(|(f, side)| (f.values[side].clone(), f.common.clone()));
+                    .map(|(f, side)| (f.values[side].clone(), f.common.clone(), side == 1));
                 match found {
-                    Some((values, commons)) => {
+                    Some((values, commons, reverse)) => {
+                        let event = FlowEvent::Found { key: &key, reverse, values: &values };
+                        self.environment.flow(event);
                         value.iter().zip(values).for_each(|(&r, v)| self.bind(r, v));
                         common.iter().zip(commons).for_each(|(&r, v)| self.bind(r, v));
                     }
-                    None => return self.block(miss),
+                    None => {
+                        self.environment.flow(FlowEvent::Missed(&key));
+                        return self.block(miss);
+                    }
                 }
             }
             Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
@@ -262,7 +294,9 @@ impl Run<'_> {
                     guarantee: self.time(guarantee)?,
                 };
                 let now = self.environment.now();
+                self.environment.flow(FlowEvent::Adding(&flow));
                 if !self.flows(*flows)?.insert(flow, now) {
+                    self.environment.flow(FlowEvent::Full);
                     return self.block(full);
                 }
             }

@@ -99,6 +99,12 @@ impl Packet {
         p.annotations = Annotations::default();
     }
 
+    /// A number that tells apart the packets that live at one time. A packet keeps it until it is
+    /// given back to its pool, whatever happens to its bytes.
+    pub fn identity(&self) -> usize {
+        std::ptr::from_ref(&*self.0).addr()
+    }
+
     /// The frame's bytes.
     #[inline]
     pub fn data(&self) -> &[u8] {

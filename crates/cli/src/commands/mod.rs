@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod elements;
+pub(crate) mod explain;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod graph;

@@ -3,6 +3,7 @@
 
 mod check;
 mod elements;
+mod explain;
 mod fmt;
 mod graph;
 mod program;

@@ -1,0 +1,425 @@
+//! `catena explain`: what a chain does to packets, step by step.
+
+use std::cell::RefCell;
+use std::io::{stderr, stdout};
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use compiler::Chain;
+use dataplane::clock::VirtualClock;
+use dataplane::trace::{Fate, Hearing, Stage, Trace};
+use dataplane::{Rest, Router};
+use ir::{NodeId, Port, Sources, has_errors, nearest};
+use net::pcap::Reader;
+
+use crate::explain::{Story, tell, to_json};
+use crate::load::{self, Disk};
+use crate::terminal::{Paint, colours, print, print_error};
+use crate::{diagnostics, variables};
+
+/// Show what a chain does to packets: every element met, what matched, what changed and why
+///
+/// Packets are sent in one after the other, so that later ones meet the state that earlier ones
+/// left. Nothing is sent and no file is written; sources give nothing but the packets asked for.
+///
+/// Packets are described like this:
+///
+///   udp 10.0.0.1:5000 > 8.8.8.8:53 ttl 3 payload 'hello'
+///   tcp 10.0.0.1:5000 > 192.0.2.1:80 flags S seq 7
+///   eth 00:00:00:00:00:01 > 00:00:00:00:00:02 vlan 5 icmp 10.0.0.1 > 10.0.0.2
+///   arp who-has 10.0.0.2 tell 10.0.0.1
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Explain {
+    /// The configuration; `-` for the standard input
+    file: String,
+    /// Values of variables of the configuration
+    #[arg(value_name = "VAR=VALUE")]
+    variables: Vec<String>,
+    #[command(flatten)]
+    packets: Packets,
+    /// Print JSON: every step with the packet's bytes before and after
+    #[arg(long)]
+    json: bool,
+    /// Seed of random choices
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// The options that say what is sent in, in the order in which they were given.
+#[derive(Debug, Default)]
+struct Packets(Vec<Item>);
+
+#[derive(Clone, Debug)]
+enum Item {
+    In(String),
+    Packet(String),
+    Pcap(String),
+    Frame(RangeInclusive<usize>),
+}
+
+const OPTIONS: [(&str, &str, &str); 4] = [
+    ("packet", "PACKET", "A packet, in words"),
+    ("pcap", "FILE", "A capture to take packets from; its first one unless --frame says others"),
+    ("frame", "N[-M]", "Which packets of the capture named before, counted from 1"),
+    (
+        "in",
+        "ELEMENT[PORT]",
+        "Where packets come in: a source, the device or file that it reads, or an element's input; by \
+         default the first source. Of several, each counts for the packets named after it",
+    ),
+];
+
+impl Args for Packets {
+    fn augment_args(command: Command) -> Command {
+        let option = |(name, value, help): (&'static str, &'static str, &'static str)| {
+            Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
+        };
+        command.args(OPTIONS.map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Packets {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut packets = Self::default();
+        packets.update_from_arg_matches(matches)?;
+        Ok(packets)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let mut items = Vec::new();
+        for (name, ..) in OPTIONS {
+            let places = matches.indices_of(name).into_iter().flatten();
+            let values = matches.get_many::<String>(name).into_iter().flatten();
+            for (place, value) in places.zip(values) {
+                let item = match name {
+                    "packet" => Item::Packet(value.clone()),
+                    "pcap" => Item::Pcap(value.clone()),
+                    "in" => Item::In(value.clone()),
+                    _ => Item::Frame(range(value).ok_or_else(|| {
+                        let why = format!(
+                            "'{value}' is neither a frame's number nor a range N-M, from 1 on"
+                        );
+                        clap::Error::raw(clap::error::ErrorKind::ValueValidation, why)
+                    })?),
+                };
+                items.push((place, item));
+            }
+        }
+        items.sort_by_key(|(place, _)| *place);
+        self.0 = items.into_iter().map(|(_, item)| item).collect();
+        Ok(())
+    }
+}
+
+/// `3` or `3-5`.
+fn range(text: &str) -> Option<RangeInclusive<usize>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first >= 1 && first <= last).then_some(first..=last)
+}
+
+/// A packet to send in.
+struct Injection {
+    frame: Vec<u8>,
+    /// In words.
+    said: String,
+    /// Whether it starts with its network header.
+    bare: bool,
+    place: Option<String>,
+}
+
+/// Most packets of a capture that are explained.
+const MAX_FRAMES: usize = 1000;
+
+impl Packets {
+    fn read(&self) -> Result<Vec<Injection>, String> {
+        let mut injections = Vec::new();
+        let places = self.0.iter().filter_map(|item| match item {
+            Item::In(name) => Some(name),
+            _ => None,
+        });
+        // Packets named before the first place come in there too.
+        let mut place = places.clone().next().cloned();
+        let is_packet = |item: &Item| matches!(item, Item::Packet(_) | Item::Pcap(_));
+        if places.count() > 1
+            && let Some(Item::In(last)) =
+                self.0.iter().rfind(|i| is_packet(i) || matches!(i, Item::In(_)))
+        {
+            return Err(format!(
+                "--in {last} is followed by no packet; it stands before those that come in there"
+            ));
+        }
+        for (i, item) in self.0.iter().enumerate() {
+            match item {
+                Item::In(name) => place = Some(name.clone()),
+                Item::Packet(said) => {
+                    let frame = net::notation::parse(said)
+                        .map_err(|e| format!("--packet '{said}': {e}"))?;
+                    let bare = said.trim_start().starts_with("bare");
+                    let said = said.clone();
+                    injections.push(Injection { frame, said, bare, place: place.clone() });
+                }
+                Item::Pcap(path) => {
+                    let ranges = self.0[i + 1..].iter().map_while(|item| match item {
+                        Item::Frame(range) => Some(range.clone()),
+                        _ => None,
+                    });
+                    let ranges: Vec<_> = ranges.collect();
+                    let ranges = if ranges.is_empty() { vec![1..=1] } else { ranges };
+                    let frames =
+                        frames(path, &ranges).map_err(|e| format!("--pcap {path}: {e}"))?;
+                    injections.extend(
+                        frames.into_iter().map(|f| Injection { place: place.clone(), ..f }),
+                    );
+                }
+                Item::Frame(_) => {
+                    let before = i.checked_sub(1).and_then(|b| self.0.get(b));
+                    if !matches!(before, Some(Item::Pcap(_) | Item::Frame(_))) {
+                        return Err("--frame must follow the --pcap that it counts in".to_string());
+                    }
+                }
+            }
+        }
+        if injections.is_empty() {
+            return Err("no packet is given: describe one with --packet, as in --packet 'udp 10.0.0.1:5000 > 8.8.8.8:53', \
+                        or take one from a capture with --pcap"
+                .to_string());
+        }
+        Ok(injections)
+    }
+}
+
+/// Frames of a capture, in the order asked for.
+fn frames(path: &str, ranges: &[RangeInclusive<usize>]) -> Result<Vec<Injection>, String> {
+    let wanted: usize = ranges.iter().map(|r| r.end() - r.start() + 1).sum();
+    if wanted > MAX_FRAMES {
+        return Err(format!("{wanted} frames are too many to explain; at most {MAX_FRAMES}"));
+    }
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let mut reader =
+        Reader::open(Box::new(file) as Box<dyn std::io::Read>).map_err(|e| e.to_string())?;
+    let last = ranges.iter().map(|r| *r.end()).max().unwrap_or(0);
+    let mut found = std::collections::HashMap::new();
+    let mut number = 0;
+    while number < last {
+        let Some(record) = reader.next().map_err(|e| e.to_string())? else {
+            return Err(format!("there is no frame {last}; it has {number}"));
+        };
+        number += 1;
+        if ranges.iter().any(|r| r.contains(&number)) {
+            found.insert(number, record.data.to_vec());
+        }
+    }
+    let bare = reader.link_type().is_some_and(|l| l.0 != 1);
+    let injection = |n: usize| {
+        let frame = found[&n].clone();
+        let said = format!("frame {n} of {path}: {}", crate::explain::brief_of(&frame, !bare));
+        Injection { frame, said, bare, place: None }
+    };
+    Ok(ranges.iter().cloned().flatten().map(injection).collect())
+}
+
+/// Where a packet goes in.
+enum Entrance {
+    /// A source takes it in.
+    Source(String),
+    /// It is pushed into an input.
+    Input(Port),
+}
+
+fn entrance(chain: &Chain, trace: &Trace, place: Option<&str>) -> Result<Entrance, String> {
+    let graph = &chain.graph;
+    let makes = |n: NodeId| graph.nodes[n].inputs.is_empty() && !graph.nodes[n].outputs.is_empty();
+    let at = |n: NodeId| -> Result<Entrance, String> {
+        let node = &graph.nodes[n];
+        if trace.is_source(&node.name) {
+            return Ok(Entrance::Source(node.name.clone()));
+        }
+        match node.inputs.is_empty() {
+            false => Ok(Entrance::Input(Port { node: n, port: 0 })),
+            // In place of what it would make.
+            true => graph
+                .successors(Port { node: n, port: 0 })
+                .next()
+                .map(Entrance::Input)
+                .ok_or_else(|| format!("'{}' has no inputs", node.name)),
+        }
+    };
+    let Some(place) = place else {
+        let sources = || (0..graph.nodes.len()).filter(|&n| makes(n));
+        let first =
+            sources().find(|&n| trace.is_source(&graph.nodes[n].name)).or_else(|| sources().next());
+        return match first {
+            Some(n) => at(n),
+            None => {
+                Err("the chain has no source; say with --in ELEMENT where packets come in"
+                    .to_string())
+            }
+        };
+    };
+    if let Some(n) = chain.find(place) {
+        return at(n);
+    }
+    if let Some((name, port)) = place.strip_suffix(']').and_then(|p| p.split_once('['))
+        && let (Some(node), Ok(port)) = (chain.find(name.trim()), port.trim().parse())
+    {
+        return match graph.nodes[node].inputs.len() {
+            n if port < n => Ok(Entrance::Input(Port { node, port })),
+            n => Err(format!("--in {place}: '{}' has {n} inputs", name.trim())),
+        };
+    }
+    let mut readers: Vec<&str> = trace.sources_of(place).collect();
+    readers.sort_unstable();
+    match readers[..] {
+        [] => {}
+        [reader] => return Ok(Entrance::Source(reader.to_string())),
+        _ => {
+            return Err(format!(
+                "--in {place}: {} all read it; name one of them",
+                readers.join(", ")
+            ));
+        }
+    }
+    let sources: Vec<&str> = (0..graph.nodes.len())
+        .filter(|&n| makes(n))
+        .map(|n| graph.nodes[n].name.as_str())
+        .collect();
+    let hint = match nearest(place, graph.nodes.iter().map(|n| n.name.as_str())) {
+        Some(near) => format!("did you mean {near}?"),
+        None if sources.is_empty() => "there are no sources".to_string(),
+        None => format!("the sources are {}", sources.join(", ")),
+    };
+    Err(format!("--in {place}: there is no such element or device; {hint}"))
+}
+
+/// Elements that a packet meets before it counts as going round in circles.
+const MAX_VISITS: u32 = 5000;
+/// Rounds of the driver after a packet.
+const MAX_ROUNDS: usize = 20_000;
+/// Rounds in which nothing happens to a packet before the chain counts as quiet.
+const QUIET: usize = 64;
+/// How long, in nanoseconds, packets that wait are waited for.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// Lets the chain run until nothing more happens to any packet.
+fn settle(router: &mut Router, trace: &RefCell<Trace>, clock: &VirtualClock) {
+    let (mut quiet, mut waited) = (0, 0);
+    for _ in 0..MAX_ROUNDS {
+        let before = trace.borrow().steps.len();
+        let rest = router.round();
+        let idle = trace.borrow().steps.len() == before;
+        quiet = if idle { quiet + 1 } else { 0 };
+        match rest {
+            Rest::Busy if quiet < QUIET => {}
+            Rest::Until(time) if waits(&trace.borrow()) => {
+                let pause = time.saturating_sub(router.core().now).max(1);
+                waited += pause;
+                if waited > PATIENCE {
+                    return;
+                }
+                clock.advance(pause);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Whether an element keeps a packet.
+fn waits(trace: &Trace) -> bool {
+    let outcomes = trace.steps.iter().flat_map(|s| &s.outcomes);
+    outcomes.into_iter().any(|o| o.fate == Fate::Kept && o.next.is_none())
+}
+
+/// 2020-01-01, in nanoseconds: runs are repeatable.
+const START: u64 = 1_577_836_800_000_000_000;
+
+/// Runs the command.
+pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
+    let mut sources = Sources::new();
+    let file = load::configuration(&mut sources, &args.file)?;
+    let injections = args.packets.read()?;
+    let trace = Trace::new();
+    let clock = VirtualClock::new(START);
+    let options = compiler::Options { variables: variables::all(&args.variables)? };
+    let mut found = Vec::new();
+    let started = start(&mut sources, file, &options, &trace, &clock, args.seed, &mut found);
+    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
+    let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut entrances = Vec::new();
+    for injection in &injections {
+        entrances.push(entrance(&chain, &trace.borrow(), injection.place.as_deref())?);
+    }
+    // What elements do at the start.
+    settle(&mut router, &trace, &clock);
+    let mut packets = Vec::new();
+    for (injection, entrance) in injections.into_iter().zip(entrances) {
+        let Injection { frame, said, bare, .. } = injection;
+        trace.borrow_mut().phase += 1;
+        trace.borrow_mut().set_link_type(if bare { 101 } else { 1 });
+        clock.advance(1_000_000);
+        match entrance {
+            Entrance::Source(name) => {
+                trace.borrow_mut().take_in(&name, frame);
+                packets.push((said, name));
+            }
+            Entrance::Input(port) => {
+                let mut batch = router.core().batch();
+                let packet = router.core().pool.packet(&frame);
+                batch.push(packet);
+                let name = &chain.graph.nodes[port.node].name;
+                packets.push((said, format!("input {} of {name}", port.port)));
+                router.push(port, batch);
+            }
+        }
+        settle(&mut router, &trace, &clock);
+    }
+    // Some chains begin with what waits only when their input has ended.
+    if waits(&trace.borrow()) {
+        trace.borrow_mut().phase += 1;
+        trace.borrow_mut().end_sources();
+        settle(&mut router, &trace, &clock);
+    }
+    let trace = trace.borrow();
+    let story = Story { graph: &chain.graph, sources: &sources, trace: &trace, packets: &packets };
+    print(&match args.json {
+        true => format!("{:#}\n", to_json(&story)),
+        false => tell(&story, Paint(colours(&stdout()))),
+    });
+    Ok(if router.errors() > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Makes the chain's elements, watched, with no device opened.
+fn start(
+    sources: &mut Sources,
+    file: ir::FileId,
+    options: &compiler::Options,
+    trace: &Rc<RefCell<Trace>>,
+    clock: &VirtualClock,
+    seed: u64,
+    found: &mut Vec<ir::Diagnostic>,
+) -> Option<(Chain, Router)> {
+    let mut files = Disk::default();
+    let (chain, diagnostics) = compiler::elaborate(sources, file, options, &mut files);
+    found.extend(diagnostics);
+    let chain = chain?;
+    let mut made = compiler::instantiate(&chain, sources, &mut files, found)?;
+    let mut stage = Stage(Rc::clone(trace));
+    if !made.initialize(&chain, sources, &mut files, &mut stage, found) {
+        return None;
+    }
+    let elements = Trace::watch(trace, &chain.graph, made.elements);
+    let listener = Box::new(Hearing(Rc::clone(trace)));
+    let mut router = Router::new(&chain.graph, elements, Box::new(clock.clone()), seed, listener);
+    router.forbid_writing();
+    router.limit_visits(MAX_VISITS);
+    Some((chain, router))
+}
