@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod control_socket;
 mod interpreted;
 pub mod io;
 mod router;

@@ -26,6 +26,7 @@ mod check_tcp_header;
 mod check_udp_header;
 mod check_vlan;
 mod classifier;
+mod control_socket;
 mod counter;
 mod dec_ip6_hlim;
 mod dec_ip_ttl;

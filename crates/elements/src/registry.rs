@@ -27,6 +27,7 @@ pub static CLASSES: &[&Class] = &[
     &crate::check_udp_header::CheckUDPHeader::CLASS,
     &crate::check_vlan::CheckVLAN::CLASS,
     &crate::classifier::Classifier::CLASS,
+    &crate::control_socket::ControlSocket::CLASS,
     &crate::counter::Counter::CLASS,
     &crate::drr_sched::DRRSched::CLASS,
     &crate::dec_ip6_hlim::DecIP6HLIM::CLASS,

@@ -1,0 +1,686 @@
+//! Click's ControlSocket protocol, version 1.3: other programs read and write handlers while a
+//! chain runs.
+//!
+//! [`Session`] is the protocol alone, bytes in and bytes out. [`ControlServer`] serves it on
+//! sockets that never block; whoever drives the router polls it between rounds, and a poll does
+//! little: it reads a piece from each connection and carries out one command of each.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use elements::device::{ControlAddress, ControlSocketRequest};
+
+use crate::router::Router;
+
+/// What a session reads and writes.
+pub trait Handlers {
+    /// Reads `element.handler parameter`.
+    ///
+    /// # Errors
+    /// A message.
+    fn read(&mut self, handler: &str) -> Result<String, String>;
+    /// Writes `element.handler`.
+    ///
+    /// # Errors
+    /// A message.
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), String>;
+    /// Whether there is such a handler that can be read, or written.
+    fn exists(&self, handler: &str, write: bool) -> bool;
+}
+
+impl Handlers for Router {
+    fn read(&mut self, handler: &str) -> Result<String, String> {
+        self.read_handler(handler)
+    }
+
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        self.write_handler(handler, value)
+    }
+
+    fn exists(&self, handler: &str, write: bool) -> bool {
+        self.has_handler(handler, write)
+    }
+}
+
+const OK: u16 = 200;
+const SYNTAX: u16 = 500;
+const UNIMPLEMENTED: u16 = 501;
+const NO_SUCH_ELEMENT: u16 = 510;
+const NO_SUCH_HANDLER: u16 = 511;
+const TOO_BIG: u16 = 513;
+const LLRPC: u16 = 514;
+const HANDLER: u16 = 520;
+const PERMISSION: u16 = 530;
+
+/// The longest line, and the most data, in bytes.
+const MAX_LINE: usize = 1 << 16;
+const MAX_DATA: usize = 1 << 22;
+/// While so many bytes wait to be fetched, no command is carried out.
+const MAX_WAITING: usize = 1 << 20;
+
+const GREETING: &str = "Click::ControlSocket/1.3\r\n";
+
+const HELP: [&str; 11] = [
+    "Commands supported:",
+    "READ handler [arg...]   call read handler, return DATA",
+    "READDATA handler len    call read handler with len data bytes, return DATA",
+    "READUNTIL handler term  call read handler, take data until term, return DATA",
+    "WRITE handler [arg...]  call write handler",
+    "WRITEDATA handler len   call write handler, pass len data bytes",
+    "WRITEUNTIL handler term call write handler, take data until term",
+    "CHECKREAD handler       check if read handler is valid",
+    "CHECKWRITE handler      check if write handler is valid",
+    "LLRPC elt#number [len]  not supported",
+    "QUIT                    close connection",
+];
+
+/// One conversation.
+#[derive(Debug)]
+pub struct Session {
+    read_only: bool,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// The other side sends no more, or is not listened to any more.
+    ended: bool,
+}
+
+/// What is missing to carry out a command.
+enum Missing {
+    More,
+    TooMuch,
+}
+
+impl Session {
+    /// A conversation in which handlers can perhaps only be read. It begins with a greeting.
+    pub fn new(read_only: bool) -> Self {
+        Self { read_only, input: Vec::new(), output: GREETING.into(), ended: false }
+    }
+
+    /// Takes in bytes from the other side.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        if !self.ended {
+            self.input.extend_from_slice(bytes);
+        }
+    }
+
+    /// The other side sends no more.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Bytes for the other side.
+    pub fn output(&self) -> &[u8] {
+        &self.output
+    }
+
+    /// So many bytes of the output have been sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.output.drain(..bytes.min(self.output.len()));
+    }
+
+    /// Whether all has been said.
+    pub fn is_over(&self) -> bool {
+        self.ended && self.input.is_empty() && self.output.is_empty()
+    }
+
+    /// Whether more input is welcome.
+    fn wants_input(&self) -> bool {
+        !self.ended && self.input.len() <= MAX_LINE + MAX_DATA
+    }
+
+    /// Carries out the next command, if it is complete; says whether it was.
+    pub fn step(&mut self, handlers: &mut dyn Handlers) -> bool {
+        if self.output.len() > MAX_WAITING || self.input.is_empty() {
+            return false;
+        }
+        let end = self.input.iter().position(|b| matches!(b, b'\r' | b'\n'));
+        let (line_end, next) = match end {
+            Some(end) => (end, end + line_break(&self.input[end..])),
+            None if self.ended => (self.input.len(), self.input.len()),
+            None if self.input.len() > MAX_LINE => {
+                self.say(SYNTAX, "Line too long");
+                self.close();
+                return true;
+            }
+            None => return false,
+        };
+        let line = String::from_utf8_lossy(&self.input[..line_end]).into_owned();
+        match self.command(&line, next, handlers) {
+            Ok(used) => {
+                self.input.drain(..used.min(self.input.len()));
+                true
+            }
+            Err(Missing::More) if self.ended => {
+                self.say(SYNTAX, "Not enough data");
+                self.input.clear();
+                true
+            }
+            Err(Missing::More) => false,
+            Err(Missing::TooMuch) => {
+                self.say(TOO_BIG, "Data too large");
+                self.close();
+                true
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.ended = true;
+        self.input.clear();
+    }
+
+    fn say(&mut self, code: u16, text: &str) {
+        let mut lines = text.split('\n').peekable();
+        while let Some(line) = lines.next() {
+            let mark = if lines.peek().is_some() { '-' } else { ' ' };
+            let printable: String =
+                line.chars().map(|c| if c.is_control() { '.' } else { c }).collect();
+            self.output.extend_from_slice(format!("{code}{mark}{printable}\r\n").as_bytes());
+        }
+    }
+
+    /// Carries out a command whose data begin at `at`; how many bytes of the input it took.
+    fn command(
+        &mut self,
+        line: &str,
+        at: usize,
+        handlers: &mut dyn Handlers,
+    ) -> Result<usize, Missing> {
+        let (command, rest) = split(line.trim());
+        let (handler, argument) = split(rest);
+        let upper = command.to_ascii_uppercase();
+        let reads = upper.starts_with("READ") || upper == "GET";
+        match upper.as_str() {
+            "" => {}
+            "READ" | "GET" | "WRITE" | "SET" if handler.is_empty() => self.wrong_number(),
+            "READ" | "GET" => self.read(handler, argument, handlers),
+            "WRITE" | "SET" => self.write(handler, argument, handlers),
+            "READDATA" | "WRITEDATA" | "SETDATA" => {
+                if argument.is_empty() || argument.contains(char::is_whitespace) {
+                    self.wrong_number();
+                    return Ok(at);
+                }
+                let Ok(length) = argument.parse::<usize>() else {
+                    self.say(SYNTAX, &format!("Syntax error in '{upper}'"));
+                    return Ok(at);
+                };
+                if length > MAX_DATA {
+                    return Err(Missing::TooMuch);
+                }
+                let data = self.input.get(at..at + length).ok_or(Missing::More)?;
+                let data = String::from_utf8_lossy(data).into_owned();
+                self.read_or_write(reads, handler, &data, handlers);
+                return Ok(at + length);
+            }
+            "READUNTIL" | "WRITEUNTIL" if handler.is_empty() => self.wrong_number(),
+            "READUNTIL" | "WRITEUNTIL" => {
+                let (end, next) = self.find_line(argument.as_bytes(), at)?;
+                let data = String::from_utf8_lossy(&self.input[at..end]).into_owned();
+                self.read_or_write(reads, handler, &data, handlers);
+                return Ok(next);
+            }
+            "CHECKREAD" | "CHECKWRITE" if handler.is_empty() || !argument.is_empty() => {
+                self.wrong_number();
+            }
+            "CHECKREAD" => self.check(handler, false, handlers),
+            "CHECKWRITE" => self.check(handler, true, handlers),
+            "LLRPC" => self.say(LLRPC, "LLRPCs are not supported"),
+            "QUIT" | "CLOSE" => {
+                if !rest.is_empty() {
+                    self.say(SYNTAX, "Bad command syntax");
+                }
+                self.say(OK, "Goodbye!");
+                self.close();
+            }
+            "HELP" => self.say(OK, &HELP.join("\n")),
+            _ => self.say(UNIMPLEMENTED, &format!("Command '{upper}' unimplemented")),
+        }
+        Ok(at)
+    }
+
+    fn wrong_number(&mut self) {
+        self.say(SYNTAX, "Wrong number of arguments");
+    }
+
+    /// Where the line `term` stands after `at`: its start, and the start of what follows.
+    fn find_line(&self, term: &[u8], at: usize) -> Result<(usize, usize), Missing> {
+        let mut start = at;
+        loop {
+            let rest = self.input.get(start..).unwrap_or(&[]);
+            let Some(end) = rest.iter().position(|b| matches!(b, b'\r' | b'\n')) else {
+                return Err(if start - at + rest.len() > MAX_DATA {
+                    Missing::TooMuch
+                } else {
+                    Missing::More
+                });
+            };
+            let next = start + end + line_break(&rest[end..]);
+            if rest[..end].trim_ascii_end() == term {
+                return Ok((start, next));
+            }
+            start = next;
+        }
+    }
+
+    fn read_or_write(&mut self, reads: bool, handler: &str, data: &str, to: &mut dyn Handlers) {
+        match reads {
+            true => self.read(handler, data, to),
+            false => self.write(handler, data, to),
+        }
+    }
+
+    /// Says why a handler cannot be used; `false` if it can.
+    fn refuse(&mut self, handler: &str, write: bool, handlers: &dyn Handlers) -> bool {
+        let handler = canonical(handler);
+        if handlers.exists(handler, write) {
+            return false;
+        }
+        if handlers.exists(handler, !write) {
+            let only = if write { "read-only" } else { "write-only" };
+            self.say(PERMISSION, &format!("Handler '{handler}' {only}"));
+            return true;
+        }
+        match handler.rsplit_once('.') {
+            Some((element, _)) if !handlers.exists(&format!("{element}.name"), false) => {
+                self.say(NO_SUCH_ELEMENT, &format!("No element named '{element}'"));
+            }
+            _ => self.say(NO_SUCH_HANDLER, &format!("No handler named '{handler}'")),
+        }
+        true
+    }
+
+    fn read(&mut self, handler: &str, argument: &str, handlers: &mut dyn Handlers) {
+        if self.refuse(handler, false, handlers) {
+            return;
+        }
+        match handlers.read(&format!("{} {argument}", canonical(handler))) {
+            Ok(data) => {
+                self.say(OK, &format!("Read handler '{handler}' OK"));
+                self.output.extend_from_slice(format!("DATA {}\r\n", data.len()).as_bytes());
+                self.output.extend_from_slice(data.as_bytes());
+            }
+            Err(why) => self.say(HANDLER, &format!("Read handler '{handler}' error:\n{why}")),
+        }
+    }
+
+    fn write(&mut self, handler: &str, value: &str, handlers: &mut dyn Handlers) {
+        if self.refuse(handler, true, handlers) {
+            return;
+        }
+        if self.read_only {
+            self.say(PERMISSION, &format!("Permission denied for '{handler}'"));
+            return;
+        }
+        match handlers.write(canonical(handler), value) {
+            Ok(()) => self.say(OK, &format!("Write handler '{handler}' OK")),
+            Err(why) => self.say(HANDLER, &format!("Write handler '{handler}' error:\n{why}")),
+        }
+    }
+
+    fn check(&mut self, handler: &str, write: bool, handlers: &dyn Handlers) {
+        let word = if write { "Write" } else { "Read" };
+        let name = canonical(handler);
+        if handlers.exists(name, write) {
+            if write && self.read_only {
+                self.say(PERMISSION, &format!("Permission denied for '{handler}'"));
+            } else {
+                self.say(OK, &format!("{word} handler '{handler}' OK"));
+            }
+        } else if handlers.exists(name, !write) {
+            let what = if write { "writable" } else { "readable" };
+            self.say(NO_SUCH_HANDLER, &format!("Handler '{handler}' not {what}"));
+        } else {
+            self.refuse(handler, write, handlers);
+        }
+    }
+}
+
+/// Length of the line break at the start of `bytes`.
+fn line_break(bytes: &[u8]) -> usize {
+    if bytes.starts_with(b"\r\n") { 2 } else { 1 }
+}
+
+/// The first word, and what follows.
+fn split(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
+}
+
+/// A handler's name without the `0.` or `.` that the router's own handlers may have in front.
+fn canonical(handler: &str) -> &str {
+    handler.strip_prefix("0.").or_else(|| handler.strip_prefix('.')).unwrap_or(handler)
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+trait Stream: Read + Write {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+struct Connection {
+    stream: Box<dyn Stream>,
+    session: Session,
+}
+
+struct Socket {
+    name: String,
+    request: ControlSocketRequest,
+    listener: Option<Listener>,
+    /// Tries that are left, and when the next one is.
+    tries: u32,
+    next_try: Option<Instant>,
+}
+
+/// Control sockets and their connections.
+#[derive(Default)]
+pub struct ControlServer {
+    sockets: Vec<Socket>,
+    connections: Vec<Connection>,
+    messages: Vec<String>,
+}
+
+/// Connections at a time; further ones are turned away.
+const MAX_CONNECTIONS: usize = 64;
+/// Ports that are tried after the first.
+const MAX_SEARCH: u16 = 10;
+
+fn listen(request: &ControlSocketRequest) -> std::io::Result<Listener> {
+    let listener = match &request.address {
+        ControlAddress::Tcp { port, search, localhost } => {
+            let address = if *localhost { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+            let last = if *search { port.saturating_add(MAX_SEARCH) } else { *port };
+            let mut result = TcpListener::bind((address, *port));
+            for port in port.saturating_add(1)..=last {
+                if result.is_err() {
+                    result = TcpListener::bind((address, port));
+                }
+            }
+            let listener = result?;
+            listener.set_nonblocking(true)?;
+            request.bound.set(Some(listener.local_addr()?.port()));
+            Listener::Tcp(listener)
+        }
+        ControlAddress::Unix { path } => {
+            let listener = UnixListener::bind(path)?;
+            listener.set_nonblocking(true)?;
+            Listener::Unix(listener, path.into())
+        }
+    };
+    Ok(listener)
+}
+
+impl ControlServer {
+    /// Opens the sockets that a router's elements ask for, and `more`.
+    ///
+    /// # Errors
+    /// Which socket cannot be opened, and why, unless it is to be tried again.
+    pub fn open(router: &Router, more: Vec<ControlSocketRequest>) -> Result<Self, String> {
+        let mut server = Self::default();
+        let own = more.into_iter().map(|request| ("control socket".to_string(), request));
+        for (name, request) in router.control_sockets().into_iter().chain(own) {
+            let tries = request.retries;
+            let mut socket = Socket { name, request, listener: None, tries, next_try: None };
+            server.messages.extend(socket.open()?);
+            server.sockets.push(socket);
+        }
+        Ok(server)
+    }
+
+    /// Whether there is anything to serve.
+    pub fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
+    }
+
+    /// The addresses that are listened on, for people.
+    pub fn addresses(&self) -> Vec<String> {
+        let show = |socket: &Socket| match (&socket.request.address, socket.request.bound.get()) {
+            (ControlAddress::Tcp { port, .. }, bound) => {
+                format!("TCP port {}", bound.unwrap_or(*port))
+            }
+            (ControlAddress::Unix { path }, _) => path.clone(),
+        };
+        self.sockets.iter().map(show).collect()
+    }
+
+    /// What there is to tell the user since the last time.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Serves every connection a little; says whether there was anything to do.
+    pub fn poll(&mut self, router: &mut Router) -> bool {
+        let mut worked = self.accept();
+        for i in (0..self.connections.len()).rev() {
+            let Connection { stream, session } = &mut self.connections[i];
+            let (did, alive) = serve(&mut **stream, session, router);
+            worked |= did;
+            if !alive {
+                self.connections.swap_remove(i);
+            }
+        }
+        worked
+    }
+
+    fn accept(&mut self) -> bool {
+        let mut worked = false;
+        for socket in &mut self.sockets {
+            if socket.next_try.is_some_and(|time| time <= Instant::now()) {
+                match socket.open() {
+                    Ok(message) => self.messages.extend(message),
+                    Err(why) => self.messages.push(why),
+                }
+            }
+            let stream: Option<Box<dyn Stream>> = match &socket.listener {
+                Some(Listener::Tcp(listener)) => listener.accept().ok().and_then(|(stream, _)| {
+                    stream.set_nonblocking(true).ok()?;
+                    Some(Box::new(stream) as Box<dyn Stream>)
+                }),
+                Some(Listener::Unix(listener, _)) => {
+                    listener.accept().ok().and_then(|(stream, _)| {
+                        stream.set_nonblocking(true).ok()?;
+                        Some(Box::new(stream) as Box<dyn Stream>)
+                    })
+                }
+                None => None,
+            };
+            if let Some(stream) = stream.filter(|_| self.connections.len() < MAX_CONNECTIONS) {
+                worked = true;
+                if socket.request.verbose {
+                    self.messages.push(format!("{}: opened connection", socket.name));
+                }
+                let session = Session::new(socket.request.read_only);
+                self.connections.push(Connection { stream, session });
+            }
+        }
+        worked
+    }
+}
+
+impl Socket {
+    /// Tries to open the socket; a warning if it is to be tried again.
+    fn open(&mut self) -> Result<Option<String>, String> {
+        self.next_try = None;
+        let why = match listen(&self.request) {
+            Ok(listener) => {
+                self.listener = Some(listener);
+                return Ok(None);
+            }
+            Err(why) => format!("{}: {why}", self.name),
+        };
+        let Some(left) = self.tries.checked_sub(1) else { return Err(why) };
+        self.tries = left;
+        self.next_try = Some(Instant::now() + Duration::from_secs(1));
+        Ok(self.request.retry_warnings.then(|| format!("{why}; will try again")))
+    }
+}
+
+/// Reads a piece, carries out a command, and sends what can be sent. Says whether anything was
+/// done, and whether the connection goes on.
+fn serve(stream: &mut dyn Stream, session: &mut Session, router: &mut Router) -> (bool, bool) {
+    let mut worked = false;
+    if session.wants_input() {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer) {
+            Ok(0) => session.end(),
+            Ok(n) => {
+                session.receive(&buffer[..n]);
+                worked = true;
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return (true, false),
+        }
+    }
+    worked |= session.step(router);
+    if !session.output().is_empty() {
+        match stream.write(session.output()) {
+            Ok(n) => {
+                session.sent(n);
+                worked |= n > 0;
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return (true, false),
+        }
+    }
+    (worked, !session.is_over())
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        for connection in &mut self.connections {
+            // One last try to hand over what was answered.
+            let _ = connection.stream.write(connection.session.output());
+        }
+        for socket in &self.sockets {
+            if let Some(Listener::Unix(_, path)) = &socket.listener {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One element `e` with handlers `value` (both), `look` and `poke`.
+    struct Fake(String);
+
+    impl Handlers for Fake {
+        fn read(&mut self, handler: &str) -> Result<String, String> {
+            match handler.split_once(' ') {
+                Some(("e.value", "fail")) => Err("no\nway".into()),
+                Some((name, argument)) => Ok(format!("{name}={}{argument}", self.0)),
+                None => Err("unexpected".into()),
+            }
+        }
+
+        fn write(&mut self, _: &str, value: &str) -> Result<(), String> {
+            self.0 = value.into();
+            if value == "bad" { Err("bad value".into()) } else { Ok(()) }
+        }
+
+        fn exists(&self, handler: &str, write: bool) -> bool {
+            match handler {
+                "e.value" => true,
+                "e.look" | "e.name" | "list" => !write,
+                "e.poke" | "stop" => write,
+                _ => false,
+            }
+        }
+    }
+
+    /// What is answered to an input that comes in pieces of this size.
+    fn answer(input: &[u8], piece: usize, read_only: bool) -> String {
+        let (mut session, mut fake) = (Session::new(read_only), Fake("x".into()));
+        for bytes in input.chunks(piece) {
+            session.receive(bytes);
+            while session.step(&mut fake) {}
+        }
+        session.end();
+        while session.step(&mut fake) {}
+        let output = String::from_utf8(session.output().to_vec()).unwrap();
+        output.strip_prefix(GREETING).expect("a greeting").to_string()
+    }
+
+    #[track_caller]
+    fn answers(input: &str, output: &str) {
+        for piece in [1, 3, 4096] {
+            assert_eq!(answer(input.as_bytes(), piece, false), output, "{input:?} by {piece}");
+        }
+    }
+
+    #[test]
+    fn handlers_are_read_and_written() {
+        answers("READ e.value\r\n", "200 Read handler 'e.value' OK\r\nDATA 9\r\ne.value=x");
+        answers("get .list 1  2\n", "200 Read handler '.list' OK\r\nDATA 10\r\nlist=x1  2");
+        answers(
+            "WRITE e.value a b\nREAD e.look",
+            "200 Write handler 'e.value' OK\r\n200 Read handler 'e.look' OK\r\nDATA 10\r\ne.look=a b",
+        );
+        answers(
+            "WRITEDATA e.value 5\r\na\r\nb READDATA e.look 2\nyz",
+            "200 Write handler 'e.value' OK\r\n200 Read handler 'e.look' OK\r\nDATA 14\r\ne.look=a\r\nb yz",
+        );
+        answers(
+            "WRITEUNTIL e.value END\r\na\r\nb\r\nEND  \r\nREADUNTIL e.look\nq\n\n",
+            "200 Write handler 'e.value' OK\r\n200 Read handler 'e.look' OK\r\nDATA 15\r\ne.look=a\r\nb\r\nq\n",
+        );
+        answers("write e.value bad\n", "520-Write handler 'e.value' error:\r\n520 bad value\r\n");
+        answers(
+            "read e.value fail\n",
+            "520-Read handler 'e.value' error:\r\n520-no\r\n520 way\r\n",
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        answers("READ e.none\n", "511 No handler named 'e.none'\r\n");
+        answers("READ f.value\n", "510 No element named 'f'\r\n");
+        answers("READ e.poke\n", "530 Handler 'e.poke' write-only\r\n");
+        answers("WRITE e.look 1\n", "530 Handler 'e.look' read-only\r\n");
+        answers("CHECKREAD e.look\n", "200 Read handler 'e.look' OK\r\n");
+        answers("CHECKWRITE e.look\n", "511 Handler 'e.look' not writable\r\n");
+        answers("CHECKWRITE g.look\n", "510 No element named 'g'\r\n");
+        answers("LLRPC e#1\n", "514 LLRPCs are not supported\r\n");
+        answers("DANCE\n", "501 Command 'DANCE' unimplemented\r\n");
+        answers("READ\n", "500 Wrong number of arguments\r\n");
+        answers("WRITEDATA e.value\n", "500 Wrong number of arguments\r\n");
+        answers("WRITEDATA e.value -1\n", "500 Syntax error in 'WRITEDATA'\r\n");
+        answers("WRITEDATA e.value 5\nabc", "500 Not enough data\r\n");
+        answers("\r\n\n \n", "");
+        assert_eq!(
+            answer(b"WRITE e.value 1\nCHECKWRITE e.value\n", 9, true),
+            "530 Permission denied for 'e.value'\r\n530 Permission denied for 'e.value'\r\n"
+        );
+    }
+
+    #[test]
+    fn a_conversation_ends_at_quit_and_at_nonsense_without_end() {
+        answers("QUIT\nREAD e.value\n", "200 Goodbye!\r\n");
+        answers("WRITEDATA e.value 99999999\nabc", "513 Data too large\r\n");
+        let long = vec![b'a'; MAX_LINE + 2];
+        assert_eq!(answer(&long, 4096, false), "500 Line too long\r\n");
+        let endless = [b"WRITEUNTIL e.value X\n".to_vec(), vec![b'a'; MAX_DATA + 2]].concat();
+        assert_eq!(answer(&endless, 1 << 20, false), "513 Data too large\r\n");
+        assert!(answer(b"HELP\n", 2, false).starts_with("200-Commands supported:\r\n200-READ "));
+        assert_eq!(
+            answer(b"\xff\xfe\x00\n", 1, false),
+            "501 Command '\u{fffd}\u{fffd}.' unimplemented\r\n"
+        );
+    }
+
+    #[test]
+    fn a_client_that_fetches_nothing_is_not_served_on() {
+        let (mut session, mut fake) = (Session::new(false), Fake("y".repeat(MAX_WAITING)));
+        session.receive(b"READ e.value\nREAD e.value\n");
+        assert!(session.step(&mut fake) && !session.step(&mut fake));
+        session.sent(usize::MAX);
+        assert!(session.step(&mut fake));
+    }
+}
