@@ -4,6 +4,7 @@
 mod commands;
 mod diagnostics;
 mod dot;
+mod drive;
 mod explain;
 mod family;
 mod layout;

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use catena_dataplane::clock::VirtualClock;
+use catena_dataplane::control_socket::ControlServer;
 use catena_dataplane::{Rest, Router, Transcript};
 use elements::Element;
 use elements::context::Context;
+use elements::device::{ControlAddress, ControlSocketRequest};
 use elements::element::{Handler, HandlerContext, NamedHandler, Work};
 use ir::{Edge, Graph, Model, Node, Port, Processing};
 use net::Batch;
@@ -224,4 +226,42 @@ fn handlers_are_found_by_name_and_number() {
     assert!(router.write_handler("a.port3", "").is_err());
     assert_eq!(router.write_handler("stop", ""), Ok(()));
     assert_eq!(router.run(|_, _| false), Rest::Stopped);
+}
+
+#[test]
+fn handlers_are_read_and_written_through_a_socket() {
+    use std::io::{ErrorKind, Read, Write};
+    let journal = Journal::default();
+    let mut router = router(&journal, vec![actor("a", &journal, None)], false);
+    let address = ControlAddress::Tcp { port: 0, search: false, localhost: true };
+    let bound = Rc::default();
+    let request = ControlSocketRequest {
+        address,
+        read_only: false,
+        verbose: true,
+        retries: 0,
+        retry_warnings: true,
+        bound: Rc::clone(&bound),
+    };
+    let mut server = ControlServer::open(&router, vec![request]).unwrap();
+    let port = bound.get().expect("the port is known");
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.write_all(b"WRITE a.value 7\r\nREAD 1.value\r\nQUIT\r\n").unwrap();
+    client.set_nonblocking(true).unwrap();
+    let (mut answer, mut buffer) = (Vec::new(), [0; 256]);
+    loop {
+        server.poll(&mut router);
+        match client.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => answer.extend_from_slice(&buffer[..n]),
+            Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
+        }
+    }
+    assert_eq!(
+        String::from_utf8(answer).unwrap(),
+        "Click::ControlSocket/1.3\r\n200 Write handler 'a.value' OK\r\n\
+         200 Read handler '1.value' OK\r\nDATA 8\r\nvalue  7200 Goodbye!\r\n"
+    );
+    assert_eq!(*journal.borrow(), ["a: value 7"]);
+    assert_eq!(server.take_messages().len(), 1);
 }

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use dataplane::clock::RealClock;
+use dataplane::control_socket::ControlServer;
 use dataplane::io::{Binding, Bindings};
 use dataplane::{Listener, Rest, Router};
 use ir::{Sources, has_errors};
 
 use crate::diagnostics;
+use crate::drive;
 use crate::load::{self, Disk};
 use crate::session::{self, Path, Setup};
 use crate::summary::Summary;
@@ -175,11 +177,15 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         let (handler, value) = text.split_once('=').unwrap_or((text, ""));
         router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))?;
     }
+    let mut sockets: Vec<_> =
+        run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
+    sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
+    let mut server = ControlServer::open(&router, sockets)?;
     let interrupted = interrupt_flag();
     let mut progress = Progress::new(!run.quiet);
     let start = Instant::now();
     let mut rounds = 0u32;
-    router.run(|router, rest| {
+    drive::drive(&mut router, &mut server, |router, rest| {
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(1024) || rest != Rest::Busy {
             progress.show(router, start);
