@@ -1,6 +1,7 @@
 //! Rewriting packets natively.
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use ir::{Model, Reason, Store};
 use net::annotation::DST_IP;
@@ -284,10 +285,11 @@ impl<S: Scheme> Rewriter<S> {
 
 impl<S: Scheme> Element for Rewriter<S> {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let Some(joined) = self.common.joined.clone() else { return };
-        let mut borrowed = joined.set.borrow_mut();
-        let set = &mut *borrowed;
+        let Some(joined) = &self.common.joined else { return };
         let (now, member) = (cx.now(), joined.member);
+        let shared = Rc::clone(&joined.set);
+        let mut borrowed = shared.borrow_mut();
+        let set = &mut *borrowed;
         let classes = set.classes(member);
         set.table.expire(now, REMOVED_AT_ONCE);
         self.seen.clear();
