@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use catena_cli::session;
 use dataplane::Rest;
 use dataplane::clock::Clock;
+use dataplane::io::{Binding, Bindings};
 use elements::registry::CLASSES;
 use ir::{Diagnostic, Port, Sources};
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, notation};
 
-use crate::support::{Started, start};
+use crate::support::{Started, start_bound};
 use format::{Filetest, Step, parse};
 
 /// How packets are handed in.
@@ -39,8 +40,11 @@ impl Filetest {
             Step::Packet(port, _) => Some(*port + 1),
             _ => None,
         });
-        // The chain comes first so that the lines of errors are the lines of the chain.
-        let mut text = format!("elementclass Filetest {{ {}}} t :: Filetest;\n", self.chain);
+        // The chain comes first so that the lines of errors are the lines of the chain. It becomes a
+        // compound, but for its requirements: files are what requires libraries.
+        let requirements = self.chain.lines().take_while(|l| l.starts_with("require("));
+        let (requirements, chain) = self.chain.split_at(requirements.map(|l| l.len() + 1).sum());
+        let mut text = format!("{requirements}elementclass Filetest {{ {chain}}} t :: Filetest;\n");
         for port in 0..fed.max().unwrap_or(0) {
             text += &format!("in{port} :: Idle -> [{port}] t;\n");
         }
@@ -67,13 +71,28 @@ impl Filetest {
         }
     }
 
+    /// Interfaces are bound to the captures of their name.
+    fn bindings(&self, folder: &Path) -> Bindings {
+        let bind = |name: &String| {
+            let interface = name.split('.').next().unwrap_or_default().to_string();
+            (interface, Binding::Capture(folder.join(name)))
+        };
+        Bindings {
+            inputs: self.captures.keys().map(bind).collect(),
+            outputs: self.written.keys().map(bind).collect(),
+            folder: folder.to_path_buf(),
+            ..Bindings::default()
+        }
+    }
+
     fn run(&self, folder: &Path, path: session::Path, burst: Burst) -> Result<(), String> {
         self.prepare(folder);
-        let mut started = match start("chain", &self.text(), folder, path) {
-            Ok(started) if self.errors.is_none() => started,
-            Ok(_) => return Err("is accepted but must be refused".into()),
-            Err((diagnostics, sources)) => return self.refused(&diagnostics, &sources),
-        };
+        let mut started =
+            match start_bound("chain", &self.text(), folder, path, self.bindings(folder)) {
+                Ok(started) if self.errors.is_none() => started,
+                Ok(_) => return Err("is accepted but must be refused".into()),
+                Err((diagnostics, sources)) => return self.refused(&diagnostics, &sources),
+            };
         started.router.set_folder(folder.to_path_buf());
         // Tasks and timers of the chain run before the first packet and while time passes.
         settle(&mut started);

@@ -1,6 +1,7 @@
 //! What the tests of whole chains share.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -34,12 +35,21 @@ impl Listener for Heard {
 }
 
 /// Reads files below a folder.
-pub struct Folder(pub PathBuf);
+#[derive(Default)]
+pub struct Folder {
+    folder: PathBuf,
+    read: HashMap<String, FileId>,
+}
 
 impl Files for Folder {
     fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
-        let text = std::fs::read_to_string(self.0.join(path)).map_err(|e| e.to_string())?;
-        Ok(sources.add(path, text))
+        if let Some(&file) = self.read.get(path) {
+            return Ok(file);
+        }
+        let text = std::fs::read_to_string(self.folder.join(path)).map_err(|e| e.to_string())?;
+        let file = sources.add(path, text);
+        self.read.insert(path.to_string(), file);
+        Ok(file)
     }
 }
 
@@ -76,7 +86,7 @@ pub fn start_bound(
     let mut diagnostics = Vec::new();
     let setup = Setup {
         variables: Vec::new(),
-        files: &mut Folder(folder.to_path_buf()),
+        files: &mut Folder { folder: folder.to_path_buf(), ..Folder::default() },
         devices: &mut bindings,
         clock: Box::new(clock.clone()),
         listener: Box::new(heard.clone()),
