@@ -1,4 +1,5 @@
-//! Pages that are generated: the reference of elements, from the elements' own manuals.
+//! What is generated of the documentation: the reference of elements, from the elements' own manuals, and the
+//! README's picture, from an example.
 
 use std::fs;
 
@@ -6,7 +7,10 @@ use crate::Result;
 use crate::command::{self, cargo, root};
 
 /// What is generated, and the arguments of `catena` that print it.
-const PAGES: [(&str, &[&str]); 1] = [("docs/elements.md", &["elements", "--markdown"])];
+const PAGES: [(&str, &[&str]); 2] = [
+    ("docs/elements.md", &["elements", "--markdown"]),
+    ("docs/isp-edge.svg", &["graph", "examples/isp-edge.click", "--format", "svg"]),
+];
 
 /// Writes the pages, or, to check, says which are not what would be written.
 pub(crate) fn run(check: bool) -> Result {
