@@ -36,6 +36,8 @@ struct Cli {
 enum Command {
     Run(commands::run::Run),
     Check(commands::check::Check),
+    /// Click's own command line; also under the program's name 'click'
+    Click,
     Elements(commands::elements::Elements),
     Explain(commands::explain::Explain),
     Flatten(commands::flatten::Flatten),
@@ -45,6 +47,14 @@ enum Command {
 
 /// Carries out a command line, the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let (name, second) = (arguments.first(), arguments.get(1));
+    let named = name.is_some_and(|name| commands::click::is_meant(name));
+    if named || second.is_some_and(|word| word == "click") {
+        let behind = arguments.iter().skip(if named { 1 } else { 2 });
+        let words: Vec<String> = behind.map(|a| a.to_string_lossy().into_owned()).collect();
+        return commands::click::main(&words);
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -54,6 +64,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(run) => commands::run::main(run),
+        // Its command line is not clap's: it was dealt with above.
+        Command::Click => Ok(ExitCode::SUCCESS),
         Command::Check(check) => commands::check::main(check),
         Command::Elements(elements) => commands::elements::main(elements),
         Command::Explain(explain) => commands::explain::main(explain),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod click;
 pub(crate) mod elements;
 pub(crate) mod explain;
 pub(crate) mod flatten;

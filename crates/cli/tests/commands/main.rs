@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, unreachable_pub)]
 
 mod check;
+mod click;
 mod elements;
 mod explain;
 mod fmt;
