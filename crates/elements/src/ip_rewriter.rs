@@ -24,9 +24,12 @@ element! {
     /// specification of its input decides; there is one for each input:
     ///
     /// drop: the packet is dropped. (Also: discard.)
+    ///
     /// pass OUTPUT: the packet leaves unchanged. (Also: passthrough, nochange.)
+    ///
     /// keep FOUTPUT ROUTPUT: a flow that changes nothing is added; its packets leave on FOUTPUT,
     /// those of the other direction on ROUTPUT.
+    ///
     /// pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT: a flow is added whose packets get these
     /// addresses and ports and leave on FOUTPUT; packets of the other direction are rewritten
     /// back and leave on ROUTPUT. A dash leaves a field as it is. SPORT may be a range, L-H: then
@@ -34,7 +37,9 @@ element! {
     /// its own, else one at random. L-H# gives ports in turn; L-H? always at random. If none is
     /// free, the packet is dropped. A flow without a range takes its mapping from an older one
     /// that has the same.
+    ///
     /// pattern NAME FOUTPUT ROUTPUT: the same with a pattern of IPRewriterPatterns.
+    ///
     /// MAPPER: the element of this name chooses a pattern (RoundRobinIPMapper).
     ///
     /// Behind ROUTPUT another rewriter of the same class may be named, which shares this one's
