@@ -99,7 +99,7 @@ fn sample(class: &Class) -> Option<Box<dyn Element>> {
     let (chain, _) = compiler::elaborate(&mut sources, file, &options, &mut files);
     let chain = chain?;
     let mut made = compiler::instantiate(&chain, &mut sources, &mut files, &mut Vec::new())?;
-    made.initialize(&chain, &mut sources, &mut files, &mut Closed, &mut Vec::new());
+    made.initialize(&chain, &mut sources, &mut files, &mut Closed::default(), &mut Vec::new());
     let x = chain.find("x")?;
     Some(made.elements.swap_remove(x))
 }

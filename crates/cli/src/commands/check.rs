@@ -1,6 +1,8 @@
 //! `catena check`: what is wrong with configurations.
 
+use std::fs::File;
 use std::io::stdout;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -36,13 +38,19 @@ pub(crate) struct Check {
 }
 
 /// Devices that are looked at but not opened.
-pub(crate) struct Closed;
+#[derive(Default)]
+pub(crate) struct Closed {
+    /// The configuration's folder: captures that are not in the current one are looked for there.
+    beside: PathBuf,
+}
 
 impl Devices for Closed {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
             DeviceRequest::CaptureIn { path } if path != "-" => {
-                let file = std::fs::File::open(path).map_err(|e| format!("{path}: {e}"))?;
+                let found = File::open(path);
+                let found = found.or_else(|e| File::open(self.beside.join(path)).map_err(|_| e));
+                let file = found.map_err(|e| format!("{path}: {e}"))?;
                 if file.metadata().is_ok_and(|m| m.is_dir()) {
                     return Err(format!("{path}: is a folder"));
                 }
@@ -55,7 +63,7 @@ impl Devices for Closed {
             }
             _ => {}
         }
-        Ok(Box::new(Closed))
+        Ok(Box::new(Self::default()))
     }
 }
 
@@ -107,7 +115,9 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
     *elements = chain.graph.nodes.len();
     if let Some(mut made) = compiler::instantiate(&chain, sources, &mut files, diagnostics) {
         let before = diagnostics.len();
-        made.initialize(&chain, sources, &mut files, &mut Closed, diagnostics);
+        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let mut closed = Closed { beside };
+        made.initialize(&chain, sources, &mut files, &mut closed, diagnostics);
         for diagnostic in diagnostics[before..].iter_mut().filter(|d| d.code == "device") {
             diagnostic.severity = Severity::Warning;
         }
