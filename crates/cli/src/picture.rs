@@ -186,7 +186,7 @@ fn shorten(text: &str, length: usize) -> String {
         for c in word.chars() {
             count += 1;
             if count > length {
-                let cut = short.char_indices().rev().nth(1).map_or(0, |(i, _)| i);
+                let cut = short.char_indices().next_back().map_or(0, |(i, _)| i);
                 short.truncate(cut);
                 return short + "…";
             }

@@ -428,7 +428,7 @@ fn errors_come_all_at_once() {
     assert_eq!(
         codes(
             "require(nothing); FromDump(x) -> Nonesuch -> Strip(1) -> Discard; a :: Counter;
-             q :: Queue; b -> q; q -> Queue -> Discard; b :: FromDump(y); b[1] -> Discard;"
+             q :: Queue; b -> q; q -> Queue -> Discard; b :: InfiniteSource; b[1] -> Discard;"
         ),
         [
             "error[unknown-requirement]",

@@ -71,6 +71,8 @@ impl Element for GetIP6Address {
 element! {
     /// SetIP6Address(ADDR) -- sets the IPv6 destination address annotation
     ///
+    /// Sets the annotation of every packet to ADDR, whatever is in the packet.
+    ///
     /// = SEE ALSO
     ///
     /// GetIP6Address, SetIPAddress

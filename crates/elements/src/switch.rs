@@ -381,6 +381,9 @@ impl Element for RoundRobinSwitch {
 element! {
     /// RandomSwitch() -- sends each packet to an output chosen at random
     ///
+    /// Every output is as likely as any other. The choices come from the worker's random numbers,
+    /// so that a run with the same seed makes the same ones.
+    ///
     /// = SEE ALSO
     ///
     /// RoundRobinSwitch, HashSwitch, StrideSwitch
