@@ -7,15 +7,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dataplane::clock::RealClock;
+use dataplane::control_socket::ControlServer;
 use dataplane::io::Bindings;
 use dataplane::{Rest, Router};
+use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
 use super::run::{Terminal, interrupt_flag};
 use crate::load::{self, Disk};
 use crate::session::{self, Path, Setup};
 use crate::terminal::{colours, print, print_error};
-use crate::{diagnostics, variables};
+use crate::{diagnostics, drive, variables};
 
 const USAGE: &str = "\
 Runs a Click configuration until it is told to stop, as the program 'click' does.
@@ -34,11 +36,13 @@ Usage: click [OPTION]... [ROUTERFILE] [VAR=VALUE]...
       --warnings                Print warnings.
   -j, --threads N               Accepted; one worker runs.
   -a, --affinity[=N]            Accepted, without effect.
+  -p, --port PORT               Offer the ControlSocket protocol on a TCP port of this host.
+  -u, --unix-socket FILE        Offer the ControlSocket protocol on a UNIX socket.
   -C, --clickpath PATH          Accepted; files are looked for beside the one that names them.
       --help                    Print this and exit.
   -v, --version                 Print the version and exit.
 
-Not offered yet: control sockets (-p, -u, --socket), hot configuration (-R), simulated time.
+Not offered yet: a control socket by file descriptor (--socket), hot configuration (-R), simulated time.
 ";
 
 /// What the command line says.
@@ -50,6 +54,7 @@ struct Options {
     exit_handler: Option<String>,
     output: Option<String>,
     variables: Vec<(String, String)>,
+    sockets: Vec<ControlSocketRequest>,
     quit: bool,
     time: bool,
     no_warnings: bool,
@@ -164,7 +169,15 @@ impl Options {
                 Ok(())
             }
             "clickpath" => Ok(()),
-            _ => Err(format!("--{name} {value}: control sockets are not offered yet")),
+            "port" => {
+                self.sockets.push(drive::tcp(&value)?);
+                Ok(())
+            }
+            "unix-socket" => {
+                self.sockets.push(drive::unix(std::path::Path::new(&value)));
+                Ok(())
+            }
+            _ => Err(format!("--{name} is not offered yet")),
         }
     }
 
@@ -251,7 +264,8 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             print_error("click: warning: configuration has no elements, exiting\n");
         }
     } else if !options.quit {
-        drive(&mut router);
+        let mut server = ControlServer::open(&router, options.sockets.clone())?;
+        run_until_stopped(&mut router, &mut server);
         router.finish();
     }
     if options.time {
@@ -273,14 +287,17 @@ fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs until an element or a signal says stop.
-fn drive(router: &mut Router) {
+fn run_until_stopped(router: &mut Router, server: &mut ControlServer) {
     let interrupted = interrupt_flag();
-    loop {
-        let rest = router.run(|_, _| interrupted.load(Ordering::Relaxed));
-        if interrupted.load(Ordering::Relaxed) || rest == Rest::Stopped {
-            return;
+    let mut stopped = false;
+    while !stopped {
+        drive::drive(router, server, |_, rest| {
+            stopped = rest == Rest::Stopped || interrupted.load(Ordering::Relaxed);
+            stopped
+        });
+        if !stopped {
+            router.doze();
         }
-        router.doze();
     }
 }
 
