@@ -1,13 +1,14 @@
 //! DecIPTTL.
 
-use ir::field::{anno, ip, meta};
+use ir::field::{anno, ip};
 use ir::model::reject;
-use ir::{Expr, Model, Op, Reason};
-use net::{Batch, checksum};
+use ir::{Model, Op, Reason};
+use net::{Batch, annotation};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
+use crate::ip_header::{self, NO_HEADER};
 
 element! {
     /// DecIPTTL([KEYWORDS MULTICAST, ACTIVE]) -- decrements the IP time-to-live
@@ -38,7 +39,6 @@ pub(crate) struct DecIPTTL {
 }
 
 const EXPIRED: Reason = Reason("ttl-expired");
-const NO_HEADER: Reason = Reason("no-ip-header");
 
 impl DecIPTTL {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
@@ -57,21 +57,18 @@ impl Element for DecIPTTL {
             return;
         }
         cx.each(batch, |packet, _| {
-            let to = packet.annotations().u32(net::annotation::DST_IP);
-            let Some(header) = packet.network_mut().and_then(|n| n.first_chunk_mut::<20>()) else {
+            let exempt =
+                !self.multicast && packet.annotations().u32(annotation::DST_IP) >> 28 == 0xe;
+            let Some(header) = ip_header::fixed_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            if !self.multicast && to >> 28 == 0xe {
+            if exempt {
                 return Verdict::Pass;
             }
             if header[8] <= 1 {
                 return Verdict::Reject(1, EXPIRED);
             }
-            let old = u16::from_be_bytes([header[8], header[9]]);
-            header[8] -= 1;
-            let sum = u16::from_be_bytes([header[10], header[11]]);
-            let sum = checksum::update_u16(sum, old, old - 0x100);
-            header[10..12].copy_from_slice(&sum.to_be_bytes());
+            ip_header::decrement_ttl(header);
             Verdict::Pass
         });
     }
@@ -80,19 +77,14 @@ impl Element for DecIPTTL {
         if !self.active {
             return Model::from_block(vec![Op::emit(0u8)]);
         }
-        let mut block = vec![Op::when(meta::AVAIL_NET.lt(20u8), vec![Op::Drop(NO_HEADER)])];
+        let mut block = vec![Op::when(ip_header::is_missing(), vec![Op::Drop(NO_HEADER)])];
         if !self.multicast {
             let multicast = (anno::DST_IP.get() >> 28u8).eq(0xeu8);
             block.push(Op::when(multicast, vec![Op::emit(0u8)]));
         }
         block.push(Op::when(ip::TTL.le(1u8), reject(1, self.outputs, EXPIRED)));
-        // RFC 1624: ~(~checksum + ~old + new) with new = old - 0x0100.
-        let sum = ((ip::CHECKSUM.get() ^ 0xffffu16) + 0xfeffu16).fold16() ^ 0xffffu16;
-        block.extend([
-            ip::TTL.set(ip::TTL.get() - 1u8),
-            ip::CHECKSUM.set(sum),
-            Op::Emit(Expr::from(0u8)),
-        ]);
+        block.extend(ip_header::model_decrement_ttl());
+        block.push(Op::emit(0u8));
         Model::from_block(block)
     }
 }

@@ -151,7 +151,7 @@ impl Element for IPOutputCombo {
             let alive = bytes.first_chunk_mut::<20>().filter(|header| header[8] > 1);
             let expired = alive.is_none();
             if let Some(header) = alive {
-                ip_header::replace_word(header, 8, ip_header::word(header, 8) - 0x100);
+                ip_header::decrement_ttl(header);
             }
             if fix {
                 packet.annotations_mut().set_u8(annotation::FIX_IP_SRC, 0);

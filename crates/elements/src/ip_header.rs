@@ -2,7 +2,7 @@
 
 use click::config::Argument;
 use ir::field::{ip, meta};
-use ir::model::{Block, Reg};
+use ir::model::Block;
 use ir::{Base, Cond, Expr, Field, Op, Reason};
 use net::{Header, Packet, checksum};
 
@@ -61,7 +61,17 @@ pub(crate) fn fill_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// Replaces the first 16 bits of the header and updates the checksum (RFC 1624).
+/// Decrements a time-to-live above 0 and updates the checksum (RFC 1624): what is added to the
+/// complement of the checksum is the complement of the old word and the new one, which is less
+/// by 0x100.
+#[inline]
+pub(crate) fn decrement_ttl(header: &mut [u8; 20]) {
+    header[8] -= 1;
+    let sum = u32::from(!word(header, 10)) + (0xffff - 0x100);
+    put_word(header, 10, !((sum + (sum >> 16)) as u16));
+}
+
+/// Replaces 16 bits of the header and updates the checksum (RFC 1624).
 #[inline]
 pub(crate) fn replace_word(header: &mut [u8; 20], at: usize, new: u16) {
     let sum = checksum::update_u16(word(header, 10), word(header, at), new);
@@ -102,15 +112,10 @@ pub(crate) fn model_fill_checksum() -> Block {
     vec![ip::CHECKSUM.set(0u8), ip::CHECKSUM.set(Expr::sum16(NETWORK, 0u8, length) ^ 0xffffu16)]
 }
 
-/// Decrements a time-to-live above 0 and updates the checksum.
-pub(crate) fn model_decrement_ttl() -> Block {
-    const OLD: Reg = Reg(0);
-    let first = Field::bytes(NETWORK, 8, 2);
-    vec![
-        Op::Let(OLD, first.get()),
-        ip::TTL.set(ip::TTL.get() - 1u8),
-        ip::CHECKSUM.set(model_update(ip::CHECKSUM, [(OLD.into(), first.get())])),
-    ]
+/// What [`decrement_ttl`] means.
+pub(crate) fn model_decrement_ttl() -> [Op; 2] {
+    let sum = (ip::CHECKSUM.get() ^ 0xffffu16) + (0xffffu16 - 0x100);
+    [ip::TTL.set(ip::TTL.get() - 1u8), ip::CHECKSUM.set(sum.fold16() ^ 0xffffu16)]
 }
 
 /// A checksum after 16-bit words that it covers changed (RFC 1624, equation 3).
