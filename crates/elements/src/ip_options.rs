@@ -55,7 +55,9 @@ impl Walk {
         let byte = |at: Expr| Expr::load(NETWORK, at, 8);
         let stop = || {
             let mut block = malformed.clone();
-            block.push(Op::Break);
+            if !matches!(block.last(), Some(Op::Emit(_) | Op::Drop(_))) {
+                block.push(Op::Break);
+            }
             block
         };
         let too_short = reg(length).lt(2u8).or((reg(at) + length).gt(end));

@@ -130,11 +130,6 @@ fields! {
         TYPE = "type" DATA 128, 16;
         TCI2 = "tci2" DATA 144, 16; ID2 = "id2" DATA 148, 12; TYPE2 = "type2" DATA 160, 16;
     }
-    /// ARP for Ethernet and IPv4 (RFC 826), at the network header.
-    arp {
-        HTYPE = "htype" NET 0, 16; PTYPE = "ptype" NET 16, 16; HLEN = "hlen" NET 32, 8; PLEN = "plen" NET 40, 8;
-        OP = "op" NET 48, 16; SHA = "sha" NET 64, 48; SPA = "spa" NET 112, 32; THA = "tha" NET 144, 48; TPA = "tpa" NET 192, 32;
-    }
     /// IPv4 (RFC 791).
     ip {
         VERSION = "version" NET 0, 4; HL = "hl" NET 4, 4; TOS = "tos" NET 8, 8; DSCP = "dscp" NET 8, 6; ECN = "ecn" NET 14, 2;
@@ -171,6 +166,11 @@ fields! {
     nsh {
         VERSION = "version" NET 0, 2; TTL = "ttl" NET 4, 6; LENGTH = "length" NET 10, 6; MD_TYPE = "md_type" NET 20, 4;
         NEXT = "next" NET 24, 8; SPI = "spi" NET 32, 24; SI = "si" NET 56, 8;
+    }
+    /// ARP for Ethernet and IPv4 (RFC 826), at the network header.
+    arp {
+        HTYPE = "htype" NET 0, 16; PTYPE = "ptype" NET 16, 16; HLEN = "hlen" NET 32, 8; PLEN = "plen" NET 40, 8;
+        OP = "op" NET 48, 16; SHA = "sha" NET 64, 48; SPA = "spa" NET 112, 32; THA = "tha" NET 144, 48; TPA = "tpa" NET 192, 32;
     }
     /// Annotations.
     anno {

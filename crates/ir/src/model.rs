@@ -664,6 +664,21 @@ impl Op {
         arms.iter().chain(last)
     }
 
+    /// The same, to change.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        let (arms, last): (&mut [Block], Option<&mut Block>) = match self {
+            Op::If(_, then, otherwise) => (std::slice::from_mut(then), Some(otherwise)),
+            Op::Match { arms, otherwise, .. } => (arms, Some(otherwise)),
+            Op::Repeat { body, .. } => (std::slice::from_mut(body), None),
+            Op::Lookup { miss: block, .. }
+            | Op::FlowLookup { miss: block, .. }
+            | Op::FlowInsert { full: block, .. }
+            | Op::Allocate { exhausted: block, .. } => (std::slice::from_mut(block), None),
+            _ => (&mut [], None),
+        };
+        arms.iter_mut().chain(last)
+    }
+
     /// Drops the packet.
     pub fn drop(reason: &'static str) -> Op {
         Op::Drop(Reason(reason))

@@ -1,8 +1,9 @@
 //! Well-formedness of models.
 //!
-//! A model that is well formed (without errors) writes every register before it reads it, ends
-//! every path in a terminal operation with nothing behind it, declares its state and uses it as
-//! declared, and is opaque only while nothing has been changed. Whether every byte that it
+//! A model that is well formed (without errors) reads no register that nothing wrote, ends
+//! every path in a terminal operation with nothing right behind it, declares its state and uses it
+//! as declared, and is opaque only while nothing has been changed. A register that is written on
+//! some paths only is a warning, since conditions may go together in ways that are not seen. Whether every byte that it
 //! reads is there depends on tests of lengths; a conservative dataflow follows them. Reads at a
 //! fixed place whose guard it does not see are warnings; computed places, whose bounds it often
 //! cannot know, are notes. A model without errors, warnings and notes never makes the
@@ -29,7 +30,7 @@ const BLOCK_DEPTH: usize = 4;
 /// How deeply loops may be nested.
 pub const MAX_LOOPS: usize = 4;
 /// How many numbers an allocation may have to try.
-pub const MAX_ALLOCATION: u128 = 1 << 20;
+pub const MAX_ALLOCATION: u128 = 1 << 24;
 
 /// Something wrong or doubtful in a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -288,7 +289,14 @@ impl<'a> Verifier<'a> {
                 if (1..=128).contains(&field.width) { facts.field(*field) } else { Range::ANY }
             }
             Expr::Reg(reg) => facts.register(*reg).unwrap_or_else(|| {
-                self.error("unwritten-register", format!("{reg} is not written on every path"));
+                if facts.is_perhaps_written(*reg) {
+                    self.warning(
+                        "unwritten-register",
+                        format!("{reg} is not written on every path"),
+                    );
+                } else {
+                    self.error("unwritten-register", format!("{reg} is read before it is written"));
+                }
                 Range::ANY
             }),
             Expr::Load { base, offset, width } => {
@@ -425,9 +433,12 @@ impl<'a> Verifier<'a> {
         let mut facts = Some(facts);
         for (i, op) in block.iter().enumerate() {
             let Some(before) = facts.take() else {
-                if is_last(&block[i - 1]) {
-                    self.at("op", Some(i), |v| v.error("unreachable", "no path leads here"));
-                }
+                let severity = match &block[i - 1] {
+                    Op::Emit(_) | Op::Drop(_) | Op::Opaque(_) | Op::Break => Severity::Error,
+                    op if is_last(op) => Severity::Warning,
+                    _ => break,
+                };
+                self.at("op", Some(i), |v| v.report(severity, "unreachable", "no path leads here"));
                 break;
             };
             facts = self.at("op", Some(i), |v| v.op(op, before));

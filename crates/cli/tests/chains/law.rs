@@ -304,3 +304,41 @@ fn an_opaque_model_has_its_reason() {
     }
     assert!(unexplained.is_empty(), "opaque without a reason: {unexplained:?}");
 }
+
+/// A model as it is without what text leaves out: where rules were written.
+fn without_spans(block: &mut ir::model::Block) {
+    for op in block {
+        if let ir::Op::Match { rules, .. } = op {
+            let rule = |r: &ir::model::Rule| ir::model::Rule { span: None, ..r.clone() };
+            *rules = rules.iter().map(rule).collect();
+        }
+        op.blocks_mut().for_each(without_spans);
+    }
+}
+
+#[test]
+fn every_model_is_well_formed_and_reads_back() {
+    let mut wrong = Vec::new();
+    for class in CLASSES {
+        for configured in class.samples {
+            let text = chain(class, configured, Moved::Pushed);
+            let started = start("sample", &text, Folder::new("."), Path::Native);
+            let Ok(started) = started else { panic!("{} is refused", class.name) };
+            let mut model = started.router.element("x").expect("x is declared").model();
+            let name = format!("{}({})", class.name, configured.config);
+            for problem in ir::verify::verify(&model) {
+                if problem.severity == ir::Severity::Error {
+                    wrong.push(format!("{name}: {problem}"));
+                }
+            }
+            model.inputs.iter_mut().for_each(without_spans);
+            let printed = model.to_string();
+            match ir::text::parse_model(ir::FileId(0), &printed) {
+                Ok(back) if back == model => {}
+                Ok(_) => wrong.push(format!("{name} reads back differently:\n{printed}")),
+                Err(errors) => wrong.push(format!("{name}: {errors:?} in\n{printed}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

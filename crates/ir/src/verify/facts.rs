@@ -1,6 +1,6 @@
 //! What is known of a packet and of the registers at a point of a model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use net::{Header, annotation};
 
@@ -89,6 +89,8 @@ struct Mark {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     registers: BTreeMap<Reg, Known>,
+    /// Registers that are written on some path.
+    perhaps: BTreeSet<Reg>,
     /// The data have at least so many bytes.
     length: u64,
     marks: [Mark; 3],
@@ -110,6 +112,7 @@ impl Facts {
             }
             None => false,
         });
+        self.perhaps.extend(&other.perhaps);
         self.length = self.length.min(other.length);
         for (mine, theirs) in self.marks.iter_mut().zip(&other.marks) {
             mine.set &= theirs.set;
@@ -173,6 +176,11 @@ impl Facts {
         })
     }
 
+    /// Whether a register is written on some path.
+    pub(super) fn is_perhaps_written(&self, reg: Reg) -> bool {
+        self.perhaps.contains(&reg)
+    }
+
     pub(super) fn bind(&mut self, reg: Reg, range: Range, expr: Option<&Expr>) {
         let length = match expr {
             Some(Expr::Field(field)) if base_of(*field).is_some() => Some(*field),
@@ -180,6 +188,7 @@ impl Facts {
             _ => None,
         };
         self.registers.insert(reg, Known { range, length });
+        self.perhaps.insert(reg);
     }
 
     pub(super) fn field(&self, field: Field) -> Range {
