@@ -22,7 +22,7 @@ element! {
     /// = KEYWORDS
     ///
     /// HONOR_DF (bool, default true): if false, packets are fragmented whatever their DF flag
-    /// says; the flag is cleared and the identification becomes random.
+    /// says; the flag is cleared.
     /// VERBOSE, HEADROOM: accepted, without effect.
     ///
     /// = HANDLERS
@@ -108,12 +108,7 @@ impl IPFragmenter {
         let Some(bytes) = packet.network_mut() else { return };
         let Some(header) = bytes.first_chunk_mut::<20>() else { return };
         let header_length = ip_header::length(header);
-        let mut word = ip_header::word(header, 6);
-        if word & DF != 0 {
-            // Whoever set DF need not have chosen identifications with care.
-            ip_header::put_word(header, 4, cx.random(0, 0xffff) as u16);
-            word &= !DF;
-        }
+        let word = ip_header::word(header, 6) & !DF;
         let last_word = word & !MF;
         let had_more = word & MF;
         let length = usize::from(ip_header::word(header, 2));
