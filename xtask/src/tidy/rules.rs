@@ -39,7 +39,7 @@ pub(super) const UNFINISHED: [&str; 6] =
     ["todo!", "unimplemented!", "#[ignore", "FIXME", "XXX", "TODO"];
 
 /// Starts of paths that exist on one machine only.
-pub(super) const MACHINE_PATHS: [&str; 4] = ["/home/", "/root/", "/work/", "/Users/"];
+pub(super) const MACHINE_PATHS: [&str; 3] = ["/home/", "/root/", "/Users/"];
 
 /// Texts outside `elements` that equal an element's name and do not mean it: where, which, why.
 pub(super) const WORDS_THAT_ARE_ALSO_ELEMENTS: [(&str, &str, &str); 0] = [];
