@@ -10,6 +10,7 @@ pub mod interp;
 mod interval;
 pub mod model;
 mod notation;
+pub mod program;
 pub mod state;
 pub mod text;
 pub mod verify;
@@ -22,4 +23,5 @@ pub use graph::{Edge, Graph, Group, Node, NodeId, Port, Processing, Terminal, Wi
 pub use header_space::{Cube, HeaderSpace, TooLarge};
 pub use interval::{IntervalSet, MAX_MASK_INTERVALS};
 pub use model::{Cond, Expr, Model, Op, Reason};
+pub use program::Program;
 pub use state::{StateValue, Store};

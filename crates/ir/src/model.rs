@@ -37,7 +37,7 @@ pub struct Reg(pub u16);
 pub struct StateRef(pub u16);
 
 /// Binary operations on numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum BinaryOp {
     Add,
@@ -108,7 +108,7 @@ pub enum Expr {
 }
 
 /// Comparisons of two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum CompareOp {
     Eq,

@@ -1,0 +1,400 @@
+//! Programs: what a chain becomes when it is synthesised (SNF §7.2.1.3).
+//!
+//! A program takes the place of the elements behind one input port, its *entry*, up to where
+//! packets leave what models can say. It is a decision graph over the packet **as it came in**:
+//! nodes only decide, and nothing is written on the way. An *exit* then does at once all that the
+//! elements on that way would have done: every place is written once, checksums are updated once,
+//! headers that were pushed and pulled again never were, and a packet that will be dropped is
+//! dropped without having been touched.
+//!
+//! Conditions and written values are [`Term`]s: numbers computed from the packet as it came in
+//! and from what lookups in flow tables bound. Equal terms are one term.
+
+use std::sync::Arc;
+
+use net::Header;
+
+use crate::field::Field;
+use crate::graph::{NodeId, Port};
+use crate::interval::IntervalSet;
+use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
+use crate::{Base, Span};
+
+/// Index of a [`Term`] in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TermId(pub u32);
+
+/// Index of a [`FlowLookup`] in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LookupId(pub u16);
+
+/// Index of a [`StateOf`] in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(pub u16);
+
+/// Index of a [`Step`] in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(pub u32);
+
+/// A number of at most 128 bits, unsigned. Arithmetic wraps at 128 bits, as that of
+/// [`crate::Expr`] does. Operands stand before the term in [`Program::terms`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Term {
+    /// A constant.
+    Const(u128),
+    /// A field of the packet as it came in: [`Base::Data`] counts from its first data byte then.
+    /// Never of [`Base::Header`]: where headers lie is resolved, see [`Term::Position`]. A field
+    /// beyond the packet's bytes reads as 0; programs test lengths before it matters.
+    Input(Field),
+    /// Bytes from the first data byte to a header that was marked before the packet came in; two's
+    /// complement in 32 bits, and `0x8000_0000` if it is not marked.
+    Position(Header),
+    /// The `index`th number that a lookup bound: its values first, then the common cells.
+    Bound(LookupId, u8),
+    /// Ones' complement sum (RFC 1071) of `length` bytes of the packet as it came in, from byte
+    /// `offset` of the data on, folded to 16 bits, not inverted; 0 if they lie beyond the packet.
+    Sum16 {
+        /// Offset in bytes.
+        offset: u16,
+        /// Number of bytes.
+        length: TermId,
+    },
+    /// An operation on two numbers, as [`crate::Expr::Binary`].
+    Binary(BinaryOp, TermId, TermId),
+    /// `width` bits of a number, from bit `low` (the least significant is 0) on.
+    Slice {
+        /// The number.
+        of: TermId,
+        /// Its lowest bit that counts.
+        low: u8,
+        /// How many bits.
+        width: u8,
+    },
+    /// `high << width | low`; `low` has at most `width` bits.
+    Concat {
+        /// The upper bits.
+        high: TermId,
+        /// The lower bits.
+        low: TermId,
+        /// How many lower bits.
+        width: u8,
+    },
+    /// A sum folded to 16 bits with end-around carries, as [`crate::Expr::fold16`]: 0 for 0 only.
+    Fold(TermId),
+    /// 0xffff instead of 0: a UDP checksum that is there (RFC 768).
+    NonZero(TermId),
+    /// One of two numbers.
+    Choose(Atom, TermId, TermId),
+    /// As [`crate::Expr::Hash`].
+    Hash(Vec<TermId>),
+    /// Nanoseconds of the worker's clock.
+    Now,
+}
+
+/// A condition that is not made from others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// The number is in the set.
+    Test(TermId, Arc<IntervalSet>),
+    /// Two numbers compare so.
+    Compare(CompareOp, TermId, TermId),
+}
+
+/// A piece of declared state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateOf {
+    /// Full name of the element that owns it.
+    pub owner: String,
+    /// The element through whose model it was met; the owner or one that shares its state.
+    pub element: NodeId,
+    /// Its name within the owner.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: StateKind,
+}
+
+/// A lookup in a flow table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FlowLookup {
+    /// The table: [`StateKind::Flows`].
+    pub flows: StateId,
+    /// What is looked up. May be made from what earlier lookups bound.
+    pub key: Vec<TermId>,
+    /// How many numbers of the direction it binds.
+    pub values: u8,
+    /// How many common cells it binds.
+    pub common: u8,
+    /// The element that looks.
+    pub element: NodeId,
+}
+
+/// One rule of a [`Step::Classify`]: a union of conjunctions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClassifyRule {
+    /// Conjunctions: for some of the keys, by index, the numbers that match.
+    pub cubes: Vec<Vec<(u8, IntervalSet)>>,
+    /// Index of the arm that it leads to.
+    pub arm: u32,
+    /// Its number among the element's rules, from 0.
+    pub number: u32,
+    /// Where it was written.
+    pub span: Option<Span>,
+}
+
+/// A node of the decision graph. The steps that it leads to stand behind it in
+/// [`Program::steps`], so one pass in order visits each after all that lead to it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Tests a condition.
+    Test {
+        /// The condition.
+        atom: Atom,
+        /// If it holds.
+        yes: StepId,
+        /// If not.
+        no: StepId,
+        /// The element that asks.
+        element: NodeId,
+    },
+    /// Goes where the set that a number lies in leads; the sets are disjoint.
+    Switch {
+        /// The number.
+        on: TermId,
+        /// Sets, and where they lead.
+        cases: Vec<(IntervalSet, StepId)>,
+        /// If it is in none.
+        otherwise: StepId,
+        /// The element that asks.
+        element: NodeId,
+    },
+    /// Goes where the first rule that matches leads.
+    Classify {
+        /// Numbers of at most 32 bits that rules look at; at most 8.
+        keys: Vec<TermId>,
+        /// In order of precedence.
+        rules: Arc<[ClassifyRule]>,
+        /// Where rules lead.
+        arms: Vec<StepId>,
+        /// When none matches.
+        otherwise: StepId,
+        /// The element that asks.
+        element: NodeId,
+    },
+    /// Looks a flow up and binds its numbers.
+    Flow {
+        /// The lookup.
+        lookup: LookupId,
+        /// When there is such a flow.
+        hit: StepId,
+        /// When there is none.
+        miss: StepId,
+    },
+    /// The end of the way.
+    Exit(Box<Exit>),
+}
+
+impl Step {
+    /// The steps that it may lead to.
+    pub fn next(&self) -> impl Iterator<Item = StepId> + '_ {
+        let (list, cases, two): (&[StepId], &[(IntervalSet, StepId)], [Option<StepId>; 2]) =
+            match self {
+                Step::Test { yes, no, .. } => (&[], &[], [Some(*yes), Some(*no)]),
+                Step::Switch { cases, otherwise, .. } => (&[], cases, [Some(*otherwise), None]),
+                Step::Classify { arms, otherwise, .. } => (arms, &[], [Some(*otherwise), None]),
+                Step::Flow { hit, miss, .. } => (&[], &[], [Some(*hit), Some(*miss)]),
+                Step::Exit(_) => (&[], &[], [None, None]),
+            };
+        list.iter().copied().chain(cases.iter().map(|c| c.1)).chain(two.into_iter().flatten())
+    }
+}
+
+/// What happens besides to the packet, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Counts the packet in a [`StateKind::Counter`].
+    Count {
+        /// The counter.
+        counter: StateId,
+        /// Its length there, in bytes.
+        length: TermId,
+    },
+    /// Counts a reason at an element without dropping.
+    Note {
+        /// The element.
+        element: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Sets the common cells, the expiry and the guarantee of the flow that a lookup found, as
+    /// [`crate::Op::FlowUpdate`] does.
+    Update {
+        /// The lookup.
+        lookup: LookupId,
+        /// New common cells.
+        common: Vec<TermId>,
+        /// When the flow expires, in nanoseconds of the worker's clock.
+        expiry: TermId,
+        /// Until when it may not be evicted.
+        guarantee: TermId,
+    },
+}
+
+/// Whole bytes that are written at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Write {
+    /// Where: bytes from where the data started when the packet came in (negative before it), or
+    /// bytes of the annotation area.
+    pub offset: i32,
+    /// How many bytes, at most 16.
+    pub length: u8,
+    /// What, big-endian.
+    pub value: TermId,
+}
+
+/// What becomes of a header's mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// It stays where it is in the packet's memory.
+    #[default]
+    Keep,
+    /// It is forgotten.
+    Clear,
+    /// It is so many bytes (two's complement) from where the data started when the packet came in.
+    At(TermId),
+}
+
+/// What becomes of the packet: computed from the packet as it came in, then all written at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Writes {
+    /// Where the data starts, in bytes from where it started when the packet came in: positive if
+    /// bytes were pulled, negative if bytes were pushed. Bytes that appear and are not written
+    /// keep what was there before, or are zero.
+    pub start: i32,
+    /// Length of the data that is left, if it was cut; else the data ends where it did.
+    pub length: Option<TermId>,
+    /// Bytes of the packet; disjoint, in order of their offsets.
+    pub bytes: Vec<Write>,
+    /// Bytes of the annotation area; disjoint, in order of their offsets.
+    pub annotations: Vec<Write>,
+    /// The marks of the MAC, network and transport headers.
+    pub marks: [Mark; 3],
+    /// The packet's type ([`crate::field::meta::TYPE`]).
+    pub packet_type: Option<TermId>,
+    /// The packet's timestamp.
+    pub timestamp: Option<TermId>,
+}
+
+/// How a packet's way through a program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// It comes to an input port. With `native` it is the element's own code that takes it, even
+    /// if the port is the entry of a program.
+    Push {
+        /// The input port.
+        to: Port,
+        /// Whether the element's own code must take it.
+        native: bool,
+    },
+    /// It is dropped at an element.
+    Drop {
+        /// The element.
+        element: NodeId,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// The end of a way through a program: a traffic class, with its operations and egress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Exit {
+    /// What happens besides, in order.
+    pub effects: Vec<Effect>,
+    /// What becomes of the packet. Of a packet that is dropped only the length matters.
+    pub writes: Writes,
+    /// Where it goes.
+    pub end: End,
+    /// Why the way ends there, if packets could have gone on element by element.
+    pub barrier: Option<&'static str>,
+    /// The input ports that it came through, from the entry on.
+    pub through: Vec<Port>,
+}
+
+/// What the elements behind an input port become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Where packets come in.
+    pub entry: Port,
+    /// Numbers; each behind its operands.
+    pub terms: Vec<Term>,
+    /// State that is looked at or changed.
+    pub state: Vec<StateOf>,
+    /// Lookups in flow tables.
+    pub lookups: Vec<FlowLookup>,
+    /// The decision graph; the first step is where a packet starts.
+    pub steps: Vec<Step>,
+}
+
+impl Program {
+    /// A term.
+    ///
+    /// # Panics
+    /// If the program has no such term.
+    #[inline]
+    pub fn term(&self, term: TermId) -> &Term {
+        &self.terms[term.0 as usize]
+    }
+
+    /// A step.
+    ///
+    /// # Panics
+    /// If the program has no such step.
+    #[inline]
+    pub fn step(&self, step: StepId) -> &Step {
+        &self.steps[step.0 as usize]
+    }
+
+    /// All exits, in the order of the steps.
+    pub fn exits(&self) -> impl Iterator<Item = (StepId, &Exit)> {
+        self.steps.iter().enumerate().filter_map(|(i, s)| match s {
+            Step::Exit(exit) => Some((StepId(i as u32), &**exit)),
+            _ => None,
+        })
+    }
+}
+
+impl Term {
+    /// The terms that it is made from.
+    pub fn operands(&self) -> Vec<TermId> {
+        match self {
+            Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {
+                Vec::new()
+            }
+            Term::Sum16 { length: t, .. }
+            | Term::Slice { of: t, .. }
+            | Term::Fold(t)
+            | Term::NonZero(t) => vec![*t],
+            Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => vec![*a, *b],
+            Term::Choose(atom, a, b) => {
+                let mut all = atom.operands();
+                all.extend([*a, *b]);
+                all
+            }
+            Term::Hash(all) => all.clone(),
+        }
+    }
+
+    /// Whether it is a field of the packet's bytes.
+    pub fn is_data(&self) -> bool {
+        matches!(self, Term::Input(field) if field.base == Base::Data)
+    }
+}
+
+impl Atom {
+    /// The terms that it compares.
+    pub fn operands(&self) -> Vec<TermId> {
+        match self {
+            Atom::Test(t, _) => vec![*t],
+            Atom::Compare(_, a, b) => vec![*a, *b],
+        }
+    }
+}
