@@ -5,6 +5,9 @@ use catena_classify::{
 };
 use proptest::prelude::*;
 
+#[path = "../benches/rule_sets/classbench.rs"]
+mod classbench;
+
 fn defined(rules: &RuleSet, key: &Key) -> Option<u32> {
     rules.cubes().iter().find(|c| c.contains(key)).map(|c| c.rule)
 }
@@ -191,4 +194,17 @@ fn few_rules_are_a_list_and_many_a_forest() {
 fn no_rules_match_nothing() {
     check(&RuleSet::new(&FIVE, 0), &[[0; MAX_DIMENSIONS], [1, 2, 3, 4, 5, 0, 0, 0]]);
     check(&RuleSet::new(&[], 0), &[[0; MAX_DIMENSIONS]]);
+}
+
+/// Sets like those that devices have.
+#[test]
+fn made_rule_sets_agree() {
+    for flavour in classbench::FLAVOURS {
+        for count in [100, 2000] {
+            let rules = flavour.rules(count, 3);
+            let mut keys = telling_keys(&rules, &mut fastrand::Rng::with_seed(4), 200);
+            keys.extend(classbench::trace(&rules, 200, 1, 5));
+            check(&rules, &keys);
+        }
+    }
 }

@@ -1,0 +1,163 @@
+//! Nanoseconds per lookup of the structures on ClassBench's rule sets and on made ones, in
+//! batches of 32, with DPDK's `rte_acl` next to them where the feature `rte-acl` is on. Every
+//! round measures every subject once on the same keys, so that what the machine does meanwhile
+//! touches all alike; the median of the rounds is given with the least and the greatest.
+//!
+//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N]`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod classbench;
+#[cfg(feature = "rte-acl")]
+mod rte_acl;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use catena_classify::{Classifier, Key, RuleSet, build};
+use classbench::FLAVOURS;
+use cpu_time::ThreadTime;
+
+/// Keys of a trace: many enough that neither caches nor branch prediction know them all.
+const KEYS: usize = 1 << 16;
+const BATCH: usize = 32;
+
+/// What looks up keys, and its name.
+struct Subject {
+    name: String,
+    built: Duration,
+    memory: usize,
+    lookup: Box<dyn FnMut()>,
+    samples: Vec<f64>,
+}
+
+fn ours(name: &str, rules: &RuleSet, keys: &[Key]) -> Subject {
+    let start = Instant::now();
+    let classifier: Box<dyn Classifier> = build(rules);
+    let built = start.elapsed();
+    let keys = keys.to_vec();
+    let (memory, name) = (classifier.memory(), format!("{name}: {}", classifier.describe()));
+    let mut found = [None; BATCH];
+    let lookup = Box::new(move || {
+        for keys in keys.chunks(BATCH) {
+            classifier.lookup_batch(black_box(keys), &mut found);
+            black_box(&found);
+        }
+    });
+    Subject { name, built, memory, lookup, samples: Vec::new() }
+}
+
+#[cfg(feature = "rte-acl")]
+fn theirs(rules: &RuleSet, keys: &[Key], subjects: &mut Vec<Subject>) {
+    use std::rc::Rc;
+    let start = Instant::now();
+    let mut acl = match rte_acl::RteAcl::new(rules) {
+        Ok(acl) => acl,
+        Err(error) => return println!("  rte_acl cannot build it: error {error}"),
+    };
+    let (built, memory) = (start.elapsed(), acl.memory);
+    let packets: Rc<Vec<rte_acl::Packet>> = Rc::new(keys.iter().map(rte_acl::packet).collect());
+    let pointers: Rc<Vec<*const u8>> = Rc::new(packets.iter().map(|p| p.as_ptr()).collect());
+    let check = |acl: &rte_acl::RteAcl| {
+        let mut found = [0; BATCH];
+        let classifier = build(rules);
+        for (keys, packets) in keys.chunks(BATCH).zip(pointers.chunks(BATCH)) {
+            acl.lookup(packets, &mut found);
+            for (key, found) in keys.iter().zip(found) {
+                assert_eq!(classifier.lookup(key), found.checked_sub(1), "{key:?}");
+            }
+        }
+    };
+    let algorithms = acl.algorithms();
+    check(&acl);
+    let acl = Rc::new(std::cell::RefCell::new(acl));
+    for (algorithm, number) in algorithms.into_iter().take(3) {
+        let (acl, packets, pointers) = (Rc::clone(&acl), Rc::clone(&packets), Rc::clone(&pointers));
+        let mut found = [0; BATCH];
+        let lookup = Box::new(move || {
+            acl.borrow_mut().choose(number);
+            black_box(&packets);
+            for pointers in pointers.chunks(BATCH) {
+                acl.borrow().lookup(black_box(pointers), &mut found);
+                black_box(&found);
+            }
+        });
+        let name = format!("rte_acl {algorithm}");
+        subjects.push(Subject { name, built, memory, lookup, samples: Vec::new() });
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
+    subjects.iter_mut().for_each(|s| (s.lookup)());
+    for _ in 0..rounds {
+        for subject in subjects.iter_mut() {
+            let start = ThreadTime::now();
+            (subject.lookup)();
+            subject.samples.push(start.elapsed().as_nanos() as f64 / KEYS as f64);
+        }
+    }
+    let count = rules.cubes().len();
+    for subject in subjects {
+        let low = subject.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = subject.samples.iter().copied().fold(0.0, f64::max);
+        println!(
+            "{set:<12} {:>7.1} ns ({low:>5.1}-{high:>6.1}) {:>9.1} ms {:>8.1} B/rule  {}",
+            median(&subject.samples),
+            subject.built.as_secs_f64() * 1e3,
+            subject.memory as f64 / count as f64,
+            subject.name,
+        );
+    }
+}
+
+fn main() {
+    let (mut filters, mut rounds) = (Vec::new(), 15);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--rounds" => {
+                rounds = arguments.next().and_then(|n| n.parse().ok()).expect("a number");
+            }
+            "--bench" => {}
+            _ => filters.push(argument),
+        }
+    }
+    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f));
+    let mut sets: Vec<(String, Box<dyn Fn() -> RuleSet>)> = Vec::new();
+    match classbench::shared() {
+        Some(folder) => {
+            for name in ["acl1_1k", "fw1_1k", "ipc1_1k", "acl1_10k", "fw1_10k", "ipc1_10k"] {
+                let path = folder.join("data/classbench").join(name);
+                let text = std::fs::read_to_string(&path).expect("a rule set");
+                sets.push((
+                    name.into(),
+                    Box::new(move || classbench::read(&text).expect("ClassBench's format")),
+                ));
+            }
+        }
+        None => eprintln!("ClassBench's own sets are not measured: no shared folder"),
+    }
+    for (size, count) in [("100", 100), ("1k", 1_000), ("10k", 10_000), ("100k", 100_000)] {
+        for flavour in FLAVOURS {
+            sets.push((
+                format!("{}-{size}", flavour.name),
+                Box::new(move || flavour.rules(count, 1)),
+            ));
+        }
+    }
+    for (name, rules) in sets.iter().filter(|s| wanted(&s.0)) {
+        let rules = rules();
+        for (kind, burst) in [("uniform", 1), ("flows", 16)] {
+            let keys = classbench::trace(&rules, KEYS, burst, 7);
+            let mut subjects = vec![ours("catena", &rules, &keys)];
+            #[cfg(feature = "rte-acl")]
+            theirs(&rules, &keys, &mut subjects);
+            report(&format!("{name} {kind}"), &rules, rounds, &mut subjects);
+        }
+    }
+}
