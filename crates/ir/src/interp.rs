@@ -7,8 +7,7 @@ use net::{Header, Packet, PacketType};
 use crate::field::{Base, Field, meta};
 use crate::hash::hash;
 use crate::model::{
-    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason,
-    Reg, Rule, StateRef,
+    Block, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason, Reg, Rule, StateRef,
 };
 use crate::state::{Flow, Flows, StateValue, Store};
 use crate::verify::MAX_ALLOCATION;
@@ -381,14 +380,7 @@ impl Run<'_> {
             Cond::Test(expr, set) => set.contains(self.expr(expr)?),
             Cond::Compare(op, a, b) => {
                 let (a, b) = (self.expr(a)?, self.expr(b)?);
-                match op {
-                    CompareOp::Eq => a == b,
-                    CompareOp::Ne => a != b,
-                    CompareOp::Lt => a < b,
-                    CompareOp::Le => a <= b,
-                    CompareOp::Gt => a > b,
-                    CompareOp::Ge => a >= b,
-                }
+                op.holds(a, b)
             }
             Cond::All(all) => {
                 for c in all {
@@ -417,7 +409,7 @@ impl Run<'_> {
     fn expr(&mut self, expr: &Expr) -> Result<u128, Fault> {
         Ok(match expr {
             Expr::Const(value) => *value,
-            Expr::Field(field) => self.read(*field)?,
+            Expr::Field(field) => read(self.packet, *field)?,
             Expr::Reg(reg) => {
                 self.registers.get(usize::from(reg.0)).copied().flatten().ok_or_else(|| {
                     Fault::Malformed(format!("register {} is read before it is written", reg.0))
@@ -439,35 +431,14 @@ impl Run<'_> {
             },
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.expr(a)?, self.expr(b)?);
-                let shift = u32::try_from(b).unwrap_or(u32::MAX);
-                match op {
-                    BinaryOp::Add => a.wrapping_add(b),
-                    BinaryOp::Sub => a.wrapping_sub(b),
-                    BinaryOp::Mul => a.wrapping_mul(b),
-                    BinaryOp::Div => a.checked_div(b).unwrap_or(0),
-                    BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
-                    BinaryOp::And => a & b,
-                    BinaryOp::Or => a | b,
-                    BinaryOp::Xor => a ^ b,
-                    BinaryOp::Shl => a.checked_shl(shift).unwrap_or(0),
-                    BinaryOp::Shr => a.checked_shr(shift).unwrap_or(0),
-                    BinaryOp::Min => a.min(b),
-                    BinaryOp::Max => a.max(b),
-                }
+                op.apply(a, b)
             }
             Expr::Choose(cond, then, otherwise) => {
                 let chosen = if self.cond(cond)? { then } else { otherwise };
                 self.expr(chosen)?
             }
             Expr::Sum16 { base, offset, length } => {
-                let bytes = self.run_of_bytes(*base, offset, length)?;
-                let word =
-                    |c: &[u8]| u64::from(c[0]) << 8 | u64::from(c.get(1).copied().unwrap_or(0));
-                let mut sum: u64 = bytes.chunks(2).map(word).sum();
-                while sum > 0xffff {
-                    sum = (sum & 0xffff) + (sum >> 16);
-                }
-                u128::from(sum)
+                sum16(self.run_of_bytes(*base, offset, length)?)
             }
             Expr::ByteSum { base, offset, length } => {
                 self.run_of_bytes(*base, offset, length)?.iter().map(|&b| u128::from(b)).sum()
@@ -479,15 +450,6 @@ impl Run<'_> {
                 _ => return Err(Fault::Malformed(format!("a number of {low}..{high}"))),
             },
         })
-    }
-
-    fn bytes(&self, base: Base) -> Option<&[u8]> {
-        match base {
-            Base::Data => Some(self.packet.data()),
-            Base::Header(header) => self.packet.header(header),
-            Base::Annotation => Some(&self.packet.annotations().bytes()[..]),
-            Base::Meta => None,
-        }
     }
 
     fn bytes_mut(&mut self, base: Base) -> Option<&mut [u8]> {
@@ -511,43 +473,9 @@ impl Run<'_> {
         let (offset, length) = (self.expr(offset)?, self.expr(length)?);
         let range = || {
             let (at, n) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
-            self.bytes(base)?.get(at..at.checked_add(n)?)
+            bytes(self.packet, base)?.get(at..at.checked_add(n)?)
         };
         range().ok_or_else(|| Fault::OutOfBounds(format!("{base}[{offset}] of {length} bytes")))
-    }
-
-    fn read(&self, field: Field) -> Result<u128, Fault> {
-        if field.base == Base::Meta {
-            return self.read_meta(field);
-        }
-        let (first, last) = bits_of(field)?;
-        let bytes = self.bytes(field.base).and_then(|b| b.get(first / 8..last.div_ceil(8)));
-        let bytes = bytes.ok_or_else(|| Fault::OutOfBounds(field.to_string()))?;
-        // A field of 128 bits that is not byte-aligned touches 17 bytes: take it bit by bit.
-        let mut value = 0u128;
-        for bit in first..last {
-            let byte = bytes[bit / 8 - first / 8];
-            value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
-        }
-        Ok(value)
-    }
-
-    fn read_meta(&self, field: Field) -> Result<u128, Fault> {
-        let available = |h| self.packet.header(h).map_or(0, <[u8]>::len) as u128;
-        let has = |h| u128::from(self.packet.header_offset(h).is_some());
-        Ok(match field {
-            meta::LEN => self.packet.len() as u128,
-            meta::AVAIL_MAC => available(Header::Mac),
-            meta::AVAIL_NET => available(Header::Network),
-            meta::AVAIL_TRANSPORT => available(Header::Transport),
-            meta::HAS_MAC => has(Header::Mac),
-            meta::HAS_NET => has(Header::Network),
-            meta::HAS_TRANSPORT => has(Header::Transport),
-            meta::TYPE => self.packet.packet_type() as u128,
-            meta::TIMESTAMP => u128::from(self.packet.timestamp()),
-            meta::HEADROOM => self.packet.headroom() as u128,
-            _ => return Err(Fault::Malformed(format!("no property {field}"))),
-        })
     }
 
     fn write(&mut self, field: Field, value: u128) -> Result<(), Fault> {
@@ -571,6 +499,60 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+fn bytes(packet: &Packet, base: Base) -> Option<&[u8]> {
+    match base {
+        Base::Data => Some(packet.data()),
+        Base::Header(header) => packet.header(header),
+        Base::Annotation => Some(&packet.annotations().bytes()[..]),
+        Base::Meta => None,
+    }
+}
+
+/// Reads a field of a packet; faults if it lies beyond the packet's bytes.
+pub(crate) fn read(packet: &Packet, field: Field) -> Result<u128, Fault> {
+    if field.base == Base::Meta {
+        return read_meta(packet, field);
+    }
+    let (first, last) = bits_of(field)?;
+    let bytes = bytes(packet, field.base).and_then(|b| b.get(first / 8..last.div_ceil(8)));
+    let bytes = bytes.ok_or_else(|| Fault::OutOfBounds(field.to_string()))?;
+    // A field of 128 bits that is not byte-aligned touches 17 bytes: take it bit by bit.
+    let mut value = 0u128;
+    for bit in first..last {
+        let byte = bytes[bit / 8 - first / 8];
+        value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
+    }
+    Ok(value)
+}
+
+fn read_meta(packet: &Packet, field: Field) -> Result<u128, Fault> {
+    let available = |h| packet.header(h).map_or(0, <[u8]>::len) as u128;
+    let has = |h| u128::from(packet.header_offset(h).is_some());
+    Ok(match field {
+        meta::LEN => packet.len() as u128,
+        meta::AVAIL_MAC => available(Header::Mac),
+        meta::AVAIL_NET => available(Header::Network),
+        meta::AVAIL_TRANSPORT => available(Header::Transport),
+        meta::HAS_MAC => has(Header::Mac),
+        meta::HAS_NET => has(Header::Network),
+        meta::HAS_TRANSPORT => has(Header::Transport),
+        meta::TYPE => packet.packet_type() as u128,
+        meta::TIMESTAMP => u128::from(packet.timestamp()),
+        meta::HEADROOM => packet.headroom() as u128,
+        _ => return Err(Fault::Malformed(format!("no property {field}"))),
+    })
+}
+
+/// Ones' complement sum of bytes (RFC 1071), folded to 16 bits and not inverted.
+pub(crate) fn sum16(bytes: &[u8]) -> u128 {
+    let word = |c: &[u8]| u64::from(c[0]) << 8 | u64::from(c.get(1).copied().unwrap_or(0));
+    let mut sum: u64 = bytes.chunks(2).map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    u128::from(sum)
 }
 
 fn bad_width(width: u16) -> Fault {

@@ -56,6 +56,27 @@ pub enum BinaryOp {
     Max,
 }
 
+impl BinaryOp {
+    /// The operation on two numbers. Arithmetic wraps; a shift by 128 bits or more leaves 0.
+    pub fn apply(self, a: u128, b: u128) -> u128 {
+        let shift = u32::try_from(b).unwrap_or(u32::MAX);
+        match self {
+            BinaryOp::Add => a.wrapping_add(b),
+            BinaryOp::Sub => a.wrapping_sub(b),
+            BinaryOp::Mul => a.wrapping_mul(b),
+            BinaryOp::Div => a.checked_div(b).unwrap_or(0),
+            BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
+            BinaryOp::And => a & b,
+            BinaryOp::Or => a | b,
+            BinaryOp::Xor => a ^ b,
+            BinaryOp::Shl => a.checked_shl(shift).unwrap_or(0),
+            BinaryOp::Shr => a.checked_shr(shift).unwrap_or(0),
+            BinaryOp::Min => a.min(b),
+            BinaryOp::Max => a.max(b),
+        }
+    }
+}
+
 /// A number computed from the packet, from state and from registers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
@@ -117,6 +138,20 @@ pub enum CompareOp {
     Le,
     Gt,
     Ge,
+}
+
+impl CompareOp {
+    /// Whether two numbers compare so.
+    pub fn holds(self, a: u128, b: u128) -> bool {
+        match self {
+            CompareOp::Eq => a == b,
+            CompareOp::Ne => a != b,
+            CompareOp::Lt => a < b,
+            CompareOp::Le => a <= b,
+            CompareOp::Gt => a > b,
+            CompareOp::Ge => a >= b,
+        }
+    }
 }
 
 /// A condition.

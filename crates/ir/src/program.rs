@@ -10,6 +10,8 @@
 //! Conditions and written values are [`Term`]s: numbers computed from the packet as it came in
 //! and from what lookups in flow tables bound. Equal terms are one term.
 
+pub mod interp;
+
 use std::sync::Arc;
 
 use net::Header;
@@ -196,14 +198,17 @@ pub enum Step {
 impl Step {
     /// The steps that it may lead to.
     pub fn next(&self) -> impl Iterator<Item = StepId> + '_ {
-        let (list, cases, two): (&[StepId], &[(IntervalSet, StepId)], [Option<StepId>; 2]) =
-            match self {
-                Step::Test { yes, no, .. } => (&[], &[], [Some(*yes), Some(*no)]),
-                Step::Switch { cases, otherwise, .. } => (&[], cases, [Some(*otherwise), None]),
-                Step::Classify { arms, otherwise, .. } => (arms, &[], [Some(*otherwise), None]),
-                Step::Flow { hit, miss, .. } => (&[], &[], [Some(*hit), Some(*miss)]),
-                Step::Exit(_) => (&[], &[], [None, None]),
-            };
+        let (mut list, mut cases): (&[StepId], &[(IntervalSet, StepId)]) = (&[], &[]);
+        let mut two = [None; 2];
+        match self {
+            Step::Test { yes, no, .. } => two = [Some(*yes), Some(*no)],
+            Step::Switch { cases: all, otherwise, .. } => {
+                (cases, two[0]) = (all, Some(*otherwise));
+            }
+            Step::Classify { arms, otherwise, .. } => (list, two[0]) = (arms, Some(*otherwise)),
+            Step::Flow { hit, miss, .. } => two = [Some(*hit), Some(*miss)],
+            Step::Exit(_) => {}
+        }
         list.iter().copied().chain(cases.iter().map(|c| c.1)).chain(two.into_iter().flatten())
     }
 }
