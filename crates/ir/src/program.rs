@@ -11,6 +11,8 @@
 //! and from what lookups in flow tables bound. Equal terms are one term.
 
 pub mod interp;
+mod text;
+pub mod verify;
 
 use std::sync::Arc;
 
@@ -196,6 +198,17 @@ pub enum Step {
 }
 
 impl Step {
+    /// The terms that it is about, some of them more than once; not those of a lookup's key.
+    pub fn terms(&self) -> Vec<TermId> {
+        match self {
+            Step::Test { atom, .. } => atom.operands(),
+            Step::Switch { on, .. } => vec![*on],
+            Step::Classify { keys, .. } => keys.clone(),
+            Step::Flow { .. } => Vec::new(),
+            Step::Exit(exit) => exit.terms(),
+        }
+    }
+
     /// The steps that it may lead to.
     pub fn next(&self) -> impl Iterator<Item = StepId> + '_ {
         let (mut list, mut cases): (&[StepId], &[(IntervalSet, StepId)]) = (&[], &[]);
@@ -322,6 +335,30 @@ pub struct Exit {
     pub barrier: Option<&'static str>,
     /// The input ports that it came through, from the entry on.
     pub through: Vec<Port>,
+}
+
+impl Exit {
+    /// The terms that it writes or hands to state, some of them more than once.
+    pub fn terms(&self) -> Vec<TermId> {
+        let mut all = Vec::new();
+        for effect in &self.effects {
+            match effect {
+                Effect::Count { length, .. } => all.push(*length),
+                Effect::Note { .. } => {}
+                Effect::Update { common, expiry, guarantee, .. } => {
+                    all.extend(common.iter().chain([expiry, guarantee]));
+                }
+            }
+        }
+        let writes = &self.writes;
+        all.extend(writes.bytes.iter().chain(&writes.annotations).map(|write| write.value));
+        all.extend(writes.marks.iter().filter_map(|mark| match mark {
+            Mark::At(term) => Some(*term),
+            Mark::Keep | Mark::Clear => None,
+        }));
+        all.extend([writes.length, writes.packet_type, writes.timestamp].into_iter().flatten());
+        all
+    }
 }
 
 /// What the elements behind an input port become.

@@ -41,3 +41,4 @@ mod print;
 
 pub use intern::MAX_INTERNED;
 pub use parse::{MAX_DEPTH, parse_cond, parse_expr, parse_header_space, parse_model};
+pub(crate) use print::{Constant, Name, level};

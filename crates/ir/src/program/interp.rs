@@ -397,7 +397,7 @@ fn put(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use net::Pool;
@@ -631,7 +631,7 @@ mod tests {
     }
 
     /// Looks a byte up, writes what is bound and updates the flow.
-    fn with_flows() -> Program {
+    pub(in super::super) fn with_flows() -> Program {
         let lookup = LookupId(0);
         let terms = vec![
             byte(0),

@@ -11,17 +11,17 @@ use crate::model::{
 use crate::notation::{Notation, Number, Numbers};
 
 /// How tightly the operators bind; the parser reads them by the same table.
-pub(super) mod level {
-    pub(in super::super) const OR: u8 = 1;
-    pub(in super::super) const AND: u8 = 2;
-    pub(in super::super) const COMPARE: u8 = 3;
-    pub(in super::super) const NUMBER: u8 = 4;
-    pub(in super::super) const UNARY: u8 = 9;
+pub(crate) mod level {
+    pub(crate) const OR: u8 = 1;
+    pub(crate) const AND: u8 = 2;
+    pub(crate) const COMPARE: u8 = 3;
+    pub(crate) const NUMBER: u8 = 4;
+    pub(crate) const UNARY: u8 = 9;
 }
 
 impl BinaryOp {
     /// The operator and how tightly it binds; `None` for those that are written as functions.
-    pub(super) fn operator(self) -> Option<(&'static str, u8)> {
+    pub(crate) fn operator(self) -> Option<(&'static str, u8)> {
         Some(match self {
             BinaryOp::Or => ("|", level::NUMBER),
             BinaryOp::Xor => ("^", 5),
@@ -39,7 +39,7 @@ impl BinaryOp {
 }
 
 impl CompareOp {
-    pub(super) fn operator(self) -> &'static str {
+    pub(crate) fn operator(self) -> &'static str {
         match self {
             CompareOp::Eq => "==",
             CompareOp::Ne => "!=",
@@ -54,7 +54,7 @@ impl CompareOp {
 /// Small negative numbers in two's complement are written as such.
 const MOST_NEGATIVE: i128 = -65536;
 
-struct Constant(u128);
+pub(crate) struct Constant(pub(crate) u128);
 
 impl Display for Constant {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -72,7 +72,7 @@ impl Display for Reg {
 }
 
 /// A name, in quotes if it could be mistaken for something else.
-struct Name<'a>(&'a str);
+pub(crate) struct Name<'a>(pub(crate) &'a str);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

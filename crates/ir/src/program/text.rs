@@ -1,0 +1,545 @@
+//! The text of programs, for people to read.
+//!
+//! ```text
+//! program behind [0] rt
+//! flows of "nat": flows 65536
+//! l0: nat find flows of "nat" (data[96+32], data[128+32]) binding 3 + 2
+//!
+//! s0: ck if data[0+4] == 4 s1 else s7
+//! s1: rt switch data[128+32] {10.0.0.0/8} s2, {192.168.1.0..192.168.1.9} s3, else s7
+//! s2: find l0 s4 else s7
+//!   t9 = data[64+16] - 256
+//! s4: exit through [0] rt, [0] dt
+//!   data[8..10] = t9
+//!   data[10..12] = fold(data[80+16] + 256)
+//!   push [0] nat, its own code
+//!   because: keeps cells
+//! s7: exit through [0] rt
+//!   drop no-route at rt
+//! ```
+//!
+//! A field of the data is written `data[64+8]`: 8 bits from bit 64 on, as the packet came in;
+//! what is written is `data[8..9]`: bytes. `l0.1` is what the first lookup bound second. Terms that are
+//! large, or not small and used more than once, are named before the step that uses them first.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
+
+use net::Header;
+
+use super::{
+    Atom, Effect, End, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId, Write,
+};
+use crate::graph::{Graph, NodeId, Port};
+use crate::model::StateKind;
+use crate::notation::{Notation, Number, Numbers};
+use crate::text::{Constant, Name, level};
+use crate::{Base, Field, IntervalSet};
+
+/// Terms of more parts than this are named.
+const MAX_INLINE: usize = 12;
+
+impl Program {
+    /// The text of the program, elements by their names in the graph.
+    pub fn text<'a>(&'a self, graph: &'a Graph) -> impl Display + 'a {
+        Text { program: self, graph: Some(graph) }
+    }
+}
+
+impl Display for Program {
+    /// Elements are numbers, since their names are not at hand; see [`Program::text`].
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Text { program: self, graph: None }.fmt(f)
+    }
+}
+
+struct Text<'a> {
+    program: &'a Program,
+    graph: Option<&'a Graph>,
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let named = named(self.program);
+        let printer = Printer { program: self.program, graph: self.graph, named };
+        printer.program(f)
+    }
+}
+
+/// Which terms are written once and referred to by name.
+fn named(program: &Program) -> Vec<bool> {
+    let n = program.terms.len();
+    let mut uses = vec![0u32; n];
+    let mut use_all = |terms: &[TermId]| {
+        for term in terms {
+            if let Some(count) = uses.get_mut(term.0 as usize) {
+                *count += 1;
+            }
+        }
+    };
+    program.terms.iter().for_each(|term| use_all(&term.operands()));
+    program.lookups.iter().for_each(|lookup| use_all(&lookup.key));
+    program.steps.iter().for_each(|step| use_all(&step.terms()));
+    let (mut named, mut sizes) = (vec![false; n], vec![1usize; n]);
+    for (i, term) in program.terms.iter().enumerate() {
+        let part = |o: &TermId| match named.get(o.0 as usize) {
+            Some(false) => sizes[o.0 as usize],
+            _ => 1,
+        };
+        sizes[i] = 1 + term.operands().iter().map(part).sum::<usize>();
+        named[i] = sizes[i] > MAX_INLINE || (sizes[i] > 1 && uses[i] > 1);
+    }
+    named
+}
+
+struct Printer<'a> {
+    program: &'a Program,
+    graph: Option<&'a Graph>,
+    named: Vec<bool>,
+}
+
+/// Something that is printed by a function.
+struct By<F: Fn(&mut Formatter<'_>) -> fmt::Result>(F);
+
+impl<F: Fn(&mut Formatter<'_>) -> fmt::Result> Display for By<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (self.0)(f)
+    }
+}
+
+fn list<T>(
+    f: &mut Formatter<'_>,
+    things: impl IntoIterator<Item = T>,
+    mut each: impl FnMut(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    things.into_iter().enumerate().try_for_each(|(i, thing)| {
+        f.write_str(if i == 0 { "" } else { ", " })?;
+        each(f, thing)
+    })
+}
+
+/// A field as the packet came in. Those of the data have no names: what stands where the program
+/// begins is another matter than where fields' names count from.
+struct Place(Field);
+
+impl Display for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Field { base: Base::Data, offset, width } => write!(f, "data[{offset}+{width}]"),
+            field => field.fmt(f),
+        }
+    }
+}
+
+impl Display for StepId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
+
+impl Display for LookupId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "l{}", self.0)
+    }
+}
+
+impl Printer<'_> {
+    fn program(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "program behind {}", self.port(self.program.entry))?;
+        for (i, state) in self.program.state.iter().enumerate() {
+            write!(f, "{}: ", self.state(StateId(i as u16)))?;
+            match &state.kind {
+                StateKind::Counter => writeln!(f, "counter")?,
+                StateKind::Flows { capacity } => writeln!(f, "flows {capacity}")?,
+                StateKind::Cells { initial, .. } => writeln!(f, "cells {}", initial.len())?,
+            }
+        }
+        let mut shown = BTreeSet::new();
+        for (i, lookup) in self.program.lookups.iter().enumerate() {
+            self.definitions(f, &lookup.key, &mut shown)?;
+            let (name, flows) = (self.node(lookup.element), self.state(lookup.flows));
+            write!(f, "{}: {name} find {flows} ", LookupId(i as u16))?;
+            self.tuple(f, &lookup.key)?;
+            writeln!(f, " binding {} + {}", lookup.values, lookup.common)?;
+        }
+        writeln!(f)?;
+        for (i, step) in self.program.steps.iter().enumerate() {
+            self.definitions(f, &step.terms(), &mut shown)?;
+            write!(f, "{}: ", StepId(i as u32))?;
+            self.step(f, step)?;
+        }
+        Ok(())
+    }
+
+    fn node(&self, node: NodeId) -> impl Display + '_ {
+        By(move |f| match self.graph.and_then(|g| g.nodes.get(node)) {
+            Some(node) => f.write_str(&node.name),
+            None => write!(f, "#{node}"),
+        })
+    }
+
+    fn port(&self, port: Port) -> impl Display + '_ {
+        By(move |f| write!(f, "[{}] {}", port.port, self.node(port.node)))
+    }
+
+    fn state(&self, state: StateId) -> impl Display + '_ {
+        By(move |f| match self.program.state.get(usize::from(state.0)) {
+            Some(of) => write!(f, "{} of {:?}", Name(of.name), of.owner),
+            None => write!(f, "state {}", state.0),
+        })
+    }
+
+    /// The terms with names that these are made from, as far as they were not shown yet.
+    fn definitions(
+        &self,
+        f: &mut Formatter<'_>,
+        terms: &[TermId],
+        shown: &mut BTreeSet<TermId>,
+    ) -> fmt::Result {
+        let (mut waiting, mut seen) = (terms.to_vec(), BTreeSet::new());
+        while let Some(term) = waiting.pop() {
+            if let Some(made) = self.program.terms.get(term.0 as usize)
+                && !shown.contains(&term)
+                && seen.insert(term)
+            {
+                waiting.extend(made.operands());
+            }
+        }
+        for term in seen {
+            shown.insert(term);
+            if self.named[term.0 as usize] {
+                writeln!(f, "  t{} = {}", term.0, By(|f| self.made(f, term, level::OR)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tuple(&self, f: &mut Formatter<'_>, terms: &[TermId]) -> fmt::Result {
+        f.write_str("(")?;
+        list(f, terms, |f, &term| self.term(f, term, level::OR))?;
+        f.write_str(")")
+    }
+
+    /// A term, by its name if it has one.
+    fn term(&self, f: &mut Formatter<'_>, term: TermId, least: u8) -> fmt::Result {
+        match self.named.get(term.0 as usize) {
+            Some(false) => self.made(f, term, least),
+            _ => write!(f, "t{}", term.0),
+        }
+    }
+
+    fn value(&self, term: TermId) -> impl Display + '_ {
+        By(move |f| self.term(f, term, level::OR))
+    }
+
+    /// What a term is made from.
+    fn made(&self, f: &mut Formatter<'_>, term: TermId, least: u8) -> fmt::Result {
+        match self.program.term(term) {
+            Term::Const(value) => Constant(*value).fmt(f),
+            Term::Input(field) => Place(*field).fmt(f),
+            Term::Position(header) => write!(f, "position({})", Base::Header(*header)),
+            Term::Bound(lookup, index) => write!(f, "{lookup}.{index}"),
+            Term::Sum16 { offset, length } => {
+                write!(f, "sum16({offset}, {})", self.value(*length))
+            }
+            Term::Binary(op, a, b) => match op.operator() {
+                Some((operator, level)) => {
+                    f.write_str(if level < least { "(" } else { "" })?;
+                    self.term(f, *a, level)?;
+                    write!(f, " {operator} ")?;
+                    self.term(f, *b, level + 1)?;
+                    f.write_str(if level < least { ")" } else { "" })
+                }
+                None => write!(f, "{op:?}").and_then(|()| self.tuple(f, &[*a, *b])),
+            },
+            Term::Slice { of, low, width } => {
+                self.term(f, *of, level::UNARY)?;
+                write!(f, ".bits({low}+{width})")
+            }
+            Term::Concat { high, low, width } => {
+                write!(f, "concat({}, {}, {width})", self.value(*high), self.value(*low))
+            }
+            Term::Fold(sum) => write!(f, "fold({})", self.value(*sum)),
+            Term::NonZero(sum) => write!(f, "nonzero({})", self.value(*sum)),
+            Term::Choose(atom, yes, no) => {
+                f.write_str("choose(")?;
+                self.atom(f, atom)?;
+                write!(f, ", {}, {})", self.value(*yes), self.value(*no))
+            }
+            Term::Hash(numbers) => {
+                f.write_str("hash")?;
+                self.tuple(f, numbers)
+            }
+            Term::Now => f.write_str("now"),
+        }
+    }
+
+    /// How the numbers that a term is compared with are written: as addresses if the term is a
+    /// field as wide as one.
+    fn notation(&self, term: TermId) -> Notation {
+        match self.program.terms.get(term.0 as usize) {
+            Some(Term::Input(Field { base: Base::Data, width, .. })) => match width {
+                32 => Notation::Ipv4,
+                48 => Notation::Ethernet,
+                128 => Notation::Ipv6,
+                _ => Notation::Decimal,
+            },
+            Some(Term::Input(field)) => Notation::of(*field),
+            _ => Notation::Decimal,
+        }
+    }
+
+    fn test(&self, f: &mut Formatter<'_>, term: TermId, set: &IntervalSet) -> fmt::Result {
+        let notation = self.notation(term);
+        self.term(f, term, level::NUMBER)?;
+        match (set.as_single(), notation) {
+            (Some(value), Notation::Decimal) => write!(f, " == {}", Constant(value)),
+            (Some(value), _) => write!(f, " == {}", Number(notation, value)),
+            (None, _) => write!(f, " in {}", Numbers(notation, set)),
+        }
+    }
+
+    fn atom(&self, f: &mut Formatter<'_>, atom: &Atom) -> fmt::Result {
+        match atom {
+            Atom::Test(term, set) => self.test(f, *term, set),
+            Atom::Compare(op, a, b) => {
+                self.term(f, *a, level::NUMBER)?;
+                write!(f, " {} ", op.operator())?;
+                self.term(f, *b, level::NUMBER)
+            }
+        }
+    }
+
+    fn step(&self, f: &mut Formatter<'_>, step: &Step) -> fmt::Result {
+        match step {
+            Step::Test { atom, yes, no, element } => {
+                write!(f, "{} if ", self.node(*element))?;
+                self.atom(f, atom)?;
+                writeln!(f, " {yes} else {no}")
+            }
+            Step::Switch { on, cases, otherwise, element } => {
+                write!(f, "{} switch {} ", self.node(*element), self.value(*on))?;
+                for (set, step) in cases {
+                    write!(f, "{} {step}, ", Numbers(self.notation(*on), set))?;
+                }
+                writeln!(f, "else {otherwise}")
+            }
+            Step::Classify { keys, rules, arms, otherwise, element } => {
+                write!(f, "{} classify ", self.node(*element))?;
+                self.tuple(f, keys)?;
+                writeln!(f)?;
+                for rule in rules.iter() {
+                    write!(f, "  {}: ", rule.number)?;
+                    for (i, cube) in rule.cubes.iter().enumerate() {
+                        f.write_str(if i == 0 { "" } else { " || " })?;
+                        for (i, (key, set)) in cube.iter().enumerate() {
+                            f.write_str(if i == 0 { "" } else { " && " })?;
+                            match keys.get(usize::from(*key)) {
+                                Some(term) => self.test(f, *term, set)?,
+                                None => write!(f, "key {key} in {set}")?,
+                            }
+                        }
+                        f.write_str(if cube.is_empty() { "true" } else { "" })?;
+                    }
+                    match arms.get(rule.arm as usize) {
+                        Some(step) => writeln!(f, " {step}")?,
+                        None => writeln!(f, " arm {}", rule.arm)?,
+                    }
+                }
+                writeln!(f, "  else {otherwise}")
+            }
+            Step::Flow { lookup, hit, miss } => writeln!(f, "find {lookup} {hit} else {miss}"),
+            Step::Exit(exit) => self.exit(f, exit),
+        }
+    }
+
+    fn exit(&self, f: &mut Formatter<'_>, exit: &Exit) -> fmt::Result {
+        f.write_str("exit through ")?;
+        list(f, &exit.through, |f, &port| self.port(port).fmt(f))?;
+        writeln!(f)?;
+        for effect in &exit.effects {
+            self.effect(f, effect)?;
+        }
+        let writes = &exit.writes;
+        if writes.start != 0 {
+            writeln!(f, "  start {}", writes.start)?;
+        }
+        if let Some(length) = writes.length {
+            writeln!(f, "  length {}", self.value(length))?;
+        }
+        for (base, all) in [("data", &writes.bytes), ("anno", &writes.annotations)] {
+            for Write { offset, length, value } in all {
+                let end = i64::from(*offset) + i64::from(*length);
+                writeln!(f, "  {base}[{offset}..{end}] = {}", self.value(*value))?;
+            }
+        }
+        let headers = [Header::Mac, Header::Network, Header::Transport];
+        for (header, mark) in headers.into_iter().zip(writes.marks) {
+            let header = Base::Header(header);
+            match mark {
+                Mark::Keep => {}
+                Mark::Clear => writeln!(f, "  unmark {header}")?,
+                Mark::At(term) => writeln!(f, "  mark {header} at {}", self.value(term))?,
+            }
+        }
+        if let Some(term) = writes.packet_type {
+            writeln!(f, "  type = {}", self.value(term))?;
+        }
+        if let Some(term) = writes.timestamp {
+            writeln!(f, "  timestamp = {}", self.value(term))?;
+        }
+        match exit.end {
+            End::Push { to, native: false } => writeln!(f, "  push {}", self.port(to))?,
+            End::Push { to, native: true } => {
+                writeln!(f, "  push {}, its own code", self.port(to))?
+            }
+            End::Drop { element, reason } => {
+                writeln!(f, "  drop {} at {}", Name(reason.0), self.node(element))?;
+            }
+        }
+        exit.barrier.map_or(Ok(()), |why| writeln!(f, "  because: {why}"))
+    }
+
+    fn effect(&self, f: &mut Formatter<'_>, effect: &Effect) -> fmt::Result {
+        match effect {
+            Effect::Count { counter, length } => {
+                writeln!(f, "  count {} by {}", self.state(*counter), self.value(*length))
+            }
+            Effect::Note { element, reason } => {
+                writeln!(f, "  note {} at {}", Name(reason.0), self.node(*element))
+            }
+            Effect::Update { lookup, common, expiry, guarantee } => {
+                write!(f, "  update {lookup} common ")?;
+                self.tuple(f, common)?;
+                let (expiry, guarantee) = (self.value(*expiry), self.value(*guarantee));
+                writeln!(f, " expiry {expiry} guarantee {guarantee}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::anno;
+    use crate::model::{BinaryOp, CompareOp, Reason};
+    use crate::program::{ClassifyRule, FlowLookup, StateOf, Writes};
+
+    #[test]
+    fn a_program_reads_well() {
+        let t = TermId;
+        let bits = |offset, width| Term::Input(Field::bits(Base::Data, offset, width));
+        let lookup = LookupId(0);
+        let terms = vec![
+            bits(0, 4),
+            bits(128, 32),
+            bits(64, 16),
+            Term::Const(256),
+            Term::Binary(BinaryOp::Sub, t(2), t(3)),
+            Term::Bound(lookup, 1),
+            Term::Binary(BinaryOp::Add, t(4), t(5)),
+            Term::Fold(t(6)),
+            Term::Input(anno::PAINT),
+            Term::Binary(BinaryOp::Mul, t(6), t(3)),
+            Term::Choose(Atom::Compare(CompareOp::Lt, t(2), t(3)), t(9), t(8)),
+            Term::Now,
+        ];
+        let set = IntervalSet::single;
+        let rule = |cubes, number| ClassifyRule { cubes, arm: 0, number, span: None };
+        let cube = vec![(0, set(4)), (1, IntervalSet::prefix(32, 0x0a00_0000, 8))];
+        let port = |node, port| Port { node, port };
+        let writes = Writes {
+            start: -4,
+            length: Some(t(3)),
+            bytes: vec![Write { offset: -2, length: 2, value: t(7) }],
+            annotations: vec![Write { offset: 16, length: 1, value: t(10) }],
+            marks: [Mark::Clear, Mark::At(t(3)), Mark::Keep],
+            packet_type: None,
+            timestamp: Some(t(11)),
+        };
+        let update = Effect::Update { lookup, common: vec![t(5)], expiry: t(11), guarantee: t(3) };
+        let effects = vec![Effect::Count { counter: StateId(1), length: t(3) }, update];
+        let end = |end, writes, effects, barrier| {
+            let through = vec![port(0, 0), port(1, 2)];
+            Step::Exit(Box::new(Exit { effects, writes, end, barrier, through }))
+        };
+        let push = End::Push { to: port(1, 2), native: true };
+        let drop = End::Drop { element: 1, reason: Reason("no-route") };
+        let s = StepId;
+        let steps = vec![
+            Step::Classify {
+                keys: vec![t(0), t(1)],
+                rules: vec![rule(vec![cube, vec![(0, set(6))]], 0), rule(vec![vec![]], 5)].into(),
+                arms: vec![s(1)],
+                otherwise: s(4),
+                element: 0,
+            },
+            Step::Test { atom: Atom::Test(t(0), set(4).into()), yes: s(2), no: s(4), element: 1 },
+            Step::Flow { lookup, hit: s(3), miss: s(4) },
+            end(push, writes, effects, Some("keeps cells")),
+            end(drop, Writes::default(), Vec::new(), None),
+        ];
+        let state = |name, kind| StateOf { owner: "nat".into(), element: 1, name, kind };
+        let program = Program {
+            entry: port(0, 0),
+            terms,
+            state: vec![
+                state("flows", StateKind::Flows { capacity: 8 }),
+                state("hits", StateKind::Counter),
+            ],
+            lookups: vec![FlowLookup {
+                flows: StateId(0),
+                key: vec![t(1), t(0)],
+                values: 2,
+                common: 1,
+                element: 1,
+            }],
+            steps,
+        };
+        let expected = r#"program behind [0] #0
+flows of "nat": flows 8
+hits of "nat": counter
+l0: #1 find flows of "nat" (data[128+32], data[0+4]) binding 2 + 1
+
+s0: #0 classify (data[0+4], data[128+32])
+  0: data[0+4] == 4 && data[128+32] in {10.0.0.0/8} || data[0+4] == 6 s1
+  5: true s1
+  else s4
+s1: #1 if data[0+4] == 4 s2 else s4
+s2: find l0 s3 else s4
+  t6 = data[64+16] - 256 + l0.1
+s3: exit through [0] #0, [2] #1
+  count hits of "nat" by 256
+  update l0 common (l0.1) expiry now guarantee 256
+  start -4
+  length 256
+  data[-2..0] = fold(t6)
+  anno[16..17] = choose(data[64+16] < 256, t6 * 256, anno.paint)
+  unmark mac
+  mark net at 256
+  timestamp = now
+  push [2] #1, its own code
+  because: keeps cells
+s4: exit through [0] #0, [2] #1
+  drop no-route at #1
+"#;
+        assert_eq!(program.to_string(), expected);
+    }
+
+    #[test]
+    fn deep_terms_take_no_stack_and_broken_programs_are_shown_too() {
+        let terms: Vec<Term> = std::iter::once(Term::Const(1))
+            .chain((0..100_000).map(|i| Term::Fold(TermId(i))))
+            .chain([Term::Fold(TermId(u32::MAX))])
+            .collect();
+        let on = TermId(terms.len() as u32 - 1);
+        let deep = TermId(on.0 - 1);
+        let key = vec![deep];
+        let step = Step::Switch { on, cases: Vec::new(), otherwise: StepId(9), element: 7 };
+        let entry = Port { node: 3, port: 0 };
+        let lookups = vec![FlowLookup { flows: StateId(3), key, values: 0, common: 0, element: 0 }];
+        let program = Program { entry, terms, state: Vec::new(), lookups, steps: vec![step] };
+        let text = program.to_string();
+        assert!(text.contains("s0: #7 switch fold(t4294967295) else s9"), "{text}");
+    }
+}
