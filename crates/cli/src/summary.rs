@@ -34,7 +34,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Looks at a router that has come to rest.
-    pub(crate) fn of(router: &Router, elapsed: Duration) -> Self {
+    pub(crate) fn of(router: &mut Router, elapsed: Duration) -> Self {
         let (mut devices, mut losses) = (Vec::new(), Vec::new());
         for (name, class, tally, traffic) in router.report() {
             let (element, class) = (name.to_string(), class.to_string());

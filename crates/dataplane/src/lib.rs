@@ -9,4 +9,4 @@ mod router;
 pub mod trace;
 
 pub use interpreted::Interpreted;
-pub use router::{Listener, Rest, Router, Transcript};
+pub use router::{Listener, Rest, Router, Stage, StageContext, Transcript};

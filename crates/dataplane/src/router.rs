@@ -5,6 +5,7 @@
 //! or cyclic chain cannot exhaust the thread's.
 
 mod handlers;
+mod stage;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -15,10 +16,13 @@ use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, Traffic, Work};
+use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
 use crate::clock::Clock;
+use stage::Stages;
+pub use stage::{Stage, StageContext};
 
 /// A packet visited too many elements: the chain has a cycle that nothing breaks.
 const LOOP: Reason = Reason("loop");
@@ -53,6 +57,16 @@ struct Node {
     to: Vec<Option<Port>>,
     /// What each pulled input comes from.
     from: Vec<Option<Port>>,
+    /// The stage that takes what comes to an input, if the element does not.
+    stages: Vec<Option<u32>>,
+}
+
+/// A batch on its way.
+struct Delivery {
+    to: Port,
+    batch: Batch,
+    /// Whether the element's own code must take it.
+    native: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,7 +125,8 @@ struct Nodes {
     nodes: Vec<Node>,
     names: HashMap<String, NodeId>,
     /// Batches on their way, the next one last.
-    stack: Vec<(Port, Batch)>,
+    stack: Vec<Delivery>,
+    stages: Stages,
     /// Alarms of the nodes; those that a node no longer has are passed over.
     timers: BinaryHeap<Reverse<(u64, NodeId)>>,
     later: VecDeque<LaterWrite>,
@@ -181,6 +196,7 @@ impl Router {
                 })),
                 to: vec![None; n.outputs.len()],
                 from: vec![None; n.inputs.len()],
+                stages: vec![None; n.inputs.len()],
             })
             .collect();
         for edge in &graph.edges {
@@ -197,6 +213,7 @@ impl Router {
                 nodes,
                 names,
                 stack: Vec::new(),
+                stages: Stages::default(),
                 timers: BinaryHeap::new(),
                 later: VecDeque::new(),
                 runcount: 1,
@@ -295,8 +312,20 @@ impl Router {
         self.clock.wait_until(soon);
     }
 
+    /// Lets a stage take the packets that come to the entry of its program. It is taken out again
+    /// when a handler that is written changes what one of the program's elements means.
+    pub fn install(&mut self, program: &Program, stage: Box<dyn Stage>) {
+        self.nodes.install(&mut self.core, program, stage);
+    }
+
+    /// Entries whose stages were taken out since the last call.
+    pub fn stale(&mut self) -> Vec<Port> {
+        std::mem::take(&mut self.nodes.stages.stale)
+    }
+
     /// Lets every element flush what it holds, after the last round.
     pub fn finish(&mut self) {
+        self.nodes.settle(&mut self.core);
         for node in 0..self.nodes.nodes.len() {
             self.nodes.lend(&mut self.core, node, |element, cx| element.finish(cx));
             self.nodes.deliver(&mut self.core);
@@ -306,7 +335,7 @@ impl Router {
     /// Pushes packets into an input of an element, and carries them to the end of their way.
     pub fn push(&mut self, to: Port, batch: Batch) {
         self.core.now = self.clock.now();
-        self.nodes.stack.push((to, batch));
+        self.nodes.stack.push(Delivery { to, batch, native: false });
         self.nodes.deliver(&mut self.core);
     }
 
@@ -393,7 +422,8 @@ impl Router {
     }
 
     /// All elements: name, class, what they dropped or noted, and what they took in or gave out.
-    pub fn report(&self) -> impl Iterator<Item = (&str, &str, &Tally, Option<Traffic>)> {
+    pub fn report(&mut self) -> impl Iterator<Item = (&str, &str, &Tally, Option<Traffic>)> {
+        self.nodes.settle(&mut self.core);
         self.nodes.nodes.iter().map(|n| {
             let cell = n.cell.as_ref().expect("no element is at work");
             (n.name.as_str(), n.class.as_str(), &cell.tally, cell.element.traffic())
@@ -401,7 +431,8 @@ impl Router {
     }
 
     /// The declared state of all elements.
-    pub fn state(&self) -> Store {
+    pub fn state(&mut self) -> Store {
+        self.nodes.settle(&mut self.core);
         let mut store = Store::new();
         for node in &self.nodes.nodes {
             if let Some(cell) = &node.cell {
@@ -426,7 +457,8 @@ impl Router {
     }
 
     /// An element by its full name, to look at its model or state.
-    pub fn element(&self, name: &str) -> Option<&dyn Element> {
+    pub fn element(&mut self, name: &str) -> Option<&dyn Element> {
+        self.nodes.settle(&mut self.core);
         let node = *self.nodes.names.get(name)?;
         self.nodes.nodes[node].cell.as_ref().map(|c| &*c.element)
     }
@@ -456,13 +488,14 @@ impl Nodes {
         }
         for (port, batch) in cell.outputs.drain_reversed() {
             match self.nodes[node].to[port] {
-                Some(to) => self.stack.push((to, batch)),
+                Some(to) => self.stack.push(Delivery { to, batch, native: false }),
                 None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
             }
         }
     }
 
     fn wake(&mut self, core: &mut Core, node: NodeId) {
+        self.settle(core);
         self.lend(core, node, |element, cx| element.wake(cx));
         self.deliver(core);
     }
@@ -476,6 +509,7 @@ impl Nodes {
     /// Asks the elements, the last declared first, whether one takes over the stops that the
     /// driver was told.
     fn take_over_stop(&mut self, core: &mut Core) -> bool {
+        self.settle(core);
         for _ in 0..MAX_STOPS {
             let taken = (0..self.nodes.len())
                 .rev()
@@ -518,11 +552,18 @@ impl Nodes {
 
     fn carry(&mut self, core: &mut Core) {
         let mut visits = 0;
-        while let Some((to, batch)) = self.stack.pop() {
-            let mut next = Some((to, batch));
-            while let Some((to, batch)) = next.take() {
+        while let Some(Delivery { to, batch, native }) = self.stack.pop() {
+            let mut next = Some((to, batch, native));
+            while let Some((to, batch, native)) = next.take() {
                 visits += 1;
-                next = self.visit(core, to, batch, visits > self.max_visits);
+                let lost = visits > self.max_visits;
+                match self.nodes[to.node].stages.get(to.port) {
+                    Some(&Some(stage)) if !native && !lost => self.enter(core, stage, batch),
+                    _ => {
+                        let on = self.visit(core, to, batch, lost);
+                        next = on.map(|(to, batch)| (to, batch, false));
+                    }
+                }
             }
         }
     }
@@ -554,7 +595,7 @@ impl Nodes {
         } else {
             match self.nodes[node].to.first().copied().flatten() {
                 Some(to) if cell.outputs.is_empty() => next = Some((to, batch)),
-                Some(to) => self.stack.push((to, batch)),
+                Some(to) => self.stack.push(Delivery { to, batch, native: false }),
                 None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
             }
         }

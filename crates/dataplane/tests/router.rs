@@ -5,11 +5,12 @@ use std::rc::Rc;
 
 use catena_dataplane::clock::VirtualClock;
 use catena_dataplane::control_socket::ControlServer;
-use catena_dataplane::{Rest, Router, Transcript};
+use catena_dataplane::{Rest, Router, Stage, StageContext, Transcript};
 use elements::Element;
 use elements::context::Context;
 use elements::device::{ControlAddress, ControlSocketRequest};
 use elements::element::{Handler, HandlerContext, NamedHandler, Work};
+use ir::program::{End, Exit, Program, Step, Writes};
 use ir::{Edge, Graph, Model, Node, Port, Processing};
 use net::Batch;
 
@@ -39,7 +40,7 @@ impl Element for Actor {
     }
 
     fn model(&self) -> Model {
-        Model::opaque("test")
+        Model::opaque(if self.value == "another model" { "another test" } else { "test" })
     }
 
     fn has_task(&self) -> bool {
@@ -264,4 +265,69 @@ fn handlers_are_read_and_written_through_a_socket() {
     );
     assert_eq!(*journal.borrow(), ["a: value 7"]);
     assert_eq!(server.take_messages().len(), 1);
+}
+
+/// A stage that sends every second packet to the element's own code, and the rest past it.
+struct Halves {
+    past: Port,
+    passed: u64,
+}
+
+impl Stage for Halves {
+    fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
+        let (mut past, mut own) = (cx.core.batch(), cx.core.batch());
+        for (i, packet) in batch.drain().enumerate() {
+            if i % 2 == 0 { past.push(packet) } else { own.push(packet) }
+        }
+        self.passed += past.len() as u64;
+        cx.push(self.past, past, false);
+        cx.push(Port { node: 1, port: 0 }, own, true);
+    }
+
+    fn settle(&mut self, cx: &mut StageContext<'_>) {
+        cx.noted(1, ir::Reason("passed"), std::mem::take(&mut self.passed));
+    }
+}
+
+#[test]
+fn a_stage_takes_packets_until_its_elements_mean_something_else() {
+    let journal = Journal::default();
+    let names = ["a", "b", "c"];
+    let mut router = router(&journal, names.map(|n| actor(n, &journal, None)).into(), true);
+    let entry = Port { node: 1, port: 0 };
+    let exit = Exit {
+        effects: Vec::new(),
+        writes: Writes::default(),
+        end: End::Push { to: Port { node: 2, port: 0 }, native: false },
+        barrier: None,
+        through: vec![entry],
+    };
+    let program = Program {
+        entry,
+        terms: Vec::new(),
+        state: Vec::new(),
+        lookups: Vec::new(),
+        steps: vec![Step::Exit(Box::new(exit))],
+    };
+    router.install(&program, Box::new(Halves { past: Port { node: 2, port: 0 }, passed: 0 }));
+    let push = |router: &mut Router| {
+        let mut batch = Batch::new();
+        batch.extend((0..5).map(|_| router.core().pool.packet(&[0; 60])));
+        router.push(Port { node: 0, port: 0 }, batch);
+        std::mem::take(&mut *journal.borrow_mut())
+    };
+    let staged = ["a: 5 packets", "c: 3 packets", "b: 2 packets", "c: 2 packets"];
+    assert_eq!(push(&mut router), staged);
+    let noted = |router: &mut Router| {
+        let of_b = router.report().find(|(name, ..)| *name == "b");
+        of_b.map(|(_, _, tally, _)| tally.count(ir::Reason("passed")))
+    };
+    assert_eq!(noted(&mut router), Some(3));
+    router.write_handler("b.value", "the same model").unwrap();
+    assert_eq!(push(&mut router)[1..], staged);
+    assert_eq!(router.stale(), []);
+    router.write_handler("b.value", "another model").unwrap();
+    assert_eq!(push(&mut router)[1..], ["a: 5 packets", "b: 5 packets", "c: 5 packets"]);
+    assert_eq!(router.stale(), [entry]);
+    assert_eq!(noted(&mut router), Some(6));
 }

@@ -137,7 +137,13 @@ impl Tally {
     /// Counts a packet as sent to an error output.
     #[inline]
     pub fn note(&mut self, reason: Reason) {
-        self.line(reason).noted += 1;
+        self.note_all(reason, 1);
+    }
+
+    /// Counts packets as sent to an error output.
+    #[inline]
+    pub fn note_all(&mut self, reason: Reason, packets: u64) {
+        self.line(reason).noted += packets;
     }
 
     /// All reasons so far.

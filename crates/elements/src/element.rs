@@ -1,6 +1,6 @@
 //! The contract of an element.
 
-use ir::{Model, Reason, Store};
+use ir::{Model, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
@@ -57,6 +57,18 @@ pub trait Element {
 
     /// Takes over the state that [`Element::export`] wrote; what is absent stays as it is.
     fn import(&mut self, _name: &str, _store: &Store) {}
+
+    /// Adds to a [`ir::model::StateKind::Counter`] that the model declares, for packets that were
+    /// not pushed but taken where they would have gone.
+    fn credit(&mut self, state: &'static str, packets: u64, bytes: u64) {
+        let mut store = Store::new();
+        self.export("", &mut store);
+        let (p, b) = store.counter("", state);
+        let (packets, bytes) = (p.wrapping_add(packets), b.wrapping_add(bytes));
+        let mut counted = Store::new();
+        counted.set("", state, StateValue::Counter { packets, bytes });
+        self.import("", &counted);
+    }
 
     /// Called once, after all elements of the chain are configured: references to others are
     /// resolved and devices opened here.

@@ -326,7 +326,7 @@ fn read_handlers(router: &mut Router, handlers: &[String]) -> bool {
 }
 
 /// The handlers that `PATTERN.H` or `CLASS.H` means; what is neither stays as it is.
-fn expand(router: &Router, asked: &str) -> Vec<String> {
+fn expand(router: &mut Router, asked: &str) -> Vec<String> {
     let Some((element, handler)) = asked.split_once('.') else { return vec![asked.to_string()] };
     if router.element(element).is_some() {
         return vec![asked.to_string()];

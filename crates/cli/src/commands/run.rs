@@ -126,18 +126,18 @@ impl Progress {
         Self { shown: None, active: active && std::io::stderr().is_terminal() }
     }
 
-    fn show(&mut self, router: &Router, start: Instant) {
+    fn show(&mut self, router: &mut Router, start: Instant) {
         if !self.active || self.shown.unwrap_or(start).elapsed() < Duration::from_millis(250) {
             return;
         }
         self.shown = Some(Instant::now());
-        let sum = |source| {
+        let mut sum = |source| {
             let traffic = router.report().filter_map(|(.., t)| t).filter(|t| t.source == source);
             traffic.map(|t| t.packets).sum::<u64>()
         };
-        let rate = sum(true) as f64 / start.elapsed().as_secs_f64() / 1e6;
-        let line =
-            format!("{} in, {} out, {rate:.2} Mpps", grouped(sum(true)), grouped(sum(false)));
+        let (taken, given) = (sum(true), sum(false));
+        let rate = taken as f64 / start.elapsed().as_secs_f64() / 1e6;
+        let line = format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given));
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
     }
 
@@ -209,7 +209,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         }
     }
     if !run.quiet {
-        let summary = Summary::of(&router, elapsed);
+        let summary = Summary::of(&mut router, elapsed);
         let _ = match run.json {
             true => writeln!(out, "{}", summary.to_json()),
             false => write!(out, "{}", summary.render()),

@@ -295,7 +295,7 @@ fn an_opaque_model_has_its_reason() {
         for configured in class.samples {
             let text = chain(class, configured, Moved::Pushed);
             let started = start("sample", &text, Folder::new("."), Path::Native);
-            let started = started.unwrap_or_else(|(d, _)| panic!("{}: {d:?}", class.name));
+            let mut started = started.unwrap_or_else(|(d, _)| panic!("{}: {d:?}", class.name));
             let model = started.router.element("x").expect("x is declared").model();
             if model.is_opaque() && !model.inputs.is_empty() {
                 unexplained.push(format!("{}({})", class.name, configured.config));
@@ -323,7 +323,7 @@ fn every_model_is_well_formed_and_reads_back() {
         for configured in class.samples {
             let text = chain(class, configured, Moved::Pushed);
             let started = start("sample", &text, Folder::new("."), Path::Native);
-            let Ok(started) = started else { panic!("{} is refused", class.name) };
+            let Ok(mut started) = started else { panic!("{} is refused", class.name) };
             let mut model = started.router.element("x").expect("x is declared").model();
             let name = format!("{}({})", class.name, configured.config);
             for problem in ir::verify::verify(&model) {

@@ -262,7 +262,7 @@ fn drain(started: &mut Started) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
     all
 }
 
-fn tallies(started: &Started) -> Vec<String> {
+fn tallies(started: &mut Started) -> Vec<String> {
     let lines = started.router.report();
     let mut all: Vec<String> = lines
         .flat_map(|(name, _, tally, _)| tally.lines().iter().map(move |l| format!("{name} {l:?}")))
@@ -312,10 +312,10 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
                 }
             }
         }
-        let [a, b] = both.each_ref().map(tallies);
+        let [a, b] = both.each_mut().map(tallies);
         assert_eq!(a, b, "seed {seed}, step {step} of {text}");
         if step % 8 == 0 || step + 1 == steps {
-            let [a, b] = both.each_ref().map(|s| s.router.state());
+            let [a, b] = both.each_mut().map(|s| s.router.state());
             assert!(a == b, "seed {seed}, step {step} of {text}:\n{a:#?}\n{b:#?}");
             for handler in ["x.table", "y.table", "x.table_size", "y.mapping_failures", "x.size"] {
                 let [a, b] = both.each_mut().map(|s| s.router.read_handler(handler));

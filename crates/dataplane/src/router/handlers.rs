@@ -141,6 +141,7 @@ impl Nodes {
             "handlers" if general => return Ok(self.list_handlers(Some(node))),
             _ => {}
         }
+        self.settle(core);
         self.lend(core, node, |element, cx| element.call(name, parameter, cx))
             .unwrap_or_else(|| Err(self.busy(node)))
     }
@@ -208,8 +209,13 @@ impl Nodes {
         if self.nodes[node].task == Task::Ended {
             self.nodes[node].task = Task::Running;
         }
-        self.lend(core, node, |element, cx| element.write(name, value, cx))
-            .unwrap_or_else(|| Err(self.busy(node)))
+        self.settle(core);
+        let before = self.model_in_use(node);
+        let result = self.lend(core, node, |element, cx| element.write(name, value, cx));
+        if before.is_some() && before != self.model_in_use(node) {
+            self.uninstall(core, node);
+        }
+        result.unwrap_or_else(|| Err(self.busy(node)))
     }
 
     fn write_global(&mut self, name: &str, value: &str) -> Result<(), String> {

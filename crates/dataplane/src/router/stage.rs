@@ -1,0 +1,247 @@
+//! Stages: what takes the place of the elements behind an input, and their place in the router.
+
+use std::collections::BTreeSet;
+
+use elements::Element;
+use elements::context::Core;
+use ir::program::{Effect, End, Program, Step};
+use ir::{Model, NodeId, Port, Reason};
+use net::{Batch, Packet};
+
+use super::{Delivery, Nodes};
+
+/// Carries out a program: takes the packets that come to its entry, in the place of the elements.
+///
+/// What elements count may be told later, all at once: the router asks for it
+/// ([`Stage::settle`]) before anybody can see the difference.
+pub trait Stage {
+    /// Takes the packets that came to the entry, in the order in which they came, and leaves the
+    /// batch empty.
+    fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>);
+
+    /// Tells all that was counted and not told yet.
+    fn settle(&mut self, _cx: &mut StageContext<'_>) {}
+}
+
+/// Something that an element has to count.
+#[derive(Clone, Copy)]
+enum Credit {
+    Count { state: &'static str, packets: u64, bytes: u64 },
+    Dropped { reason: Reason, packets: u64, bytes: u64 },
+    Noted { reason: Reason, packets: u64 },
+}
+
+/// What surrounds a stage while it works.
+pub struct StageContext<'a> {
+    /// The worker's possessions.
+    pub core: &'a mut Core,
+    nodes: &'a mut Nodes,
+}
+
+impl StageContext<'_> {
+    /// Nanoseconds of the worker's clock.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+
+    /// Sends packets to an input. What is sent first is carried to the end of its way before what
+    /// is sent next. With `native` the element's own code takes them, even if a stage stands there.
+    #[inline]
+    pub fn push(&mut self, to: Port, batch: Batch, native: bool) {
+        self.nodes.stages.out.push(Delivery { to, batch, native });
+    }
+
+    /// Gives a packet back to the pool, counted as dropped at an element with this many bytes.
+    pub fn drop(&mut self, element: NodeId, packet: Packet, reason: Reason, bytes: u64) {
+        self.dropped(element, reason, 1, bytes);
+        self.core.pool.recycle(packet);
+    }
+
+    /// Counts packets, and the sum of their bytes, as dropped at an element.
+    pub fn dropped(&mut self, element: NodeId, reason: Reason, packets: u64, bytes: u64) {
+        self.nodes.credit(element, Credit::Dropped { reason, packets, bytes });
+    }
+
+    /// Counts a reason at an element for packets that were not dropped.
+    pub fn noted(&mut self, element: NodeId, reason: Reason, packets: u64) {
+        self.nodes.credit(element, Credit::Noted { reason, packets });
+    }
+
+    /// Counts packets, and the sum of their bytes, in a declared counter of an element.
+    pub fn count(&mut self, element: NodeId, state: &'static str, packets: u64, bytes: u64) {
+        self.nodes.credit(element, Credit::Count { state, packets, bytes });
+    }
+
+    /// Tells the user about an error at an element.
+    pub fn error(&mut self, element: NodeId, text: &str) {
+        elements::context::Services::error(self.nodes, element, text);
+    }
+
+    /// An element's full name.
+    pub fn name(&self, element: NodeId) -> &str {
+        &self.nodes.nodes[element].name
+    }
+
+    /// The element of a full name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes.names.get(name).copied()
+    }
+
+    /// An element, to hand its declared state to and fro.
+    pub fn element(&mut self, element: NodeId) -> Option<&mut dyn Element> {
+        let cell = self.nodes.nodes[element].cell.as_mut()?;
+        Some(&mut *cell.element)
+    }
+}
+
+struct Installed {
+    entry: Port,
+    /// The elements whose models the program was made from.
+    elements: BTreeSet<NodeId>,
+    /// Absent while it works.
+    stage: Option<Box<dyn Stage>>,
+}
+
+/// The stages of a router.
+#[derive(Default)]
+pub(super) struct Stages {
+    /// By number; `None` once taken out.
+    all: Vec<Option<Installed>>,
+    /// What the stage at work sent.
+    out: Vec<Delivery>,
+    /// Whether a stage may have something to tell.
+    unsettled: bool,
+    /// What elements that are at work have to count.
+    owed: Vec<(NodeId, Credit)>,
+    /// Entries of stages that were taken out.
+    pub(super) stale: Vec<Port>,
+}
+
+/// The elements that a program was made from.
+fn elements_of(program: &Program) -> BTreeSet<NodeId> {
+    let mut all = BTreeSet::from([program.entry.node]);
+    all.extend(program.state.iter().map(|s| s.element));
+    all.extend(program.lookups.iter().map(|l| l.element));
+    for step in &program.steps {
+        match step {
+            Step::Test { element, .. }
+            | Step::Switch { element, .. }
+            | Step::Classify { element, .. } => {
+                all.insert(*element);
+            }
+            Step::Flow { .. } => {}
+            Step::Exit(exit) => {
+                all.extend(exit.through.iter().map(|p| p.node));
+                if let End::Drop { element, .. } = exit.end {
+                    all.insert(element);
+                }
+                for effect in &exit.effects {
+                    if let Effect::Note { element, .. } = effect {
+                        all.insert(*element);
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Nodes {
+    pub(super) fn install(&mut self, core: &mut Core, program: &Program, stage: Box<dyn Stage>) {
+        let entry = program.entry;
+        self.take_out(core, |installed| installed.entry == entry);
+        self.stages.stale.retain(|&port| port != entry);
+        if let Some(place) = self.nodes[entry.node].stages.get_mut(entry.port) {
+            let all = &mut self.stages.all;
+            let number = all.iter().position(Option::is_none).unwrap_or_else(|| {
+                all.push(None);
+                all.len() - 1
+            });
+            *place = Some(number as u32);
+            let elements = elements_of(program);
+            all[number] = Some(Installed { entry, elements, stage: Some(stage) });
+        }
+    }
+
+    /// Takes out the stages that an element's meaning went into.
+    pub(super) fn uninstall(&mut self, core: &mut Core, element: NodeId) {
+        self.take_out(core, |installed| installed.elements.contains(&element));
+    }
+
+    fn take_out(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) {
+        self.settle(core);
+        for number in 0..self.stages.all.len() {
+            if let Some(installed) = self.stages.all[number].take_if(|i| which(i)) {
+                let Port { node, port } = installed.entry;
+                self.nodes[node].stages[port] = None;
+                self.stages.stale.push(installed.entry);
+            }
+        }
+    }
+
+    /// The model of an element, if it went into a program that is in use.
+    pub(super) fn model_in_use(&self, node: NodeId) -> Option<Model> {
+        let used = self.stages.all.iter().flatten().any(|i| i.elements.contains(&node));
+        let cell = self.nodes[node].cell.as_ref().filter(|_| used)?;
+        Some(cell.element.model())
+    }
+
+    /// Lets a stage take a batch.
+    #[inline]
+    pub(super) fn enter(&mut self, core: &mut Core, number: u32, mut batch: Batch) {
+        self.with_stage(core, number, |stage, cx| stage.process(&mut batch, cx));
+        self.stages.unsettled = true;
+        self.stack.extend(self.stages.out.drain(..).rev());
+        core.recycle_batch(batch);
+    }
+
+    fn with_stage(
+        &mut self,
+        core: &mut Core,
+        number: u32,
+        work: impl FnOnce(&mut dyn Stage, &mut StageContext<'_>),
+    ) {
+        let slot = self.stages.all.get_mut(number as usize);
+        let stage = slot.and_then(|s| s.as_mut()).and_then(|i| i.stage.take());
+        let Some(mut stage) = stage else { return };
+        work(&mut *stage, &mut StageContext { core, nodes: self });
+        if let Some(Some(installed)) = self.stages.all.get_mut(number as usize) {
+            installed.stage = Some(stage);
+        }
+    }
+
+    /// Has the elements count what stages counted for them.
+    #[inline]
+    pub(super) fn settle(&mut self, core: &mut Core) {
+        if self.stages.unsettled {
+            self.settle_all(core);
+        }
+    }
+
+    #[cold]
+    fn settle_all(&mut self, core: &mut Core) {
+        self.stages.unsettled = false;
+        for (node, credit) in std::mem::take(&mut self.stages.owed) {
+            self.credit(node, credit);
+        }
+        for number in 0..self.stages.all.len() {
+            self.with_stage(core, number as u32, |stage, cx| stage.settle(cx));
+        }
+    }
+
+    fn credit(&mut self, node: NodeId, credit: Credit) {
+        let Some(cell) = &mut self.nodes[node].cell else {
+            self.stages.owed.push((node, credit));
+            self.stages.unsettled = true;
+            return;
+        };
+        match credit {
+            Credit::Count { state, packets, bytes } => cell.element.credit(state, packets, bytes),
+            Credit::Dropped { reason, packets, bytes } => {
+                cell.tally.drop_all(reason, packets, bytes);
+            }
+            Credit::Noted { reason, packets } => cell.tally.note_all(reason, packets),
+        }
+    }
+}
