@@ -4,9 +4,11 @@
 pub mod clock;
 pub mod control_socket;
 mod interpreted;
+mod interpreted_program;
 pub mod io;
 mod router;
 pub mod trace;
 
 pub use interpreted::Interpreted;
+pub use interpreted_program::InterpretedProgram;
 pub use router::{Listener, Rest, Router, Stage, StageContext, Transcript};

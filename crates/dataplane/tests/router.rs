@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use catena_dataplane::clock::VirtualClock;
 use catena_dataplane::control_socket::ControlServer;
-use catena_dataplane::{Rest, Router, Stage, StageContext, Transcript};
+use catena_dataplane::{InterpretedProgram, Rest, Router, Stage, StageContext, Transcript};
 use elements::Element;
 use elements::context::Context;
 use elements::device::{ControlAddress, ControlSocketRequest};
 use elements::element::{Handler, HandlerContext, NamedHandler, Work};
-use ir::program::{End, Exit, Program, Step, Writes};
-use ir::{Edge, Graph, Model, Node, Port, Processing};
+use ir::program::{Atom, End, Exit, Program, Step, StepId, Term, TermId, Writes};
+use ir::{Base, Edge, Field, Graph, IntervalSet, Model, Node, Port, Processing, Reason, Store};
 use net::Batch;
 
 type Journal = Rc<RefCell<Vec<String>>>;
@@ -285,8 +285,66 @@ impl Stage for Halves {
     }
 
     fn settle(&mut self, cx: &mut StageContext<'_>) {
-        cx.noted(1, ir::Reason("passed"), std::mem::take(&mut self.passed));
+        cx.noted(1, Reason("passed"), std::mem::take(&mut self.passed));
     }
+}
+
+/// A program behind element 1.
+fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
+    let entry = Port { node: 1, port: 0 };
+    Program { entry, terms, state: Vec::new(), lookups: Vec::new(), steps }
+}
+
+fn exit(end: End) -> Step {
+    let through = vec![Port { node: 1, port: 0 }];
+    let (effects, writes) = (Vec::new(), Writes::default());
+    Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, through }))
+}
+
+#[test]
+fn an_interpreted_program_takes_packets_one_by_one() {
+    let journal = Journal::default();
+    let names = ["a", "b", "c"];
+    let mut router = router(&journal, names.map(|n| actor(n, &journal, None)).into(), true);
+    let first = Term::Input(Field::bytes(Base::Data, 0, 1));
+    let is = |value| Atom::Test(TermId(0), IntervalSet::single(value).into());
+    let test = |value, yes, no| {
+        let (atom, yes, no) = (is(value), StepId(yes), StepId(no));
+        Step::Test { atom, yes, no, element: 1 }
+    };
+    let to = |node, native| End::Push { to: Port { node, port: 0 }, native };
+    let drop = End::Drop { element: 0, reason: Reason("two") };
+    let program = program(
+        vec![first],
+        // What none of the tests is about leads nowhere: a fault.
+        vec![
+            test(1, 3, 1),
+            test(2, 4, 2),
+            test(3, 5, 9),
+            exit(to(2, false)),
+            exit(drop),
+            exit(to(1, true)),
+        ],
+    );
+    let store = Rc::new(RefCell::new(Store::new()));
+    router.install(&program, Box::new(InterpretedProgram::new(program.clone(), &store)));
+    let mut batch = Batch::new();
+    let bytes: [&[u8]; 6] = [&[1], &[2, 2], &[3], &[1], &[4], &[2]];
+    batch.extend(bytes.map(|bytes| router.core().pool.packet(bytes)));
+    router.push(Port { node: 1, port: 0 }, batch);
+    let packets = std::mem::take(&mut *journal.borrow_mut());
+    let one = |name| format!("{name}: 1 packets");
+    assert_eq!(packets, [one("c"), one("b"), one("c"), one("c")]);
+    let mut lost = Vec::new();
+    for (name, _, tally, _) in router.report() {
+        let lines = tally.lines().iter();
+        lost.extend(
+            lines.map(|l| format!("{name} {} {} {}", l.reason, l.dropped, l.dropped_bytes)),
+        );
+    }
+    lost.retain(|line| !line.starts_with('c'));
+    assert_eq!(lost, ["a two 2 3", "b program-fault 1 1"]);
+    assert_eq!(router.errors(), 1);
 }
 
 #[test]
@@ -295,20 +353,8 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     let names = ["a", "b", "c"];
     let mut router = router(&journal, names.map(|n| actor(n, &journal, None)).into(), true);
     let entry = Port { node: 1, port: 0 };
-    let exit = Exit {
-        effects: Vec::new(),
-        writes: Writes::default(),
-        end: End::Push { to: Port { node: 2, port: 0 }, native: false },
-        barrier: None,
-        through: vec![entry],
-    };
-    let program = Program {
-        entry,
-        terms: Vec::new(),
-        state: Vec::new(),
-        lookups: Vec::new(),
-        steps: vec![Step::Exit(Box::new(exit))],
-    };
+    let past = End::Push { to: Port { node: 2, port: 0 }, native: false };
+    let program = program(Vec::new(), vec![exit(past)]);
     router.install(&program, Box::new(Halves { past: Port { node: 2, port: 0 }, passed: 0 }));
     let push = |router: &mut Router| {
         let mut batch = Batch::new();
@@ -320,7 +366,7 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     assert_eq!(push(&mut router), staged);
     let noted = |router: &mut Router| {
         let of_b = router.report().find(|(name, ..)| *name == "b");
-        of_b.map(|(_, _, tally, _)| tally.count(ir::Reason("passed")))
+        of_b.map(|(_, _, tally, _)| tally.count(Reason("passed")))
     };
     assert_eq!(noted(&mut router), Some(3));
     router.write_handler("b.value", "the same model").unwrap();
