@@ -219,7 +219,8 @@ impl Element for EtherSwitch {
 
     fn model(&self) -> Model {
         let mut model = Model::default();
-        let learned = model.declare(STATE, StateKind::Flows { capacity: CAPACITY as u64 });
+        let learned =
+            model.declare(STATE, StateKind::Flows { capacity: CAPACITY as u64, widths: vec![16] });
         model.inputs = (0..self.allowed.len()).map(|input| self.block(input, learned)).collect();
         model
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use click::config::Argument;
 use ir::field::{anno, icmp, ip, meta};
-use ir::model::{Block, Reg, StateKind, reject};
+use ir::model::{Block, Reg, reject};
 use ir::{Base, Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Span};
 use net::annotation::DST_IP;
 use net::{Batch, Header, Packet};
@@ -16,7 +16,7 @@ use crate::element::{Element, Verdict};
 use crate::flow_table::{Found, Key};
 use crate::rewriter::{
     FLOWS_STATE, Joined, Kind, NO_HEADER, NO_MAPPING, Peer, add_deltas, address_delta, adjust,
-    adjust_udp, change16, change32, echo_port, port_delta,
+    adjust_udp, change16, change32, echo_port, flows_kind, port_delta,
 };
 
 element! {
@@ -621,7 +621,7 @@ impl Source {
     fn lookup(&self, number: usize, model: &mut Model) -> Block {
         let Some((peer, joined)) = &self.rewriter else { return Vec::new() };
         let capacity = joined.set.borrow().table.capacity();
-        let kind = StateKind::Flows { capacity };
+        let kind = flows_kind(capacity);
         let known = |s: &ir::model::StateDecl| {
             s.owner.as_ref() == Some(&joined.root) && s.name == FLOWS_STATE
         };

@@ -119,7 +119,8 @@ impl Element for IPRRSwitch {
         const OUTPUT: Reg = Reg(2);
         let mut model = Model::default();
         let capacity = self.flows.capacity();
-        let flows = model.declare("flows", StateKind::Flows { capacity });
+        let flows =
+            model.declare("flows", StateKind::Flows { capacity, widths: vec![32, 16, 32, 16, 16] });
         let cells = StateKind::Cells { width: 16, initial: vec![0] };
         let current = model.declare("current", cells);
 

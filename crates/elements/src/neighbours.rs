@@ -233,7 +233,7 @@ impl Neighbours {
 
     /// What that state is.
     pub(crate) fn state_kind(&self) -> StateKind {
-        StateKind::Flows { capacity: self.state_capacity() }
+        StateKind::Flows { capacity: self.state_capacity(), widths: vec![48, 64] }
     }
 
     fn state_capacity(&self) -> u64 {

@@ -17,7 +17,7 @@ use ir::{Reason, StateValue, Store};
 use crate::flow_table::Flow;
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
-pub(crate) use model::{change16, change32};
+pub(crate) use model::{change16, change32, flows_kind};
 pub(crate) use native::{Rewriter, Scheme};
 pub(crate) use pattern::{NEXT_STATE, Pattern, PatternRef, Patterns, echo_port};
 use peer::Capacity;

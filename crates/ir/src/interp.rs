@@ -7,7 +7,8 @@ use net::{Header, Packet, PacketType};
 use crate::field::{Base, Field, meta};
 use crate::hash::hash;
 use crate::model::{
-    Block, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason, Reg, Rule, StateRef,
+    Block, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason, Reg, Rule, StateKind,
+    StateRef,
 };
 use crate::state::{Flow, Flows, StateValue, Store};
 use crate::verify::MAX_ALLOCATION;
@@ -249,7 +250,7 @@ impl Run<'_> {
             Op::Write(state, index, expr) => {
                 let (index, value) = (self.expr(index)?, self.expr(expr)?);
                 let width = match self.model.state.get(usize::from(state.0)).map(|d| &d.kind) {
-                    Some(crate::model::StateKind::Cells { width, .. }) => *width,
+                    Some(StateKind::Cells { width, .. }) => *width,
                     _ => return Err(Fault::Malformed("not cells".into())),
                 };
                 let unused =
@@ -280,6 +281,7 @@ impl Run<'_> {
                 let (key, common) = (self.numbers(key)?, self.numbers(common)?);
                 let (expiry, guarantee) = (self.time(expiry)?, self.time(guarantee)?);
                 let now = self.environment.now();
+                self.fit(*flows, &common)?;
                 self.flows(*flows)?.update(&key, common, expiry, guarantee, now);
             }
             Op::FlowInsert { flows, forward, reverse, common, expiry, guarantee, full } => {
@@ -293,6 +295,9 @@ impl Run<'_> {
                     guarantee: self.time(guarantee)?,
                 };
                 let now = self.environment.now();
+                for values in &flow.values {
+                    self.fit(*flows, &[&values[..], &flow.common].concat())?;
+                }
                 self.environment.flow(FlowEvent::Adding(&flow));
                 if !self.flows(*flows)?.insert(flow, now) {
                     self.environment.flow(FlowEvent::Full);
@@ -361,6 +366,17 @@ impl Run<'_> {
         match self.state(state)? {
             StateValue::Flows(flows) => Ok(flows),
             _ => Err(Fault::Malformed("not a flow table".into())),
+        }
+    }
+
+    /// Faults if the last numbers that a lookup in these flows binds do not fit their widths.
+    fn fit(&self, state: StateRef, last: &[u128]) -> Result<(), Fault> {
+        let kind = self.model.state.get(usize::from(state.0)).map(|d| &d.kind);
+        let Some(StateKind::Flows { widths, .. }) = kind else { return Ok(()) };
+        let fits = |(&width, &number): (&u16, &u128)| number >> (width - 1) >> 1 == 0;
+        match widths.iter().rev().zip(last.iter().rev()).all(fits) {
+            true => Ok(()),
+            false => Err(Fault::Malformed("a number of a flow is wider than declared".into())),
         }
     }
 

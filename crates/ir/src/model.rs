@@ -388,6 +388,9 @@ pub enum StateKind {
     Flows {
         /// How many flows it holds.
         capacity: u64,
+        /// Widths in bits of the numbers that a lookup binds: a direction's values, then the
+        /// common cells. Those that are not told may have 128.
+        widths: Vec<u16>,
     },
 }
 
@@ -409,6 +412,16 @@ pub struct Model {
     pub state: Vec<StateDecl>,
     /// One block an input port; the last serves all further ports.
     pub inputs: Vec<Block>,
+}
+
+impl StateKind {
+    /// Width in bits of the `index`th number that a lookup in flows binds.
+    pub fn width(&self, index: usize) -> u16 {
+        match self {
+            StateKind::Flows { widths, .. } => widths.get(index).copied().unwrap_or(128),
+            _ => 128,
+        }
+    }
 }
 
 impl Model {

@@ -27,7 +27,7 @@ impl StateValue {
         match kind {
             StateKind::Counter => StateValue::Counter { packets: 0, bytes: 0 },
             StateKind::Cells { initial, .. } => StateValue::Cells(initial.clone()),
-            StateKind::Flows { capacity } => StateValue::Flows(Flows::new(*capacity)),
+            StateKind::Flows { capacity, .. } => StateValue::Flows(Flows::new(*capacity)),
         }
     }
 }

@@ -59,6 +59,12 @@ pub(crate) struct Builder<'a> {
     reply_member: u8,
 }
 
+/// The flows of rewriters: source address and port, destination address and port, output and
+/// direction; then the connection's state, the input, the protocol, and an annotation.
+pub(crate) fn flows_kind(capacity: u64) -> StateKind {
+    StateKind::Flows { capacity, widths: vec![32, 16, 32, 16, 16, 1, 8, 16, 8, 8] }
+}
+
 /// What replacing a 16-bit word adds to a sum of words.
 pub(crate) fn change16(old: impl Into<Expr>, new: impl Into<Expr>) -> Expr {
     (old.into() ^ 0xffffu16) + new.into()
@@ -114,7 +120,7 @@ impl<'a> Builder<'a> {
     /// The table of flows.
     pub(crate) fn flows(&mut self) -> StateRef {
         let root = self.common.root().to_string();
-        self.declare(&root, FLOWS_STATE, StateKind::Flows { capacity: self.common.capacity() })
+        self.declare(&root, FLOWS_STATE, flows_kind(self.common.capacity()))
     }
 
     /// Where the turns of some patterns are.

@@ -491,6 +491,15 @@ impl Display for Op {
     }
 }
 
+/// Numbers in brackets.
+fn list<T: Display>(f: &mut Formatter<'_>, numbers: &[T]) -> fmt::Result {
+    f.write_str(" [")?;
+    for (i, number) in numbers.iter().enumerate() {
+        write!(f, "{}{number}", if i == 0 { "" } else { ", " })?;
+    }
+    f.write_str("]")
+}
+
 impl Display for StateDecl {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "state {}", Name(self.name))?;
@@ -499,13 +508,13 @@ impl Display for StateDecl {
         }
         match &self.kind {
             StateKind::Counter => f.write_str(": counter"),
-            StateKind::Flows { capacity } => write!(f, ": flows {capacity}"),
+            StateKind::Flows { capacity, widths } => {
+                write!(f, ": flows {capacity}")?;
+                if widths.is_empty() { Ok(()) } else { list(f, widths) }
+            }
             StateKind::Cells { width, initial } => {
-                write!(f, ": cells {width} [")?;
-                for (i, value) in initial.iter().enumerate() {
-                    write!(f, "{}{value}", if i == 0 { "" } else { ", " })?;
-                }
-                f.write_str("]")
+                write!(f, ": cells {width}")?;
+                list(f, initial)
             }
         }
     }

@@ -225,7 +225,8 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateDecl> {
         Just(StateKind::Counter),
         (1u16..=128, prop::collection::vec(0u128..9, 0..4))
             .prop_map(|(width, initial)| StateKind::Cells { width, initial }),
-        (0u64..4).prop_map(|capacity| StateKind::Flows { capacity }),
+        (0u64..4, prop::collection::vec(1u16..=128, 0..3))
+            .prop_map(|(capacity, widths)| StateKind::Flows { capacity, widths }),
     ];
     let owner = prop::option::of(any_name().prop_map(String::from));
     (owner, any_name(), kind).prop_map(|(owner, name, kind)| StateDecl { owner, name, kind })

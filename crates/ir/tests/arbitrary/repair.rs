@@ -23,7 +23,7 @@ pub(crate) fn well_formed(model: &Model, guarded: bool) -> Model {
         state: vec![
             state("count", StateKind::Counter),
             state("cells", cells),
-            state("flows", StateKind::Flows { capacity: 2 }),
+            state("flows", StateKind::Flows { capacity: 2, widths: Vec::new() }),
         ],
         inputs: model.inputs.iter().map(|b| input(b, guarded)).collect(),
     }

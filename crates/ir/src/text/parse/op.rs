@@ -43,7 +43,9 @@ impl Parser<'_> {
         let kind = if self.takes("counter") {
             StateKind::Counter
         } else if self.takes("flows") {
-            StateKind::Flows { capacity: self.small()? }
+            let capacity = self.small()?;
+            let widths = if self.takes("[") { self.list("]", Self::width)? } else { Vec::new() };
+            StateKind::Flows { capacity, widths }
         } else if self.takes("cells") {
             let width = self.width()?;
             self.expect("[")?;
