@@ -16,8 +16,11 @@ mod ports;
 mod processing;
 mod report;
 mod scope;
+mod symbolic;
+mod synthesize;
 mod variables;
 
 pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate};
+pub use synthesize::{Note, Synthesis, synthesize};

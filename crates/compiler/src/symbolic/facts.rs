@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ir::IntervalSet;
 use ir::field::{Base, Field};
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, Term, TermId};
-use ir::IntervalSet;
 
 use super::terms::{Decided, Linear, Terms};
 
@@ -98,7 +98,7 @@ impl Facts {
     fn bounds_within(&self, terms: &Terms, term: TermId, depth: u32) -> (u128, u128) {
         let set = self.set_within(terms, term, depth);
         // An empty set means that no packet comes here: any answer is right.
-        (set.min().unwrap_or(0), set.max().unwrap_or(0))
+        (IntervalSet::min(&set).unwrap_or(0), IntervalSet::max(&set).unwrap_or(0))
     }
 
     fn linear_bounds(&self, terms: &Terms, linear: &Linear, depth: u32) -> Option<(i128, i128)> {
@@ -209,8 +209,7 @@ impl Facts {
         match atom {
             Atom::Test(term, set) => {
                 let possible = self.set(terms, *term);
-                let set =
-                    if holds { possible.intersect(set) } else { possible.subtract(set) };
+                let set = if holds { possible.intersect(set) } else { possible.subtract(set) };
                 self.restrict(*term, set);
             }
             Atom::Compare(op, a, b) => {
@@ -312,7 +311,14 @@ impl Residue {
     }
 
     /// Adds `factor` times a number that does not wrap.
-    fn add(&mut self, facts: &Facts, terms: &mut Terms, term: TermId, factor: i128, depth: u32) -> Option<()> {
+    fn add(
+        &mut self,
+        facts: &Facts,
+        terms: &mut Terms,
+        term: TermId,
+        factor: i128,
+        depth: u32,
+    ) -> Option<()> {
         let factor_here = factor.rem_euclid(0xffff) as u64;
         if let Some(value) = facts.single(terms, term) {
             let value = (value % 0xffff) as u64;
@@ -329,7 +335,13 @@ impl Residue {
             let constant = (linear.constant.rem_euclid(0xffff)) as u64;
             self.rest = (self.rest + constant * factor_here) % 0xffff;
             for (part, coefficient) in linear.terms {
-                self.add(facts, terms, part, coefficient.rem_euclid(0xffff) * i128::from(factor_here), depth + 1)?;
+                self.add(
+                    facts,
+                    terms,
+                    part,
+                    coefficient.rem_euclid(0xffff) * i128::from(factor_here),
+                    depth + 1,
+                )?;
             }
             return Some(());
         }

@@ -41,7 +41,8 @@ impl Linear {
             let (term, coefficient) = match (a.peek(), b.peek()) {
                 (None, None) => break,
                 (Some(&&(x, c)), Some(&&(y, d))) if x == y => {
-                    (a.next(), b.next());
+                    a.next();
+                    b.next();
                     (x, c + d.checked_mul(factor)?)
                 }
                 (Some(&&(x, c)), Some(&&(y, _))) if x < y => {
@@ -72,8 +73,7 @@ impl Linear {
         let (mut low, mut high) = (self.constant, self.constant);
         for &(term, coefficient) in &self.terms {
             let (least, most) = of(term);
-            let product =
-                |v: u128| i128::try_from(v).ok().and_then(|v| v.checked_mul(coefficient));
+            let product = |v: u128| i128::try_from(v).ok().and_then(|v| v.checked_mul(coefficient));
             let (a, b) = (product(least)?, product(most)?);
             low = low.checked_add(a.min(b))?;
             high = high.checked_add(a.max(b))?;
@@ -196,7 +196,7 @@ impl Terms {
     }
 
     /// The canonical term of a linear combination. Wraps at 128 bits, as sums of terms do.
-    fn from_linear(&mut self, linear: &Linear) -> TermId {
+    fn sum_of(&mut self, linear: &Linear) -> TermId {
         let [rest @ .., last] = &linear.terms[..] else {
             return self.constant(linear.constant as u128);
         };
@@ -282,7 +282,7 @@ impl Terms {
     pub(crate) fn binary(&mut self, op: BinaryOp, a: TermId, b: TermId) -> TermId {
         let constants = (self.as_constant(a), self.as_constant(b));
         if let (Some(x), Some(y)) = constants {
-            return self.constant(apply(op, x, y));
+            return self.constant(op.apply(x, y));
         }
         let small = |c: u128| (c < LARGE as u128).then_some(c as i128);
         // Two's complement: a large constant is a small negative one.
@@ -296,7 +296,7 @@ impl Terms {
                 let (x, y) = (part(a, constants.0), part(b, constants.1));
                 let factor = if op == BinaryOp::Add { 1 } else { -1 };
                 match x.add(&y, factor) {
-                    Some(sum) => self.from_linear(&sum),
+                    Some(sum) => self.sum_of(&sum),
                     None => self.raw(op, a, b),
                 }
             }
@@ -337,7 +337,7 @@ impl Terms {
             .filter(|&f| f < LARGE)
             .and_then(|f| Linear::default().add(&self.linear(a), f));
         match product {
-            Some(product) => self.from_linear(&product),
+            Some(product) => self.sum_of(&product),
             None => {
                 let factor = self.constant(factor);
                 self.raw(BinaryOp::Mul, a, factor)
@@ -418,13 +418,6 @@ impl Terms {
             ) if a == b && u32::from(lower) == width && from == under + lower => {
                 return self.slice(a, under.into(), u32::from(upper) + width);
             }
-            // A number's upper part and the whole number's lower part.
-            (&Term::Slice { of: a, low: from, .. }, _)
-                if u32::from(from) == width && self.slice(a, 0, width) == low =>
-            {
-                let all = bits(self.bounds(a).1);
-                return self.slice(a, 0, all);
-            }
             _ => {}
         }
         let (h, l) = (self.bounds(high), self.bounds(low));
@@ -456,7 +449,7 @@ impl Terms {
         while linear.constant > 0xffff && floor + linear.constant > 0x1_fffe {
             linear.constant -= 0xffff;
         }
-        let sum = self.from_linear(&linear);
+        let sum = self.sum_of(&linear);
         match self.as_constant(sum) {
             Some(0) => sum,
             Some(value) => self.constant((value - 1) % 0xffff + 1),
@@ -506,7 +499,7 @@ impl Terms {
         if !positive(&rest) || !positive(&before) {
             return None;
         }
-        let sum = self.from_linear(&rest.add(&before, 1)?);
+        let sum = self.sum_of(&rest.add(&before, 1)?);
         let fold = self.fold(sum);
         let all = self.constant(0xffff);
         Some(self.binary(BinaryOp::Sub, all, fold))
@@ -550,6 +543,11 @@ impl Terms {
             }
         }
         let linear = self.linear(term);
+        if let [(part, 1)] = linear.terms[..]
+            && part != term
+        {
+            return self.test(part, &shift_wrapping(set, linear.constant));
+        }
         if let [(part, factor)] = linear.terms[..]
             && part != term
             && linear.bounds(|t| self.bounds(t)).is_some_and(|b| b.0 >= 0)
@@ -596,7 +594,11 @@ impl Terms {
     }
 
     /// Takes the terms of a program in, in order; gives their numbers here.
-    pub(crate) fn adopt(&mut self, program: &Program, width: impl Fn(LookupId, u8) -> u16) -> Vec<TermId> {
+    pub(crate) fn adopt(
+        &mut self,
+        program: &Program,
+        width: impl Fn(LookupId, u8) -> u16,
+    ) -> Vec<TermId> {
         let mut here: Vec<TermId> = Vec::with_capacity(program.terms.len());
         for term in &program.terms {
             let at = |t: &TermId| here[t.0 as usize];
@@ -607,8 +609,12 @@ impl Terms {
                 Term::Bound(lookup, index) => self.bound(*lookup, *index, width(*lookup, *index)),
                 Term::Sum16 { offset, length } => self.sum16(*offset, at(length)),
                 Term::Binary(op, a, b) => self.binary(*op, at(a), at(b)),
-                Term::Slice { of, low, width } => self.slice(at(of), (*low).into(), (*width).into()),
-                Term::Concat { high, low, width } => self.concat(at(high), at(low), (*width).into()),
+                Term::Slice { of, low, width } => {
+                    self.slice(at(of), (*low).into(), (*width).into())
+                }
+                Term::Concat { high, low, width } => {
+                    self.concat(at(high), at(low), (*width).into())
+                }
                 Term::Fold(t) => self.fold(at(t)),
                 Term::NonZero(t) => self.non_zero(at(t)),
                 Term::Choose(atom, a, b) => {
@@ -636,25 +642,6 @@ impl Terms {
     }
 }
 
-/// What an operation on numbers gives; as [`ir::Expr::Binary`] defines it.
-pub(crate) fn apply(op: BinaryOp, a: u128, b: u128) -> u128 {
-    let by = u32::try_from(b).unwrap_or(u32::MAX);
-    match op {
-        BinaryOp::Add => a.wrapping_add(b),
-        BinaryOp::Sub => a.wrapping_sub(b),
-        BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::Div => a.checked_div(b).unwrap_or(0),
-        BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
-        BinaryOp::And => a & b,
-        BinaryOp::Or => a | b,
-        BinaryOp::Xor => a ^ b,
-        BinaryOp::Shl => a.checked_shl(by).unwrap_or(0),
-        BinaryOp::Shr => a.checked_shr(by).unwrap_or(0),
-        BinaryOp::Min => a.min(b),
-        BinaryOp::Max => a.max(b),
-    }
-}
-
 /// The numbers `v` below `modulus` for which `v - by` (mod `modulus`) is in the set.
 fn shift(set: &IntervalSet, by: i128, modulus: i128) -> IntervalSet {
     let mut all = Vec::new();
@@ -670,6 +657,21 @@ fn shift(set: &IntervalSet, by: i128, modulus: i128) -> IntervalSet {
     IntervalSet::from_intervals(all)
 }
 
+/// The numbers `v` of 128 bits for which `v + constant`, wrapping, is in the set.
+fn shift_wrapping(set: &IntervalSet, constant: i128) -> IntervalSet {
+    let mut all = Vec::new();
+    for &(low, high) in set.intervals() {
+        let by = constant as u128;
+        let (low, high) = (low.wrapping_sub(by), high.wrapping_sub(by));
+        if low <= high {
+            all.push((low, high));
+        } else {
+            all.extend([(0, high), (low, u128::MAX)]);
+        }
+    }
+    IntervalSet::from_intervals(all)
+}
+
 /// The numbers `v` for which `factor · v + constant` is in the set; nothing wraps.
 fn unscaled(set: &IntervalSet, factor: i128, constant: i128) -> IntervalSet {
     let mut all = Vec::new();
@@ -678,7 +680,8 @@ fn unscaled(set: &IntervalSet, factor: i128, constant: i128) -> IntervalSet {
         let (low, high) = (signed(low) - constant, signed(high) - constant);
         let (low, high) = if factor > 0 { (low, high) } else { (-high, -low) };
         let by = factor.abs();
-        let (low, high) = (low.div_euclid(by) + i128::from(low.rem_euclid(by) != 0), high.div_euclid(by));
+        let (low, high) =
+            (low.div_euclid(by) + i128::from(low.rem_euclid(by) != 0), high.div_euclid(by));
         if high >= 0 && low <= high {
             all.push((low.max(0) as u128, high as u128));
         }

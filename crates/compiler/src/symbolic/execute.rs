@@ -1,0 +1,912 @@
+//! Carries a packet of which nothing is known through models, and forks where it matters.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ir::field::Base;
+use ir::model::{BinaryOp, Block, PrefixTable, Reg, Rule, StateRef};
+use ir::program::{
+    ClassifyRule, Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
+};
+use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
+use ir::{Graph, Port};
+
+use super::draft::Draft;
+use super::facts::Facts;
+use super::packet::{MarkAt, Packet, Stop};
+use super::rules::Rules;
+use super::table::{Row, disjoint_rows};
+use super::terms::{Decided, Terms};
+
+/// An output that nothing is connected to; as the router counts it.
+const UNCONNECTED: Reason = Reason("unconnected-output");
+/// A port that does not exist; as elements count it.
+const NO_SUCH_PORT: Reason = Reason("no-such-port");
+
+/// Rules that make no more conjunctions are tested one after the other, which tells more of the
+/// packets behind them.
+const FEW_CUBES: usize = 8;
+/// Different lookups in flow tables.
+const MAX_LOOKUPS: u16 = 4096;
+/// Different rows of a table that are told apart.
+const MAX_ROWS: usize = 64;
+/// Numbers that rules of one step may look at.
+const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
+
+/// What surrounds the elements.
+pub(crate) struct Chain<'a> {
+    pub graph: &'a Graph,
+    pub models: &'a [Model],
+    /// Where each connected output leads.
+    pub to: HashMap<Port, Port>,
+    /// Inputs at which programs end because another begins there.
+    pub stages: HashSet<Port>,
+    /// Elements that are not looked into, and why.
+    pub opaque: Vec<Option<&'static str>>,
+}
+
+/// What a block belongs to.
+#[derive(Clone, Copy)]
+struct Frame<'a> {
+    block: &'a [Op],
+    next: usize,
+}
+
+/// A packet on its way.
+#[derive(Clone)]
+struct Way<'a> {
+    facts: Facts,
+    packet: Packet,
+    registers: Vec<Option<TermId>>,
+    effects: Vec<Effect>,
+    through: Vec<Port>,
+    /// Lookups that found a flow, the latest last.
+    found: Vec<LookupId>,
+    /// Flows that were changed on the way: what was bound may no longer be so.
+    changed: Vec<StateId>,
+    stack: Vec<Frame<'a>>,
+    at: Port,
+    /// The packet and the number of effects when it came to the element.
+    before: Rc<(Packet, usize)>,
+}
+
+/// What comes after an operation.
+enum Next<'a> {
+    /// The next operation.
+    Go,
+    /// A block first.
+    Enter(&'a [Op]),
+    /// The packet leaves on a port.
+    Emit(usize),
+    /// It is dropped.
+    Drop(Reason),
+    /// A step was made whose successors go on.
+    Forked(Step),
+}
+
+/// Too many steps; see [`Machine::run`].
+#[derive(Clone, Debug)]
+pub(crate) struct TooManySteps {
+    /// How many ways came to each input.
+    pub visits: HashMap<Port, usize>,
+}
+
+pub(crate) struct Machine<'a> {
+    chain: &'a Chain<'a>,
+    terms: Terms,
+    state: Vec<StateOf>,
+    lookups: Vec<FlowLookup>,
+    steps: Vec<Option<Step>>,
+    work: Vec<(StepId, Way<'a>)>,
+    visits: HashMap<Port, usize>,
+    tables: HashMap<*const PrefixTable, Rc<Vec<Row>>>,
+    matches: HashMap<*const Rule, Option<Rc<Rules>>>,
+    limit: usize,
+}
+
+impl<'a> Machine<'a> {
+    /// A program's draft for packets that come to an input, of at most `limit` steps.
+    pub(crate) fn run(
+        chain: &'a Chain<'a>,
+        entry: Port,
+        limit: usize,
+    ) -> Result<Draft, TooManySteps> {
+        let mut machine = Self {
+            chain,
+            terms: Terms::default(),
+            state: Vec::new(),
+            lookups: Vec::new(),
+            steps: Vec::new(),
+            work: Vec::new(),
+            visits: HashMap::new(),
+            tables: HashMap::new(),
+            matches: HashMap::new(),
+            limit,
+        };
+        let packet = Packet::new(&mut machine.terms);
+        let way = Way {
+            facts: Facts::default(),
+            before: Rc::new((packet.clone(), 0)),
+            packet,
+            registers: Vec::new(),
+            effects: Vec::new(),
+            through: Vec::new(),
+            found: Vec::new(),
+            changed: Vec::new(),
+            stack: Vec::new(),
+            at: entry,
+        };
+        let root = machine.reserve();
+        let mut first = way;
+        machine.enter(&mut first, entry);
+        machine.work.push((root, first));
+        while let Some((slot, way)) = machine.work.pop() {
+            let step = machine.advance(way);
+            machine.steps[slot.0 as usize] = Some(step);
+            if machine.steps.len() > machine.limit {
+                return Err(TooManySteps { visits: machine.visits });
+            }
+        }
+        let steps = machine.steps.into_iter().flatten().collect();
+        Ok(Draft {
+            entry,
+            terms: machine.terms,
+            state: machine.state,
+            lookups: machine.lookups,
+            steps,
+            root,
+        })
+    }
+
+    fn reserve(&mut self) -> StepId {
+        self.steps.push(None);
+        StepId(self.steps.len() as u32 - 1)
+    }
+
+    /// Sets a packet at the start of an element's block.
+    fn enter(&mut self, way: &mut Way<'a>, to: Port) {
+        *self.visits.entry(to).or_default() += 1;
+        way.at = to;
+        way.through.push(to);
+        way.before = Rc::new((way.packet.clone(), way.effects.len()));
+        way.registers.clear();
+        way.stack.clear();
+        if let Some(block) = self.chain.models[to.node].input(to.port) {
+            way.stack.push(Frame { block, next: 0 });
+        }
+    }
+
+    /// Lets a packet go on until its way forks or ends.
+    fn advance(&mut self, mut way: Way<'a>) -> Step {
+        loop {
+            if way.facts.is_contradiction() {
+                // No packet comes here: any end is right, so the simplest.
+                return self.give_up(way, "no packet comes here");
+            }
+            let Some(frame) = way.stack.last_mut() else {
+                return self.give_up(way, "its model does not say how it ends");
+            };
+            let block: &'a [Op] = frame.block;
+            let Some(op) = block.get(frame.next) else {
+                way.stack.pop();
+                continue;
+            };
+            frame.next += 1;
+            match self.operate(&mut way, op) {
+                Ok(Next::Go) => {}
+                Ok(Next::Enter(block)) => way.stack.push(Frame { block, next: 0 }),
+                Ok(Next::Forked(step)) => return step,
+                Ok(Next::Drop(reason)) => return self.drop(way, reason),
+                Ok(Next::Emit(port)) => {
+                    let from = Port { node: way.at.node, port };
+                    if port >= self.chain.graph.nodes[from.node].outputs.len() {
+                        return self.drop(way, NO_SUCH_PORT);
+                    }
+                    let Some(&to) = self.chain.to.get(&from) else {
+                        return self.drop(way, UNCONNECTED);
+                    };
+                    if self.chain.stages.contains(&to) {
+                        return self.leave(way, to, false, Some("the next stage"));
+                    }
+                    if let Some(why) = self.chain.opaque[to.node] {
+                        return self.leave(way, to, true, Some(why));
+                    }
+                    if way.through.contains(&to) {
+                        return self.leave(way, to, true, Some("the chain leads back here"));
+                    }
+                    self.enter(&mut way, to);
+                }
+                Err(Stop::Split(decided)) => {
+                    if let Some(frame) = way.stack.last_mut() {
+                        frame.next -= 1;
+                    }
+                    return self.split(way, decided);
+                }
+                Err(Stop::Unsupported(why)) => return self.give_up(way, why),
+            }
+        }
+    }
+
+    /// Forks on a condition; both ways do the operation again, knowing it.
+    fn split(&mut self, way: Way<'a>, decided: Decided) -> Step {
+        let Decided::Open(atom, _) = decided else {
+            return self.give_up(way, "a condition that is known");
+        };
+        let element = way.at.node;
+        let (mut yes, mut no) = (way.clone(), way);
+        yes.facts.assume(&self.terms, &atom, true);
+        no.facts.assume(&self.terms, &atom, false);
+        Step::Test { atom, yes: self.later(yes), no: self.later(no), element }
+    }
+
+    fn later(&mut self, way: Way<'a>) -> StepId {
+        let slot = self.reserve();
+        self.work.push((slot, way));
+        slot
+    }
+
+    /// The element's own code takes the packet as it came to it.
+    fn give_up(&mut self, mut way: Way<'a>, why: &'static str) -> Step {
+        let (packet, effects) = (*way.before).clone();
+        way.packet = packet;
+        way.effects.truncate(effects);
+        way.through.pop();
+        let at = way.at;
+        self.leave(way, at, true, Some(why))
+    }
+
+    fn drop(&mut self, way: Way<'a>, reason: Reason) -> Step {
+        let element = way.at.node;
+        self.exit(way, End::Drop { element, reason }, None)
+    }
+
+    fn leave(
+        &mut self,
+        way: Way<'a>,
+        to: Port,
+        native: bool,
+        barrier: Option<&'static str>,
+    ) -> Step {
+        self.exit(way, End::Push { to, native }, barrier)
+    }
+
+    fn exit(&mut self, way: Way<'a>, end: End, barrier: Option<&'static str>) -> Step {
+        let dropped = matches!(end, End::Drop { .. });
+        match way.packet.writes(&mut self.terms, dropped) {
+            Some(writes) => Step::Exit(Box::new(Exit {
+                effects: way.effects,
+                writes,
+                end,
+                barrier,
+                through: way.through,
+            })),
+            // Bytes next to what was written are not known: let the elements do it.
+            None => self.give_up(way, "writes beside bytes that nothing wrote"),
+        }
+    }
+
+    fn operate(&mut self, way: &mut Way<'a>, op: &'a Op) -> Result<Next<'a>, Stop> {
+        match op {
+            Op::Let(reg, expr) => {
+                let value = self.expr(way, expr)?;
+                bind(way, *reg, value);
+            }
+            Op::Set(field, expr) => {
+                let value = self.expr(way, expr)?;
+                let value = way.facts.cut(&mut self.terms, value, field.width.into());
+                way.packet.write(&mut self.terms, &way.facts, *field, value)?;
+            }
+            Op::Store { base, offset, width, value } => {
+                let offset = self.constant(way, offset)?;
+                let field = field_at(*base, offset, *width)?;
+                let value = self.expr(way, value)?;
+                let value = way.facts.cut(&mut self.terms, value, (*width).into());
+                way.packet.write(&mut self.terms, &way.facts, field, value)?;
+            }
+            Op::If(cond, then, otherwise) => {
+                let block = if self.cond(way, cond)? { then } else { otherwise };
+                return Ok(Next::Enter(block));
+            }
+            Op::Match { rules, arms, otherwise } => {
+                return self.matches(way, rules, arms, otherwise);
+            }
+            Op::Lookup { table, key, bind: regs, miss } => {
+                let key = self.expr(way, key)?;
+                return self.lookup(way, table, key, regs, miss);
+            }
+            Op::Pull(expr) => {
+                let by = self.constant(way, expr)? as i128;
+                let by = i32::try_from(by).map_err(|_| Stop::Unsupported("pulls very far"))?;
+                if by > 0 {
+                    let length = way.packet.length(&mut self.terms);
+                    let enough = IntervalSet::range(by as u128, u128::MAX);
+                    let enough = self.terms.test(length, &enough);
+                    match way.facts.resolve(&mut self.terms, &enough) {
+                        Some(true) => {}
+                        Some(false) => return Err(Stop::Unsupported("pulls more than there is")),
+                        None => return Err(Stop::Split(enough)),
+                    }
+                }
+                way.packet.start = way
+                    .packet
+                    .start
+                    .checked_add(by)
+                    .filter(|s| s.abs() < 4096)
+                    .ok_or(Stop::Unsupported("pulls very far"))?;
+            }
+            Op::Truncate(expr) => {
+                let length = self.expr(way, expr)?;
+                let start = self.terms.constant(i128::from(way.packet.start) as u128);
+                let end = self.terms.binary(BinaryOp::Add, length, start);
+                way.packet.end = way.facts.min(&mut self.terms, end, way.packet.end);
+            }
+            Op::Mark(header, expr) => {
+                let at = self.expr(way, expr)?;
+                let start = self.terms.constant(i128::from(way.packet.start) as u128);
+                let at = self.terms.binary(BinaryOp::Add, at, start);
+                way.packet.marks[*header as usize] = MarkAt::At(at);
+            }
+            Op::Unmark(header) => way.packet.marks[*header as usize] = MarkAt::Nowhere,
+            Op::Fresh => way.packet.refresh(&mut self.terms),
+            Op::Count(state) => {
+                let counter = self.state(way, *state);
+                let length = way.packet.length(&mut self.terms);
+                way.effects.push(Effect::Count { counter, length });
+            }
+            Op::FlowLookup { flows, key, value, common, miss: _ } => {
+                let key = self.numbers(way, key)?;
+                let flows = self.state(way, *flows);
+                if way.changed.contains(&flows) {
+                    return Err(Stop::Unsupported("looks flows up again that it changed"));
+                }
+                let known = way.found.iter().copied().find(|l| {
+                    let known = &self.lookups[usize::from(l.0)];
+                    known.flows == flows
+                        && known.key == key
+                        && (usize::from(known.values), usize::from(known.common))
+                            == (value.len(), common.len())
+                });
+                let regs = value.iter().chain(common).copied();
+                if let Some(lookup) = known {
+                    self.bind_flow(way, lookup, regs);
+                    return Ok(Next::Go);
+                }
+                let (values, common) = (value.len() as u8, common.len() as u8);
+                let element = way.at.node;
+                let new = FlowLookup { flows, key, values, common, element };
+                // The same lookup on another way binds the same numbers.
+                let known = self.lookups.iter().position(|l| *l == new);
+                let lookup = LookupId(known.unwrap_or(self.lookups.len()) as u16);
+                if known.is_none() {
+                    self.lookups.push(new);
+                }
+                if lookup.0 >= MAX_LOOKUPS {
+                    return Err(Stop::Unsupported("too many lookups"));
+                }
+                let mut hit = way.clone();
+                hit.found.push(lookup);
+                self.bind_flow(&mut hit, lookup, regs);
+                let missed = way.clone();
+                let hit = self.later(hit);
+                let miss = self.give_up(missed, "makes a flow");
+                let slot = self.reserve();
+                self.steps[slot.0 as usize] = Some(miss);
+                return Ok(Next::Forked(Step::Flow { lookup, hit, miss: slot }));
+            }
+            Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
+                let key = self.numbers(way, key)?;
+                let common = self.numbers(way, common)?;
+                let (expiry, guarantee) = (self.expr(way, expiry)?, self.expr(way, guarantee)?);
+                let flows = self.state(way, *flows);
+                let of = |l: &LookupId| {
+                    let known = &self.lookups[usize::from(l.0)];
+                    known.flows == flows && known.key == key
+                };
+                let lookup = way.found.iter().copied().find(of);
+                let lookup = lookup.ok_or(Stop::Unsupported("changes another flow"))?;
+                way.changed.push(flows);
+                way.effects.push(Effect::Update { lookup, common, expiry, guarantee });
+            }
+            Op::Note(reason) => {
+                way.effects.push(Effect::Note { element: way.at.node, reason: *reason });
+            }
+            Op::Emit(port) => {
+                let port = self.expr(way, port)?;
+                return self.emit(way, port);
+            }
+            Op::Drop(reason) => return Ok(Next::Drop(*reason)),
+            Op::Opaque(why) => return Err(Stop::Unsupported(why)),
+            Op::Repeat { .. } | Op::Break => return Err(Stop::Unsupported("repeats something")),
+            Op::Extend(_) => return Err(Stop::Unsupported("makes the packet longer")),
+            Op::Read(..) | Op::Write(..) => {
+                return Err(Stop::Unsupported("keeps numbers from packet to packet"));
+            }
+            Op::FlowInsert { .. } | Op::Allocate { .. } => {
+                return Err(Stop::Unsupported("makes a flow"));
+            }
+            Op::EmitCopy(_) => return Err(Stop::Unsupported("copies packets")),
+        }
+        Ok(Next::Go)
+    }
+
+    /// Sends the packet out of a port that is a number: each port is a way of its own.
+    fn emit(&mut self, way: &mut Way<'a>, port: TermId) -> Result<Next<'a>, Stop> {
+        if let Some(port) = way.facts.single(&self.terms, port) {
+            return Ok(Next::Emit(usize::try_from(port).unwrap_or(usize::MAX)));
+        }
+        let outputs = self.chain.graph.nodes[way.at.node].outputs.len();
+        if outputs > MAX_ROWS {
+            return Err(Stop::Unsupported("has too many outputs"));
+        }
+        let possible = way.facts.set(&self.terms, port);
+        if IntervalSet::min(&possible).is_none_or(|least| least >= outputs as u128) {
+            return Ok(Next::Emit(usize::MAX));
+        }
+        let cases: Vec<IntervalSet> =
+            (0..outputs).map(|p| IntervalSet::single(p as u128)).collect();
+        Ok(Next::Forked(self.switch(way, port, cases)))
+    }
+
+    /// Forks on the set that a number lies in; every way does the operation again, knowing it.
+    fn switch(&mut self, way: &Way<'a>, on: TermId, cases: Vec<IntervalSet>) -> Step {
+        let mut rest = way.facts.set(&self.terms, on);
+        let mut made = Vec::with_capacity(cases.len());
+        let mut again = way.clone();
+        if let Some(frame) = again.stack.last_mut() {
+            frame.next -= 1;
+        }
+        for set in cases {
+            let set = set.intersect(&rest);
+            if set.is_empty() {
+                continue;
+            }
+            rest = rest.subtract(&set);
+            let mut way = again.clone();
+            self.assume_in(&mut way, on, &set);
+            made.push((set, self.later(way)));
+        }
+        let mut otherwise = again;
+        if rest.is_empty()
+            && let Some((_, last)) = made.pop()
+        {
+            return Step::Switch { on, cases: made, otherwise: last, element: way.at.node };
+        }
+        self.assume_in(&mut otherwise, on, &rest);
+        let otherwise = self.later(otherwise);
+        Step::Switch { on, cases: made, otherwise, element: way.at.node }
+    }
+
+    fn assume_in(&mut self, way: &mut Way<'a>, term: TermId, set: &IntervalSet) {
+        if let Decided::Open(atom, holds) = self.terms.test(term, set) {
+            way.facts.assume(&self.terms, &atom, holds);
+        }
+        way.facts.restrict(term, set.clone());
+    }
+
+    fn lookup(
+        &mut self,
+        way: &mut Way<'a>,
+        table: &'a Arc<PrefixTable>,
+        key: TermId,
+        regs: &[Reg],
+        miss: &'a Block,
+    ) -> Result<Next<'a>, Stop> {
+        let rows = self.rows(table);
+        let possible = way.facts.set(&self.terms, key);
+        let fitting: Vec<&Row> =
+            rows.iter().filter(|row| row.keys.intersects(&possible)).take(MAX_ROWS + 1).collect();
+        if fitting.len() > MAX_ROWS {
+            return Err(Stop::Unsupported("its table leads to too many different places"));
+        }
+        if let [row] = fitting[..]
+            && possible.is_subset(&row.keys)
+        {
+            self.bind_row(way, regs, &row.numbers);
+            return Ok(Next::Go);
+        }
+        if fitting.is_empty() {
+            return Ok(Next::Enter(miss));
+        }
+        let mut cases = Vec::with_capacity(fitting.len());
+        let mut rest = possible.clone();
+        for Row { numbers, keys } in fitting {
+            rest = rest.subtract(keys);
+            let mut hit = way.clone();
+            self.assume_in(&mut hit, key, &keys.intersect(&possible));
+            self.bind_row(&mut hit, regs, numbers);
+            cases.push((keys.clone(), self.later(hit)));
+        }
+        let element = way.at.node;
+        let otherwise = match (rest.is_empty(), cases.pop()) {
+            (true, Some((_, last))) => last,
+            (_, last) => {
+                cases.extend(last);
+                let mut missed = way.clone();
+                self.assume_in(&mut missed, key, &rest);
+                missed.stack.push(Frame { block: miss, next: 0 });
+                self.later(missed)
+            }
+        };
+        Ok(Next::Forked(Step::Switch { on: key, cases, otherwise, element }))
+    }
+
+    fn bind_row(&mut self, way: &mut Way<'a>, regs: &[Reg], row: &[u128]) {
+        for (&reg, &number) in regs.iter().zip(row) {
+            let number = self.terms.constant(number);
+            bind(way, reg, number);
+        }
+    }
+
+    fn bind_flow(&mut self, way: &mut Way<'a>, lookup: LookupId, regs: impl Iterator<Item = Reg>) {
+        let kind = &self.state[usize::from(self.lookups[usize::from(lookup.0)].flows.0)].kind;
+        for (i, reg) in regs.enumerate() {
+            let number = self.terms.bound(lookup, i as u8, kind.width(i));
+            bind(way, reg, number);
+        }
+    }
+
+    /// The numbers that each different row of a table stands for.
+    fn rows(&mut self, table: &Arc<PrefixTable>) -> Rc<Vec<Row>> {
+        let key = Arc::as_ptr(table);
+        if let Some(rows) = self.tables.get(&key) {
+            return Rc::clone(rows);
+        }
+        let rows = Rc::new(disjoint_rows(table));
+        self.tables.insert(key, Rc::clone(&rows));
+        rows
+    }
+
+    fn matches(
+        &mut self,
+        way: &mut Way<'a>,
+        rules: &'a Arc<[Rule]>,
+        arms: &'a [Block],
+        otherwise: &'a Block,
+    ) -> Result<Next<'a>, Stop> {
+        let table = self.rules(rules);
+        let few = table.as_ref().is_none_or(|t| t.cubes <= FEW_CUBES || t.exprs.len() > MAX_KEYS);
+        if few {
+            // One after the other, each telling something of the next.
+            if rules.len() > MAX_ROWS {
+                return Err(Stop::Unsupported("its rules look at too many things"));
+            }
+            for rule in rules.iter() {
+                if self.cond(way, &rule.when)? {
+                    let arm = arms.get(rule.arm as usize);
+                    return Ok(Next::Enter(arm.ok_or(Stop::Unsupported("a rule leads nowhere"))?));
+                }
+            }
+            return Ok(Next::Enter(otherwise));
+        }
+        let Some(table) = table else { return Ok(Next::Enter(otherwise)) };
+        let mut keys = Vec::with_capacity(table.exprs.len());
+        for expr in &table.exprs {
+            let key = self.expr(way, expr)?;
+            if way.facts.bounds(&self.terms, key).1 > u32::MAX.into() {
+                return Err(Stop::Unsupported("its rules look at wide numbers"));
+            }
+            keys.push(key);
+        }
+        let possible: Vec<IntervalSet> =
+            keys.iter().map(|&k| way.facts.set(&self.terms, k)).collect();
+        let fits = |cube: &Vec<(u8, IntervalSet)>| {
+            cube.iter().all(|(key, set)| set.intersects(&possible[usize::from(*key)]))
+        };
+        let all_fit = table.rules.iter().all(|r| r.cubes.iter().all(fits));
+        let fitting: Arc<[ClassifyRule]> = if all_fit {
+            Arc::clone(&table.rules)
+        } else {
+            let some = table.rules.iter().filter_map(|rule| {
+                let cubes: Vec<_> = rule.cubes.iter().filter(|c| fits(c)).cloned().collect();
+                (!cubes.is_empty()).then(|| ClassifyRule { cubes, ..rule.clone() })
+            });
+            some.collect()
+        };
+        let used: HashSet<u32> = fitting.iter().map(|r| r.arm).collect();
+        let mut steps = Vec::with_capacity(arms.len());
+        let mut missed = way.clone();
+        missed.stack.push(Frame { block: otherwise, next: 0 });
+        let otherwise = self.later(missed);
+        for (arm, block) in arms.iter().enumerate() {
+            if !used.contains(&(arm as u32)) {
+                steps.push(otherwise);
+                continue;
+            }
+            let mut way = way.clone();
+            if let Some(hulls) = table.hulls.get(&(arm as u32)) {
+                for (&key, hull) in keys.iter().zip(hulls) {
+                    if let Some(hull) = hull {
+                        let narrowed = way.facts.set(&self.terms, key).intersect(hull);
+                        self.assume_in(&mut way, key, &narrowed);
+                    }
+                }
+            }
+            way.stack.push(Frame { block, next: 0 });
+            steps.push(self.later(way));
+        }
+        let element = way.at.node;
+        Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
+    }
+
+    /// Rules as conjunctions, if they can be; made once.
+    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Rc<Rules>> {
+        self.matches.entry(rules.as_ptr()).or_insert_with(|| Rules::new(rules).map(Rc::new)).clone()
+    }
+
+    fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {
+        let element = way.at.node;
+        let name = &self.chain.graph.nodes[element].name;
+        let Some(declared) = self.chain.models[element].state.get(usize::from(state.0)) else {
+            return StateId(u16::MAX);
+        };
+        let owner = declared.owner.as_ref().unwrap_or(name);
+        let known = self.state.iter().position(|s| s.owner == *owner && s.name == declared.name);
+        let at = known.unwrap_or_else(|| {
+            self.state.push(StateOf {
+                owner: owner.clone(),
+                element,
+                name: declared.name,
+                kind: declared.kind.clone(),
+            });
+            self.state.len() - 1
+        });
+        StateId(at as u16)
+    }
+
+    fn numbers(&mut self, way: &Way<'a>, exprs: &[Expr]) -> Result<Vec<TermId>, Stop> {
+        exprs.iter().map(|e| self.expr(way, e)).collect()
+    }
+
+    /// A number that must be known here.
+    fn constant(&mut self, way: &Way<'a>, expr: &Expr) -> Result<u128, Stop> {
+        let term = self.expr(way, expr)?;
+        match self.terms.as_constant(term).or_else(|| way.facts.single(&self.terms, term)) {
+            Some(value) => Ok(value),
+            None => {
+                // Mostly a header's length: the usual one may do.
+                let linear = self.terms.linear(term);
+                if let [(part, _)] = linear.terms[..] {
+                    let (least, _) = way.facts.bounds(&self.terms, part);
+                    let (first, _) = self.terms.bounds(part);
+                    if least <= first.max(5) {
+                        let test = self.terms.test(part, &IntervalSet::single(least.max(5)));
+                        if way.facts.resolve(&mut self.terms, &test).is_none() {
+                            return Err(Stop::Split(test));
+                        }
+                    }
+                }
+                Err(Stop::Unsupported("works at a place that the packet says"))
+            }
+        }
+    }
+
+    fn expr(&mut self, way: &Way<'a>, expr: &Expr) -> Result<TermId, Stop> {
+        Ok(match expr {
+            Expr::Const(value) => self.terms.constant(*value),
+            Expr::Field(field) => way.packet.read(&mut self.terms, &way.facts, *field)?,
+            Expr::Reg(reg) => way
+                .registers
+                .get(usize::from(reg.0))
+                .copied()
+                .flatten()
+                .ok_or(Stop::Unsupported("reads a register that was not written"))?,
+            Expr::Load { base, offset, width } => {
+                let offset = self.constant(way, offset)?;
+                let field = field_at(*base, offset, *width)?;
+                way.packet.read(&mut self.terms, &way.facts, field)?
+            }
+            Expr::Position(header) => {
+                let at = way.packet.position(&mut self.terms, &way.facts, *header)?;
+                let start = self.terms.constant(i128::from(way.packet.start) as u128);
+                self.terms.binary(BinaryOp::Sub, at, start)
+            }
+            Expr::Choose(cond, then, otherwise) => {
+                if let Some(sum) = folded(cond, then, otherwise) {
+                    let sum = self.expr(way, sum)?;
+                    return Ok(self.terms.fold(sum));
+                }
+                self.choose(way, cond, then, otherwise)?
+            }
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
+                match op {
+                    BinaryOp::Min => way.facts.min(&mut self.terms, a, b),
+                    _ => self.terms.binary(*op, a, b),
+                }
+            }
+            Expr::Sum16 { base, offset, length } => {
+                let offset = self.constant(way, offset)?;
+                let length = self.expr(way, length)?;
+                self.sum16(way, *base, offset, length)?
+            }
+            Expr::Hash(numbers) => {
+                let numbers = self.numbers(way, numbers)?;
+                self.terms.hash(numbers)
+            }
+            Expr::Now => self.terms.now(),
+            Expr::ByteSum { .. } => return Err(Stop::Unsupported("adds bytes up")),
+            Expr::Random(..) => return Err(Stop::Unsupported("draws lots")),
+        })
+    }
+
+    fn choose(
+        &mut self,
+        way: &Way<'a>,
+        cond: &Cond,
+        then: &Expr,
+        otherwise: &Expr,
+    ) -> Result<TermId, Stop> {
+        if let Some(known) = self.try_cond(way, cond)? {
+            return self.expr(way, if known { then } else { otherwise });
+        }
+        let (then, otherwise) = (self.expr(way, then)?, self.expr(way, otherwise)?);
+        self.choose_terms(way, cond, then, otherwise)
+    }
+
+    fn choose_terms(
+        &mut self,
+        way: &Way<'a>,
+        cond: &Cond,
+        then: TermId,
+        otherwise: TermId,
+    ) -> Result<TermId, Stop> {
+        match cond {
+            Cond::Not(inner) => self.choose_terms(way, inner, otherwise, then),
+            Cond::All(all) => all
+                .iter()
+                .rev()
+                .try_fold(then, |then, c| self.choose_terms(way, c, then, otherwise)),
+            Cond::Any(any) => any
+                .iter()
+                .rev()
+                .try_fold(otherwise, |otherwise, c| self.choose_terms(way, c, then, otherwise)),
+            _ => {
+                let decided = self.atom(way, cond)?;
+                match way.facts.resolve(&mut self.terms, &decided) {
+                    Some(true) => Ok(then),
+                    Some(false) => Ok(otherwise),
+                    None => Ok(self.terms.choose(decided, then, otherwise)),
+                }
+            }
+        }
+    }
+
+    /// A condition that is not made from others.
+    fn atom(&mut self, way: &Way<'a>, cond: &Cond) -> Result<Decided, Stop> {
+        match cond {
+            Cond::Const(value) => Ok(Decided::Known(*value)),
+            Cond::Test(expr, set) => {
+                let term = self.expr(way, expr)?;
+                Ok(self.terms.test(term, set))
+            }
+            Cond::Compare(op, a, b) => {
+                let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
+                Ok(self.terms.compare(*op, a, b))
+            }
+            _ => Err(Stop::Unsupported("asks whether a flow exists")),
+        }
+    }
+
+    /// Whether a condition holds, if that is known.
+    fn try_cond(&mut self, way: &Way<'a>, cond: &Cond) -> Result<Option<bool>, Stop> {
+        match self.cond(way, cond) {
+            Ok(known) => Ok(Some(known)),
+            Err(Stop::Split(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Whether a condition holds; asks for a split if it is not known.
+    fn cond(&mut self, way: &Way<'a>, cond: &Cond) -> Result<bool, Stop> {
+        match cond {
+            Cond::All(all) => {
+                for c in all {
+                    if !self.cond(way, c)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Cond::Any(any) => {
+                for c in any {
+                    if self.cond(way, c)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Cond::Not(inner) => Ok(!self.cond(way, inner)?),
+            _ => {
+                let decided = self.atom(way, cond)?;
+                way.facts.resolve(&mut self.terms, &decided).ok_or(Stop::Split(decided))
+            }
+        }
+    }
+
+    /// The ones' complement sum of some bytes: that of the bytes as they came in, with what was
+    /// written added and what was there before taken off.
+    fn sum16(
+        &mut self,
+        way: &Way<'a>,
+        base: Base,
+        offset: u128,
+        length: TermId,
+    ) -> Result<TermId, Stop> {
+        if !matches!(base, Base::Data | Base::Header(_)) {
+            return Err(Stop::Unsupported("sums what is not the packet"));
+        }
+        let base = way.packet.base(&mut self.terms, &way.facts, base)?;
+        let at = i32::try_from(offset).ok().and_then(|o| base.checked_add(o));
+        let at = at.ok_or(Stop::Unsupported("sums bytes far away"))?;
+        let offset =
+            u16::try_from(at).map_err(|_| Stop::Unsupported("sums bytes that were pushed"))?;
+        // Without options, most headers: worth a way of its own.
+        let linear = self.terms.linear(length);
+        if let ([(part, 4)], 0) = (&linear.terms[..], linear.constant) {
+            let usual = self.terms.test(*part, &IntervalSet::single(5));
+            if way.facts.resolve(&mut self.terms, &usual).is_none() {
+                return Err(Stop::Split(usual));
+            }
+        }
+        let (least, most) = way.facts.bounds(&self.terms, length);
+        let all = way.packet.data.changed_words(8 * i32::from(offset), most);
+        let sure = way.packet.data.changed_words(8 * i32::from(offset), least & !1);
+        if all != sure {
+            return Err(Stop::Unsupported("sums bytes that may have been written"));
+        }
+        let length = match way.facts.single(&self.terms, length) {
+            Some(known) => self.terms.constant(known),
+            None => length,
+        };
+        let mut sum = self.terms.sum16(offset, length);
+        if all.is_empty() {
+            return Ok(sum);
+        }
+        // A sum of bytes that are not all zero is not zero, however it is computed.
+        let first = Field::bits(Base::Data, offset * 8, 16);
+        let first = self.terms.input(first);
+        if all.contains(&(8 * i32::from(offset))) || way.facts.bounds(&self.terms, first).0 == 0 {
+            return Err(Stop::Unsupported("sums bytes that may all be zero"));
+        }
+        let ones = self.terms.constant(0xffff);
+        for at in all {
+            let new = way.packet.data.read(&mut self.terms, at, 16);
+            let new = new.ok_or(Stop::Unsupported("sums bytes that nothing wrote"))?;
+            let old = self.terms.input(Field::bits(Base::Data, at as u16, 16));
+            let old = self.terms.binary(BinaryOp::Sub, ones, old);
+            sum = self.terms.binary(BinaryOp::Add, sum, old);
+            sum = self.terms.binary(BinaryOp::Add, sum, new);
+        }
+        Ok(self.terms.fold(sum))
+    }
+}
+
+fn bind(way: &mut Way<'_>, reg: Reg, value: TermId) {
+    let at = usize::from(reg.0);
+    if way.registers.len() <= at {
+        way.registers.resize(at + 1, None);
+    }
+    way.registers[at] = Some(value);
+}
+
+fn field_at(base: Base, offset: u128, width: u16) -> Result<Field, Stop> {
+    let far = Stop::Unsupported("works at bytes far away");
+    match u16::try_from(offset).ok().and_then(|o| o.checked_mul(8)) {
+        Some(offset) if (1..=128).contains(&width) => Ok(Field::bits(base, offset, width)),
+        _ => Err(far),
+    }
+}
+
+/// The sum, if this is how [`Expr::fold16`] folds one.
+fn folded<'e>(cond: &'e Cond, then: &Expr, otherwise: &Expr) -> Option<&'e Expr> {
+    let Cond::Test(sum, set) = cond else { return None };
+    if set.as_single() != Some(0) || *then != Expr::Const(0) {
+        return None;
+    }
+    let Expr::Binary(BinaryOp::Add, rem, one) = otherwise else { return None };
+    let Expr::Binary(BinaryOp::Rem, less, ones) = &**rem else { return None };
+    let Expr::Binary(BinaryOp::Sub, inner, one_less) = &**less else { return None };
+    let shape = **one == Expr::Const(1) && **ones == Expr::Const(0xffff);
+    (shape && **one_less == Expr::Const(1) && **inner == *sum).then_some(sum)
+}

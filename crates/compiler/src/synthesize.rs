@@ -1,0 +1,113 @@
+//! Synthesis: a chain becomes programs (SNF §7.2), one for each input that packets come to from
+//! outside of what models can say.
+
+use std::collections::{HashMap, HashSet};
+
+use ir::{Graph, Model, Op, Port, Processing, Program};
+
+use crate::symbolic::execute::{Chain, Machine};
+
+/// A program has at most so many steps; a chain that takes more is carried out in stages.
+const MAX_STEPS: usize = 20_000;
+/// A chain is cut into so many further stages at the most.
+const MAX_CUTS: usize = 64;
+
+/// What a chain became.
+#[derive(Clone, Debug, Default)]
+pub struct Synthesis {
+    /// A program for each entry, in the order of the chain's connections.
+    pub programs: Vec<Program>,
+    /// What kept the chain from becoming one program.
+    pub notes: Vec<Note>,
+}
+
+/// Something to know about a synthesis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The element that it is about.
+    pub element: ir::NodeId,
+    /// What there is to know.
+    pub message: String,
+}
+
+/// Makes programs for a chain; `models` are those of its elements, in the graph's order.
+pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
+    let mut synthesis = Synthesis::default();
+    let mut chain = chain(graph, models);
+    let mut cuts = 0;
+    'again: loop {
+        synthesis.programs.clear();
+        for entry in entries(&chain) {
+            match Machine::run(&chain, entry, MAX_STEPS) {
+                Ok(draft) => {
+                    let program = draft.finish();
+                    if is_worth_it(&program) {
+                        synthesis.programs.push(program);
+                    }
+                }
+                Err(too_many) => {
+                    let cut = most_visited(&too_many.visits, &chain, entry);
+                    let Some(cut) = cut.filter(|_| cuts < MAX_CUTS) else { continue };
+                    cuts += 1;
+                    synthesis.notes.push(Note {
+                        element: cut.node,
+                        message: format!(
+                            "more than {MAX_STEPS} ways lead on from here: a stage of its own"
+                        ),
+                    });
+                    chain.stages.insert(cut);
+                    continue 'again;
+                }
+            }
+        }
+        return synthesis;
+    }
+}
+
+/// The input that most ways came to, that is not where they begin.
+fn most_visited(visits: &HashMap<Port, usize>, chain: &Chain<'_>, entry: Port) -> Option<Port> {
+    let open = visits.iter().filter(|(port, _)| **port != entry && !chain.stages.contains(port));
+    open.max_by_key(|&(port, count)| (*count, std::cmp::Reverse(*port))).map(|(port, _)| *port)
+}
+
+/// Whether a program does more than hand packets to its first element.
+fn is_worth_it(program: &Program) -> bool {
+    program.exits().any(|(_, exit)| !exit.through.is_empty())
+}
+
+fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
+    let opaque = graph.nodes.iter().zip(models).map(|(node, model)| {
+        if node.inputs.contains(&Processing::Pull) {
+            Some("packets are pulled from here on")
+        } else if model.is_opaque() {
+            match model.inputs.first().and_then(|block| block.first()) {
+                Some(Op::Opaque(why)) => Some(*why),
+                _ => Some("takes no packets"),
+            }
+        } else {
+            None
+        }
+    });
+    Chain {
+        graph,
+        models,
+        to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
+        stages: HashSet::new(),
+        opaque: opaque.collect(),
+    }
+}
+
+/// Inputs that packets come to from outside of programs.
+fn entries(chain: &Chain<'_>) -> Vec<Port> {
+    let mut entries: Vec<Port> = Vec::new();
+    for edge in &chain.graph.edges {
+        let from = &chain.graph.nodes[edge.from.node];
+        let comes_from_outside = from.inputs.is_empty() || chain.opaque[edge.from.node].is_some();
+        let pushed = chain.graph.nodes[edge.to.node].inputs[edge.to.port] != Processing::Pull;
+        let enters = comes_from_outside || chain.stages.contains(&edge.to);
+        if enters && pushed && chain.opaque[edge.to.node].is_none() && !entries.contains(&edge.to) {
+            entries.push(edge.to);
+        }
+    }
+    entries
+}
