@@ -663,7 +663,7 @@ pub(super) mod tests {
             common: 1,
             element: 0,
         }];
-        let flows = state("flows", StateKind::Flows { capacity: 4 });
+        let flows = state("flows", StateKind::Flows { capacity: 4, widths: Vec::new() });
         let state = vec![flows, state("hits", StateKind::Counter)];
         Program { entry: ENTRY, terms, state, lookups, steps }
     }

@@ -150,7 +150,7 @@ impl Printer<'_> {
             write!(f, "{}: ", self.state(StateId(i as u16)))?;
             match &state.kind {
                 StateKind::Counter => writeln!(f, "counter")?,
-                StateKind::Flows { capacity } => writeln!(f, "flows {capacity}")?,
+                StateKind::Flows { capacity, .. } => writeln!(f, "flows {capacity}")?,
                 StateKind::Cells { initial, .. } => writeln!(f, "cells {}", initial.len())?,
             }
         }
@@ -484,7 +484,7 @@ mod tests {
             entry: port(0, 0),
             terms,
             state: vec![
-                state("flows", StateKind::Flows { capacity: 8 }),
+                state("flows", StateKind::Flows { capacity: 8, widths: Vec::new() }),
                 state("hits", StateKind::Counter),
             ],
             lookups: vec![FlowLookup {
