@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use ir::{Graph, Model, Op, Port, Processing, Program};
 
+use crate::simplify::simplify;
+use crate::symbolic::draft::Draft;
 use crate::symbolic::execute::{Chain, Machine};
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
@@ -32,6 +34,16 @@ pub struct Note {
 
 /// Makes programs for a chain; `models` are those of its elements, in the graph's order.
 pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
+    programs(graph, models, simplify)
+}
+
+/// The same without simplification: what symbolic execution of the chain comes to, to compare
+/// with.
+pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
+    programs(graph, models, |_| {})
+}
+
+fn programs(graph: &Graph, models: &[Model], simplify: impl Fn(&mut Draft)) -> Synthesis {
     let mut synthesis = Synthesis::default();
     let mut chain = chain(graph, models);
     let mut cuts = 0;
@@ -39,7 +51,8 @@ pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
         synthesis.programs.clear();
         for entry in entries(&chain) {
             match Machine::run(&chain, entry, MAX_STEPS) {
-                Ok(draft) => {
+                Ok(mut draft) => {
+                    simplify(&mut draft);
                     let program = draft.finish();
                     if is_worth_it(&program) {
                         synthesis.programs.push(program);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use ir::field::{Base, Field};
-use ir::model::CompareOp;
+use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
 use ir::{IntervalSet, Program};
 use net::Header;
