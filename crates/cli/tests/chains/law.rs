@@ -7,13 +7,14 @@
 
 use std::path::Path as Folder;
 
+use crate::outcome::{self, Seen, Tallies, drain};
 use crate::support::{Started, start};
 use crate::traffic::{Sample, samples};
 use catena_cli::session::Path;
 use elements::element::{Class, Sample as Configured};
 use elements::registry::CLASSES;
 use ir::Port;
-use net::{Batch, Header};
+use net::Batch;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
@@ -47,21 +48,11 @@ fn chain(class: &Class, configured: &Configured, moved: Moved) -> String {
     text
 }
 
-/// All that can be seen of a packet.
-#[derive(Debug, PartialEq)]
-struct Seen {
-    data: String,
-    headers: [Option<isize>; 3],
-    annotations: Vec<u8>,
-    packet_type: u8,
-    timestamp: u64,
-}
-
 /// All that can be seen after a sequence of packets.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     outputs: Vec<Vec<Seen>>,
-    tallies: Vec<(String, u64, u64, u64)>,
+    tallies: Tallies,
     state: ir::Store,
     handlers: Vec<(String, Result<String, String>)>,
     errors: Vec<String>,
@@ -124,7 +115,7 @@ fn outcome(
             None => Port { node: x, port },
         })
         .collect();
-    let Started { router, clock, chain, .. } = &mut started;
+    let Started { router, clock, .. } = &mut started;
     let mut batches: Vec<(usize, Batch)> = Vec::new();
     let flush = |router: &mut dataplane::Router, batches: &mut Vec<(usize, Batch)>| {
         for (port, batch) in batches.drain(..) {
@@ -152,52 +143,12 @@ fn outcome(
         batches[0].1.push(packet);
     }
     flush(router, &mut batches);
-    let mut outputs = Vec::new();
-    for output in 0..configured.outputs {
-        let node = chain.graph.find(&format!("q{output}")).expect("queues are declared");
-        let mut seen = Vec::new();
-        while let Some(packet) = router.pull(Port { node, port: 0 }) {
-            let mac = packet.header_offset(Header::Mac);
-            seen.push(Seen {
-                data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
-                headers: [
-                    mac,
-                    packet.header_offset(Header::Network),
-                    packet.header_offset(Header::Transport),
-                ],
-                annotations: packet.annotations().bytes().to_vec(),
-                packet_type: packet.packet_type() as u8,
-                timestamp: packet.timestamp(),
-            });
-            router.core().pool.recycle(packet);
-        }
-        outputs.push(seen);
-    }
-    let mut tallies: Vec<_> = router
-        .report()
-        .filter(|(name, ..)| *name == "x")
-        .flat_map(|(_, _, tally, _)| tally.lines())
-        .map(|l| (l.reason.to_string(), l.dropped, l.dropped_bytes, l.noted))
-        .collect();
-    tallies.sort();
-    let readable = router
-        .handlers("x")
-        .expect("x exists")
-        .into_iter()
-        .filter(|h| h.read && !is_measured(h.name));
-    let handlers = readable
-        .map(|h| (h.name.to_string(), router.read_handler(&format!("x.{}", h.name))))
-        .collect();
-    // A flow whose time has come is as good as gone, whether or not anybody swept it up.
-    let now = router.core().now;
-    let mut state = ir::Store::new();
-    for (owner, name, value) in router.state().iter() {
-        let mut value = value.clone();
-        if let ir::StateValue::Flows(flows) = &mut value {
-            flows.expire(now);
-        }
-        state.set(owner, name, value);
-    }
+    let queues = (0..configured.outputs).map(|output| format!("q{output}"));
+    let outputs = queues.map(|queue| drain(&mut started, &queue)).collect();
+    let router = &mut started.router;
+    let mut tallies = outcome::tallies(router);
+    tallies.retain(|(name, ..)| name == "x");
+    let (handlers, state) = (outcome::handlers(router, "x"), outcome::state(router));
     let errors = started.heard.0.borrow().errors.clone();
     Outcome { outputs, tallies, state, handlers, errors }
 }
@@ -205,11 +156,6 @@ fn outcome(
 /// How many sequences each sample is put to; `CATENA_LAW_CASES` asks for more.
 fn cases() -> u32 {
     std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(48)
-}
-
-/// Rates are measured while packets pass; they are no part of what an element means.
-fn is_measured(handler: &str) -> bool {
-    handler.ends_with("rate")
 }
 
 /// Puts a class to the law; says how it breaks it.

@@ -3,8 +3,10 @@
 
 mod conformance;
 mod devices;
+mod differential;
 mod filetests;
 mod law;
+mod outcome;
 mod scripts;
 mod support;
 mod time;

@@ -209,7 +209,7 @@ fn covered(ip: &[u8]) -> checksum::Sum {
     }
 }
 
-fn fix_checksums(ip: &mut [u8]) {
+pub fn fix_checksums(ip: &mut [u8]) {
     ip[10..12].fill(0);
     let header = usize::from(ip[0] & 0xf) * 4;
     let sum = checksum(&ip[..header]);

@@ -1,0 +1,275 @@
+//! Whole chains under hostile traffic: every way of executing a chain gives the same packets in
+//! the same order, the same counts by reason, the same state and the same handlers.
+//!
+//! Chains are put together at random from network functions that packets cross in both directions.
+//! The traffic knows what left: it answers, it quotes, it goes on with connections.
+
+mod functions;
+mod traffic;
+
+use std::path::Path as Folder;
+
+use catena_cli::session::Path;
+use dataplane::Rest;
+use ir::Port;
+use net::{Batch, HEADROOM, Header};
+
+use crate::outcome::{self, Seen, Tallies};
+use crate::support::{PATHS, Started, shared, start};
+use functions::Chain;
+use traffic::{Frame, Traffic};
+
+/// How packets are handed in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Burst {
+    One,
+    Many,
+}
+
+/// One way of executing the chain.
+struct Way {
+    path: Path,
+    burst: Burst,
+    started: Started,
+}
+
+/// What happens at a step.
+struct Step {
+    pause: u64,
+    write: Option<(String, String)>,
+    input: usize,
+    frames: Vec<Frame>,
+}
+
+/// What left on both outputs.
+type Left = [Vec<Seen>; 2];
+
+/// All that can be seen of a chain but the packets.
+#[derive(PartialEq)]
+struct Rested {
+    tallies: Tallies,
+    state: ir::Store,
+    handlers: Vec<(String, Result<String, String>)>,
+}
+
+impl Way {
+    /// Whether bursts are carried from element to element as a whole.
+    fn carries_bursts(&self) -> bool {
+        self.burst == Burst::Many && matches!(self.path, Path::Native | Path::Interpreted)
+    }
+
+    fn take(&mut self, step: &Step) -> Left {
+        self.started.clock.advance(step.pause);
+        settle(&mut self.started);
+        if let Some((handler, value)) = &step.write {
+            let written = self.started.router.write_handler(handler, value);
+            written.unwrap_or_else(|why| panic!("{handler}: {why}"));
+        }
+        let graph = &self.started.chain.graph;
+        let node = graph.find(&format!("in{}", step.input)).expect("inputs are declared");
+        let to = graph.successors(Port { node, port: 0 }).next().expect("inputs are connected");
+        let size = match self.burst {
+            Burst::One => 1,
+            Burst::Many => step.frames.len().max(1),
+        };
+        for frames in step.frames.chunks(size) {
+            let mut batch = Batch::new();
+            for frame in frames {
+                // What lies before the data is zero, so that it is the same everywhere.
+                let bytes = [&[0; HEADROOM], &frame[..]].concat();
+                let mut packet = self.started.router.core().pool.packet(&bytes);
+                packet.pull(HEADROOM);
+                packet.set_header_offset(Header::Mac, 0);
+                batch.push(packet);
+            }
+            self.started.router.push(to, batch);
+            settle(&mut self.started);
+        }
+        ["out0", "out1"].map(|queue| outcome::drain(&mut self.started, queue))
+    }
+
+    fn rested(&mut self) -> Rested {
+        let router = &mut self.started.router;
+        let names: Vec<String> =
+            self.started.chain.graph.nodes.iter().map(|n| n.name.clone()).collect();
+        Rested {
+            tallies: outcome::tallies(router),
+            state: outcome::state(router),
+            handlers: names.iter().flat_map(|name| outcome::handlers(router, name)).collect(),
+        }
+    }
+}
+
+impl Rested {
+    /// What differs, in a few lines.
+    fn difference(&self, other: &Self) -> String {
+        let mut lines = Vec::new();
+        let (a, b) = (&self.tallies, &other.tallies);
+        lines.extend(a.iter().filter(|l| !b.contains(l)).map(|l| format!("not counted: {l:?}")));
+        lines.extend(b.iter().filter(|l| !a.contains(l)).map(|l| format!("counted: {l:?}")));
+        for (wanted, got) in self.handlers.iter().zip(&other.handlers).filter(|(a, b)| a != b) {
+            lines.push(format!("{} is {:?} instead of {:?}", wanted.0, got.1, wanted.1));
+        }
+        for (owner, name, value) in self.state.iter() {
+            if other.state.get(owner, name) != Some(value) {
+                let got = other.state.get(owner, name);
+                lines.push(format!("{name} of {owner} is\n  {got:?} instead of\n  {value:?}"));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// Runs tasks and timers that are due until nothing is left to do at once.
+fn settle(started: &mut Started) {
+    for _ in 0..100_000 {
+        if started.router.round() != Rest::Busy {
+            return;
+        }
+    }
+    panic!("it is never idle");
+}
+
+fn describe(seen: Option<&Seen>) -> String {
+    seen.map_or("nothing".to_string(), |seen| {
+        format!("{}\n    {seen:?}", net::notation::describe(&seen.bytes(), true))
+    })
+}
+
+/// What left each output must be what one of the references says.
+fn compare(references: &[&Left], way: &Way, got: &Left, place: impl Fn() -> String) {
+    for output in 0..2 {
+        if references.iter().any(|left| left[output] == got[output]) {
+            continue;
+        }
+        let wanted = &references[0][output];
+        let n = wanted.len().max(got[output].len());
+        let at = (0..n).find(|&i| wanted.get(i) != got[output].get(i)).unwrap_or(n);
+        panic!(
+            "{:?} {:?} differs on output {output}, packet {at}, {}:\n  wanted {}\n  got {}",
+            way.path,
+            way.burst,
+            place(),
+            describe(wanted.get(at)),
+            describe(got[output].get(at)),
+        );
+    }
+}
+
+/// Puts a chain to the test; gives how many packets left.
+fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> usize {
+    let mut ways: Vec<Way> = [Burst::One, Burst::Many]
+        .into_iter()
+        .flat_map(|burst| PATHS.map(|path| (path, burst)))
+        .map(|(path, burst)| {
+            let started = start("chain", &chain.text, folder, path);
+            let started = started.unwrap_or_else(|(diagnostics, _)| {
+                let words: Vec<String> = diagnostics.iter().map(|d| d.message.clone()).collect();
+                panic!("{words:?}: {}", chain.text)
+            });
+            Way { path, burst, started }
+        })
+        .collect();
+    let mut traffic = Traffic::new(seed, &chain.text);
+    let mut left = 0;
+    for number in 0..steps {
+        let step = Step {
+            pause: traffic.pause(),
+            write: chain.write(&mut traffic.rng),
+            input: usize::from(traffic.rng.u8(..3) == 0),
+            frames: traffic.burst(),
+        };
+        let place = || {
+            let frames = step.frames.iter().map(|f| net::notation::describe(f, true));
+            let frames: Vec<String> = frames.collect();
+            format!(
+                "seed {seed}, step {number} (input {}, after {} ns, {:?}):\n  {}\nof\n{}",
+                step.input,
+                step.pause,
+                step.write,
+                frames.join("\n  "),
+                chain.text
+            )
+        };
+        let lefts: Vec<Left> = ways.iter_mut().map(|way| way.take(&step)).collect();
+        // In bursts, packets may change order where ways of one burst part and meet again, and
+        // take what is left of some state in another order. Packet by packet there is one way.
+        let in_bursts: Vec<usize> = (0..ways.len()).filter(|&i| ways[i].carries_bursts()).collect();
+        for (i, (way, got)) in ways.iter().zip(&lefts).enumerate().skip(1) {
+            let others = in_bursts.iter().filter(|_| way.burst == Burst::Many);
+            let references: Vec<&Left> =
+                std::iter::once(&0).chain(others).map(|&i| &lefts[i]).collect();
+            if !in_bursts.contains(&i) {
+                compare(&references, way, got, place);
+            }
+        }
+        for seen in lefts[0].iter().flatten() {
+            left += 1;
+            traffic.saw(seen.bytes());
+        }
+        if number % 16 == 15 || number + 1 == steps {
+            let rested: Vec<Rested> = ways.iter_mut().map(Way::rested).collect();
+            for (i, (way, got)) in ways.iter().zip(&rested).enumerate().skip(1) {
+                let others = in_bursts.iter().filter(|_| way.burst == Burst::Many);
+                let same = *got == rested[0] || others.into_iter().any(|&i| *got == rested[i]);
+                assert!(
+                    same || in_bursts.contains(&i),
+                    "{:?} {:?}: {}\n{}",
+                    way.path,
+                    way.burst,
+                    rested[0].difference(got),
+                    place()
+                );
+            }
+        }
+    }
+    for way in &ways {
+        let errors = &way.started.heard.0.borrow().errors;
+        assert!(errors.is_empty(), "{:?} {:?}: {errors:?} in\n{}", way.path, way.burst, chain.text);
+    }
+    left
+}
+
+/// How many chains are put together; `CATENA_LAW_CASES` asks for more.
+fn cases() -> u64 {
+    std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+}
+
+#[test]
+fn random_chains_are_the_same_every_way() {
+    let only: Option<u64> = std::env::var("SEED").ok().and_then(|n| n.parse().ok());
+    let mut left = 0;
+    for seed in only.map_or(0..cases(), |seed| seed..seed + 1) {
+        let chain = Chain::random(seed);
+        left += put_to_the_test(&chain, Folder::new("."), seed, 48);
+    }
+    // Most of what is sent must not simply be dropped.
+    assert!(only.is_some() || left > 40 * cases() as usize, "only {left} packets left");
+}
+
+#[test]
+fn each_function_is_the_same_every_way() {
+    for (i, chain) in functions::each().iter().enumerate() {
+        put_to_the_test(chain, Folder::new("."), i as u64, 96);
+    }
+}
+
+#[test]
+fn the_benchmarks_chains_are_the_same_every_way() {
+    let Some(folder) = shared("data/bench-chains") else { return };
+    let functions = std::fs::read_to_string(folder.join("nfs.click")).expect("nfs.click");
+    let router = |i| format!("-> R({i}, 172.16.{i}.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ");
+    let napt = |i| format!("-> N(30.0.{i}.1, 02:00:00:01:01:01, 02:00:00:01:01:02) ");
+    let filter = "-> F(../isp-acl/acl1-250.ipfilter.gz, 02:00:00:02:01:01, 02:00:00:02:01:02) \
+                  -> RI(1, 172.16.1.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ";
+    let chains = [
+        (1..=3).map(router).collect(),
+        (1..=10).map(router).collect(),
+        (1..=4).map(napt).collect(),
+        format!("{filter}{}", napt(1)),
+    ];
+    for (i, body) in chains.into_iter().enumerate() {
+        let chain = Chain::forward(&functions, &body);
+        put_to_the_test(&chain, &folder, i as u64, 64);
+    }
+}

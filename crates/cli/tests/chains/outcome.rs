@@ -1,0 +1,90 @@
+//! What can be seen of a chain: packets that left, counts by reason, declared state and handlers.
+
+use dataplane::Router;
+use ir::Port;
+use net::{Header, Packet};
+
+use crate::support::Started;
+
+/// All that can be seen of a packet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub data: String,
+    headers: [Option<isize>; 3],
+    annotations: Vec<u8>,
+    packet_type: u8,
+    timestamp: u64,
+}
+
+impl Seen {
+    pub fn of(packet: &Packet) -> Self {
+        Self {
+            data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
+            headers: [Header::Mac, Header::Network, Header::Transport]
+                .map(|header| packet.header_offset(header)),
+            annotations: packet.annotations().bytes().to_vec(),
+            packet_type: packet.packet_type() as u8,
+            timestamp: packet.timestamp(),
+        }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let digits = self.data.as_bytes().chunks(2).map(|c| str::from_utf8(c).expect("digits"));
+        digits.map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()
+    }
+}
+
+/// Takes what a queue holds.
+pub fn drain(started: &mut Started, queue: &str) -> Vec<Seen> {
+    let node = started.chain.graph.find(queue).expect("queues are declared");
+    let mut all = Vec::new();
+    while let Some(packet) = started.router.pull(Port { node, port: 0 }) {
+        all.push(Seen::of(&packet));
+        started.router.core().pool.recycle(packet);
+    }
+    all
+}
+
+/// Counts by element and reason: dropped packets, their bytes, packets noted.
+pub type Tallies = Vec<(String, String, u64, u64, u64)>;
+
+/// What the elements counted by reason.
+pub fn tallies(router: &mut Router) -> Tallies {
+    let mut all = Vec::new();
+    for (name, _, tally, _) in router.report() {
+        let line = |l: &elements::context::Tallied| {
+            (name.to_string(), l.reason.to_string(), l.dropped, l.dropped_bytes, l.noted)
+        };
+        all.extend(tally.lines().iter().map(line));
+    }
+    all.sort();
+    all
+}
+
+/// The declared state. A flow whose time has come is as good as gone, whether or not anybody swept
+/// it up.
+pub fn state(router: &mut Router) -> ir::Store {
+    let now = router.core().now;
+    let mut state = ir::Store::new();
+    for (owner, name, value) in router.state().iter() {
+        let mut value = value.clone();
+        if let ir::StateValue::Flows(flows) = &mut value {
+            flows.expire(now);
+        }
+        state.set(owner, name, value);
+    }
+    state
+}
+
+/// The readable handlers of an element.
+pub fn handlers(router: &mut Router, element: &str) -> Vec<(String, Result<String, String>)> {
+    let all = router.handlers(element).expect("the element exists").into_iter();
+    let readable = all.filter(|h| h.read && !is_measured(h.name));
+    let names: Vec<String> = readable.map(|h| format!("{element}.{}", h.name)).collect();
+    names.into_iter().map(|name| (name.clone(), router.read_handler(&name))).collect()
+}
+
+/// Rates are measured while packets pass; they are no part of what an element means.
+fn is_measured(handler: &str) -> bool {
+    handler.ends_with("rate")
+}
