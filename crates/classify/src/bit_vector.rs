@@ -13,13 +13,13 @@ const MEMORY: usize = 16 << 20;
 
 /// What finding a dimension's segment costs, as [`Classifier::cost`] counts, with its row in a
 /// near cache and in a far one.
-const SEARCH_COST: [usize; 2] = [12, 36];
+const SEARCH_COST: [usize; 2] = [120, 200];
 /// Bits that a near cache holds, in 64-bit words.
 const NEAR: usize = 1 << 17;
 /// What a word of all rows costs.
-const WORD_COST: usize = 2;
+const WORD_COST: usize = 10;
 /// What a cube costs whose bits are all set.
-const CUBE_COST: usize = 4;
+const CUBE_COST: usize = 60;
 
 #[derive(Clone, Debug)]
 struct Dimension {

@@ -24,29 +24,28 @@ pub trait Classifier {
     /// Bytes of memory that it takes.
     fn memory(&self) -> usize;
 
-    /// About what a lookup of `key` costs, in the time that it takes to compare the key with one
-    /// more cube of a long list.
+    /// About what a lookup of `key` in a batch costs, in tenths of a nanosecond on a server's
+    /// processor. Only how costs compare matters.
     fn cost(&self, key: &Key) -> usize;
 }
 
 /// More cubes than this are not compared one after the other.
 const LIST: usize = 256;
-/// A forest that costs no more is good enough.
-const CHEAP: usize = 40;
-/// A forest of more than [`MANY`] cubes that costs no more is good enough: bit vectors of so
-/// many are large.
-const FAIR: usize = 160;
+/// A list that costs no more is good enough.
+const CHEAP: usize = 110;
+/// Bit vectors are tried where a forest costs more than [`FAIR`], or [`DEAR`] for more than
+/// [`MANY`] cubes: their memory grows with the square.
+const FAIR: usize = 400;
+const DEAR: usize = 1600;
 const MANY: usize = 2048;
 
 /// Builds the structure that answers fastest for these rules, as far as keys at the corners of
 /// their cubes tell.
 pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
     let (keys, count) = (sample(rules), rules.cubes().len());
-    let mean =
-        |c: &dyn Classifier| keys.iter().map(|k| c.cost(k)).sum::<usize>() / keys.len().max(1);
-    let mut best: (usize, Box<dyn Classifier>) = (usize::MAX, Box::new(Linear::default()));
+    let mut best: (usize, Box<dyn Classifier>) = (usize::MAX, Box::new(Linear::new(rules)));
     let mut offer = |candidate: Box<dyn Classifier>| {
-        let cost = mean(&*candidate);
+        let cost = mean_cost(&*candidate, &keys);
         if cost < best.0 {
             best = (cost, candidate);
         }
@@ -56,14 +55,19 @@ pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
         return best.1;
     }
     let cost = offer(Box::new(Forest::new(rules)));
-    if cost > CHEAP && (count <= MANY || cost > FAIR) {
+    if cost > FAIR && (count <= MANY || cost > DEAR) {
         offer(Box::new(BitVector::new(rules)));
     }
     best.1
 }
 
+/// What lookups cost on average.
+pub(crate) fn mean_cost(classifier: &dyn Classifier, keys: &[Key]) -> usize {
+    keys.iter().map(|key| classifier.cost(key)).sum::<usize>() / keys.len().max(1)
+}
+
 /// Corners of cubes, and mixtures of two: keys that match, and keys that almost do.
-fn sample(rules: &RuleSet) -> Vec<Key> {
+pub(crate) fn sample(rules: &RuleSet) -> Vec<Key> {
     let cubes = rules.cubes();
     let step = cubes.len().div_ceil(256).max(1);
     let some = || cubes.iter().step_by(step);

@@ -4,17 +4,18 @@
 //! A key is a handful of numbers taken from a packet. This crate knows neither packets nor where
 //! rules come from. [`build`] picks the structure for a set of rules by what looking keys up in
 //! it costs; every structure gives the same answers.
-#![forbid(unsafe_code)]
 
 mod bit_vector;
+mod block;
 mod classifier;
 mod linear;
 pub mod lpm;
 mod rule_set;
+mod simd;
 mod tree;
 
 pub use bit_vector::BitVector;
 pub use classifier::{Classifier, build};
 pub use linear::Linear;
-pub use rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet, TooManyCubes};
+pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
 pub use tree::Forest;

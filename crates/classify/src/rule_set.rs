@@ -3,11 +3,14 @@
 /// The most dimensions that keys can have.
 pub const MAX_DIMENSIONS: usize = 8;
 
+/// The greatest number that a rule can have.
+pub const MAX_RULE: u32 = (1 << 31) - 2;
+
 /// What is looked up: a number for each dimension, 0 in those beyond the last.
 pub type Key = [u32; MAX_DIMENSIONS];
 
 /// The keys whose every number lies in a range, and the rule that they match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cube {
     /// Least number in each dimension.
     pub low: Key,
@@ -63,9 +66,9 @@ impl RuleSet {
     /// Adds a cube. Those of lesser rules must have been added before.
     ///
     /// # Errors
-    /// [`TooManyCubes`] if there is no room for it.
+    /// [`TooManyCubes`] if there is no room for it, or its rule is above [`MAX_RULE`].
     pub fn push(&mut self, cube: Cube) -> Result<(), TooManyCubes> {
-        if self.cubes.len() >= self.limit {
+        if self.cubes.len() >= self.limit || cube.rule > MAX_RULE {
             return Err(TooManyCubes);
         }
         debug_assert!(self.cubes.last().is_none_or(|c| c.rule <= cube.rule), "rules out of order");

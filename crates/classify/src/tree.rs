@@ -1,58 +1,51 @@
 //! Decision trees: nodes that split the space sixteen ways, leaves that are short lists.
 //!
-//! A node compares the number of one dimension with up to 15 bounds and fills two cache lines, so
-//! that thousands of rules are told apart in three or four steps wherever their bounds lie
-//! (HyperSplit's choice of bounds, but many at a time). Cubes that are wide in the dimension of
-//! a split stand in many children. To keep that in check, cubes are grouped by the dimensions
-//! that they are narrow in, each group with a tree of its own (EffiCuts, CutSplit), and a
-//! budget caps the entries of all leaves: where it is spent, leaves grow longer instead.
+//! A node compares the number of one dimension with up to 15 bounds at once, so that thousands of
+//! rules are told apart in three or four steps wherever their bounds lie (HyperSplit's choice of
+//! bounds, but many at a time), and a leaf compares the key with eight cubes at once. The keys of
+//! a batch go down side by side, each step bringing near what the next one reads.
 
 use crate::Classifier;
-use crate::linear::Packed;
-use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
+use crate::block::{Blocks, NO_RULE, View};
+use crate::rule_set::{Key, MAX_DIMENSIONS, RuleSet};
+use crate::simd::{Isa, Level, Line, Portable, Task, prefetch, run};
+
+mod grow;
 
 /// Children of a node.
 const WAYS: usize = 16;
-/// A leaf of so many cubes is not split.
-const BUCKET: usize = 4;
-/// Entries in leaves for every cube of the set.
-const REPLICATION: usize = 6;
-/// Depth that no tree exceeds.
-const MAX_DEPTH: usize = 24;
+/// What takes no more bytes than this is in a near cache anyway.
+const NEAR: usize = 96 << 10;
 /// Keys that a batch walks down the trees side by side.
 const LANES: usize = 32;
 
-/// With fewer entries than this all is in the nearest caches, and there is no latency to hide.
-const NEAR: usize = 2048;
-
-/// What a step down a tree costs, as [`Classifier::cost`] counts.
-const NODE_COST: usize = 8;
-/// What an entry of a leaf costs.
-const ENTRY_COST: usize = 6;
-
 /// References to leaves have this bit; the others are to nodes.
 const LEAF: u32 = 1 << 31;
-/// The leaf without cubes.
-const EMPTY: u32 = u32::MAX;
-/// Marks the last entry of a leaf in `Forest::rules`.
-const LAST: u32 = 1 << 31;
+/// The leaf without cubes: the first block.
+const EMPTY: u32 = LEAF;
+
+/// What a tree costs that is looked into, as [`Classifier::cost`] counts: its leaf included.
+const TREE_COST: usize = 40;
+/// What a step down a tree costs.
+const NODE_COST: usize = 28;
+/// What another block of a long leaf costs.
+const BLOCK_COST: usize = 60;
 
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 struct Node {
     /// Child `i` takes numbers from `bounds[i - 1]` on and below `bounds[i]`. Unused bounds are
-    /// at the end and repeat the last.
-    bounds: [u32; WAYS - 1],
-    dimension: u32,
-    children: [u32; WAYS],
+    /// at the end and repeat the last. Behind the 15 bounds stands the dimension's place in
+    /// permuted keys.
+    bounds: Line,
+    children: Line,
 }
 
 impl Node {
-    #[inline]
-    fn child(&self, key: &Key) -> u32 {
-        let number = key[self.dimension as usize % MAX_DIMENSIONS];
-        let rank: u32 = self.bounds.iter().map(|&b| u32::from(b <= number)).sum();
-        self.children[rank as usize % WAYS]
+    #[inline(always)]
+    fn child(&self, isa: impl Isa, key: &Key) -> u32 {
+        let number = key[self.bounds.0[WAYS - 1] as usize % MAX_DIMENSIONS];
+        self.children.0[isa.rank(&self.bounds, number) as usize % WAYS]
     }
 }
 
@@ -61,314 +54,210 @@ struct Tree {
     root: u32,
     /// The least rule in it: a key that matches a lesser one need not look.
     least: u32,
+    /// Steps to the farthest leaf.
+    deepest: u8,
 }
 
 /// The structure for many rules.
 #[derive(Clone, Debug)]
 pub struct Forest {
+    level: Level,
     trees: Vec<Tree>,
     nodes: Vec<Node>,
-    /// Entries of leaves, those of a leaf in order of their rules.
-    cubes: Vec<Packed>,
-    rules: Vec<u32>,
+    blocks: Blocks,
+    /// Cubes in leaves.
+    entries: usize,
 }
 
 impl Forest {
-    /// Grows trees over the rules, which must have numbers below 2^31.
+    /// Grows trees over the rules.
     pub fn new(rules: &RuleSet) -> Self {
-        let cubes = rules.cubes();
-        let mut forest =
-            Self { trees: Vec::new(), nodes: Vec::new(), cubes: Vec::new(), rules: Vec::new() };
-        let mut groups = group(rules);
-        groups.sort_by_key(|g| (cubes[g[0] as usize].rule, usize::MAX - g.len()));
-        for members in groups {
-            let least = cubes[members[0] as usize].rule;
-            let budget = members.len() * REPLICATION + 64;
-            let mut builder = Builder { cubes, forest: &mut forest };
-            let root = builder.grow(members, &rules.everything(0), budget, MAX_DEPTH);
-            forest.trees.push(Tree { root, least });
-        }
-        forest
+        Self::at(Level::widest(), rules)
     }
 
-    /// The entry that a key matches in a leaf.
-    #[inline]
-    fn scan(&self, leaf: u32, key: &Key) -> Option<u32> {
-        if leaf == EMPTY {
-            return None;
-        }
-        let start = (leaf & !LEAF) as usize;
-        for (cube, &rule) in self.cubes[start..].iter().zip(&self.rules[start..]) {
-            if cube.contains(key) {
-                return Some(rule & !LAST);
-            }
-            if rule & LAST != 0 {
-                break;
-            }
-        }
-        None
+    pub(crate) fn at(level: Level, rules: &RuleSet) -> Self {
+        grow::forest(level, rules)
     }
+}
 
-    /// Puts the lesser of two matches first.
-    #[inline]
-    fn better(best: Option<u32>, found: Option<u32>) -> Option<u32> {
-        match (best, found) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (best, found) => best.or(found),
+struct Walk<'a> {
+    forest: &'a Forest,
+    keys: &'a [Key],
+    found: &'a mut [Option<u32>],
+}
+
+impl Task for Walk<'_> {
+    #[inline(always)]
+    fn run<const W: usize>(self, isa: impl Isa) {
+        let blocks = self.forest.blocks.view::<W>();
+        let far = self.forest.memory() > NEAR;
+        let mut permuted = [[0; MAX_DIMENSIONS]; LANES];
+        for (keys, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
+            for (permuted, key) in permuted.iter_mut().zip(keys) {
+                *permuted = blocks.permuted(isa, key);
+            }
+            let mut best = [NO_RULE; LANES];
+            let mut lanes = Lanes { isa, keys: &permuted, count: keys.len(), best: &mut best };
+            for tree in &self.forest.trees {
+                if far {
+                    lanes.walk::<W, true>(tree, &self.forest.nodes, blocks);
+                } else {
+                    lanes.walk::<W, false>(tree, &self.forest.nodes, blocks);
+                }
+            }
+            for (found, &rule) in found.iter_mut().zip(&best[..keys.len()]) {
+                *found = (rule != NO_RULE).then_some(rule);
+            }
         }
+    }
+}
+
+/// Keys on their way.
+struct Lanes<'a, I> {
+    isa: I,
+    keys: &'a [Key; LANES],
+    /// How many of the keys count.
+    count: usize,
+    /// The least rule found for each.
+    best: &'a mut [u32; LANES],
+}
+
+impl<I: Isa> Lanes<'_, I> {
+    /// Takes the keys down a tree. No branch depends on where a single key goes. With `FAR`, each
+    /// step brings near what the next one reads.
+    #[inline(always)]
+    fn walk<const W: usize, const FAR: bool>(
+        &mut self,
+        tree: &Tree,
+        nodes: &[Node],
+        blocks: View<'_, W>,
+    ) {
+        let count = self.count.min(LANES);
+        let mut at = [EMPTY; LANES];
+        let mut walking = [0u8; LANES];
+        let mut left = 0;
+        for (lane, (at, &best)) in at[..count].iter_mut().zip(&*self.best).enumerate() {
+            let wants = best > tree.least;
+            *at = if wants { tree.root } else { EMPTY };
+            walking[left % LANES] = lane as u8;
+            left += usize::from(wants);
+        }
+        if left == 0 {
+            return;
+        }
+        let mut depth = 0;
+        while left > 0 && depth < tree.deepest {
+            depth += 1;
+            let mut still = 0;
+            for i in 0..left.min(LANES) {
+                let lane = usize::from(walking[i]) % LANES;
+                let child = nodes[at[lane] as usize].child(self.isa, &self.keys[lane]);
+                let walks = child & LEAF == 0;
+                if FAR {
+                    prefetch(nodes, if walks { child as usize } else { 0 });
+                }
+                at[lane] = child;
+                walking[still % LANES] = lane as u8;
+                still += usize::from(walks);
+            }
+            left = still;
+        }
+        if FAR {
+            for at in &at[..count] {
+                blocks.prefetch((at & !LEAF) as usize);
+            }
+        }
+        for ((&at, key), best) in at[..count].iter().zip(self.keys).zip(&mut *self.best) {
+            *best = (*best).min(blocks.find(self.isa, (at & !LEAF) as usize, key));
+        }
+    }
+}
+
+impl Forest {
+    /// What looking a key up costs, and the rule found or [`NO_RULE`].
+    fn trace(&self, key: &Key) -> (usize, u32) {
+        let (mut cost, mut best) = (0, NO_RULE);
+        let permuted = self.blocks.order().map(|d| key[d as usize]);
+        for tree in &self.trees {
+            if best <= tree.least {
+                continue;
+            }
+            let mut at = tree.root;
+            cost += TREE_COST;
+            while at & LEAF == 0 {
+                cost += NODE_COST;
+                at = self.nodes[at as usize].child(Portable, &permuted);
+            }
+            let (blocks, rule) = self.blocks.compared((at & !LEAF) as usize, key);
+            cost += BLOCK_COST * (blocks - 1);
+            best = best.min(rule);
+        }
+        (cost, best)
     }
 }
 
 impl Classifier for Forest {
     fn lookup(&self, key: &Key) -> Option<u32> {
-        let mut best = None;
-        for tree in &self.trees {
-            if best.is_some_and(|b| b <= tree.least) {
-                break;
-            }
-            let mut at = tree.root;
-            while at & LEAF == 0 {
-                at = self.nodes[at as usize].child(key);
-            }
-            best = Self::better(best, self.scan(at, key));
-        }
-        best
+        let mut found = [None];
+        self.lookup_batch(std::slice::from_ref(key), &mut found);
+        found[0]
     }
 
     fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u32>]) {
-        if self.cubes.len() < NEAR {
-            for (key, found) in keys.iter().zip(&mut found[..keys.len()]) {
-                *found = self.lookup(key);
-            }
-            return;
-        }
-        for (keys, found) in keys.chunks(LANES).zip(found[..keys.len()].chunks_mut(LANES)) {
-            found.fill(None);
-            for tree in &self.trees {
-                // All keys take a step before any takes the next: the loads overlap.
-                let mut at = [EMPTY; LANES];
-                for (at, best) in at.iter_mut().zip(&*found) {
-                    let settled = best.is_some_and(|b| b <= tree.least);
-                    *at = if settled { EMPTY } else { tree.root };
-                }
-                let mut walking = true;
-                while walking {
-                    walking = false;
-                    for (at, key) in at.iter_mut().zip(keys) {
-                        if *at & LEAF == 0 {
-                            *at = self.nodes[*at as usize].child(key);
-                            walking = true;
-                        }
-                    }
-                }
-                for ((at, key), best) in at.iter().zip(keys).zip(found.iter_mut()) {
-                    *best = Self::better(*best, self.scan(*at, key));
-                }
-            }
-        }
+        let width = self.blocks.width();
+        run(self.level, width, Walk { forest: self, keys, found: &mut found[..keys.len()] });
     }
 
     fn describe(&self) -> String {
-        let (trees, nodes, entries) = (self.trees.len(), self.nodes.len(), self.cubes.len());
+        let (trees, nodes, entries) = (self.trees.len(), self.nodes.len(), self.entries);
         format!("{trees} decision trees of {nodes} nodes and {entries} entries")
     }
 
     fn memory(&self) -> usize {
-        size_of_val(&self.nodes[..]) + size_of_val(&self.cubes[..]) + size_of_val(&self.rules[..])
+        size_of_val(&self.nodes[..]) + self.blocks.memory()
     }
 
     fn cost(&self, key: &Key) -> usize {
-        let (mut cost, mut best) = (0, None);
-        for tree in &self.trees {
-            if best.is_some_and(|b| b <= tree.least) {
-                break;
-            }
-            let mut at = tree.root;
-            while at & LEAF == 0 {
-                cost += NODE_COST;
-                at = self.nodes[at as usize].child(key);
-            }
-            if at != EMPTY {
-                let leaf = (at & !LEAF) as usize..;
-                let entries = self.cubes[leaf.clone()].iter().zip(&self.rules[leaf]);
-                let passed = entries.take_while(|(c, r)| !c.contains(key) && **r & LAST == 0);
-                cost += ENTRY_COST * (1 + passed.count());
-            }
-            best = Self::better(best, self.scan(at, key));
-        }
-        cost
+        self.trace(key).0
     }
 }
 
-/// Groups cubes by which of the two most telling dimensions they are narrow in.
-fn group(rules: &RuleSet) -> Vec<Vec<u32>> {
-    let cubes = rules.cubes();
-    let distinct = |d: usize| {
-        let mut ranges: Vec<_> = cubes.iter().map(|c| (c.low[d], c.high[d])).collect();
-        ranges.sort_unstable();
-        ranges.dedup();
-        ranges.len()
-    };
-    let mut telling: Vec<usize> = (0..MAX_DIMENSIONS).collect();
-    telling.sort_by_key(|&d| std::cmp::Reverse(distinct(d)));
-    // Narrow: less than a 256th of what there is.
-    let narrow = |c: &Cube, d: usize| (c.high[d] - c.low[d]) <= rules.greatest()[d] >> 8;
-    let mut groups = vec![Vec::new(); 4];
-    for (i, cube) in (0u32..).zip(cubes) {
-        let kind = telling[..2].iter().fold(0, |k, &d| k << 1 | usize::from(narrow(cube, d)));
-        groups[kind].push(i);
-    }
-    groups.retain(|g| !g.is_empty());
-    groups
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Linear;
 
-struct Builder<'a> {
-    cubes: &'a [Cube],
-    forest: &'a mut Forest,
-}
-
-/// A way to split a region.
-struct Split {
-    dimension: usize,
-    bounds: Vec<u32>,
-    /// How many cubes each child has.
-    counts: Vec<usize>,
-    /// Sum of `counts`.
-    total: usize,
-    /// Mean length of the children's lists, weighed by their length, times the growth in entries.
-    score: f64,
-}
-
-impl Builder<'_> {
-    /// Grows the tree of a region, whose leaves may hold `budget` entries; gives its root.
-    fn grow(&mut self, mut members: Vec<u32>, region: &Cube, budget: usize, depth: usize) -> u32 {
-        self.prune(&mut members, region);
-        let split = (members.len() > BUCKET && depth > 0)
-            .then(|| self.best_split(&members, region, budget))
-            .flatten();
-        let Some(split) = split else { return self.leaf(&members) };
-        let at = self.forest.nodes.len();
-        let mut bounds = [*split.bounds.last().unwrap_or(&0); WAYS - 1];
-        bounds[..split.bounds.len()].copy_from_slice(&split.bounds);
-        self.forest.nodes.push(Node {
-            bounds,
-            dimension: split.dimension as u32,
-            children: [EMPTY; WAYS],
-        });
-        let mut part = *region;
-        let mut children = Vec::with_capacity(WAYS);
-        for (i, &count) in split.counts.iter().enumerate() {
-            let d = split.dimension;
-            part.low[d] = if i == 0 { region.low[d] } else { split.bounds[i - 1] };
-            part.high[d] = split.bounds.get(i).map_or(region.high[d], |b| b - 1);
-            let inside = |&m: &u32| {
-                let cube = &self.cubes[m as usize];
-                cube.low[d] <= part.high[d] && part.low[d] <= cube.high[d]
+    /// Every level finds what a scan of the definition finds.
+    #[test]
+    fn levels_agree() {
+        let mut random = fastrand::Rng::with_seed(11);
+        for width in 1..=MAX_DIMENSIONS {
+            let greatest = [1000, u32::MAX, 256, 65536, 7, 70, u32::MAX, 9];
+            let mut rules = RuleSet::new(&greatest[..width], 600);
+            for rule in 0..600 {
+                let mut cube = rules.everything(rule);
+                for (d, &greatest) in greatest[..width].iter().enumerate() {
+                    if random.u8(..4) > 0 {
+                        let (a, b) = (random.u32(..=greatest), random.u32(..=greatest / 8));
+                        (cube.low[d], cube.high[d]) = (a, a.saturating_add(b).min(greatest));
+                    }
+                }
+                rules.push(cube).unwrap();
+            }
+            let key = |_| {
+                std::array::from_fn(|d| greatest[..width].get(d).map_or(0, |&g| random.u32(..=g)))
             };
-            let inner: Vec<u32> = members.iter().copied().filter(inside).collect();
-            debug_assert_eq!(inner.len(), count);
-            let share = (budget as u128 * count as u128 / split.total as u128) as usize;
-            children.push(self.grow(inner, &part, share, depth - 1));
-        }
-        // Repeated bounds rank every larger number past them: the last child stands for all.
-        let last = children.last().copied().unwrap_or(EMPTY);
-        children.resize(WAYS, last);
-        self.forest.nodes[at].children.copy_from_slice(&children);
-        at as u32
-    }
-
-    /// Removes cubes that can match no key of the region because a lesser rule takes it.
-    fn prune(&self, members: &mut Vec<u32>, region: &Cube) {
-        let all = members.iter().position(|&m| self.cubes[m as usize].covers(region));
-        if let Some(all) = all {
-            members.truncate(all + 1);
-        }
-        if members.len() > 32 {
-            return;
-        }
-        let clipped = |m: u32| {
-            let mut cube = self.cubes[m as usize];
-            for d in 0..MAX_DIMENSIONS {
-                cube.low[d] = cube.low[d].max(region.low[d]);
-                cube.high[d] = cube.high[d].min(region.high[d]);
-            }
-            cube
-        };
-        let mut kept: Vec<Cube> = Vec::with_capacity(members.len());
-        members.retain(|&m| {
-            let cube = clipped(m);
-            let wanted = !kept.iter().any(|k| k.covers(&cube));
-            if wanted {
-                kept.push(cube);
-            }
-            wanted
-        });
-    }
-
-    fn leaf(&mut self, members: &[u32]) -> u32 {
-        let Some((&last, rest)) = members.split_last() else { return EMPTY };
-        let at = self.forest.cubes.len() as u32;
-        for &m in rest {
-            self.forest.cubes.push(Packed::new(&self.cubes[m as usize]));
-            self.forest.rules.push(self.cubes[m as usize].rule);
-        }
-        self.forest.cubes.push(Packed::new(&self.cubes[last as usize]));
-        self.forest.rules.push(self.cubes[last as usize].rule | LAST);
-        at | LEAF
-    }
-
-    /// The split that leaves the shortest lists, if any is worth it within the budget.
-    fn best_split(&self, members: &[u32], region: &Cube, budget: usize) -> Option<Split> {
-        let splits = (0..MAX_DIMENSIONS).filter_map(|d| self.split(members, region, budget, d));
-        let best = splits.min_by(|a, b| a.score.total_cmp(&b.score))?;
-        (best.score < 0.95 * members.len() as f64).then_some(best)
-    }
-
-    /// The finest split in a dimension that the budget allows, its bounds taken so that about as
-    /// many cubes start or end in one part as in another.
-    fn split(&self, members: &[u32], region: &Cube, budget: usize, d: usize) -> Option<Split> {
-        let mut ends = Vec::with_capacity(2 * members.len());
-        for &m in members {
-            let cube = &self.cubes[m as usize];
-            if cube.low[d] > region.low[d] {
-                ends.push(cube.low[d]);
-            }
-            if cube.high[d] < region.high[d] {
-                ends.push(cube.high[d] + 1);
+            let keys: Vec<Key> = (0..300).map(key).collect();
+            let defined =
+                |key: &Key| rules.cubes().iter().find(|c| c.contains(key)).map(|c| c.rule);
+            let expected: Vec<_> = keys.iter().map(defined).collect();
+            for level in Level::available() {
+                let mut found = vec![None; keys.len()];
+                Forest::at(level, &rules).lookup_batch(&keys, &mut found);
+                assert_eq!(found, expected, "forest, {level:?}, {width}");
+                Linear::at(level, &rules).lookup_batch(&keys, &mut found);
+                assert_eq!(found, expected, "list, {level:?}, {width}");
             }
         }
-        if ends.is_empty() {
-            return None;
-        }
-        ends.sort_unstable();
-        let mut ways = WAYS;
-        while ways > 1 {
-            let mut bounds: Vec<u32> = (1..ways).map(|i| ends[i * ends.len() / ways]).collect();
-            bounds.dedup();
-            let mut starts = [0usize; WAYS + 1];
-            let mut stops = [0usize; WAYS + 1];
-            let rank = |number: u32| bounds.iter().filter(|&&b| b <= number).count();
-            for &m in members {
-                let cube = &self.cubes[m as usize];
-                starts[rank(cube.low[d])] += 1;
-                stops[rank(cube.high[d]) + 1] += 1;
-            }
-            let mut inside = 0;
-            let counts: Vec<usize> = (0..=bounds.len())
-                .map(|i| {
-                    inside += starts[i];
-                    inside -= stops[i];
-                    inside
-                })
-                .collect();
-            let total: usize = counts.iter().sum();
-            if total <= budget {
-                let squares: f64 = counts.iter().map(|&n| n as f64 * n as f64).sum();
-                let score = squares / members.len() as f64;
-                return Some(Split { dimension: d, bounds, counts, total, score });
-            }
-            ways /= 2;
-        }
-        None
     }
 }

@@ -3,7 +3,7 @@
 //! round measures every subject once on the same keys, so that what the machine does meanwhile
 //! touches all alike; the median of the rounds is given with the least and the greatest.
 //!
-//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N]`
+//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N] [--structures]`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod classbench;
@@ -13,7 +13,7 @@ mod rte_acl;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use catena_classify::{Classifier, Key, RuleSet, build};
+use catena_classify::{BitVector, Classifier, Forest, Key, Linear, RuleSet, build};
 use classbench::FLAVOURS;
 use cpu_time::ThreadTime;
 
@@ -30,12 +30,19 @@ struct Subject {
     samples: Vec<f64>,
 }
 
-fn ours(name: &str, rules: &RuleSet, keys: &[Key]) -> Subject {
+fn ours(
+    name: &str,
+    build: fn(&RuleSet) -> Box<dyn Classifier>,
+    rules: &RuleSet,
+    keys: &[Key],
+) -> Subject {
     let start = Instant::now();
-    let classifier: Box<dyn Classifier> = build(rules);
+    let classifier = build(rules);
     let built = start.elapsed();
     let keys = keys.to_vec();
     let (memory, name) = (classifier.memory(), format!("{name}: {}", classifier.describe()));
+    let cost = keys.iter().map(|k| classifier.cost(k)).sum::<usize>() as f64 / KEYS as f64;
+    let name = format!("{name} (cost {cost:.0})");
     let mut found = [None; BATCH];
     let lookup = Box::new(move || {
         for keys in keys.chunks(BATCH) {
@@ -116,13 +123,14 @@ fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
 }
 
 fn main() {
-    let (mut filters, mut rounds) = (Vec::new(), 15);
+    let (mut filters, mut rounds, mut structures) = (Vec::new(), 15, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--rounds" => {
                 rounds = arguments.next().and_then(|n| n.parse().ok()).expect("a number");
             }
+            "--structures" => structures = true,
             "--bench" => {}
             _ => filters.push(argument),
         }
@@ -154,7 +162,14 @@ fn main() {
         let rules = rules();
         for (kind, burst) in [("uniform", 1), ("flows", 16)] {
             let keys = classbench::trace(&rules, KEYS, burst, 7);
-            let mut subjects = vec![ours("catena", &rules, &keys)];
+            let mut subjects = vec![ours("catena", build, &rules, &keys)];
+            if structures {
+                subjects.push(ours("", |r| Box::new(Forest::new(r)), &rules, &keys));
+                if rules.cubes().len() <= 20_000 {
+                    subjects.push(ours("", |r| Box::new(Linear::new(r)), &rules, &keys));
+                    subjects.push(ours("", |r| Box::new(BitVector::new(r)), &rules, &keys));
+                }
+            }
             #[cfg(feature = "rte-acl")]
             theirs(&rules, &keys, &mut subjects);
             report(&format!("{name} {kind}"), &rules, rounds, &mut subjects);

@@ -1,0 +1,321 @@
+//! What structures do to keys with vector instructions, and the same without.
+//!
+//! An [`Isa`] is proof that the processor has some instructions. [`run`] picks the widest at run
+//! time and compiles a [`Task`] once for each, so that structures are written once and safely.
+#![allow(unsafe_code, reason = "vector instructions that not every processor has")]
+
+use crate::rule_set::Key;
+
+/// A cache line of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u32; 16]);
+
+/// Cubes in a block.
+pub(crate) const CUBES: usize = 8;
+
+/// The sets of instructions that code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// Those that this processor has, the widest first.
+    pub(crate) fn available() -> impl Iterator<Item = Self> {
+        let mut levels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let common = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("popcnt")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2");
+            let wide = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq");
+            if common && wide {
+                levels.push(Self::Avx512);
+            }
+            if common {
+                levels.push(Self::Avx2);
+            }
+        }
+        levels.push(Self::Portable);
+        levels.into_iter()
+    }
+
+    /// The widest that this processor has.
+    pub(crate) fn widest() -> Self {
+        Self::available().next().unwrap_or(Self::Portable)
+    }
+}
+
+/// Instructions at hand.
+pub(crate) trait Isa: Copy {
+    /// How many of the line's first 15 numbers are not above this one.
+    fn rank(self, bounds: &Line, number: u32) -> u32;
+
+    /// Which cubes of a block hold the key, as bits. The block has a line for each of the key's
+    /// first `W` numbers: the cubes' least numbers, then their greatest less the least.
+    fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32;
+
+    /// The key with its numbers put in this order.
+    fn permute(self, key: &Key, order: &[u32; 8]) -> Key;
+}
+
+/// Code to run with the instructions at hand, on blocks of `W` lines. `run` must be
+/// `#[inline(always)]`.
+pub(crate) trait Task {
+    fn run<const W: usize>(self, isa: impl Isa);
+}
+
+/// Runs the task with the instructions of a level, for blocks of so many lines (1 to 8).
+#[inline]
+pub(crate) fn run(level: Level, width: usize, task: impl Task) {
+    match width {
+        1 => run_on::<1>(level, task),
+        2 => run_on::<2>(level, task),
+        3 => run_on::<3>(level, task),
+        4 => run_on::<4>(level, task),
+        5 => run_on::<5>(level, task),
+        6 => run_on::<6>(level, task),
+        7 => run_on::<7>(level, task),
+        _ => run_on::<8>(level, task),
+    }
+}
+
+fn run_on<const W: usize>(level: Level, task: impl Task) {
+    match level {
+        Level::Portable => task.run::<W>(Portable),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: levels come from `Level::available`, which found the features in the processor.
+        Level::Avx2 => unsafe { x86::with_avx2::<W>(task) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx512 => unsafe { x86::with_avx512::<W>(task) },
+    }
+}
+
+/// Asks for an element's cache lines to be brought near. It is harmless if there is none.
+#[inline(always)]
+pub(crate) fn prefetch<T>(elements: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for offset in (0..size_of::<T>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let element = elements.as_ptr().wrapping_add(index).cast::<i8>();
+        // SAFETY: prefetching reads nothing and faults nowhere, and x86-64 always has SSE.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(element.wrapping_add(offset)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (elements, index);
+}
+
+/// What every processor has.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Isa for Portable {
+    #[inline(always)]
+    fn rank(self, bounds: &Line, number: u32) -> u32 {
+        bounds.0[..15].iter().map(|&b| u32::from(b <= number)).sum()
+    }
+
+    #[inline(always)]
+    fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+        let mut outside = [0u32; CUBES];
+        for (Line(line), &number) in block.iter().zip(key) {
+            let (low, span) = line.split_at(CUBES);
+            for ((outside, &low), &span) in outside.iter_mut().zip(low).zip(span) {
+                *outside |= u32::from(number.wrapping_sub(low) > span);
+            }
+        }
+        outside.iter().enumerate().map(|(i, &o)| (o ^ 1) << i).sum()
+    }
+
+    #[inline(always)]
+    fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
+        order.map(|d| key[d as usize % key.len()])
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{Isa, Key, Line, Task};
+
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx2(());
+
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx512(());
+
+    #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
+    pub(super) fn with_avx2<const W: usize>(task: impl Task) {
+        task.run::<W>(Avx2(()));
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,popcnt,bmi1,bmi2")]
+    pub(super) fn with_avx512<const W: usize>(task: impl Task) {
+        task.run::<W>(Avx512(()));
+    }
+
+    /// A half of a line.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn half<const UPPER: bool>(line: &Line) -> __m256i {
+        let start = if UPPER { 8 } else { 0 };
+        // SAFETY: a line is 64 bytes aligned to 64, of which these are 32.
+        unsafe { _mm256_load_si256(line.0.as_ptr().add(start).cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn permute(key: &Key, order: &[u32; 8]) -> Key {
+        // SAFETY: these are 32 bytes each, and need no alignment.
+        unsafe {
+            let key = _mm256_loadu_si256(key.as_ptr().cast());
+            let order = _mm256_loadu_si256(order.as_ptr().cast());
+            let mut permuted = [0; 8];
+            let place = permuted.as_mut_ptr().cast();
+            _mm256_storeu_si256(place, _mm256_permutevar8x32_epi32(key, order));
+            permuted
+        }
+    }
+
+    impl Isa for Avx2 {
+        #[inline(always)]
+        fn rank(self, bounds: &Line, number: u32) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx2,popcnt")]
+            fn rank(bounds: &Line, number: u32) -> u32 {
+                let number = _mm256_set1_epi32(number.cast_signed());
+                let not_above = |bounds| {
+                    let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(bounds, number), number);
+                    _mm256_movemask_ps(_mm256_castsi256_ps(equal))
+                };
+                let mask = not_above(half::<false>(bounds)) | not_above(half::<true>(bounds)) << 8;
+                (mask & 0x7fff).count_ones()
+            }
+            // SAFETY: an `Avx2` is made where the processor has these features only.
+            unsafe { rank(bounds, number) }
+        }
+
+        #[inline(always)]
+        fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx2")]
+            fn matches<const W: usize>(block: &[Line; W], key: &Key) -> u32 {
+                let mut all = _mm256_set1_epi32(-1);
+                for (line, &number) in block.iter().zip(key) {
+                    let number = _mm256_set1_epi32(number.cast_signed());
+                    let above = _mm256_sub_epi32(number, half::<false>(line));
+                    let inside = _mm256_min_epu32(above, half::<true>(line));
+                    all = _mm256_and_si256(all, _mm256_cmpeq_epi32(inside, above));
+                }
+                _mm256_movemask_ps(_mm256_castsi256_ps(all)).cast_unsigned()
+            }
+            // SAFETY: an `Avx2` is made where the processor has these features only.
+            unsafe { matches(block, key) }
+        }
+
+        #[inline(always)]
+        fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
+            // SAFETY: an `Avx2` is made where the processor has these features only.
+            unsafe { permute(key, order) }
+        }
+    }
+
+    impl Isa for Avx512 {
+        #[inline(always)]
+        fn rank(self, bounds: &Line, number: u32) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx512f,popcnt")]
+            fn rank(bounds: &Line, number: u32) -> u32 {
+                // SAFETY: a line is 64 bytes aligned to 64.
+                let bounds = unsafe { _mm512_load_si512(bounds.0.as_ptr().cast()) };
+                let number = _mm512_set1_epi32(number.cast_signed());
+                (u32::from(_mm512_cmple_epu32_mask(bounds, number)) & 0x7fff).count_ones()
+            }
+            // SAFETY: an `Avx512` is made where the processor has these features only.
+            unsafe { rank(bounds, number) }
+        }
+
+        #[inline(always)]
+        fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx512f,avx512vl")]
+            fn matches<const W: usize>(block: &[Line; W], key: &Key) -> u32 {
+                let mut all = 0xff;
+                for (line, &number) in block.iter().zip(key) {
+                    let number = _mm256_set1_epi32(number.cast_signed());
+                    let above = _mm256_sub_epi32(number, half::<false>(line));
+                    all = _mm256_mask_cmple_epu32_mask(all, above, half::<true>(line));
+                }
+                u32::from(all)
+            }
+            // SAFETY: an `Avx512` is made where the processor has these features only.
+            unsafe { matches(block, key) }
+        }
+
+        #[inline(always)]
+        fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
+            // SAFETY: an `Avx512` is made where the processor has these features only.
+            unsafe { permute(key, order) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Compare<'a> {
+        lines: &'a [Line],
+        order: &'a [u32; 8],
+        key: &'a Key,
+        found: &'a mut Vec<u32>,
+    }
+
+    impl Task for Compare<'_> {
+        #[inline(always)]
+        fn run<const W: usize>(self, isa: impl Isa) {
+            self.found.extend(self.lines.iter().map(|line| isa.rank(line, self.key[0])));
+            let lines = self.lines.first_chunk::<W>().unwrap();
+            self.found.push(isa.matches(lines, self.key));
+            self.found.extend(isa.permute(self.key, self.order));
+        }
+    }
+
+    fn number() -> impl Strategy<Value = u32> {
+        prop_oneof![any::<u32>(), 0u32..4, (u32::MAX - 3)..=u32::MAX]
+    }
+
+    proptest! {
+        #[test]
+        fn all_levels_agree(
+            lines in prop::collection::vec(prop::array::uniform16(number()), 1..=8),
+            key in prop::array::uniform8(number()),
+            order in prop::array::uniform8(0u32..8),
+        ) {
+            let lines: Vec<Line> = lines.into_iter().map(Line).collect();
+            let of = |level| {
+                let mut found = Vec::new();
+                                let task =
+                    Compare { lines: &lines, order: &order, key: &key, found: &mut found };
+                run(level, lines.len(), task);
+                found
+            };
+            for level in Level::available() {
+                prop_assert_eq!(of(level), of(Level::Portable), "{:?}", level);
+            }
+        }
+    }
+}
