@@ -8,3 +8,6 @@ pub(crate) mod packet;
 pub(crate) mod rules;
 pub(crate) mod table;
 pub(crate) mod terms;
+
+#[cfg(test)]
+mod tests;

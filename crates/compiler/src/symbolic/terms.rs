@@ -269,7 +269,7 @@ impl Terms {
             BinaryOp::And => (0, a.1.min(b.1)),
             BinaryOp::Or | BinaryOp::Xor => (0, mask(bits(a.1).max(bits(b.1)))),
             BinaryOp::Shl => match u32::try_from(b.1) {
-                Ok(by) if bits(a.1) + by <= 128 && by < 128 => (0, a.1 << by),
+                Ok(by) if by < 128 && bits(a.1) + by <= 128 => (0, a.1 << by),
                 _ => all,
             },
             BinaryOp::Shr => (0, a.1),
