@@ -182,6 +182,11 @@ impl Diagnostic {
         Self::new(Severity::Warning, code, message)
     }
 
+    /// Something to know.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Note, code, message)
+    }
+
     fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         Self { severity, code, message: message.into(), labels: Vec::new(), help: None }
     }

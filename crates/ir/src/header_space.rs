@@ -173,16 +173,22 @@ impl Cube {
         if self.is_aligned(other) {
             return Ok(Cow::Borrowed(std::slice::from_ref(self)));
         }
+        let fields: Vec<Field> = other.0.iter().map(|e| e.0).collect();
+        self.split_at(&fields, limit).map(Cow::Owned)
+    }
+
+    /// See [`HeaderSpace::split_at`].
+    fn split_at(&self, fields: &[Field], limit: usize) -> Result<Vec<Cube>, TooLarge> {
         let mut cubes = vec![Cube::default()];
         for (field, set) in &self.0 {
-            let mut cuts: Vec<u16> = other
-                .0
+            let mut cuts: Vec<u16> = fields
                 .iter()
-                .filter(|(o, _)| o.overlaps(*field))
-                .flat_map(|(o, _)| [u32::from(o.offset), end(*o)])
+                .filter(|o| o.overlaps(*field))
+                .flat_map(|o| [u32::from(o.offset), end(*o)])
                 .filter(|&at| u32::from(field.offset) < at && at < end(*field))
                 .map(|at| at as u16 - field.offset)
                 .collect();
+            cuts.sort_unstable();
             cuts.dedup();
             let rows = split(set, field.width, &cuts, limit)?;
             if cubes.len() * rows.len() > limit {
@@ -199,7 +205,7 @@ impl Cube {
                 })
                 .collect();
         }
-        Ok(Cow::Owned(cubes))
+        Ok(cubes)
     }
 }
 
@@ -409,6 +415,23 @@ impl HeaderSpace {
     pub fn sample(&self) -> Option<Vec<(Field, u128)>> {
         let cube = self.cubes.first()?;
         Some(cube.0.iter().filter_map(|(f, s)| Some((*f, s.min()?))).collect())
+    }
+
+    /// The space with its fields split wherever one of `fields` begins or ends inside them. If
+    /// several spaces are split at the fields of all of them, any two fields of theirs are the
+    /// same or share no bit.
+    ///
+    /// # Errors
+    /// [`TooLarge`] if that takes more than `limit` cubes.
+    pub fn split_at(&self, fields: &[Field], limit: usize) -> Result<Self, TooLarge> {
+        let mut cubes = Vec::with_capacity(self.cubes.len());
+        for cube in &self.cubes {
+            cubes.extend(cube.split_at(fields, limit)?);
+            if cubes.len() > limit {
+                return Err(TooLarge { limit });
+            }
+        }
+        Ok(Self { cubes })
     }
 
     /// Packets in both.
