@@ -104,28 +104,28 @@ impl Filter {
 
     /// What the rules mean; `arms` are what they lead to.
     pub(crate) fn model(&self, arms: Vec<ir::model::Block>, otherwise: ir::model::Block) -> Model {
-        let rules = |reduce: fn(&Pattern) -> Pattern| -> Op {
-            let rule = |rule: &Rule| {
-                let pattern = reduce(&rule.pattern);
-                (pattern != Pattern::Const(false)).then(|| ModelRule {
-                    when: pattern.cond(),
-                    arm: rule.arm,
-                    text: Arc::clone(&rule.text),
-                    span: rule.span,
-                })
-            };
-            Op::Match {
-                rules: self.rules.iter().filter_map(rule).collect(),
-                arms: arms.clone(),
-                otherwise: otherwise.clone(),
-            }
+        let rule = |rule: &Rule, pattern: &Pattern| ModelRule {
+            when: pattern.cond(),
+            arm: rule.arm,
+            text: Arc::clone(&rule.text),
+            span: rule.span,
+        };
+        let decide = |rules: Arc<[ModelRule]>| Op::Match {
+            rules,
+            arms: arms.clone(),
+            otherwise: otherwise.clone(),
         };
         let mut block = Vec::new();
         if self.needs_header {
-            let headerless = rules(Pattern::without_header);
+            let headerless = self.rules.iter().filter_map(|r| {
+                let pattern = r.pattern.without_header();
+                (pattern != Pattern::Const(false)).then(|| rule(r, &pattern))
+            });
+            let headerless = decide(headerless.collect());
             block.push(Op::when(ip_header::is_missing(), vec![headerless]));
         }
-        block.push(rules(Pattern::clone));
+        // All of them, in order: the number of a rule is the one that it has in the configuration.
+        block.push(decide(self.rules.iter().map(|r| rule(r, &r.pattern)).collect()));
         Model::from_block(block)
     }
 
