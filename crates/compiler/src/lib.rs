@@ -2,7 +2,8 @@
 //! variables resolved, ports counted and their processing decided, elements configured.
 //!
 //! [`elaborate`] turns a file into a flat [`Chain`]; [`instantiate`] makes its elements. Both
-//! report all they find, with places and help.
+//! report all they find, with places and help. [`shadowed_rules`] finds the rules of the elements
+//! that no packet gets to.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -16,6 +17,7 @@ mod ports;
 mod processing;
 mod report;
 mod scope;
+mod shadow;
 mod simplify;
 mod symbolic;
 mod synthesize;
@@ -24,4 +26,5 @@ mod variables;
 pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate};
+pub use shadow::shadowed_rules;
 pub use synthesize::{Note, Synthesis, synthesize, synthesize_plainly};

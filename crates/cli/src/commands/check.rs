@@ -20,7 +20,8 @@ use crate::{diagnostics, variables};
 /// Report every error and warning of configurations, without running them
 ///
 /// Files are parsed, their compounds expanded and their elements configured. Devices are not opened;
-/// an input that could not be read is a warning. Ends with status 1 if there was an error.
+/// an input that could not be read is a warning, and so are rules that can never match. Ends with
+/// status 1 if there was an error.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     /// Configurations (`-` for the standard input), and values of their variables
@@ -121,6 +122,7 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
         for diagnostic in diagnostics[before..].iter_mut().filter(|d| d.code == "device") {
             diagnostic.severity = Severity::Warning;
         }
+        diagnostics.extend(compiler::shadowed_rules(&chain, &made));
     }
     checked
 }

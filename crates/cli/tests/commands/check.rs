@@ -118,3 +118,92 @@ fn a_huge_line_is_not_shown_as_a_whole() {
     ended.refused();
     assert!(ended.out.len() < 2_000_000, "{}", ended.out.len());
 }
+
+#[test]
+fn rules_that_can_never_match_are_named_with_those_that_cover_them() {
+    let folder = Folder::new();
+    let text = "\
+Idle -> f :: IPFilter(
+  allow src net 10.0.0.0/9,
+  1 src net 10.128.0.0/9 && dst port 80,
+  allow src net 10.128.0.0/9,
+  deny src net 10.0.0.0/8 && udp,
+  allow src host 10.1.2.3,
+  deny tcp && udp,
+  deny all) -> Discard;
+f[1] -> Discard;
+";
+    folder.file("a.click", text);
+    let expected = "\
+warning[shadowed-rule]: rule 4 can never match: covered by 1 and 3
+ --> a.click:5:3
+  |
+2 |   allow src net 10.0.0.0/9,
+  |   ------------------------ rule 1, with another action
+3 |   1 src net 10.128.0.0/9 && dst port 80,
+4 |   allow src net 10.128.0.0/9,
+  |   -------------------------- rule 3, with another action
+5 |   deny src net 10.0.0.0/8 && udp,
+  |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  |
+  = help: its packets get another action before; move it up if they should not
+
+warning[shadowed-rule]: rule 5 can never match: covered by 1
+ --> a.click:6:3
+  |
+2 |   allow src net 10.0.0.0/9,
+  |   ------------------------ rule 1, with the same action
+...
+6 |   allow src host 10.1.2.3,
+  |   ^^^^^^^^^^^^^^^^^^^^^^^
+  |
+  = help: its packets get the same action before; it can be removed
+
+warning[empty-rule]: rule 6 can never match: its conditions exclude one another
+ --> a.click:7:3
+  |
+7 |   deny tcp && udp,
+  |   ^^^^^^^^^^^^^^^
+
+0 errors, 3 warnings (1 file in ";
+    let ended = folder.run(["check", "a.click"]);
+    assert!(ended.well().starts_with(expected), "{}", ended.out);
+    folder.run(["check", "--strict", "a.click"]).refused();
+}
+
+#[test]
+fn a_rule_that_only_packets_without_a_header_get_to_can_match() {
+    let folder = Folder::new();
+    folder.file(
+        "a.click",
+        "Idle -> c :: IPClassifier(ip vers 4, not ip vers 4 && ip vers < 17, -);\n\
+         c[0], c[1], c[2] -> Discard;\n\
+         Idle -> d :: IPClassifier(ip vers 4, not ip vers 4, -); d[0], d[1], d[2] -> Discard;\n",
+    );
+    let ended = folder.run(["check", "a.click"]);
+    let warnings: Vec<&str> = ended.well().lines().filter(|l| l.starts_with("warning")).collect();
+    assert_eq!(
+        warnings,
+        ["warning[shadowed-rule]: rule 3 can never match: covered by 1 and 2"],
+        "{}",
+        ended.out
+    );
+    assert!(ended.out.contains("--> a.click:3:"), "{}", ended.out);
+}
+
+#[test]
+fn rules_are_checked_in_files_and_compounds_and_many_are_summed_up() {
+    let folder = Folder::new();
+    let rules: String = (0..100).map(|port| format!("deny udp dst port {port}\n")).collect();
+    folder.file("rules", format!("# all\nallow udp\n{rules}allow udp\n"));
+    let text = "elementclass F { input -> IPFilter(file rules) -> output }\n\
+                Idle -> F -> F -> Discard;\n";
+    let ended = folder.file("a.click", text).run(["check", "a.click"]);
+    assert_eq!(ended.well().matches("can never match: covered by 1\n").count(), 20);
+    let further = "81 further rules can never match: 22, 23, 24, ";
+    assert_eq!(ended.out.matches(further).count(), 1, "{}", ended.out);
+    assert!(ended.out.contains(" and 41 more\n"), "{}", ended.out);
+    assert!(ended.out.contains("--> rules:3:1\n"), "{}", ended.out);
+    // What would change nothing is left to the sum.
+    assert!(!ended.out.contains("the same action"), "{}", ended.out);
+}
