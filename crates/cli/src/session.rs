@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use compiler::Chain;
 use dataplane::clock::Clock;
-use dataplane::{Interpreted, Listener, Router};
+use dataplane::{Interpreted, InterpretedProgram, Listener, Router};
 use elements::configure::{Devices, Files};
-use ir::{Diagnostic, FileId, Sources, Store};
+use ir::{Diagnostic, FileId, Model, Sources, Store};
 
 /// Which code carries packets through the elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub enum Path {
     Native,
     /// The interpreter, on each element's model.
     Interpreted,
+    /// The interpreter, on the programs that the chain becomes, and on the models of the elements
+    /// that are left.
+    SynthesisedInterpreted,
 }
 
 /// How a router is made.
@@ -54,14 +57,27 @@ pub fn start(
         return None;
     }
     let mut elements = elements.elements;
-    if setup.path == Path::Interpreted {
-        let store = Rc::new(RefCell::new(Store::new()));
+    let models: Vec<Model> = elements.iter().map(|element| element.model()).collect();
+    let store = Rc::new(RefCell::new(Store::new()));
+    if matches!(setup.path, Path::Interpreted | Path::SynthesisedInterpreted) {
         elements = elements
             .into_iter()
             .zip(&chain.graph.nodes)
             .map(|(element, node)| Interpreted::wrap(element, &node.name, &store))
             .collect();
     }
-    let router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
+    let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
+    if setup.path == Path::SynthesisedInterpreted {
+        for program in compiler::synthesize(&chain.graph, &models).programs {
+            debug_assert!(
+                ir::program::verify::is_well_formed(&program),
+                "{:?} in\n{}",
+                ir::program::verify::verify(&program),
+                program.text(&chain.graph)
+            );
+            let stage = InterpretedProgram::new(program.clone(), &store);
+            router.install(&program, Box::new(stage));
+        }
+    }
     Some((chain, router))
 }

@@ -333,7 +333,8 @@ pub struct Exit {
     pub end: End,
     /// Why the way ends there, if packets could have gone on element by element.
     pub barrier: Option<&'static str>,
-    /// The input ports that it came through, from the entry on.
+    /// The input ports that it came through, from the entry on; none if the packet is handed
+    /// back to the entry's own code as it came.
     pub through: Vec<Port>,
 }
 

@@ -14,7 +14,7 @@ use elements::configure::Files;
 use ir::{Diagnostic, FileId, Sources, has_errors};
 
 /// Every way of executing a chain.
-pub const PATHS: [Path; 2] = [Path::Native, Path::Interpreted];
+pub const PATHS: [Path; 3] = [Path::Native, Path::Interpreted, Path::SynthesisedInterpreted];
 
 /// 2020-01-01, in nanoseconds.
 pub const EPOCH: u64 = 1_577_836_800_000_000_000;

@@ -342,7 +342,10 @@ impl Verifier<'_> {
     }
 
     fn exit(&mut self, exit: &Exit, hit: &Lookups) {
-        if exit.through.first() != Some(&self.program.entry) {
+        let entry = self.program.entry;
+        let handed_back = exit.end == End::Push { to: entry, native: true };
+        let begins = exit.through.first().map_or(handed_back, |&first| first == entry);
+        if !begins {
             self.error("bad-way", "the way does not begin at the entry");
         }
         for effect in &exit.effects {
@@ -558,6 +561,11 @@ mod tests {
         assert_eq!(annotations(vec![write(47, 2)]), ["out-of-bounds"]);
         assert_eq!(codes(|p| exit(p, 2).writes.start = 1 << 20), ["bad-start"]);
         assert_eq!(codes(|p| exit(p, 2).through.clear()), ["bad-way"]);
+        let handed_back = |p: &mut Program| {
+            exit(p, 2).through.clear();
+            exit(p, 2).end = End::Push { to: p.entry, native: true };
+        };
+        assert_eq!(codes(handed_back), Vec::<&str>::new());
         assert_eq!(codes(|p| exit(p, 2).barrier = Some("why")), ["bad-end"]);
         let mark = |value| {
             codes(|p| {
