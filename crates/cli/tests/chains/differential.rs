@@ -83,8 +83,8 @@ impl Way {
                 batch.push(packet);
             }
             self.started.router.push(to, batch);
-            settle(&mut self.started);
         }
+        settle(&mut self.started);
         ["out0", "out1"].map(|queue| outcome::drain(&mut self.started, queue))
     }
 
@@ -146,12 +146,12 @@ fn compare(references: &[&Left], way: &Way, got: &Left, place: impl Fn() -> Stri
         let n = wanted.len().max(got[output].len());
         let at = (0..n).find(|&i| wanted.get(i) != got[output].get(i)).unwrap_or(n);
         panic!(
-            "{:?} {:?} differs on output {output}, packet {at}, {}:\n  wanted {}\n  got {}",
+            "{:?} {:?} differs on output {output}, packet {at}:\n  wanted {}\n  got {}\n{}",
             way.path,
             way.burst,
-            place(),
             describe(wanted.get(at)),
             describe(got[output].get(at)),
+            place(),
         );
     }
 }
