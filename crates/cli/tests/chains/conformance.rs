@@ -172,3 +172,8 @@ fn element_by_element() {
 fn interpreted() {
     walk(session::Path::Interpreted);
 }
+
+#[test]
+fn synthesised_and_interpreted() {
+    walk(session::Path::SynthesisedInterpreted);
+}

@@ -18,7 +18,7 @@ use ir::{Diagnostic, Port, Sources};
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, notation};
 
-use crate::support::{Started, start_bound};
+use crate::support::{PATHS, Started, start_bound};
 use format::{Filetest, Step, parse};
 
 /// How packets are handed in.
@@ -314,7 +314,7 @@ fn every_way_of_executing_a_chain_agrees() {
         };
         // Ways that fail for the same reason are named together.
         let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for path in [session::Path::Native, session::Path::Interpreted] {
+        for path in PATHS {
             for burst in [Burst::One, Burst::Many] {
                 if let Err(why) = test.run(&folder, path, burst) {
                     reasons.entry(why).or_default().push(format!("{path:?} {burst:?}"));

@@ -8,7 +8,7 @@
 use std::path::Path as Folder;
 
 use crate::outcome::{self, Seen, Tallies, drain};
-use crate::support::{Started, start};
+use crate::support::{PATHS, Started, start};
 use crate::traffic::{Sample, samples};
 use catena_cli::session::Path;
 use elements::element::{Class, Sample as Configured};
@@ -60,34 +60,32 @@ struct Outcome {
 
 impl Outcome {
     /// What differs, in a few lines.
-    fn difference(&self, interpreted: &Self) -> String {
+    fn difference(&self, other: &Self) -> String {
         let mut lines = Vec::new();
-        for (port, (native, model)) in self.outputs.iter().zip(&interpreted.outputs).enumerate() {
+        for (port, (native, model)) in self.outputs.iter().zip(&other.outputs).enumerate() {
             if let Some(i) =
                 (0..native.len().max(model.len())).find(|&i| native.get(i) != model.get(i))
             {
                 let (native, model) = (native.get(i), model.get(i));
                 lines.push(format!(
-                    "output {port}, packet {i}:\n  pushed      {native:?}\n  interpreted {model:?}"
+                    "output {port}, packet {i}:\n  pushed    {native:?}\n  otherwise {model:?}"
                 ));
             }
         }
-        if self.tallies != interpreted.tallies {
+        if self.tallies != other.tallies {
             lines.push(format!(
-                "drops:\n  pushed      {:?}\n  interpreted {:?}",
-                self.tallies, interpreted.tallies
+                "drops:\n  pushed    {:?}\n  otherwise {:?}",
+                self.tallies, other.tallies
             ));
         }
-        if self.state != interpreted.state {
+        if self.state != other.state {
             lines.push(format!(
-                "state:\n  pushed      {:?}\n  interpreted {:?}",
-                self.state, interpreted.state
+                "state:\n  pushed    {:?}\n  otherwise {:?}",
+                self.state, other.state
             ));
         }
-        for (native, model) in
-            self.handlers.iter().zip(&interpreted.handlers).filter(|(n, m)| n != m)
-        {
-            lines.push(format!("handler:\n  pushed      {native:?}\n  interpreted {model:?}"));
+        for (native, model) in self.handlers.iter().zip(&other.handlers).filter(|(n, m)| n != m) {
+            lines.push(format!("handler:\n  pushed    {native:?}\n  otherwise {model:?}"));
         }
         lines.join("\n")
     }
@@ -168,9 +166,11 @@ fn put_to_the_law(class: &Class, configured: &Configured, moved: Moved) -> Optio
     let vocabulary = format!("{} {}", class.prelude, configured.config);
     let result = runner.run(&samples(&vocabulary, configured.inputs), |packets| {
         let native = outcome(class, configured, &packets, moved, Path::Native);
-        let interpreted = outcome(class, configured, &packets, moved, Path::Interpreted);
-        prop_assert!(interpreted.errors.is_empty(), "the model is wrong: {:?}", interpreted.errors);
-        prop_assert!(native == interpreted, "{}", native.difference(&interpreted));
+        for path in PATHS.into_iter().skip(1) {
+            let other = outcome(class, configured, &packets, moved, path);
+            prop_assert!(other.errors.is_empty(), "{path:?}: it is wrong: {:?}", other.errors);
+            prop_assert!(native == other, "{path:?}: {}", native.difference(&other));
+        }
         Ok(())
     });
     match result {

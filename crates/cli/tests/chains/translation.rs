@@ -5,8 +5,7 @@
 
 use std::path::Path as Folder;
 
-use crate::support::{Started, start};
-use catena_cli::session::Path;
+use crate::support::{PATHS, Started, start};
 use ir::Port;
 use net::checksum::{self, checksum};
 use net::{Batch, Header, Packet, notation};
@@ -272,8 +271,7 @@ fn tallies(started: &mut Started) -> Vec<String> {
 }
 
 fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
-    let paths = [Path::Native, Path::Interpreted];
-    let mut both = paths.map(|path| {
+    let mut all = PATHS.map(|path| {
         start("translation", text, Folder::new("."), path)
             .unwrap_or_else(|(d, _)| panic!("{text}: {d:?}"))
     });
@@ -283,7 +281,7 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
         if traffic.rng.u8(..4) == 0 {
             let pauses = [1, 200_000_000, 1_100_000_000, 3_500_000_000];
             let pause = pauses[traffic.rng.usize(..pauses.len())];
-            both.iter().for_each(|started| started.clock.advance(pause));
+            all.iter().for_each(|started| started.clock.advance(pause));
         }
         let target = one(&mut traffic.rng, &["x", "x", "y", "er"]);
         let port = if target == "er" { 0 } else { traffic.rng.usize(..inputs) };
@@ -291,15 +289,17 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
             .map(|_| (traffic.next(), traffic.rng.u8(..30) != 0))
             .collect();
         let right = burst.iter().all(|(d, marked)| d.right && *marked);
-        for started in &mut both {
+        for started in &mut all {
             let node = started.chain.graph.find(target).expect("targets are declared");
             let mut batch = Batch::new();
             burst.iter().for_each(|(d, marked)| batch.push(packet(started, d, *marked)));
             started.router.push(Port { node, port }, batch);
         }
-        let [native, interpreted] = both.each_mut().map(drain);
-        assert_eq!(native, interpreted, "seed {seed}, step {step} of {text}");
-        for (queue, bytes, _) in native {
+        let lefts = all.each_mut().map(drain);
+        for (path, left) in PATHS.iter().zip(&lefts) {
+            assert_eq!(lefts[0], *left, "{path:?}, seed {seed}, step {step} of {text}");
+        }
+        for (queue, bytes, _) in lefts.into_iter().next().into_iter().flatten() {
             left += 1;
             if right {
                 assert_right(&bytes);
@@ -312,18 +312,26 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
                 }
             }
         }
-        let [a, b] = both.each_mut().map(tallies);
-        assert_eq!(a, b, "seed {seed}, step {step} of {text}");
+        let tallies = all.each_mut().map(tallies);
+        for (path, tallies_of) in PATHS.iter().zip(&tallies) {
+            assert_eq!(tallies[0], *tallies_of, "{path:?}, seed {seed}, step {step} of {text}");
+        }
         if step % 8 == 0 || step + 1 == steps {
-            let [a, b] = both.each_mut().map(|s| s.router.state());
-            assert!(a == b, "seed {seed}, step {step} of {text}:\n{a:#?}\n{b:#?}");
+            let states = all.each_mut().map(|s| s.router.state());
+            for (path, b) in PATHS.iter().zip(&states) {
+                let a = &states[0];
+                assert!(a == b, "{path:?}, seed {seed}, step {step} of {text}:\n{a:#?}\n{b:#?}");
+            }
             for handler in ["x.table", "y.table", "x.table_size", "y.mapping_failures", "x.size"] {
-                let [a, b] = both.each_mut().map(|s| s.router.read_handler(handler));
-                assert_eq!(a, b, "{handler}, seed {seed}, step {step} of {text}");
+                let values = all.each_mut().map(|s| s.router.read_handler(handler));
+                for (path, value) in PATHS.iter().zip(&values) {
+                    let place = format!("{path:?}, seed {seed}, step {step} of {text}");
+                    assert_eq!(values[0], *value, "{handler}, {place}");
+                }
             }
         }
     }
-    for started in &both {
+    for started in &all {
         assert_eq!(started.heard.0.borrow().errors, Vec::<String>::new(), "seed {seed} of {text}");
     }
     left
