@@ -356,11 +356,9 @@ impl Verifier<'_> {
                     }
                 }
                 Effect::Note { .. } => {}
-                Effect::Update { lookup, common, .. } => {
+                Effect::Update { lookup, .. } => {
                     if !hit.contains(*lookup) {
                         self.error("unbound", format!("{lookup}, to update, may not have hit"));
-                    } else if common.len() != self.common(*lookup) {
-                        self.error("wrong-arity", format!("not the common cells of {lookup}"));
                     }
                 }
             }
@@ -369,10 +367,6 @@ impl Verifier<'_> {
         if matches!(exit.end, End::Drop { .. }) && exit.barrier.is_some() {
             self.error("bad-end", "a drop is no barrier");
         }
-    }
-
-    fn common(&self, lookup: LookupId) -> usize {
-        self.program.lookups.get(usize::from(lookup.0)).map_or(0, |l| l.common.into())
     }
 
     fn writes(&mut self, writes: &Writes) {
@@ -479,13 +473,6 @@ mod tests {
                 exit(p, 2).effects.push(effect);
             }),
             ["unbound", "unbound"]
-        );
-        assert_eq!(
-            codes(|p| match &mut exit(p, 1).effects[1] {
-                Effect::Update { common, .. } => common.clear(),
-                _ => unreachable!(),
-            }),
-            ["wrong-arity"]
         );
         // Both ways lead to one exit.
         let both = |p: &mut Program| {
