@@ -10,11 +10,11 @@ use std::collections::{BTreeSet, HashMap};
 use ir::{Cond, Cube, Field, HeaderSpace, IntervalSet, TooLarge};
 
 /// A condition that makes more cubes or boxes than this is left out.
-const MAX_OF_RULE: usize = 1024;
+const MAX_OF_RULE: usize = 2048;
 /// Cubes that turning a condition into a header space may go through.
 const MAX_CUBES: usize = 256;
 /// All boxes together may have so many sides.
-const MAX_SIDES: usize = 1 << 23;
+const MAX_SIDES: usize = 1 << 20;
 
 /// Least and greatest rank in a dimension.
 pub(super) type Side = (u32, u32);
