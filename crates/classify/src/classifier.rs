@@ -4,7 +4,7 @@ use crate::rule_set::{Key, RuleSet};
 use crate::{BitVector, Forest, Linear};
 
 /// Finds the least rule that a key matches.
-pub trait Classifier {
+pub trait Classifier: Send + Sync {
     /// The least rule that holds the key, if any.
     fn lookup(&self, key: &Key) -> Option<u32>;
 

@@ -3,7 +3,7 @@
 //!
 //! A key is a handful of numbers taken from a packet. This crate knows neither packets nor where
 //! rules come from. [`build`] picks the structure for a set of rules by what looking keys up in
-//! it costs; every structure gives the same answers.
+//! it costs; every structure gives the same answers. [`Updatable`] lets rules change meanwhile.
 
 mod bit_vector;
 mod block;
@@ -13,9 +13,12 @@ pub mod lpm;
 mod rule_set;
 mod simd;
 mod tree;
+mod tuples;
+mod updatable;
 
 pub use bit_vector::BitVector;
 pub use classifier::{Classifier, build};
 pub use linear::Linear;
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
 pub use tree::Forest;
+pub use updatable::{Rebuild, Rebuilt, Updatable};

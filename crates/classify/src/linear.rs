@@ -27,6 +27,12 @@ impl Packed {
         Self { low: cube.low, span }
     }
 
+    /// The cube, without its rule.
+    pub(crate) fn unpacked(&self) -> Cube {
+        let high = std::array::from_fn(|d| self.low[d].wrapping_add(self.span[d]));
+        Cube { low: self.low, high, rule: 0 }
+    }
+
     #[inline]
     pub(crate) fn contains(&self, key: &Key) -> bool {
         let outside = |d: usize| u32::from(key[d].wrapping_sub(self.low[d]) > self.span[d]);

@@ -3,7 +3,10 @@
 //! round measures every subject once on the same keys, so that what the machine does meanwhile
 //! touches all alike; the median of the rounds is given with the least and the greatest.
 //!
-//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N] [--structures]`
+//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N]`
+//!
+//! `--structures` measures every structure beside the one that is chosen; `--updates` measures
+//! rules that are added and removed between batches of lookups instead.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod classbench;
@@ -13,7 +16,7 @@ mod rte_acl;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use catena_classify::{BitVector, Classifier, Forest, Key, Linear, RuleSet, build};
+use catena_classify::{BitVector, Classifier, Forest, Key, Linear, RuleSet, Updatable, build};
 use classbench::FLAVOURS;
 use cpu_time::ThreadTime;
 
@@ -122,8 +125,86 @@ fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
     }
 }
 
+/// Adds and removes rules one by one between batches of lookups, and rebuilds in the end.
+fn update(set: &str, rules: &RuleSet) {
+    let cubes = rules.cubes();
+    // Every tenth rule comes later.
+    let mut first = RuleSet::new(rules.greatest(), cubes.len());
+    for cube in cubes.iter().filter(|c| c.rule % 10 != 9) {
+        first.push(*cube).expect("room");
+    }
+    let start = Instant::now();
+    let mut updatable = Updatable::new(&first);
+    println!(
+        "{set:<12} {} rules in {:.0} ms, {:.0} B/rule",
+        updatable.len(),
+        start.elapsed().as_secs_f64() * 1e3,
+        updatable.memory() as f64 / updatable.len() as f64
+    );
+    let keys = classbench::trace(rules, KEYS, 1, 7);
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut batches = keys.chunks(BATCH).cycle();
+    let mut found = [None; BATCH];
+    let mut steps = [0, 10, 100, 1000, cubes.len() / 20].to_vec();
+    steps.dedup();
+    for count in steps {
+        let (mut inserts, mut removes) = (Vec::new(), Vec::new());
+        while updatable.changes() < count {
+            let i = random.usize(..cubes.len() / 10) * 10 + 9;
+            let start = Instant::now();
+            updatable.insert(cubes[i].rule.into(), black_box(&cubes[i..=i]));
+            inserts.push(start.elapsed().as_nanos() as f64);
+            let gone = u64::from(cubes[random.usize(..cubes.len())].rule);
+            let start = Instant::now();
+            let removed = black_box(updatable.remove(gone));
+            if removed {
+                removes.push(start.elapsed().as_nanos() as f64);
+            }
+            updatable.lookup_batch(batches.next().expect("endless"), &mut found);
+        }
+        let lookups: Vec<f64> = (0..9)
+            .map(|_| {
+                let start = ThreadTime::now();
+                for keys in keys.chunks(BATCH) {
+                    updatable.lookup_batch(black_box(keys), &mut found);
+                    black_box(&found);
+                }
+                start.elapsed().as_nanos() as f64 / KEYS as f64
+            })
+            .collect();
+        let p99 = |v: &mut Vec<f64>| {
+            v.sort_by(f64::total_cmp);
+            v.get(v.len() * 99 / 100).copied().unwrap_or(f64::NAN)
+        };
+        println!(
+            "{set:<12} {:>6} changes: insert {:>4.0} ns (p99 {:>5.0}), remove {:>4.0} ns (p99 {:>5.0}), lookup {:>6.1} ns",
+            updatable.changes(),
+            median(&inserts),
+            p99(&mut inserts),
+            median(&removes),
+            p99(&mut removes),
+            median(&lookups),
+        );
+    }
+    let start = Instant::now();
+    let rebuild = updatable.rebuild();
+    let asked = start.elapsed();
+    let rebuilt = rebuild.build();
+    let built = start.elapsed() - asked;
+    let start = Instant::now();
+    let old = updatable.adopt(rebuilt);
+    println!(
+        "{set:<12} rebuild: {:.0} us to ask, {:.0} ms to build elsewhere, {:.0} us to adopt",
+        asked.as_secs_f64() * 1e6,
+        built.as_secs_f64() * 1e3,
+        start.elapsed().as_secs_f64() * 1e6
+    );
+    drop(old);
+}
+
 fn main() {
-    let (mut filters, mut rounds, mut structures) = (Vec::new(), 15, false);
+    let (mut filters, mut rounds) = (Vec::new(), 15);
+    let (mut structures, mut updating) = (false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -131,6 +212,7 @@ fn main() {
                 rounds = arguments.next().and_then(|n| n.parse().ok()).expect("a number");
             }
             "--structures" => structures = true,
+            "--updates" => updating = true,
             "--bench" => {}
             _ => filters.push(argument),
         }
@@ -160,6 +242,10 @@ fn main() {
     }
     for (name, rules) in sets.iter().filter(|s| wanted(&s.0)) {
         let rules = rules();
+        if updating {
+            update(name, &rules);
+            continue;
+        }
         for (kind, burst) in [("uniform", 1), ("flows", 16)] {
             let keys = classbench::trace(&rules, KEYS, burst, 7);
             let mut subjects = vec![ours("catena", build, &rules, &keys)];
