@@ -7,11 +7,13 @@
 mod functions;
 mod traffic;
 
+use std::io::Cursor;
 use std::path::Path as Folder;
 
 use catena_cli::session::Path;
 use dataplane::Rest;
 use ir::Port;
+use net::pcap::{Options, Reader, Writer};
 use net::{Batch, HEADROOM, Header};
 
 use crate::outcome::{self, Seen, Tallies};
@@ -171,6 +173,7 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> u
         })
         .collect();
     let mut traffic = Traffic::new(seed, &chain.text);
+    traffic.captured.clone_from(&chain.captured);
     let mut left = 0;
     for number in 0..steps {
         let step = Step {
@@ -268,8 +271,105 @@ fn the_benchmarks_chains_are_the_same_every_way() {
         (1..=4).map(napt).collect(),
         format!("{filter}{}", napt(1)),
     ];
+    let captured = capture(&folder.join("../isp-acl/acl1-250.pcap.gz"), 400);
     for (i, body) in chains.into_iter().enumerate() {
-        let chain = Chain::forward(&functions, &body);
+        let mut chain = Chain::forward(&functions, &body);
+        chain.captured.clone_from(&captured.1);
         put_to_the_test(&chain, &folder, i as u64, 64);
+    }
+}
+
+/// The link type of a capture, and its first frames.
+fn capture(path: &Folder, frames: usize) -> (u32, Vec<Frame>) {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut reader = Reader::open(Cursor::new(bytes)).expect("it is a capture");
+    let link = reader.link_type().map_or(1, |l| l.0);
+    let mut read = Vec::new();
+    while let Some(record) = reader.next().expect("it is a capture") {
+        if read.len() == frames {
+            break;
+        }
+        read.push(record.data.to_vec());
+    }
+    (link, read)
+}
+
+/// Runs an example in a folder of its own; gives what it wrote and what can be seen of it then.
+fn run_example(examples: &Folder, name: &str, path: Path) -> (Vec<Vec<Frame>>, Rested) {
+    let scratch =
+        std::env::temp_dir().join(format!("catena-{}-{path:?}-{name}", std::process::id()));
+    std::fs::create_dir_all(&scratch).expect("there is room for a folder");
+    for entry in std::fs::read_dir(examples).expect("examples").map(|e| e.expect("a file").path()) {
+        let to = scratch.join(entry.file_name().expect("files have names"));
+        if entry.to_string_lossy().contains(".pcap") {
+            // A part of it, to interpret thousands of rules on.
+            let (link, frames) = capture(&entry, 250);
+            let mut options = Options::for_file_name(&to);
+            options.link_type = net::pcap::LinkType(link);
+            let mut writer = Writer::new(Vec::new(), &options).expect("memory takes it");
+            for frame in frames {
+                writer.write(0, &frame, frame.len() as u32).expect("memory takes it");
+            }
+            std::fs::write(to, writer.finish().expect("memory takes it")).expect("there is room");
+        } else {
+            std::fs::copy(&entry, to).expect("there is room");
+        }
+    }
+    let text = std::fs::read_to_string(examples.join(name)).expect("the example");
+    // Packet by packet: the order of packets within a burst may decide which port a flow gets.
+    let one = ".pcap.gz, BURST 1";
+    let text = text.replace(one, ".pcap.gz").replace("(lan.pcap.gz", &format!("(lan{one}"));
+    let text = text.replace("(wan.pcap.gz", &format!("(wan{one}"));
+    let text = text.replace("(isp-customers.pcap.gz", &format!("(isp-customers{one}"));
+    let started = start(name, &text, &scratch, path);
+    let started = started.unwrap_or_else(|(d, _)| panic!("{name} is refused: {d:?}"));
+    let mut way = Way { path, burst: Burst::Many, started };
+    let mut rounds = 0;
+    way.started.router.run(|_, _| {
+        rounds += 1;
+        rounds > 100_000
+    });
+    way.started.router.finish();
+    let rested = way.rested();
+    let errors = way.started.heard.0.borrow().errors.clone();
+    assert!(errors.is_empty(), "{name}, {path:?}: {errors:?}");
+    let prefix = name.trim_end_matches("click");
+    let mut written: Vec<_> = std::fs::read_dir(&scratch)
+        .expect("the folder")
+        .map(|e| e.expect("a file").path())
+        .filter(|p| {
+            let file = p.file_name().expect("files have names").to_string_lossy();
+            file.starts_with(prefix) && file.ends_with(".pcap")
+        })
+        .collect();
+    written.sort();
+    let written = written.iter().map(|p| capture(p, usize::MAX).1).collect();
+    let _ = std::fs::remove_dir_all(&scratch);
+    (written, rested)
+}
+
+#[test]
+fn examples_are_the_same_every_way() {
+    let examples = Folder::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let mut names: Vec<String> = std::fs::read_dir(examples)
+        .expect("examples")
+        .map(|e| e.expect("a file").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".click"))
+        .collect();
+    names.sort();
+    for name in names {
+        let [first, others @ ..] = PATHS;
+        let (written, rested) = run_example(examples, &name, first);
+        assert!(written.iter().any(|frames| !frames.is_empty()), "{name} writes nothing");
+        for path in others {
+            let other = run_example(examples, &name, path);
+            for (wanted, got) in written.iter().zip(&other.0) {
+                let n = wanted.len().max(got.len());
+                let differs = (0..n).find(|&i| wanted.get(i) != got.get(i));
+                assert_eq!(differs, None, "{name}, {path:?}: a frame that is written differs");
+            }
+            let same = rested == other.1;
+            assert!(same, "{name}, {path:?}: {}", rested.difference(&other.1));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -49,7 +50,13 @@ impl Files for Folder {
         if let Some(&file) = self.read.get(path) {
             return Ok(file);
         }
-        let text = std::fs::read_to_string(self.folder.join(path)).map_err(|e| e.to_string())?;
+        let file = std::fs::File::open(self.folder.join(path)).map_err(|e| e.to_string())?;
+        let mut text = String::new();
+        let read = match path.ends_with(".gz") {
+            true => flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text),
+            false => { file }.read_to_string(&mut text),
+        };
+        read.map_err(|e| e.to_string())?;
         let file = sources.add(path, text);
         self.read.insert(path.to_string(), file);
         Ok(file)

@@ -6,6 +6,8 @@
 /// A chain between inputs `in0` and `in1` and the queues `out0` and `out1`.
 pub struct Chain {
     pub text: String,
+    /// Frames that it is meant for.
+    pub captured: Vec<Vec<u8>>,
     /// Handlers that are written while it runs, with what.
     writes: Vec<(String, &'static [&'static str])>,
 }
@@ -137,7 +139,7 @@ impl Chain {
         }
         text +=
             &format!("in1 :: Idle -> [1] f{last}; f{last}[0] -> out0 :: Queue(100000) -> Idle;\n");
-        Self { text, writes }
+        Self { text, captured: Vec::new(), writes }
     }
 
     /// A chain that was put together at random.
@@ -162,7 +164,7 @@ impl Chain {
             "{functions}\nin0 :: Idle {body} -> out0 :: Queue(100000) -> Idle;\n\
              in1 :: Idle -> out1 :: Queue(100000) -> Idle;\n"
         );
-        Self { text, writes: Vec::new() }
+        Self { text, captured: Vec::new(), writes: Vec::new() }
     }
 
     /// A handler to write and what, now and then.

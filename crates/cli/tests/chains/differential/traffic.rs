@@ -17,6 +17,8 @@ const REMEMBERED: usize = 24;
 pub struct Traffic {
     pub rng: fastrand::Rng,
     left: Vec<Frame>,
+    /// Frames to send besides what is made up.
+    pub captured: Vec<Frame>,
     odd: BoxedStrategy<Vec<Sample>>,
     runner: TestRunner,
 }
@@ -34,6 +36,7 @@ impl Traffic {
         Self {
             rng: fastrand::Rng::with_seed(seed),
             left: Vec::new(),
+            captured: Vec::new(),
             odd: samples(text, 1).boxed(),
             runner: TestRunner::new_with_rng(Config::default(), rng),
         }
@@ -62,6 +65,7 @@ impl Traffic {
                 6..8 => self.error(),
                 8 => self.again(),
                 9..12 => self.odd(),
+                12..17 => self.rng.choice(&self.captured).cloned(),
                 _ => None,
             };
             let mut frame = known.unwrap_or_else(|| self.new_frame());
