@@ -3,7 +3,7 @@
 //! would have to reach. Every round measures every chain once, so that the machine's moods touch
 //! all alike; ratios to bare forwarding are taken within a round.
 //!
-//! `cargo bench -p catena-cli --bench chains -- [FILTER…] [--rounds N] [--packets N] [--interpret]`
+//! `cargo bench -p catena-cli --bench chains -- [FILTER…] [--rounds N] [--packets N] [--interpret | --synthesise]`
 //!
 //! Chains, access lists and traffic are those of the shared data folder (`bench-chains`, `isp-acl`).
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -168,6 +168,7 @@ fn main() {
             "--rounds" => rounds = number(),
             "--packets" => packets = number(),
             "--interpret" => path = Execution::Interpreted,
+            "--synthesise" => path = Execution::Synthesised,
             "--bench" => {}
             _ => filters.push(argument),
         }

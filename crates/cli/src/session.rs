@@ -20,6 +20,9 @@ pub enum Path {
     /// The interpreter, on the programs that the chain becomes, and on the models of the elements
     /// that are left.
     SynthesisedInterpreted,
+    /// The programs that the chain becomes, and each element's own code where none takes its
+    /// place.
+    Synthesised,
 }
 
 /// How a router is made.
@@ -78,6 +81,11 @@ pub fn start(
             let stage = InterpretedProgram::new(program.clone(), &store);
             router.install(&program, Box::new(stage));
         }
+    }
+    if setup.path == Path::Synthesised {
+        let programs = compiler::synthesize(&chain.graph, &models).programs;
+        // Where a program cannot be carried out, elements go on as they are.
+        router.install_programs(programs);
     }
     Some((chain, router))
 }

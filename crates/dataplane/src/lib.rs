@@ -6,6 +6,7 @@ pub mod control_socket;
 mod interpreted;
 mod interpreted_program;
 pub mod io;
+mod pipeline;
 mod router;
 pub mod trace;
 

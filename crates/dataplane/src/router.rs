@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::Write;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
@@ -21,6 +22,7 @@ use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
 use crate::clock::Clock;
+use crate::pipeline::Pipeline;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 
@@ -316,6 +318,23 @@ impl Router {
     /// when a handler that is written changes what one of the program's elements means.
     pub fn install(&mut self, program: &Program, stage: Box<dyn Stage>) {
         self.nodes.install(&mut self.core, program, stage);
+    }
+
+    /// Has programs carried out in the place of the elements that they were made from. Tells of
+    /// which entries that cannot be done, and why; there the elements go on as they are.
+    pub fn install_programs(
+        &mut self,
+        programs: impl IntoIterator<Item = Program>,
+    ) -> Vec<(Port, String)> {
+        let mut refused = Vec::new();
+        for program in programs {
+            let program = Rc::new(program);
+            match Pipeline::new(Rc::clone(&program), &self.nodes) {
+                Ok(pipeline) => self.install(&program, Box::new(pipeline)),
+                Err(why) => refused.push((program.entry, why)),
+            }
+        }
+        refused
     }
 
     /// Entries whose stages were taken out since the last call.

@@ -1,11 +1,15 @@
 //! The contract of an element.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use ir::{Model, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::ControlSocketRequest;
+use crate::flow_access::FlowAccess;
 
 /// What happens to a packet after an element looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +61,12 @@ pub trait Element {
 
     /// Takes over the state that [`Element::export`] wrote; what is absent stays as it is.
     fn import(&mut self, _name: &str, _store: &Store) {}
+
+    /// The [`ir::model::StateKind::Flows`] that the model refers to, for lookups without the
+    /// element.
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        None
+    }
 
     /// Adds to a [`ir::model::StateKind::Counter`] that the model declares, for packets that were
     /// not pushed but taken where they would have gone.

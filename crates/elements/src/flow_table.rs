@@ -14,10 +14,12 @@ mod taken;
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
+use std::rc::{Rc, Weak};
 
 use ir::state::{Flow as DeclaredFlow, Flows};
 use net::flow::FlowHash;
 
+use crate::flow_access::FlowLog;
 use index::Index;
 use slab::{Linked, NONE, Slab};
 pub(crate) use taken::Pool;
@@ -231,6 +233,8 @@ pub(crate) struct FlowTable {
     index: Index,
     classes: Vec<Class>,
     taken: Taken,
+    /// Who wants to know what changes, and under which number it knows this table.
+    watchers: Vec<(Weak<FlowLog>, u16)>,
 }
 
 impl FlowTable {
@@ -249,6 +253,7 @@ impl FlowTable {
             index: Index::new(),
             classes: Vec::new(),
             taken: Taken::new(hash.clone()),
+            watchers: Vec::new(),
             hash,
         }
     }
@@ -299,9 +304,71 @@ impl FlowTable {
         self.flows.get(number)
     }
 
+    /// Writes changes down from now on, as those of table number `table`.
+    pub(crate) fn log_changes(&mut self, log: &Rc<FlowLog>, table: u16) {
+        self.watchers.retain(|(watcher, _)| watcher.strong_count() > 0);
+        self.watchers.push((Rc::downgrade(log), table));
+    }
+
     #[inline]
-    pub(crate) fn flow_mut(&mut self, number: u32) -> &mut Flow {
-        self.flows.get_mut(number)
+    fn changed(&self, number: u32) {
+        if !self.watchers.is_empty() {
+            self.log(|log, table| log.add(table, number));
+        }
+    }
+
+    #[cold]
+    fn log(&self, write: impl Fn(&FlowLog, u16)) {
+        let living = self.watchers.iter().filter_map(|(w, table)| Some((w.upgrade()?, *table)));
+        living.for_each(|(log, table)| write(&log, table));
+    }
+
+    /// Sets what its owner keeps of a connection's state.
+    #[inline]
+    pub(crate) fn set_state(&mut self, number: u32, state: u8) {
+        let flow = self.flows.get_mut(number);
+        if flow.state != state {
+            flow.state = state;
+            self.changed(number);
+        }
+    }
+
+    /// Sets the cells that are declared common; whether one changed.
+    pub(crate) fn set_common(&mut self, number: u32, common: &[u64]) -> bool {
+        let flow = self.flows.get_mut(number);
+        let before = (flow.state, flow.input, flow.protocol, flow.annotation);
+        if let &[state, input, protocol, annotation] = common {
+            flow.state = state as u8;
+            (flow.input, flow.protocol) = (input as u16, protocol as u8);
+            flow.annotation = annotation as u8;
+        }
+        let changed = before != (flow.state, flow.input, flow.protocol, flow.annotation);
+        if changed {
+            self.changed(number);
+        }
+        changed
+    }
+
+    /// The class whose flows expire and lose their guarantee at these times after a packet now.
+    pub(crate) fn class_until(&self, expiry: u64, guarantee: u64, now: u64) -> Option<u16> {
+        let from = tick_end(now);
+        let fits = |class: &Class| {
+            let until = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
+            from.saturating_add(class.timeout) == expiry && until == guarantee
+        };
+        self.classes.iter().position(fits).and_then(|class| u16::try_from(class).ok())
+    }
+
+    /// A packet of the flow came that leaves it in its class; gives the new expiry.
+    #[inline]
+    pub(crate) fn prolong(&mut self, number: u32, now: u64) -> u64 {
+        self.touch(number, self.flows.get(number).class, now);
+        self.flows.get(number).expiry
+    }
+
+    /// The class of a flow.
+    pub(crate) fn class_of(&self, number: u32) -> u16 {
+        self.flows.get(number).class
     }
 
     /// The hash of a key.
@@ -363,6 +430,9 @@ impl FlowTable {
         let expiry = tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
         let flow = self.flows.get(number);
         if flow.expiry != expiry || flow.class != class {
+            if flow.class != class {
+                self.changed(number);
+            }
             self.unlink(number);
             self.append(number, class, expiry);
         }
@@ -451,6 +521,7 @@ impl FlowTable {
 
     /// Removes a flow.
     pub(crate) fn remove(&mut self, number: u32) {
+        self.changed(number);
         self.unlink(number);
         let flow = self.flows.remove(number);
         for side in flow.sides() {
@@ -533,6 +604,7 @@ impl FlowTable {
 
     /// Removes all flows.
     pub(crate) fn clear(&mut self) {
+        self.log(|log, _| log.add_all());
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
         for class in &mut self.classes {

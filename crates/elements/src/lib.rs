@@ -8,6 +8,7 @@ pub mod context;
 pub mod device;
 #[macro_use]
 pub mod element;
+pub mod flow_access;
 pub mod names;
 pub mod registry;
 

@@ -527,7 +527,7 @@ fn bytes(packet: &Packet, base: Base) -> Option<&[u8]> {
 }
 
 /// Reads a field of a packet; faults if it lies beyond the packet's bytes.
-pub(crate) fn read(packet: &Packet, field: Field) -> Result<u128, Fault> {
+pub fn read(packet: &Packet, field: Field) -> Result<u128, Fault> {
     if field.base == Base::Meta {
         return read_meta(packet, field);
     }
@@ -562,7 +562,7 @@ fn read_meta(packet: &Packet, field: Field) -> Result<u128, Fault> {
 }
 
 /// Ones' complement sum of bytes (RFC 1071), folded to 16 bits and not inverted.
-pub(crate) fn sum16(bytes: &[u8]) -> u128 {
+pub fn sum16(bytes: &[u8]) -> u128 {
     let word = |c: &[u8]| u64::from(c[0]) << 8 | u64::from(c.get(1).copied().unwrap_or(0));
     let mut sum: u64 = bytes.chunks(2).map(word).sum();
     while sum > 0xffff {

@@ -43,6 +43,18 @@ impl Batch {
 
     /// The packets in order.
     #[inline]
+    pub fn as_slice(&self) -> &[Packet] {
+        &self.packets
+    }
+
+    /// The packets in order, to change.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [Packet] {
+        &mut self.packets
+    }
+
+    /// The packets in order.
+    #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, Packet> {
         self.packets.iter()
     }
@@ -57,6 +69,11 @@ impl Batch {
     #[inline]
     pub fn drain(&mut self) -> std::vec::Drain<'_, Packet> {
         self.packets.drain(..)
+    }
+
+    /// Moves the packets from the `at`th on to the end of `other`.
+    pub fn split_to(&mut self, at: usize, other: &mut Batch) {
+        other.packets.extend(self.packets.drain(at.min(self.packets.len())..));
     }
 
     /// Moves all packets of `other` to the end of this one.

@@ -118,6 +118,15 @@ impl Packet {
         &mut p.buffer[p.start as usize..p.end as usize]
     }
 
+    /// `N` bytes of the packet's memory from `offset` bytes behind the first data byte on, whether
+    /// they are data or lie before or behind it; `None` where there is no memory.
+    #[inline]
+    pub fn window_mut<const N: usize>(&mut self, offset: i32) -> Option<&mut [u8; N]> {
+        let p = &mut *self.0;
+        let at = (p.start as usize).checked_add_signed(offset as isize)?;
+        p.buffer.get_mut(at..)?.first_chunk_mut()
+    }
+
     /// Length of the data in bytes.
     #[inline]
     #[allow(clippy::len_without_is_empty)]

@@ -15,7 +15,8 @@ use elements::configure::Files;
 use ir::{Diagnostic, FileId, Sources, has_errors};
 
 /// Every way of executing a chain.
-pub const PATHS: [Path; 3] = [Path::Native, Path::Interpreted, Path::SynthesisedInterpreted];
+pub const PATHS: [Path; 4] =
+    [Path::Native, Path::Interpreted, Path::SynthesisedInterpreted, Path::Synthesised];
 
 /// 2020-01-01, in nanoseconds.
 pub const EPOCH: u64 = 1_577_836_800_000_000_000;

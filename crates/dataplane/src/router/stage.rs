@@ -9,6 +9,7 @@ use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use super::{Delivery, Nodes};
+use crate::pipeline::{Surroundings, Table};
 
 /// Carries out a program: takes the packets that come to its entry, in the place of the elements.
 ///
@@ -145,6 +146,29 @@ fn elements_of(program: &Program) -> BTreeSet<NodeId> {
         }
     }
     all
+}
+
+impl Surroundings for Nodes {
+    fn node(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    fn table(&self, node: NodeId) -> Option<Table> {
+        self.nodes[node].cell.as_ref()?.element.flows()
+    }
+
+    fn behind(&self, node: NodeId) -> BTreeSet<NodeId> {
+        let mut reached = BTreeSet::from([node]);
+        let mut waiting = vec![node];
+        while let Some(node) = waiting.pop() {
+            for to in self.nodes[node].to.iter().flatten() {
+                if reached.insert(to.node) {
+                    waiting.push(to.node);
+                }
+            }
+        }
+        reached
+    }
 }
 
 impl Nodes {

@@ -100,7 +100,7 @@ proptest! {
                     let guessed = batch[0].1.and_then(|guess| native.is(guess, &key, now));
                     prop_assert!(guessed.is_none_or(|guessed| guessed == (number, side)));
                     native.touch(number, class as u16, now);
-                    native.flow_mut(number).state = state;
+                    native.set_state(number, state);
                     let flow = declared(native.flow(number), class, now);
                     model.update(&key.numbers(), flow.common, flow.expiry, flow.guarantee, now);
                 }

@@ -3,6 +3,8 @@
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+use std::cell::RefCell;
+
 use ir::{Model, Reason, Store};
 use net::annotation::DST_IP;
 use net::{Batch, Packet};
@@ -14,6 +16,7 @@ use super::{
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
+use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, Key};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
@@ -40,7 +43,7 @@ const IS_REPLY: u8 = 1;
 const FIRST: u8 = 1;
 
 /// Flows whose expiry has come that are removed at a batch, of each class.
-const REMOVED_AT_ONCE: usize = 128;
+pub(super) const REMOVED_AT_ONCE: usize = 128;
 
 /// What a packet is to a rewriter.
 #[derive(Clone, Copy)]
@@ -332,7 +335,7 @@ impl<S: Scheme> Element for Rewriter<S> {
             }
             let state = next_state(S::KIND, seen, side, flow.state);
             if state != flow.state {
-                set.table.flow_mut(number).state = state;
+                set.table.set_state(number, state);
             }
             let class = classes[S::KIND.tracking(seen.protocol).class(state)];
             set.table.touch(number, class, now);
@@ -350,6 +353,11 @@ impl<S: Scheme> Element for Rewriter<S> {
 
     fn import(&mut self, _name: &str, store: &Store) {
         self.common.import(store);
+    }
+
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        let joined = self.common.joined.as_ref()?;
+        Some(Rc::clone(&joined.set) as Rc<RefCell<dyn FlowAccess>>)
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -4,8 +4,10 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
+use super::native::REMOVED_AT_ONCE;
 use super::{Kind, Timeouts, Tracking};
-use crate::flow_table::{Flow, FlowTable};
+use crate::flow_access::{FlowAccess, FlowLog, FoundFlow};
+use crate::flow_table::{Flow, FlowTable, Key};
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +58,71 @@ impl FlowSet {
         };
         let deltas = |flow: &Flow| owner(flow).map_or([0, 0], |member| member.kind.deltas(flow));
         self.table.import(flows, class_of, deltas);
+    }
+}
+
+impl FlowAccess for FlowSet {
+    fn expire(&mut self, now: u64) {
+        self.table.expire(now, REMOVED_AT_ONCE);
+    }
+
+    fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow> {
+        let &[map, src, src_port, dst, dst_port] = key else { return None };
+        let key = Key::new(
+            map.try_into().ok()?,
+            src.try_into().ok()?,
+            src_port.try_into().ok()?,
+            dst.try_into().ok()?,
+            dst_port.try_into().ok()?,
+        );
+        let (number, side) = self.table.lookup(&key, now)?;
+        let flow = self.table.flow(number);
+        let to = flow.rewritten(side);
+        Some(FoundFlow {
+            number,
+            values: [
+                to.src().into(),
+                to.src_port().into(),
+                to.dst().into(),
+                to.dst_port().into(),
+                flow.outputs[side].into(),
+                side as u64,
+            ],
+            common: [
+                flow.state.into(),
+                flow.input.into(),
+                flow.protocol.into(),
+                flow.annotation.into(),
+            ],
+            expiry: flow.expiry(),
+        })
+    }
+
+    fn update(
+        &mut self,
+        number: u32,
+        common: &[u64],
+        expiry: u64,
+        guarantee: u64,
+        now: u64,
+    ) -> bool {
+        let before = self.table.class_of(number);
+        let class = self.table.class_until(expiry, guarantee, now).unwrap_or(before);
+        let changed = self.table.set_common(number, common);
+        self.table.touch(number, class, now);
+        changed || class != before
+    }
+
+    fn expiry(&self, number: u32) -> u64 {
+        self.table.flow(number).expiry()
+    }
+
+    fn prolong(&mut self, number: u32, now: u64) -> u64 {
+        self.table.prolong(number, now)
+    }
+
+    fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {
+        self.table.log_changes(log, table);
     }
 }
 

@@ -1,0 +1,325 @@
+//! Programs carried out natively: the synthesised data plane.
+//!
+//! A burst is decided first: each packet gets the exit that its way leads to. Only then is
+//! anything done, exit by exit. What elements would have counted is counted by exit, and told to
+//! them when somebody asks.
+
+mod burst;
+mod cache;
+mod classifiers;
+mod compile;
+mod lanes;
+mod plan;
+mod scalar;
+mod sites;
+mod tables;
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
+use ir::{NodeId, Port, Reason};
+use net::Batch;
+
+use crate::{Stage, StageContext};
+use burst::Burst;
+use cache::FlowCache;
+use compile::Compiler;
+use lanes::Lanes;
+use plan::{Node, Plan, Site};
+use scalar::Scalar;
+use sites::{Builder, Compiled, ExitLengths};
+pub(crate) use tables::Table;
+use tables::Tables;
+
+/// What a pipeline must know of the chain that it stands in.
+pub(crate) trait Surroundings {
+    /// The element of a full name.
+    fn node(&self, name: &str) -> Option<NodeId>;
+    /// The flows that an element refers to.
+    fn table(&self, node: NodeId) -> Option<Table>;
+    /// The element and all that packets can get to from it.
+    fn behind(&self, node: NodeId) -> BTreeSet<NodeId>;
+}
+
+/// Where packets go that are not dropped.
+struct Target {
+    to: Port,
+    native: bool,
+    /// The elements that what goes there may get to.
+    behind: BTreeSet<NodeId>,
+    /// Which tables may change before a packet that goes there comes to rest.
+    changes: Vec<bool>,
+    /// Those that go there at present.
+    batch: Option<Batch>,
+}
+
+impl Target {
+    /// Whether what comes after must wait until what goes there has come to rest.
+    fn is_barrier(&self) -> bool {
+        self.changes.contains(&true)
+    }
+}
+
+/// What an exit comes to besides what is written.
+struct Outcome {
+    /// The number of the target; packets without one are dropped.
+    target: Option<u16>,
+    dropped: Option<(NodeId, Reason)>,
+    /// Lengths that are summed up.
+    lengths: Vec<TermId>,
+    /// Counters by owner and name, and the index of the length that they sum up.
+    counters: Vec<(NodeId, &'static str, usize)>,
+    notes: Vec<(NodeId, Reason)>,
+    /// Packets that were not told yet, the sums of their lengths, and of those that were dropped.
+    packets: u64,
+    sums: Vec<u64>,
+    dropped_bytes: u64,
+}
+
+/// Carries out a program.
+pub(crate) struct Pipeline {
+    program: Rc<Program>,
+    scalar: Scalar,
+    tables: Tables,
+    lanes: Lanes,
+    nodes: Vec<Node>,
+    plans: Vec<Plan>,
+    sites: Vec<Site>,
+    /// Of the time, what the expiry of flows does not depend on.
+    tick: u64,
+    cache: FlowCache,
+    burst: Burst,
+    outcomes: Vec<Outcome>,
+    /// The index of each exit's outcome, by step.
+    outcome_of: Vec<u32>,
+    targets: Vec<Target>,
+    /// Whether ways that part here may meet again, so that the order matters in which packets go.
+    meet: bool,
+    /// Targets that packets go to at present, in the order of their first packets.
+    used: Vec<u16>,
+    /// Where each packet of the burst goes: its target's number, or [`DROP`].
+    decided: Vec<u16>,
+}
+
+/// Instead of a target's number: the packet is dropped.
+const DROP: u16 = u16::MAX;
+
+/// The exit that a step is.
+fn exit(program: &Program, step: StepId) -> Option<&Exit> {
+    match program.step(step) {
+        Step::Exit(exit) => Some(exit),
+        _ => None,
+    }
+}
+
+/// The table of a lookup. It may do without one if every packet may as well be taken for one
+/// without a flow: the element's own code sees to it then.
+fn table_of(
+    program: &Program,
+    lookup: LookupId,
+    chain: &dyn Surroundings,
+) -> Result<Option<Table>, String> {
+    let asked = &program.lookups[usize::from(lookup.0)];
+    let state = &program.state[usize::from(asked.flows.0)];
+    let owner = chain.node(&state.owner);
+    let table = owner.into_iter().chain([state.element]).find_map(|node| chain.table(node));
+    if table.is_some() {
+        return Ok(table);
+    }
+    let harmless = program.steps.iter().all(|step| match step {
+        Step::Flow { lookup: other, miss, .. } if *other == lookup => exit(program, *miss)
+            .is_some_and(|exit| match exit.end {
+                End::Push { to, native } => native && to.node == asked.element,
+                End::Drop { .. } => false,
+            }),
+        _ => true,
+    });
+    match harmless {
+        true => Ok(None),
+        false => Err(format!("flows of '{}' can only be looked up by elements", state.owner)),
+    }
+}
+
+impl Pipeline {
+    pub(crate) fn new(program: Rc<Program>, chain: &dyn Surroundings) -> Result<Self, String> {
+        let lookups = (0..program.lookups.len()).map(|l| LookupId(l as u16));
+        let tables = lookups.map(|l| table_of(&program, l, chain)).collect::<Result<_, _>>()?;
+        let tables = Tables::new(tables);
+        let mut pipeline = Self {
+            lanes: Lanes::default(),
+            nodes: Vec::new(),
+            plans: Vec::new(),
+            sites: Vec::new(),
+            tick: 0,
+            cache: FlowCache::new(tables.len(), 0),
+            burst: Burst::default(),
+            scalar: Scalar::new(Rc::clone(&program)),
+            tables,
+            outcomes: Vec::new(),
+            outcome_of: vec![u32::MAX; program.steps.len()],
+            targets: Vec::new(),
+            meet: false,
+            used: Vec::new(),
+            decided: Vec::new(),
+            program: Rc::clone(&program),
+        };
+        for (step, exit) in program.exits() {
+            pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32;
+            let outcome = pipeline.outcome(exit, chain);
+            pipeline.outcomes.push(outcome);
+        }
+        pipeline.compile();
+        Ok(pipeline)
+    }
+
+    fn compile(&mut self) {
+        let mut compiler = Compiler::new(&self.program);
+        let exits = self.program.exits().map(|(step, _)| {
+            let outcome = self.outcome_of[step.0 as usize];
+            let lengths = &self.outcomes[outcome as usize].lengths[..];
+            (step, ExitLengths { outcome, lengths })
+        });
+        let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
+        let compiled = Builder::build(&mut compiler, &exits);
+        let lanes = std::mem::take(&mut compiler.lanes);
+        drop((compiler, exits));
+        let Compiled { nodes, plans, sites, tick } = compiled;
+        // A way asks no more often than there are lookups.
+        let lookups = if sites.is_empty() { 0 } else { self.program.lookups.len() };
+        self.cache = FlowCache::new(self.tables.len(), lookups);
+        self.burst = Burst::new(nodes.len(), plans.len());
+        (self.lanes, self.nodes, self.plans) = (lanes, nodes, plans);
+        (self.sites, self.tick) = (sites, tick);
+    }
+
+    fn outcome(&mut self, exit: &Exit, chain: &dyn Surroundings) -> Outcome {
+        let (mut lengths, mut counters, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for effect in &exit.effects {
+            match effect {
+                Effect::Count { counter, length } => {
+                    let at = lengths.iter().position(|l| l == length).unwrap_or_else(|| {
+                        lengths.push(*length);
+                        lengths.len() - 1
+                    });
+                    let state = &self.program.state[usize::from(counter.0)];
+                    let owner = chain.node(&state.owner).unwrap_or(state.element);
+                    counters.push((owner, state.name, at));
+                }
+                Effect::Note { element, reason } => notes.push((*element, *reason)),
+                Effect::Update { .. } => {}
+            }
+        }
+        let (target, dropped) = match exit.end {
+            End::Push { to, native } => (Some(self.target(to, native, chain)), None),
+            End::Drop { element, reason } => (None, Some((element, reason))),
+        };
+        let sums = vec![0; lengths.len()];
+        let (packets, dropped_bytes) = (0, 0);
+        Outcome { target, dropped, lengths, counters, notes, packets, sums, dropped_bytes }
+    }
+
+    fn target(&mut self, to: Port, native: bool, chain: &dyn Surroundings) -> u16 {
+        let same = |t: &Target| (t.to, t.native) == (to, native);
+        let at = self.targets.iter().position(same).unwrap_or_else(|| {
+            let mut changes = vec![false; self.tables.len()];
+            let behind = chain.behind(to.node);
+            for table in behind.iter().filter_map(|&node| chain.table(node)) {
+                if let Some(number) = self.tables.number(&table) {
+                    changes[usize::from(number)] = true;
+                }
+            }
+            self.meet |= self.targets.iter().any(|t| !t.behind.is_disjoint(&behind));
+            self.targets.push(Target { to, native, behind, changes, batch: None });
+            self.targets.len() - 1
+        });
+        at as u16
+    }
+
+    /// Sends packets where they were decided to go.
+    fn distribute(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
+        let Some(&first) = self.decided.first() else { return };
+        if self.decided.iter().all(|&number| number == first) {
+            match self.targets.get(usize::from(first)) {
+                None => cx.core.pool.recycle_all(batch),
+                Some(&Target { to, native, .. }) => {
+                    let whole = std::mem::replace(batch, cx.core.batch());
+                    cx.push(to, whole, native);
+                }
+            }
+            return;
+        }
+        let mut last = None;
+        for (packet, &number) in batch.drain().zip(&self.decided) {
+            if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number) {
+                send(&mut self.used, &mut self.targets, cx);
+            }
+            match self.targets.get_mut(usize::from(number)) {
+                None => cx.core.pool.recycle(packet),
+                Some(target) => {
+                    let batch = target.batch.get_or_insert_with(|| {
+                        self.used.push(number);
+                        cx.core.batch()
+                    });
+                    batch.push(packet);
+                }
+            }
+        }
+        send(&mut self.used, &mut self.targets, cx);
+    }
+}
+
+/// Sends what was collected for targets.
+fn send(used: &mut Vec<u16>, targets: &mut [Target], cx: &mut StageContext<'_>) {
+    for number in used.drain(..) {
+        let target = &mut targets[usize::from(number)];
+        if let Some(batch) = target.batch.take() {
+            cx.push(target.to, batch, target.native);
+        }
+    }
+}
+
+impl Stage for Pipeline {
+    fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
+        let now = cx.now();
+        self.tables.expire(now);
+        self.decided.clear();
+        let mut done = 0;
+        while done < batch.len() {
+            let packets = batch.as_mut_slice().get_mut(done..).unwrap_or_default();
+            let most = packets.len().min(lanes::LANES);
+            let chunk = self.chunk(&mut packets[..most], now);
+            done += chunk;
+            if chunk < most {
+                break;
+            }
+        }
+        let mut rest = None;
+        if done < batch.len() {
+            let mut later = cx.core.batch();
+            batch.split_to(done, &mut later);
+            rest = Some(later);
+        }
+        self.distribute(batch, cx);
+        if let Some(rest) = rest {
+            cx.push(self.program.entry, rest, false);
+        }
+    }
+
+    fn settle(&mut self, cx: &mut StageContext<'_>) {
+        for outcome in self.outcomes.iter_mut().filter(|o| o.packets > 0) {
+            let packets = std::mem::take(&mut outcome.packets);
+            for &(owner, name, length) in &outcome.counters {
+                cx.count(owner, name, packets, outcome.sums[length]);
+            }
+            for &(element, reason) in &outcome.notes {
+                cx.noted(element, reason, packets);
+            }
+            if let Some((element, reason)) = outcome.dropped {
+                cx.dropped(element, reason, packets, outcome.dropped_bytes);
+            }
+            outcome.sums.fill(0);
+            outcome.dropped_bytes = 0;
+        }
+    }
+}

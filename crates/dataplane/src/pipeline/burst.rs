@@ -1,0 +1,506 @@
+//! A burst on its way through a program: all lanes at once as far as possible, one by one where
+//! flows must be asked or changed, and then all that is written.
+
+use std::rc::Rc;
+
+use ir::program::{Step, StepId};
+use net::{Header, Packet, PacketType};
+
+use super::cache::{Line, Member, SLOTS};
+use super::classifiers::Key;
+use super::compile::Slot;
+use super::lanes::{Column, LANES, Lanes, sum};
+use super::plan::{NewMark, Node, Plan, Store, WINDOW};
+use super::{DROP, Pipeline};
+
+/// Where the lanes of a burst are.
+#[derive(Default)]
+pub(super) struct Burst {
+    /// By step: the lanes that come to it.
+    masks: Vec<u32>,
+    /// Steps that lanes come to, as bits.
+    active: Vec<u64>,
+    /// By plan: the lanes that it is for.
+    planned: Vec<u32>,
+    /// Plans that have lanes, in the order in which they got them.
+    used: Vec<u32>,
+    /// By lane: the step at which it goes on alone.
+    alone: [u32; LANES],
+    /// By lane: its key, its hash, and which conditions hold, at a site.
+    keys: [[u64; 2]; LANES],
+    hashes: [u64; LANES],
+    holds: [u32; LANES],
+    /// What lanes took from the flow cache.
+    slots: [Column; SLOTS],
+    members: Vec<Member>,
+}
+
+impl Burst {
+    pub(super) fn new(steps: usize, plans: usize) -> Self {
+        Self {
+            masks: vec![0; steps],
+            active: vec![0; steps.div_ceil(64)],
+            planned: vec![0; plans],
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, to: StepId, lanes: u32) {
+        if lanes != 0 {
+            self.masks[to.0 as usize] |= lanes;
+            self.active[to.0 as usize / 64] |= 1 << (to.0 % 64);
+        }
+    }
+
+    #[inline]
+    fn plan(&mut self, plan: u32, lanes: u32) {
+        let planned = &mut self.planned[plan as usize];
+        if *planned == 0 {
+            self.used.push(plan);
+        }
+        *planned |= lanes;
+    }
+}
+
+/// The lanes of a mask, in order.
+#[inline]
+fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(lane)
+    })
+}
+
+impl Pipeline {
+    /// Takes at most [`LANES`] packets through the program, until one changes what later ones may
+    /// find; the number of those that are done.
+    pub(super) fn chunk(&mut self, packets: &mut [Packet], now: u64) -> usize {
+        let all = u32::MAX >> (LANES - packets.len().clamp(1, LANES));
+        self.lanes.start();
+        self.burst.send(StepId(0), all);
+        let alone = self.walk_together(packets);
+        let ordered = if self.tables.len() == 0 { 0 } else { self.barriers() };
+        let mut done = all;
+        let from = self.decided.len();
+        self.decided.resize(from + packets.len(), DROP);
+        if alone | ordered != 0 {
+            done = self.walk_alone(packets, (alone, ordered), from, now);
+        }
+        self.finish(packets, done, from);
+        let count = done.count_ones() as usize;
+        self.decided.truncate(from + count);
+        count
+    }
+
+    /// Takes all lanes as far as they can go at once; gives those that must go on alone.
+    fn walk_together(&mut self, packets: &[Packet]) -> u32 {
+        let Self { lanes, nodes, sites, burst, scalar, cache, .. } = self;
+        let mut alone = 0;
+        for word in 0..burst.active.len() {
+            while burst.active[word] != 0 {
+                let at = word * 64 + burst.active[word].trailing_zeros() as usize;
+                burst.active[word] &= burst.active[word] - 1;
+                let mask = std::mem::take(&mut burst.masks[at]);
+                match &nodes[at] {
+                    Node::Test { needs, cond, yes, no } => {
+                        lanes.compute(needs, packets, &[]);
+                        let holds = lanes.mask(cond);
+                        burst.send(*yes, mask & holds);
+                        burst.send(*no, mask & !holds);
+                    }
+                    Node::Cases { needs, cases, otherwise } => {
+                        lanes.compute(needs, packets, &[]);
+                        let mut rest = mask;
+                        for (cond, to) in cases {
+                            let holds = lanes.mask(cond);
+                            burst.send(*to, rest & holds);
+                            rest &= !holds;
+                        }
+                        burst.send(*otherwise, rest);
+                    }
+                    Node::Switch { needs, of, ranges, otherwise } => {
+                        lanes.compute(needs, packets, &[]);
+                        let column = lanes.column(*of);
+                        for lane in lanes_of(mask) {
+                            let value = column[lane];
+                            let case = ranges.partition_point(|&(_, high, _)| high < value);
+                            let to = match ranges.get(case) {
+                                Some(&(low, _, to)) if low <= value => to,
+                                _ => *otherwise,
+                            };
+                            burst.send(to, 1 << lane);
+                        }
+                    }
+                    Node::Classify { needs, keys, arms, otherwise } => {
+                        lanes.compute(needs, packets, &[]);
+                        let mut numbers: [Key; LANES] = [[0; _]; LANES];
+                        let mut count = 0;
+                        for (numbers, lane) in numbers.iter_mut().zip(lanes_of(mask)) {
+                            for (number, key) in numbers.iter_mut().zip(keys) {
+                                *number = lanes.column(*key)[lane];
+                            }
+                            count += 1;
+                        }
+                        let mut found = [None; LANES];
+                        let step = StepId(at as u32);
+                        scalar.classifiers().lookup_batch(step, &numbers[..count], &mut found);
+                        for (lane, arm) in lanes_of(mask).zip(found) {
+                            let to = arm.and_then(|arm| arms.get(arm as usize));
+                            burst.send(*to.unwrap_or(otherwise), 1 << lane);
+                        }
+                    }
+                    Node::Exit(plan) => burst.plan(*plan, mask),
+                    Node::Site(number) => {
+                        let site = &sites[usize::from(*number)];
+                        lanes.compute(&site.needs, packets, &[]);
+                        let mut words = [[0u64; LANES]; 2];
+                        for &(reg, word, shift) in &site.key {
+                            let column = lanes.column(reg);
+                            for (word, &number) in words[usize::from(word)].iter_mut().zip(column) {
+                                *word |= u64::from(number) << shift;
+                            }
+                        }
+                        let mut holds = [0; LANES];
+                        for (bit, cond) in site.conditions.iter().enumerate() {
+                            let mask = lanes.mask(cond);
+                            for (lane, holds) in holds.iter_mut().enumerate() {
+                                *holds |= (mask >> lane & 1) << bit;
+                            }
+                        }
+                        let mut touched = 0;
+                        for lane in lanes_of(mask) {
+                            let key = [words[0][lane], words[1][lane]];
+                            let hash = cache.hash(key, *number);
+                            touched ^= cache.touch(hash);
+                            (burst.keys[lane], burst.hashes[lane]) = (key, hash);
+                            (burst.holds[lane], burst.alone[lane]) = (holds[lane], at as u32);
+                        }
+                        std::hint::black_box(touched);
+                        alone |= mask;
+                    }
+                    Node::Scalar => {
+                        lanes_of(mask).for_each(|lane| burst.alone[lane] = at as u32);
+                        alone |= mask;
+                    }
+                }
+            }
+        }
+        alone
+    }
+
+    /// Lanes whose plan changes what later lanes may find.
+    fn barriers(&self) -> u32 {
+        let is_barrier = |plan: &u32| {
+            let outcome = &self.outcomes[self.plans[*plan as usize].outcome as usize];
+            outcome.target.is_some_and(|t| self.targets[usize::from(t)].is_barrier())
+        };
+        let barriers = self.burst.used.iter().filter(|plan| is_barrier(plan));
+        barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
+    }
+
+    /// Takes lanes through one by one, in order; gives the lanes that are done.
+    fn walk_alone(
+        &mut self,
+        packets: &mut [Packet],
+        (alone, ordered): (u32, u32),
+        from: usize,
+        now: u64,
+    ) -> u32 {
+        let mut barrier = None;
+        for lane in lanes_of(alone | ordered) {
+            let before = (1u32 << lane) - 1;
+            let Some(packet) = packets.get_mut(lane) else { return before };
+            let target = if alone >> lane & 1 == 0 {
+                self.planned_target(lane)
+            } else {
+                let step = StepId(self.burst.alone[lane]);
+                let site = match self.nodes[step.0 as usize] {
+                    Node::Site(site) => Some(site),
+                    _ => None,
+                };
+                // Flows that packets behind a barrier belong to may be gone.
+                let asked = site.filter(|_| barrier.is_none());
+                if let Some(target) = asked.and_then(|site| self.take_line(lane, site, now)) {
+                    target
+                } else {
+                    match self.carry_out((lane, packet), (step, site), barrier, from, now) {
+                        Some(target) => target,
+                        None => return before,
+                    }
+                }
+            };
+            if let Some(barrier) = barrier
+                && target != Some(barrier)
+            {
+                self.unplan(lane);
+                return before;
+            }
+            barrier = target.filter(|&t| self.targets[usize::from(t)].is_barrier());
+        }
+        u32::MAX >> (LANES - packets.len().clamp(1, LANES))
+    }
+
+    fn planned_target(&self, lane: usize) -> Option<u16> {
+        let is_of = |plan: &&u32| self.burst.planned[**plan as usize] >> lane & 1 == 1;
+        let plan = self.burst.used.iter().find(is_of)?;
+        self.outcomes[self.plans[*plan as usize].outcome as usize].target
+    }
+
+    fn unplan(&mut self, lane: usize) {
+        for &plan in &self.burst.used {
+            self.burst.planned[plan as usize] &= !(1 << lane);
+        }
+    }
+
+    /// Brings the flow cache up to date with the tables.
+    #[cold]
+    fn forget_changed(&mut self) {
+        let cache = &mut self.cache;
+        if !self.tables.log.take(|table, number| cache.kill(table, number)) {
+            cache.clear();
+        }
+    }
+
+    /// Takes what becomes of a lane from the flow cache, if it is there; gives the target.
+    #[inline]
+    fn take_line(&mut self, lane: usize, site: u16, now: u64) -> Option<Option<u16>> {
+        if !self.tables.log.is_empty() {
+            self.forget_changed();
+        }
+        let burst = &mut self.burst;
+        let (hash, key) = (burst.hashes[lane], burst.keys[lane]);
+        let at = self.cache.find(hash, key, site, burst.holds[lane])?;
+        if self.cache.line(at).until < now && !self.prolong(at, now) {
+            return None;
+        }
+        let Line { slots, plan, .. } = self.cache.line(at);
+        let burst = &mut self.burst;
+        for (column, &number) in burst.slots.iter_mut().zip(slots) {
+            column[lane] = number;
+        }
+        burst.plan(*plan, 1 << lane);
+        Some(self.outcomes[self.plans[*plan as usize].outcome as usize].target)
+    }
+
+    /// Prolongs the flows that a line was made from; `false` if one expired.
+    fn prolong(&mut self, at: usize, now: u64) -> bool {
+        let expiry = |m: &Member| self.tables.expiry(m.table, m.number);
+        if self.cache.members(at).any(|m| expiry(&m) <= now) {
+            return false;
+        }
+        let mut until = now | self.tick;
+        for member in self.cache.members(at) {
+            let expiry = match member.prolonged {
+                true => self.tables.prolong(member.table, member.number, now),
+                false => self.tables.expiry(member.table, member.number),
+            };
+            until = until.min(expiry.saturating_sub(1));
+        }
+        self.cache.set_until(at, until);
+        true
+    }
+
+    /// Takes a lane from a step on to its exit, and does what that says. Behind a barrier only
+    /// what goes the same way is done, whatever the packets before do there.
+    fn carry_out(
+        &mut self,
+        (lane, packet): (usize, &mut Packet),
+        (step, site): (StepId, Option<u16>),
+        barrier: Option<u16>,
+        from: usize,
+        now: u64,
+    ) -> Option<Option<u16>> {
+        let site = site.map(|number| (number, &self.sites[usize::from(number)]));
+        let mut relevant = 0;
+        self.scalar.start(now);
+        let step = self.scalar.walk(step, packet, &self.tables, |step| {
+            relevant |= site.and_then(|(_, s)| s.deciding.get(&step)).copied().unwrap_or(0);
+        });
+        let program = Rc::clone(&self.program);
+        let Step::Exit(exit) = program.step(step) else { return None };
+        let number = self.outcome_of[step.0 as usize];
+        let outcome = &mut self.outcomes[number as usize];
+        let target = outcome.target;
+        if let Some(barrier) = barrier {
+            let changes = &self.targets[usize::from(barrier)].changes;
+            let changed = |l| self.tables.of(l).is_some_and(|t| changes[usize::from(t)]);
+            if target != Some(barrier) || self.scalar.hits.iter().any(|&l| changed(l)) {
+                return None;
+            }
+        }
+        outcome.packets += 1;
+        for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
+            *sum = sum.wrapping_add(self.scalar.value(*length, packet) as u64);
+        }
+        if target.is_none() {
+            outcome.dropped_bytes += self.scalar.length(exit, packet);
+        }
+        let changed = self.scalar.update(exit, packet, &self.tables);
+        if let Some((number, site)) = site
+            && !changed
+            && !self.scalar.missed
+            && let Some(cached) = site.exits.get(&step)
+        {
+            let mut until = now | self.tick;
+            self.burst.members.clear();
+            for &lookup in &self.scalar.hits {
+                let Some(found) = self.scalar.found(lookup) else { continue };
+                let Some(table) = self.tables.of(lookup) else { continue };
+                let prolonged = exit.effects.iter().any(|effect| {
+                    matches!(effect, ir::program::Effect::Update { lookup: l, .. } if *l == lookup)
+                });
+                let number = found.number;
+                until = until.min(self.tables.expiry(table, number).saturating_sub(1));
+                self.burst.members.push(Member { table, number, prolonged });
+            }
+            let relevant = relevant | cached.deciding;
+            let mut line = Line {
+                key: self.burst.keys[lane],
+                until,
+                relevant,
+                holds: self.burst.holds[lane] & relevant,
+                plan: cached.plan,
+                site: number,
+                flows: 0,
+                slots: [0; SLOTS],
+            };
+            let mut fits = true;
+            for (slot, number) in cached.slots.iter().zip(&mut line.slots) {
+                *number = match slot {
+                    Slot::Term { term, exact } => {
+                        let value = self.scalar.value(*term, packet);
+                        fits &= !exact || value <= u32::MAX.into();
+                        value as u32
+                    }
+                    Slot::Sum(terms) => {
+                        let mut total = 0u128;
+                        for &term in terms {
+                            total = total.saturating_add(self.scalar.value(term, packet));
+                        }
+                        if total == 0 { 0 } else { ((total - 1) % 0xffff + 1) as u32 }
+                    }
+                };
+            }
+            if fits {
+                if !self.tables.log.is_empty() {
+                    self.forget_changed();
+                }
+                self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
+            }
+        }
+        if target.is_some() {
+            self.scalar.write(exit, packet);
+        }
+        self.decided[from + lane] = target.unwrap_or(DROP);
+        Some(target)
+    }
+
+    /// Does what plans say to the lanes that are done.
+    fn finish(&mut self, packets: &mut [Packet], done: u32, from: usize) {
+        let Self { lanes, plans, burst, outcomes, decided, .. } = self;
+        for &plan in &burst.used {
+            lanes.compute(&plans[plan as usize].needs, packets, &burst.slots);
+        }
+        for plan in burst.used.drain(..) {
+            let mask = std::mem::take(&mut burst.planned[plan as usize]) & done;
+            if mask == 0 {
+                continue;
+            }
+            let plan = &plans[plan as usize];
+            let outcome = &mut outcomes[plan.outcome as usize];
+            outcome.packets += u64::from(mask.count_ones());
+            for (total, length) in outcome.sums.iter_mut().zip(&plan.lengths) {
+                *total = total.wrapping_add(sum(lanes.column(*length), mask));
+            }
+            match outcome.target {
+                None => {
+                    for lane in lanes_of(mask) {
+                        let left = packets[lane].len() as i64 - i64::from(plan.start);
+                        let left = u64::try_from(left).unwrap_or(0);
+                        let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
+                        outcome.dropped_bytes += left.min(length);
+                    }
+                }
+                Some(target) => {
+                    for lane in lanes_of(mask) {
+                        decided[from + lane] = target;
+                        write(plan, lanes, lane, &mut packets[lane]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes what a plan says into a packet.
+#[inline]
+fn write(plan: &Plan, lanes: &Lanes, lane: usize, packet: &mut Packet) {
+    match plan.start {
+        0 => {}
+        start @ 1.. => packet.pull(start as usize),
+        start => packet.push(start.unsigned_abs() as usize),
+    }
+    if !plan.stores.is_empty() {
+        if plan.window < 0 && packet.headroom() < plan.window.unsigned_abs() as usize {
+            // Room before the data, for what is written there.
+            packet.push(plan.window.unsigned_abs() as usize);
+            packet.pull(plan.window.unsigned_abs() as usize);
+        }
+        if packet.window_mut::<WINDOW>(plan.window).is_none() {
+            let behind = packet.len();
+            packet.put(WINDOW);
+            packet.truncate(behind);
+        }
+        if let Some(window) = packet.window_mut::<WINDOW>(plan.window) {
+            store(&plan.stores, lanes, lane, window);
+        }
+    }
+    if !plan.annotations.is_empty() {
+        store(&plan.annotations, lanes, lane, packet.annotations_mut().bytes_mut());
+    }
+    if let Some(length) = plan.length {
+        packet.truncate(lanes.column(length)[lane] as usize);
+    }
+    const HEADERS: [Header; 3] = [Header::Mac, Header::Network, Header::Transport];
+    for (header, mark) in HEADERS.into_iter().zip(plan.marks) {
+        match mark {
+            NewMark::Keep => {}
+            NewMark::Clear => packet.clear_header(header),
+            NewMark::At(at) => packet.set_header_offset(header, at as isize),
+            NewMark::Computed(reg) => {
+                let at = lanes.column(reg)[lane] as i32 as isize;
+                packet.set_header_offset(header, at - plan.start as isize);
+            }
+        }
+    }
+    if let Some(reg) = plan.packet_type {
+        packet.set_packet_type(PacketType::from_u8(lanes.column(reg)[lane] as u8));
+    }
+    if let Some(time) = plan.timestamp {
+        packet.set_timestamp(time);
+    }
+}
+
+#[inline]
+fn store<const N: usize>(stores: &[Store], lanes: &Lanes, lane: usize, to: &mut [u8; N]) {
+    fn put<const N: usize, const M: usize>(to: &mut [u8; N], at: u8, bytes: [u8; M]) {
+        let place = to.get_mut(usize::from(at)..).and_then(|to| to.first_chunk_mut());
+        debug_assert!(place.is_some(), "stores lie in the window");
+        if let Some(place) = place {
+            *place = bytes;
+        }
+    }
+    for store in stores {
+        match *store {
+            Store::One(at, byte) => put(to, at, [byte]),
+            Store::Two(at, bytes) => put(to, at, bytes),
+            Store::Four(at, bytes) => put(to, at, bytes),
+            Store::Eight(at, bytes) => put(to, at, bytes),
+            Store::Low8(at, reg) => put(to, at, [lanes.column(reg)[lane] as u8]),
+            Store::Low16(at, reg) => put(to, at, (lanes.column(reg)[lane] as u16).to_be_bytes()),
+            Store::Low32(at, reg) => put(to, at, lanes.column(reg)[lane].to_be_bytes()),
+        }
+    }
+}

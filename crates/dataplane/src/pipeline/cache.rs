@@ -1,0 +1,231 @@
+//! The fused flow cache: what becomes of the packets of a flow, found by one lookup, however many
+//! tables a packet's way asks.
+//!
+//! A line says everything about packets with the same inputs to all lookups, as far as it does
+//! not differ from packet to packet. The tables stay the owners of all state: a line lives no
+//! longer than the flows that it was made from, and dies when one of them changes. It is good as
+//! it is until a time (mostly the end of a clock tick, from which on flows expire later); then
+//! the flows must be prolonged first.
+
+use std::hash::{BuildHasher, Hasher};
+
+use net::flow::FlowHash;
+
+/// How many numbers a line can hold.
+pub(super) const SLOTS: usize = 6;
+/// Lines that a key may be in.
+const WAYS: usize = 4;
+const FEWEST: usize = 1 << 10;
+/// Bytes that lines and their dependencies may take.
+const MOST_BYTES: usize = 512 << 20;
+const NONE: u32 = u32::MAX;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Line {
+    pub(super) key: [u64; 2],
+    /// Until when nothing need be done but what the plan says.
+    pub(super) until: u64,
+    /// Which conditions on the packet matter, and which of these hold.
+    pub(super) relevant: u32,
+    pub(super) holds: u32,
+    /// The number of the plan; [`NONE`] if the line is empty.
+    pub(super) plan: u32,
+    /// Where in the program the key is looked up.
+    pub(super) site: u16,
+    /// How many flows it was made from.
+    pub(super) flows: u16,
+    pub(super) slots: [u32; SLOTS],
+}
+
+const _: () = assert!(size_of::<Line>() == 64);
+
+const EMPTY: Line = Line {
+    key: [0; 2],
+    until: 0,
+    relevant: 0,
+    holds: 0,
+    plan: NONE,
+    site: 0,
+    flows: 0,
+    slots: [0; SLOTS],
+};
+
+/// A flow that a line was made from, in the list of all lines made from it.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    number: u32,
+    previous: u32,
+    next: u32,
+    table: u16,
+    /// Whether packets prolong it.
+    prolonged: bool,
+}
+
+/// A flow that a line is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) table: u16,
+    pub(super) number: u32,
+    /// Whether packets prolong it.
+    pub(super) prolonged: bool,
+}
+
+/// See the module.
+pub(super) struct FlowCache {
+    hash: FlowHash,
+    lines: Vec<Line>,
+    used: usize,
+    most: usize,
+    /// So many for each line.
+    links: Vec<Link>,
+    stride: usize,
+    /// By table and flow: its first link.
+    heads: Vec<Vec<u32>>,
+}
+
+impl FlowCache {
+    /// An empty cache for lines of at most `stride` flows in so many tables.
+    pub(super) fn new(tables: usize, stride: usize) -> Self {
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        let each = size_of::<Line>() + stride * size_of::<Link>();
+        let most = (MOST_BYTES / each).max(FEWEST);
+        let mut cache = Self {
+            hash: FlowHash::new(seed),
+            lines: Vec::new(),
+            used: 0,
+            most: 1 << most.ilog2(),
+            links: Vec::new(),
+            stride,
+            heads: vec![Vec::new(); tables],
+        };
+        cache.resize(FEWEST);
+        cache
+    }
+
+    fn resize(&mut self, lines: usize) {
+        let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
+        self.lines.clear();
+        self.lines.resize(lines, EMPTY);
+        self.links.clear();
+        self.links.resize(lines * self.stride, free);
+        self.heads.iter_mut().for_each(|heads| heads.fill(NONE));
+        self.used = 0;
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        if self.used > 0 {
+            self.resize(self.lines.len());
+        }
+    }
+
+    /// The hash of a key at a site.
+    #[inline]
+    pub(super) fn hash(&self, key: [u64; 2], site: u16) -> u64 {
+        self.hash.two(key[0] ^ u64::from(site) << 48, key[1])
+    }
+
+    /// Reads from the cache line in which a key probably is, so that it is near when it is needed.
+    #[inline]
+    pub(super) fn touch(&self, hash: u64) -> u32 {
+        self.lines[hash as usize & (self.lines.len() - 1)].plan
+    }
+
+    #[inline]
+    pub(super) fn line(&self, at: usize) -> &Line {
+        &self.lines[at]
+    }
+
+    #[inline]
+    pub(super) fn set_until(&mut self, at: usize, until: u64) {
+        self.lines[at].until = until;
+    }
+
+    /// The line of a key, if these conditions on the packet hold and no others.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, key: [u64; 2], site: u16, holds: u32) -> Option<usize> {
+        let mask = self.lines.len() - 1;
+        (0..WAYS).map(|way| (hash as usize).wrapping_add(way) & mask).find(|&at| {
+            let line = &self.lines[at];
+            line.key == key
+                && line.holds == holds & line.relevant
+                && line.site == site
+                && line.plan != NONE
+        })
+    }
+
+    /// The flows that a line was made from.
+    pub(super) fn members(&self, at: usize) -> impl Iterator<Item = Member> + '_ {
+        let links = &self.links[at * self.stride..][..usize::from(self.lines[at].flows)];
+        links.iter().map(|l| Member { table: l.table, number: l.number, prolonged: l.prolonged })
+    }
+
+    /// Adds a line, for another if there must be.
+    pub(super) fn insert(&mut self, hash: u64, line: Line, members: &[Member]) {
+        if members.len() > self.stride {
+            return;
+        }
+        if self.used >= self.lines.len() / 4 * 3 && self.lines.len() < self.most {
+            // Lines come back with the next packets of their flows.
+            self.resize(self.lines.len() * 2);
+        }
+        let mask = self.lines.len() - 1;
+        let ways = (0..WAYS).map(|way| (hash as usize).wrapping_add(way) & mask);
+        let age = |at: &usize| match &self.lines[*at] {
+            line if line.plan == NONE => 0,
+            line => line.until.max(1),
+        };
+        let Some(at) = ways.min_by_key(age) else { return };
+        self.remove(at);
+        self.lines[at] = Line { flows: members.len() as u16, ..line };
+        self.used += 1;
+        for (i, member) in members.iter().enumerate() {
+            let Some(heads) = self.heads.get_mut(usize::from(member.table)) else { continue };
+            let number = member.number as usize;
+            if heads.len() <= number {
+                heads.resize((number + 1).next_power_of_two(), NONE);
+            }
+            let link = (at * self.stride + i) as u32;
+            let next = std::mem::replace(&mut heads[number], link);
+            if next != NONE {
+                self.links[next as usize].previous = link;
+            }
+            let Member { table, number, prolonged } = *member;
+            let linked = Link { number, previous: NONE, next, table, prolonged };
+            self.links[link as usize] = linked;
+        }
+    }
+
+    /// Empties a line.
+    fn remove(&mut self, at: usize) {
+        if self.lines[at].plan == NONE {
+            return;
+        }
+        let first = at * self.stride;
+        for link in first..first + usize::from(self.lines[at].flows) {
+            let Link { number, previous, next, table, .. } = self.links[link];
+            match previous {
+                NONE => self.heads[usize::from(table)][number as usize] = next,
+                _ => self.links[previous as usize].next = next,
+            }
+            if next != NONE {
+                self.links[next as usize].previous = previous;
+            }
+        }
+        self.lines[at].plan = NONE;
+        self.used -= 1;
+    }
+
+    /// Empties all lines that were made from a flow.
+    pub(super) fn kill(&mut self, table: u16, number: u32) {
+        let first = |cache: &Self| {
+            let link = cache.heads.get(usize::from(table))?.get(number as usize);
+            link.copied().filter(|&link| link != NONE)
+        };
+        while let Some(link) = first(self) {
+            self.remove(link as usize / self.stride);
+        }
+    }
+}

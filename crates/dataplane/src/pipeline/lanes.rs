@@ -1,0 +1,386 @@
+//! Computing with a number of each packet of a burst at once: a column has a lane for each.
+//!
+//! Numbers have 32 bits; what needs more is computed packet by packet. Every operation is
+//! defined for whatever a lane holds, so all lanes are always computed, and who comes to a step is
+//! a mask of lanes.
+
+use ir::model::CompareOp;
+use net::{Header, Packet};
+
+/// Packets that are computed with at once.
+pub(super) const LANES: usize = 32;
+
+/// A number of each packet.
+pub(super) type Column = [u32; LANES];
+
+/// The index of a column and of the operation that computes it.
+pub(super) type Reg = u32;
+
+/// A condition on columns.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Cond {
+    /// `low <= number <= low + span`.
+    Range {
+        of: Reg,
+        low: u32,
+        span: u32,
+    },
+    /// In one of the ranges, from their least to their greatest number.
+    Ranges {
+        of: Reg,
+        ranges: Vec<(u32, u32)>,
+    },
+    Compare(CompareOp, Reg, Reg),
+}
+
+impl Cond {
+    pub(super) fn operands(&self) -> [Option<Reg>; 2] {
+        match *self {
+            Cond::Range { of, .. } | Cond::Ranges { of, .. } => [Some(of), None],
+            Cond::Compare(_, a, b) => [Some(a), Some(b)],
+        }
+    }
+}
+
+/// How a column is computed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Op {
+    Const(u32),
+    /// `bytes` (at most 8) of the data at `at`, shifted right and masked; 0 if they lie beyond.
+    Data {
+        at: u16,
+        bytes: u8,
+        shift: u8,
+        mask: u32,
+    },
+    /// The same of the annotation area.
+    Annotation {
+        at: u16,
+        bytes: u8,
+        shift: u8,
+        mask: u32,
+    },
+    Length,
+    Headroom,
+    Type,
+    Available(Header),
+    Has(Header),
+    Position(Header),
+    Sum16 {
+        at: u16,
+        length: Reg,
+    },
+    Add(Reg, Reg),
+    Sub(Reg, Reg),
+    Mul(Reg, Reg),
+    And(Reg, Reg),
+    Or(Reg, Reg),
+    Xor(Reg, Reg),
+    Min(Reg, Reg),
+    Max(Reg, Reg),
+    /// By fewer than 32 bits.
+    Shl(Reg, u8),
+    Shr(Reg, u8),
+    /// By a constant that is not 0.
+    Div(Reg, u32),
+    Rem(Reg, u32),
+    Fold(Reg),
+    NonZero(Reg),
+    Choose(Cond, Reg, Reg),
+    /// What was found in the flow cache.
+    Slot(u8),
+}
+
+impl Op {
+    pub(super) fn operands(&self) -> impl Iterator<Item = Reg> {
+        let all = match self {
+            Op::Const(_)
+            | Op::Data { .. }
+            | Op::Annotation { .. }
+            | Op::Length
+            | Op::Headroom
+            | Op::Type
+            | Op::Available(_)
+            | Op::Has(_)
+            | Op::Position(_)
+            | Op::Slot(_) => [None; 4],
+            Op::Sum16 { length: a, .. }
+            | Op::Shl(a, _)
+            | Op::Shr(a, _)
+            | Op::Div(a, _)
+            | Op::Rem(a, _)
+            | Op::Fold(a)
+            | Op::NonZero(a) => [Some(*a), None, None, None],
+            Op::Add(a, b)
+            | Op::Sub(a, b)
+            | Op::Mul(a, b)
+            | Op::And(a, b)
+            | Op::Or(a, b)
+            | Op::Xor(a, b)
+            | Op::Min(a, b)
+            | Op::Max(a, b) => [Some(*a), Some(*b), None, None],
+            Op::Choose(cond, a, b) => {
+                let [c, d] = cond.operands();
+                [Some(*a), Some(*b), c, d]
+            }
+        };
+        all.into_iter().flatten()
+    }
+}
+
+/// The columns of a program.
+#[derive(Default)]
+pub(super) struct Lanes {
+    ops: Vec<Op>,
+    columns: Vec<Column>,
+    /// The epoch in which each column was computed.
+    known: Vec<u32>,
+    epoch: u32,
+}
+
+fn zip(out: &mut Column, a: &Column, b: &Column, f: impl Fn(u32, u32) -> u32) {
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        *out = f(*a, *b);
+    }
+}
+
+fn map(out: &mut Column, a: &Column, f: impl Fn(u32) -> u32) {
+    for (out, a) in out.iter_mut().zip(a) {
+        *out = f(*a);
+    }
+}
+
+fn each<'a>(out: &mut Column, packets: &'a [Packet], f: impl Fn(&'a Packet) -> u32) {
+    for (out, packet) in out.iter_mut().zip(packets) {
+        *out = f(packet);
+    }
+}
+
+#[inline(always)]
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
+    bytes.get(at..)?.first_chunk()
+}
+
+/// Loads big-endian numbers from `bytes_of` each packet.
+#[inline(always)]
+fn load<'a>(
+    out: &mut Column,
+    packets: &'a [Packet],
+    (at, bytes, shift, mask): (u16, u8, u8, u32),
+    bytes_of: impl Fn(&'a Packet) -> &'a [u8],
+) {
+    let at = usize::from(at);
+    match (bytes, shift) {
+        (1, _) => {
+            each(out, packets, |p| bytes_of(p).get(at).map_or(0, |&b| u32::from(b) >> shift & mask))
+        }
+        (2, 0) => each(out, packets, |p| {
+            chunk(bytes_of(p), at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) & mask)
+        }),
+        (2, _) => each(out, packets, |p| {
+            chunk(bytes_of(p), at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) >> shift & mask)
+        }),
+        (4, 0) => each(out, packets, |p| {
+            chunk(bytes_of(p), at).map_or(0, |b| u32::from_be_bytes(*b) & mask)
+        }),
+        _ => each(out, packets, |p| {
+            let bytes = bytes_of(p).get(at..at + usize::from(bytes)).unwrap_or(&[]);
+            let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+            (value >> shift) as u32 & mask
+        }),
+    }
+}
+
+/// Ones' complement sum of bytes, folded to 16 bits.
+#[inline(always)]
+fn sum16(bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let sum = words.iter().fold(0u64, |sum, word| sum + u64::from(u32::from_ne_bytes(*word)));
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let sum = sum + u64::from(u32::from_ne_bytes(last));
+    // In the machine's byte order until the end: the sum's bytes are exchanged, no more.
+    let sum = (sum >> 48) + (sum >> 32 & 0xffff) + (sum >> 16 & 0xffff) + (sum & 0xffff);
+    u32::from(u16::from_be((fold(sum as u32)) as u16))
+}
+
+/// A sum folded with end-around carries.
+#[inline(always)]
+pub(super) fn fold(sum: u32) -> u32 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    (sum & 0xffff) + (sum >> 16)
+}
+
+impl Lanes {
+    /// A column for the result of an operation; equal operations share one.
+    pub(super) fn add(&mut self, op: Op) -> Reg {
+        let at = self.ops.len() as Reg;
+        self.ops.push(op);
+        self.columns.push([0; LANES]);
+        self.known.push(0);
+        at
+    }
+
+    pub(super) fn op(&self, reg: Reg) -> &Op {
+        &self.ops[reg as usize]
+    }
+
+    /// The columns that must be computed for some, in order.
+    pub(super) fn needs(&self, wanted: impl IntoIterator<Item = Reg>) -> Box<[Reg]> {
+        let mut waiting: Vec<Reg> = wanted.into_iter().collect();
+        let mut needed = std::collections::BTreeSet::new();
+        while let Some(reg) = waiting.pop() {
+            if needed.insert(reg) {
+                waiting.extend(self.op(reg).operands());
+            }
+        }
+        needed.into_iter().collect()
+    }
+
+    /// Forgets the packets before.
+    pub(super) fn start(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.known.fill(0);
+            self.epoch = 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn column(&self, reg: Reg) -> &Column {
+        &self.columns[reg as usize]
+    }
+
+    /// Computes columns that are not known yet, each after those that it is computed from.
+    #[inline]
+    pub(super) fn compute(&mut self, needs: &[Reg], packets: &[Packet], slots: &[Column]) {
+        for &reg in needs {
+            let known = &mut self.known[reg as usize];
+            if *known != self.epoch {
+                *known = self.epoch;
+                self.run(reg as usize, packets, slots);
+            }
+        }
+    }
+
+    fn run(&mut self, at: usize, packets: &[Packet], slots: &[Column]) {
+        let (before, rest) = self.columns.split_at_mut(at);
+        let Some(out) = rest.first_mut() else { return };
+        let of = |reg: &Reg| &before[*reg as usize];
+        match &self.ops[at] {
+            Op::Const(value) => out.fill(*value),
+            Op::Data { at, bytes, shift, mask } => {
+                load(out, packets, (*at, *bytes, *shift, *mask), |p| p.data());
+            }
+            Op::Annotation { at, bytes, shift, mask } => {
+                load(out, packets, (*at, *bytes, *shift, *mask), |p| p.annotations().bytes());
+            }
+            Op::Length => each(out, packets, |p| p.len() as u32),
+            Op::Headroom => each(out, packets, |p| p.headroom() as u32),
+            Op::Type => each(out, packets, |p| p.packet_type() as u32),
+            Op::Available(header) => {
+                each(out, packets, |p| p.header(*header).map_or(0, |h| h.len() as u32));
+            }
+            Op::Has(header) => {
+                each(out, packets, |p| u32::from(p.header_offset(*header).is_some()));
+            }
+            Op::Position(header) => each(out, packets, |p| {
+                p.header_offset(*header).map_or(0x8000_0000, |at| at as i32 as u32)
+            }),
+            Op::Sum16 { at, length } => {
+                let at = usize::from(*at);
+                if let Op::Const(20) = self.ops[*length as usize] {
+                    each(out, packets, |p| {
+                        chunk::<20>(p.data(), at).map_or(0, |bytes| sum16(bytes))
+                    });
+                } else {
+                    let lengths = of(length);
+                    for ((out, packet), length) in out.iter_mut().zip(packets).zip(lengths) {
+                        let range = at..at.saturating_add(*length as usize);
+                        *out = packet.data().get(range).map_or(0, sum16);
+                    }
+                }
+            }
+            Op::Add(a, b) => zip(out, of(a), of(b), u32::wrapping_add),
+            Op::Sub(a, b) => zip(out, of(a), of(b), u32::wrapping_sub),
+            Op::Mul(a, b) => zip(out, of(a), of(b), u32::wrapping_mul),
+            Op::And(a, b) => zip(out, of(a), of(b), |a, b| a & b),
+            Op::Or(a, b) => zip(out, of(a), of(b), |a, b| a | b),
+            Op::Xor(a, b) => zip(out, of(a), of(b), |a, b| a ^ b),
+            Op::Min(a, b) => zip(out, of(a), of(b), u32::min),
+            Op::Max(a, b) => zip(out, of(a), of(b), u32::max),
+            Op::Shl(a, by) => map(out, of(a), |a| a << by),
+            Op::Shr(a, by) => map(out, of(a), |a| a >> by),
+            Op::Div(a, by) => map(out, of(a), |a| a.checked_div(*by).unwrap_or(0)),
+            Op::Rem(a, 0xffff) => map(out, of(a), |a| match fold(a) {
+                0xffff => 0,
+                folded => folded,
+            }),
+            Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
+            Op::Fold(a) => map(out, of(a), fold),
+            Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
+            Op::Choose(cond, a, b) => {
+                let holds = mask(cond, &of);
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = if holds >> i & 1 == 1 { of(a)[i] } else { of(b)[i] };
+                }
+            }
+            Op::Slot(slot) => *out = slots[usize::from(*slot)],
+        }
+    }
+
+    /// The lanes in which a condition on known columns holds.
+    #[inline]
+    pub(super) fn mask(&self, cond: &Cond) -> u32 {
+        mask(cond, &|reg: &Reg| &self.columns[*reg as usize])
+    }
+}
+
+#[inline(always)]
+fn bits(holds: impl Fn(usize) -> bool) -> u32 {
+    (0..LANES).fold(0, |bits, i| bits | u32::from(holds(i)) << i)
+}
+
+fn mask<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> u32 {
+    match cond {
+        Cond::Range { of, low, span } => {
+            let column = column(of);
+            bits(|i| column[i].wrapping_sub(*low) <= *span)
+        }
+        Cond::Ranges { of, ranges } => {
+            let column = column(of);
+            let one = |(low, high): &(u32, u32)| {
+                let span = high - low;
+                bits(|i| column[i].wrapping_sub(*low) <= span)
+            };
+            match ranges.len() {
+                0..=8 => ranges.iter().fold(0, |mask, range| mask | one(range)),
+                _ => bits(|i| {
+                    let at = ranges.partition_point(|&(_, high)| high < column[i]);
+                    ranges.get(at).is_some_and(|&(low, _)| low <= column[i])
+                }),
+            }
+        }
+        Cond::Compare(op, a, b) => {
+            let (a, b) = (column(a), column(b));
+            match op {
+                CompareOp::Eq => bits(|i| a[i] == b[i]),
+                CompareOp::Ne => bits(|i| a[i] != b[i]),
+                CompareOp::Lt => bits(|i| a[i] < b[i]),
+                CompareOp::Le => bits(|i| a[i] <= b[i]),
+                CompareOp::Gt => bits(|i| a[i] > b[i]),
+                CompareOp::Ge => bits(|i| a[i] >= b[i]),
+            }
+        }
+    }
+}
+
+/// The sum of a column's lanes.
+#[inline]
+pub(super) fn sum(column: &Column, lanes: u32) -> u64 {
+    if lanes == u32::MAX {
+        return column.iter().map(|&n| u64::from(n)).sum();
+    }
+    let one = |i: usize| u64::from(column[i]) & (u64::from(lanes >> i & 1)).wrapping_neg();
+    (0..LANES).map(one).sum()
+}

@@ -1,0 +1,294 @@
+//! What a program becomes: a node for each step, and a plan for each exit.
+
+use std::collections::HashMap;
+
+use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
+
+use super::compile::{Compiler, Residual, Slot, Value, ranges, test};
+use super::lanes::{Cond, Reg};
+
+/// Bytes that one exit's writes may lie apart.
+pub(super) const WINDOW: usize = 64;
+
+/// What is done with the lanes that come to a step.
+pub(super) enum Node {
+    Test {
+        needs: Box<[Reg]>,
+        cond: Cond,
+        yes: StepId,
+        no: StepId,
+    },
+    /// A few cases: each with its condition.
+    Cases {
+        needs: Box<[Reg]>,
+        cases: Vec<(Cond, StepId)>,
+        otherwise: StepId,
+    },
+    /// Many cases: ranges in order.
+    Switch {
+        needs: Box<[Reg]>,
+        of: Reg,
+        ranges: Vec<(u32, u32, StepId)>,
+        otherwise: StepId,
+    },
+    Classify {
+        needs: Box<[Reg]>,
+        keys: Vec<Reg>,
+        arms: Vec<StepId>,
+        otherwise: StepId,
+    },
+    /// The number of the plan.
+    Exit(u32),
+    /// The number of the site where the flow cache is asked.
+    Site(u16),
+    /// Packets go on one by one.
+    Scalar,
+}
+
+/// A store of bytes that lie in a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Store {
+    One(u8, u8),
+    Two(u8, [u8; 2]),
+    Four(u8, [u8; 4]),
+    Eight(u8, [u8; 8]),
+    Low8(u8, Reg),
+    Low16(u8, Reg),
+    Low32(u8, Reg),
+}
+
+/// What becomes of a header's mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NewMark {
+    Keep,
+    Clear,
+    /// So far from where the data starts afterwards.
+    At(i32),
+    /// So far from where the data started.
+    Computed(Reg),
+}
+
+/// An exit for many packets at once.
+pub(super) struct Plan {
+    pub(super) outcome: u32,
+    pub(super) needs: Box<[Reg]>,
+    /// Lengths that are summed up.
+    pub(super) lengths: Vec<Reg>,
+    /// How far the data's start moves.
+    pub(super) start: i32,
+    /// To which length the data is cut.
+    pub(super) length: Option<Reg>,
+    /// Where the window of the stores starts, from where the data starts afterwards.
+    pub(super) window: i32,
+    pub(super) stores: Vec<Store>,
+    /// Into the annotation area.
+    pub(super) annotations: Vec<Store>,
+    pub(super) marks: [NewMark; 3],
+    pub(super) packet_type: Option<Reg>,
+    pub(super) timestamp: Option<u64>,
+}
+
+/// The steps as nodes, but for sites and exits, which only the caller knows.
+pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
+    match step {
+        Step::Test { atom, yes, no, .. } => {
+            let cond = compiler.atom(atom)?;
+            let needs = compiler.lanes.needs(cond.operands().into_iter().flatten());
+            Some(Node::Test { needs, cond, yes: *yes, no: *no })
+        }
+        Step::Switch { on, cases, otherwise, .. } => {
+            let of = compiler.exactly(*on)?;
+            let (needs, otherwise) = (compiler.lanes.needs([of]), *otherwise);
+            let intervals: usize = cases.iter().map(|(set, _)| set.intervals().len()).sum();
+            if cases.len() <= 6 && intervals <= 24 {
+                let cases = cases.iter().map(|(set, to)| (test(of, set), *to)).collect();
+                return Some(Node::Cases { needs, cases, otherwise });
+            }
+            let of_case = |(set, to): &(_, StepId)| {
+                let to = *to;
+                ranges(set).into_iter().map(move |(low, high)| (low, high, to))
+            };
+            let mut ranges: Vec<_> = cases.iter().flat_map(of_case).collect();
+            ranges.sort_unstable();
+            Some(Node::Switch { needs, of, ranges, otherwise })
+        }
+        Step::Classify { keys, arms, otherwise, .. } => {
+            let keys: Vec<Reg> =
+                keys.iter().map(|&key| compiler.exactly(key)).collect::<Option<_>>()?;
+            let needs = compiler.lanes.needs(keys.iter().copied());
+            Some(Node::Classify { needs, keys, arms: arms.clone(), otherwise: *otherwise })
+        }
+        Step::Flow { .. } | Step::Exit(_) => None,
+    }
+}
+
+/// Cuts constant bytes into stores.
+fn constants(at: i32, bytes: &[u8], stores: &mut Vec<Store>) -> Option<()> {
+    let mut at = u8::try_from(at).ok()?;
+    let mut rest = bytes;
+    while let Some(&first) = rest.first() {
+        let taken = if let Some((bytes, _)) = rest.split_first_chunk::<8>() {
+            stores.push(Store::Eight(at, *bytes));
+            8
+        } else if let Some((bytes, _)) = rest.split_first_chunk::<4>() {
+            stores.push(Store::Four(at, *bytes));
+            4
+        } else if let Some((bytes, _)) = rest.split_first_chunk::<2>() {
+            stores.push(Store::Two(at, *bytes));
+            2
+        } else {
+            stores.push(Store::One(at, first));
+            1
+        };
+        rest = rest.get(taken..)?;
+        at = at.checked_add(taken as u8)?;
+    }
+    Some(())
+}
+
+/// Makes stores of writes whose offsets count from `first`, into an area of `size` bytes.
+fn stores(
+    program: &Program,
+    writes: &[Write],
+    (first, size): (i32, usize),
+    mut value: impl FnMut(TermId) -> Option<Value>,
+) -> Option<Vec<Store>> {
+    let mut stores = Vec::new();
+    // Constant bytes, and where they start.
+    let mut run: (i32, Vec<u8>) = (0, Vec::new());
+    for write in writes {
+        let at = write.offset.checked_sub(first)?;
+        let length = usize::from(write.length);
+        if usize::try_from(at).ok()? + length > size || length > 16 {
+            return None;
+        }
+        if let Term::Const(number) = program.term(write.value) {
+            if run.0 + run.1.len() as i32 != at {
+                constants(run.0, &run.1, &mut stores)?;
+                run = (at, Vec::new());
+            }
+            run.1.extend(&number.to_be_bytes()[16 - length..]);
+            continue;
+        }
+        let reg = value(write.value)?.reg;
+        let at = at as u8;
+        stores.push(match length {
+            1 => Store::Low8(at, reg),
+            2 => Store::Low16(at, reg),
+            4 => Store::Low32(at, reg),
+            _ => return None,
+        });
+    }
+    constants(run.0, &run.1, &mut stores)?;
+    Some(stores)
+}
+
+/// The plan of an exit, with numbers from the flow cache if it is left there; `None` if it takes
+/// more than columns can do.
+pub(super) fn plan(
+    compiler: &mut Compiler<'_>,
+    exit: &Exit,
+    outcome: u32,
+    lengths: &[TermId],
+    mut with: Option<&mut Residual<'_>>,
+) -> Option<Plan> {
+    let program = compiler.program();
+    let mut value = |compiler: &mut Compiler<'_>, term: TermId| match &mut with {
+        Some(with) => compiler.residual(term, with),
+        None => compiler.term(term),
+    };
+    let mut regs: Vec<Reg> = Vec::new();
+    let mut exactly = |compiler: &mut Compiler<'_>, term: TermId| {
+        let value = value(compiler, term)?;
+        value.most?;
+        regs.push(value.reg);
+        Some(value.reg)
+    };
+    let lengths = lengths.iter().map(|&l| exactly(compiler, l)).collect::<Option<Vec<Reg>>>()?;
+    let writes = &exit.writes;
+    let mut plan = Plan {
+        outcome,
+        needs: Box::default(),
+        lengths,
+        start: writes.start,
+        length: match writes.length {
+            Some(length) => Some(exactly(compiler, length)?),
+            None => None,
+        },
+        window: 0,
+        stores: Vec::new(),
+        annotations: Vec::new(),
+        marks: [NewMark::Keep; 3],
+        packet_type: None,
+        timestamp: None,
+    };
+    if matches!(exit.end, End::Push { .. }) {
+        for (mark, to) in plan.marks.iter_mut().zip(writes.marks) {
+            *mark = match to {
+                Mark::Keep => NewMark::Keep,
+                Mark::Clear => NewMark::Clear,
+                Mark::At(term) => match program.term(term) {
+                    Term::Const(at) => NewMark::At((*at as u32 as i32).checked_sub(writes.start)?),
+                    _ => {
+                        let value = value(compiler, term)?;
+                        regs.push(value.reg);
+                        NewMark::Computed(value.reg)
+                    }
+                },
+            };
+        }
+        if let Some(term) = writes.packet_type {
+            let value = value(compiler, term)?;
+            regs.push(value.reg);
+            plan.packet_type = Some(value.reg);
+        }
+        if let Some(term) = writes.timestamp {
+            let Term::Const(time) = program.term(term) else { return None };
+            plan.timestamp = Some(*time as u64);
+        }
+        let first = writes.bytes.iter().map(|write| write.offset).min().unwrap_or(0);
+        plan.window = first.checked_sub(writes.start)?;
+        let mut register = |term| {
+            let value = value(compiler, term)?;
+            regs.push(value.reg);
+            Some(value)
+        };
+        plan.stores = stores(program, &writes.bytes, (first, WINDOW), &mut register)?;
+        let area = (0, net::annotation::SIZE);
+        plan.annotations = stores(program, &writes.annotations, area, &mut register)?;
+    }
+    plan.needs = compiler.lanes.needs(regs);
+    Some(plan)
+}
+
+/// The updates of flows that an exit makes.
+pub(super) fn updates(exit: &Exit) -> impl Iterator<Item = (&[TermId], [TermId; 2])> {
+    exit.effects.iter().filter_map(|effect| match effect {
+        Effect::Update { common, expiry, guarantee, .. } => {
+            Some((&common[..], [*expiry, *guarantee]))
+        }
+        _ => None,
+    })
+}
+
+/// Where the flow cache is asked.
+pub(super) struct Site {
+    pub(super) needs: Box<[Reg]>,
+    /// The key's numbers, and where each goes: which word, how far to the left.
+    pub(super) key: Vec<(Reg, u8, u8)>,
+    /// Conditions on the packet that its way may depend on.
+    pub(super) conditions: Vec<Cond>,
+    /// By step: which of the conditions decide there.
+    pub(super) deciding: HashMap<StepId, u32>,
+    /// By step: what lines that lead to an exit hold.
+    pub(super) exits: HashMap<StepId, CachedExit>,
+}
+
+/// An exit that lines of the flow cache lead to.
+pub(super) struct CachedExit {
+    /// The number of the plan.
+    pub(super) plan: u32,
+    pub(super) slots: Vec<Slot>,
+    /// Conditions that updates of flows depend on.
+    pub(super) deciding: u32,
+}

@@ -1,0 +1,378 @@
+//! A program carried out for one packet: always possible, and what packets off the usual ways
+//! take.
+
+use std::rc::Rc;
+
+use elements::flow_access::FoundFlow;
+use ir::hash::hash;
+use ir::interp;
+use ir::program::{Atom, Effect, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId};
+use ir::{Base, Field};
+use net::{Header, Packet, PacketType};
+
+use super::classifiers::Classifiers;
+use super::tables::Tables;
+
+/// The steps of a program and what is computed on the way.
+pub(super) struct Scalar {
+    program: Rc<Program>,
+    classifiers: Classifiers,
+    /// The operands of each term, one after the other, and where each one's start.
+    operands: Vec<TermId>,
+    starts: Vec<u32>,
+    values: Vec<u128>,
+    /// The epoch in which each value was computed.
+    known: Vec<u32>,
+    epoch: u32,
+    waiting: Vec<TermId>,
+    scratch: Vec<u128>,
+    numbers: Vec<u64>,
+    /// What each lookup found on the packet's way.
+    found: Vec<Option<FoundFlow>>,
+    /// The lookups that were made, and whether all found something.
+    pub(super) hits: Vec<LookupId>,
+    pub(super) missed: bool,
+    /// Whether something was computed from what a lookup had not bound yet.
+    unbound: bool,
+    now: u64,
+}
+
+fn low_bits(width: u8) -> u128 {
+    match width {
+        0 => 0,
+        width => u128::MAX.checked_shr(128u32.saturating_sub(width.into())).unwrap_or(u128::MAX),
+    }
+}
+
+/// A field of the data; 0 if it lies beyond.
+fn read_data(data: &[u8], field: Field) -> u128 {
+    let (first, last) = field.byte_range();
+    let Some(bytes) = data.get(first..last) else { return 0 };
+    if bytes.len() > 16 {
+        return bytes
+            .iter()
+            .fold((0u128, 0), |(value, at), &byte| {
+                let below = i32::from(field.offset % 8 + field.width) - 8 * (at + 1);
+                let byte = u128::from(byte);
+                (value | if below >= 0 { byte << below } else { byte >> -below }, at + 1)
+            })
+            .0
+            & field.max();
+    }
+    let value = bytes.iter().fold(0u128, |value, &byte| value << 8 | u128::from(byte));
+    let behind = last * 8 - usize::from(field.offset) - usize::from(field.width);
+    value >> behind & field.max()
+}
+
+impl Scalar {
+    pub(super) fn new(program: Rc<Program>) -> Self {
+        let (mut operands, mut starts) = (Vec::new(), vec![0]);
+        for term in &program.terms {
+            operands.extend(term.operands());
+            starts.push(operands.len() as u32);
+        }
+        let terms = program.terms.len();
+        Self {
+            classifiers: Classifiers::new(&program),
+            operands,
+            starts,
+            values: vec![0; terms],
+            known: vec![0; terms],
+            epoch: 0,
+            waiting: Vec::new(),
+            scratch: Vec::new(),
+            numbers: Vec::new(),
+            found: vec![None; program.lookups.len()],
+            hits: Vec::new(),
+            missed: false,
+            unbound: false,
+            now: 0,
+            program,
+        }
+    }
+
+    pub(super) fn classifiers(&self) -> &Classifiers {
+        &self.classifiers
+    }
+
+    /// Forgets the packet before.
+    pub(super) fn start(&mut self, now: u64) {
+        self.forget_values();
+        for lookup in self.hits.drain(..) {
+            self.found[usize::from(lookup.0)] = None;
+        }
+        (self.missed, self.now) = (false, now);
+    }
+
+    fn forget_values(&mut self) {
+        self.unbound = false;
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.known.fill(0);
+            self.epoch = 1;
+        }
+    }
+
+    /// What a lookup found on the packet's way.
+    pub(super) fn found(&self, lookup: LookupId) -> Option<&FoundFlow> {
+        self.found[usize::from(lookup.0)].as_ref()
+    }
+
+    /// The value of a term. Operands are computed first, without recursion: terms may be nested
+    /// as deeply as a chain is long.
+    pub(super) fn value(&mut self, term: TermId, packet: &Packet) -> u128 {
+        let at = term.0 as usize;
+        if self.known[at] == self.epoch {
+            return self.values[at];
+        }
+        self.waiting.push(term);
+        while let Some(&term) = self.waiting.last() {
+            let at = term.0 as usize;
+            if self.known[at] != self.epoch {
+                let operands = self.starts[at] as usize..self.starts[at + 1] as usize;
+                let (known, epoch) = (&self.known, self.epoch);
+                let missing = self.operands[operands].iter().find(|o| known[o.0 as usize] != epoch);
+                if let Some(&missing) = missing {
+                    self.waiting.push(missing);
+                    continue;
+                }
+                self.values[at] = self.compute(at, packet);
+                self.known[at] = self.epoch;
+            }
+            self.waiting.pop();
+        }
+        self.values[at]
+    }
+
+    fn get(&self, term: TermId) -> u128 {
+        self.values[term.0 as usize]
+    }
+
+    fn compute(&mut self, at: usize, packet: &Packet) -> u128 {
+        match &self.program.terms[at] {
+            Term::Const(value) => *value,
+            Term::Input(field) => match field.base {
+                Base::Data => read_data(packet.data(), *field),
+                _ => interp::read(packet, *field).unwrap_or(0),
+            },
+            Term::Position(header) => match packet.header_offset(*header) {
+                Some(offset) => u128::from(offset as i32 as u32),
+                None => 0x8000_0000,
+            },
+            Term::Bound(lookup, index) => {
+                let asked = &self.program.lookups[usize::from(lookup.0)];
+                let Some(found) = &self.found[usize::from(lookup.0)] else {
+                    self.unbound = true;
+                    return 0;
+                };
+                let number = match index.checked_sub(asked.values) {
+                    None => found.values.get(usize::from(*index)),
+                    Some(index) => found.common.get(usize::from(index)),
+                };
+                number.copied().unwrap_or(0).into()
+            }
+            Term::Sum16 { offset, length } => {
+                let range = || {
+                    let (at, n) = (usize::from(*offset), usize::try_from(self.get(*length)).ok()?);
+                    packet.data().get(at..at.checked_add(n)?)
+                };
+                range().map_or(0, interp::sum16)
+            }
+            Term::Binary(op, a, b) => op.apply(self.get(*a), self.get(*b)),
+            Term::Slice { of, low, width } => {
+                self.get(*of).checked_shr(u32::from(*low)).unwrap_or(0) & low_bits(*width)
+            }
+            Term::Concat { high, low, width } => {
+                self.get(*high).checked_shl(u32::from(*width)).unwrap_or(0) | self.get(*low)
+            }
+            Term::Fold(sum) => match self.get(*sum) {
+                0 => 0,
+                sum => (sum - 1) % 0xffff + 1,
+            },
+            Term::NonZero(sum) => match self.get(*sum) {
+                0 => 0xffff,
+                sum => sum,
+            },
+            Term::Choose(atom, yes, no) => self.get(if self.decides(atom) { *yes } else { *no }),
+            Term::Hash(numbers) => hash(numbers.iter().map(|&n| self.get(n))).into(),
+            Term::Now => self.now.into(),
+        }
+    }
+
+    /// Whether a condition on known numbers holds.
+    fn decides(&self, atom: &Atom) -> bool {
+        match atom {
+            Atom::Test(term, set) => set.contains(self.get(*term)),
+            Atom::Compare(op, a, b) => op.holds(self.get(*a), self.get(*b)),
+        }
+    }
+
+    /// Whether a condition holds.
+    pub(super) fn holds(&mut self, atom: &Atom, packet: &Packet) -> bool {
+        match atom {
+            Atom::Test(term, _) => {
+                self.value(*term, packet);
+            }
+            Atom::Compare(_, a, b) => {
+                self.value(*a, packet);
+                self.value(*b, packet);
+            }
+        }
+        self.decides(atom)
+    }
+
+    /// Goes on from a step to an exit. What was computed and found on the way there must be known
+    /// or is computed again. `passed` hears of each step on the way.
+    pub(super) fn walk(
+        &mut self,
+        from: StepId,
+        packet: &Packet,
+        tables: &Tables,
+        mut passed: impl FnMut(StepId),
+    ) -> StepId {
+        let program = Rc::clone(&self.program);
+        let mut at = from;
+        loop {
+            passed(at);
+            at = match program.step(at) {
+                Step::Exit(_) => return at,
+                Step::Test { atom, yes, no, .. } => {
+                    if self.holds(atom, packet) {
+                        *yes
+                    } else {
+                        *no
+                    }
+                }
+                Step::Switch { on, cases, otherwise, .. } => {
+                    let value = self.value(*on, packet);
+                    let case = cases.iter().find(|(set, _)| set.contains(value));
+                    case.map_or(*otherwise, |(_, step)| *step)
+                }
+                Step::Classify { keys, arms, otherwise, .. } => {
+                    let mut key = [0; classify::MAX_DIMENSIONS];
+                    for (number, term) in key.iter_mut().zip(keys) {
+                        *number = u32::try_from(self.value(*term, packet)).unwrap_or(u32::MAX);
+                    }
+                    let arm = self.classifiers.lookup(at, &key);
+                    arm.and_then(|arm| arms.get(arm as usize)).copied().unwrap_or(*otherwise)
+                }
+                Step::Flow { lookup, hit, miss } => {
+                    if self.look_up(*lookup, packet, tables) {
+                        *hit
+                    } else {
+                        *miss
+                    }
+                }
+            };
+        }
+    }
+
+    fn look_up(&mut self, lookup: LookupId, packet: &Packet, tables: &Tables) -> bool {
+        let program = Rc::clone(&self.program);
+        let asked = &program.lookups[usize::from(lookup.0)];
+        self.numbers.clear();
+        for &term in &asked.key {
+            let number = u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
+            self.numbers.push(number);
+        }
+        let Some(found) = tables.find(lookup, &self.numbers, self.now) else {
+            self.missed = true;
+            return false;
+        };
+        if self.unbound {
+            self.forget_values();
+        }
+        self.found[usize::from(lookup.0)] = Some(found);
+        self.hits.push(lookup);
+        true
+    }
+
+    /// Carries out updates of flows; whether more changed than when they expire.
+    pub(super) fn update(&mut self, exit: &Exit, packet: &Packet, tables: &Tables) -> bool {
+        let mut changed = false;
+        for effect in &exit.effects {
+            if let Effect::Update { lookup, common, expiry, guarantee } = effect {
+                let Some(found) = self.found[usize::from(lookup.0)] else { continue };
+                let mut numbers = std::mem::take(&mut self.numbers);
+                numbers.clear();
+                numbers.extend(common.iter().map(|&term| self.value(term, packet) as u64));
+                let mut time = |term| u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
+                let (expiry, guarantee) = (time(*expiry), time(*guarantee));
+                let to = (found.number, &numbers[..], expiry, guarantee);
+                changed |= tables.update(*lookup, to, self.now);
+                self.numbers = numbers;
+            }
+        }
+        changed
+    }
+
+    /// The length of the data that is left after an exit's writes.
+    pub(super) fn length(&mut self, exit: &Exit, packet: &Packet) -> u64 {
+        let left = packet.len() as i64 - i64::from(exit.writes.start);
+        let left = u64::try_from(left).unwrap_or(0);
+        match exit.writes.length {
+            Some(term) => left.min(u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX)),
+            None => left,
+        }
+    }
+
+    /// Computes all that is written from the packet as it came in, then writes.
+    pub(super) fn write(&mut self, exit: &Exit, packet: &mut Packet) {
+        let writes = &exit.writes;
+        let mut values = std::mem::take(&mut self.scratch);
+        values.clear();
+        let numbers = writes.bytes.iter().chain(&writes.annotations).map(|w| w.value);
+        values.extend(numbers.map(|term| self.value(term, packet)));
+        let length = writes.length.map(|term| self.value(term, packet));
+        let marks = writes.marks.map(|mark| match mark {
+            Mark::At(term) => self.value(term, packet) as u32 as i32,
+            _ => 0,
+        });
+        let packet_type = writes.packet_type.map(|term| self.value(term, packet));
+        let timestamp = writes.timestamp.map(|term| self.value(term, packet));
+
+        // What lies before the data that is left is written too: it may be pushed again.
+        let first =
+            writes.bytes.iter().map(|write| write.offset).fold(writes.start.min(0), i32::min);
+        packet.push(first.unsigned_abs() as usize);
+        let (bytes, annotations) = values.split_at(writes.bytes.len());
+        for (write, value) in writes.bytes.iter().zip(bytes) {
+            put(packet.data_mut(), write.offset - first, write.length, *value);
+        }
+        for (write, value) in writes.annotations.iter().zip(annotations) {
+            let area = &mut packet.annotations_mut().bytes_mut()[..];
+            put(area, write.offset, write.length, *value);
+        }
+        packet.pull(usize::try_from(writes.start - first).unwrap_or(0));
+        if let Some(length) = length {
+            packet.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        }
+        let headers = [Header::Mac, Header::Network, Header::Transport];
+        for ((header, mark), at) in headers.into_iter().zip(writes.marks).zip(marks) {
+            match mark {
+                Mark::Keep => {}
+                Mark::Clear => packet.clear_header(header),
+                Mark::At(_) => {
+                    packet.set_header_offset(header, at as isize - writes.start as isize);
+                }
+            }
+        }
+        if let Some(value) = packet_type {
+            packet.set_packet_type(PacketType::from_u8(value as u8));
+        }
+        if let Some(value) = timestamp {
+            packet.set_timestamp(value as u64);
+        }
+        self.scratch = values;
+    }
+}
+
+/// Writes the low bytes of a value, if there is room for them.
+fn put(bytes: &mut [u8], at: i32, length: u8, value: u128) {
+    let length = usize::from(length).min(16);
+    let range = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at + length));
+    debug_assert!(range.is_some(), "programs test lengths before they write");
+    if let Some(range) = range {
+        range.copy_from_slice(&value.to_be_bytes()[16 - length..]);
+    }
+}

@@ -1,0 +1,349 @@
+//! Where a program asks the flow cache, and what the lines there hold.
+//!
+//! Packets with the same inputs to all lookups go the same way, but for conditions on other
+//! things (lengths, flags, the time to live). Such a condition is computed for every packet, and
+//! a line says which of them matter to it and what they must come to.
+
+use std::collections::HashMap;
+
+use ir::model::BinaryOp;
+use ir::program::{Program, Step, StepId, Term, TermId};
+
+use super::cache::SLOTS;
+use super::compile::{Compiler, Known, Residual, leading_to, reachable, test};
+use super::lanes::{Cond, Reg};
+use super::plan::{CachedExit, Node, Plan, Site, node, plan, updates};
+
+/// Conditions on packets that one line may depend on.
+const MOST_CONDITIONS: usize = 32;
+/// Programs with more steps ask tables packet by packet.
+const MOST_STEPS: usize = 100_000;
+
+/// A program, compiled.
+pub(super) struct Compiled {
+    pub(super) nodes: Vec<Node>,
+    pub(super) plans: Vec<Plan>,
+    pub(super) sites: Vec<Site>,
+    /// Of the time, what the expiry of flows does not depend on.
+    pub(super) tick: u64,
+}
+
+/// An exit's outcome, as the compiler must know it.
+pub(super) struct ExitLengths<'a> {
+    pub(super) outcome: u32,
+    pub(super) lengths: &'a [TermId],
+}
+
+pub(super) struct Builder<'c, 'a> {
+    compiler: &'c mut Compiler<'a>,
+    exits: &'c HashMap<StepId, ExitLengths<'c>>,
+    /// By step: whether flows are looked up from there on.
+    asks: Vec<bool>,
+    /// Absent if times are computed in ways that lines cannot follow.
+    tick: Option<u64>,
+    compiled: Compiled,
+}
+
+impl<'c, 'a> Builder<'c, 'a> {
+    pub(super) fn build(
+        compiler: &'c mut Compiler<'a>,
+        exits: &'c HashMap<StepId, ExitLengths<'c>>,
+    ) -> Compiled {
+        let program = compiler.program();
+        let asks = leading_to(program, |step| matches!(step, Step::Flow { .. }));
+        let tick = tick(program).filter(|_| program.steps.len() <= MOST_STEPS);
+        let nodes = program.steps.iter().map(|_| Node::Scalar).collect();
+        let tick_mask = tick.unwrap_or(0);
+        let compiled = Compiled { nodes, plans: Vec::new(), sites: Vec::new(), tick: tick_mask };
+        let mut builder = Self { compiler, exits, asks, tick, compiled };
+        builder.visit();
+        builder.compiled
+    }
+
+    /// Decides what each step becomes that lanes can come to.
+    fn visit(&mut self) {
+        let program = self.compiler.program();
+        let mut reached = vec![false; program.steps.len()];
+        if let Some(first) = reached.first_mut() {
+            *first = true;
+        }
+        for at in 0..program.steps.len() {
+            if !reached[at] {
+                continue;
+            }
+            let step = StepId(at as u32);
+            let made = match program.step(step) {
+                Step::Exit(exit) => {
+                    let ExitLengths { outcome, lengths } = &self.exits[&step];
+                    plan(self.compiler, exit, *outcome, lengths, None).map(|plan| {
+                        self.compiled.plans.push(plan);
+                        Node::Exit(self.compiled.plans.len() as u32 - 1)
+                    })
+                }
+                other => match self.asks[at].then(|| self.site(step)).flatten() {
+                    Some(site) => {
+                        self.compiled.sites.push(site);
+                        Some(Node::Site(self.compiled.sites.len() as u16 - 1))
+                    }
+                    None => node(self.compiler, other).inspect(|_| {
+                        other.next().for_each(|to| reached[to.0 as usize] = true);
+                    }),
+                },
+            };
+            if let Some(made) = made {
+                self.compiled.nodes[at] = made;
+            }
+        }
+    }
+
+    /// The site at a step, if packets with the same inputs to lookups go the same way from there.
+    fn site(&mut self, step: StepId) -> Option<Site> {
+        self.tick?;
+        if self.compiled.sites.len() >= usize::from(u16::MAX) {
+            return None;
+        }
+        let program = self.compiler.program();
+        let region = reachable(program, step);
+        let inputs = inputs(program, &region)?;
+        let known = Known { fixed: fixed(program, &inputs) };
+        if !is_fixed(program.step(step), &known) {
+            return None;
+        }
+        let key = self.key(&inputs)?;
+        let mut site = Site {
+            needs: Box::default(),
+            key,
+            conditions: Vec::new(),
+            deciding: HashMap::new(),
+            exits: HashMap::new(),
+        };
+        for &at in &region {
+            let deciding = self.deciding(program.step(at), &known, &mut site.conditions)?;
+            if deciding != 0 {
+                site.deciding.insert(at, deciding);
+            }
+        }
+        for &at in &region {
+            if let Some(cached) = self.cached_exit(at, &known, &mut site.conditions) {
+                site.exits.insert(at, cached);
+            }
+        }
+        let conditions = site.conditions.iter().flat_map(|c| c.operands()).flatten();
+        let wanted: Vec<Reg> = site.key.iter().map(|k| k.0).chain(conditions).collect();
+        site.needs = self.compiler.lanes.needs(wanted);
+        Some(site)
+    }
+
+    /// The conditions on packets that decide at a step.
+    fn deciding(&mut self, step: &Step, known: &Known, all: &mut Vec<Cond>) -> Option<u32> {
+        if is_fixed(step, known) {
+            return Some(0);
+        }
+        match step {
+            Step::Test { atom, .. } => {
+                let cond = self.compiler.atom(atom)?;
+                number(cond, all)
+            }
+            Step::Switch { on, cases, .. } => {
+                let of = self.compiler.exactly(*on)?;
+                let mut numbers = cases.iter().map(|(set, _)| number(test(of, set), all));
+                numbers.try_fold(0, |bits, bit| Some(bits | bit?))
+            }
+            _ => None,
+        }
+    }
+
+    fn cached_exit(
+        &mut self,
+        at: StepId,
+        known: &Known,
+        conditions: &mut Vec<Cond>,
+    ) -> Option<CachedExit> {
+        let Step::Exit(exit) = self.compiler.program().step(at) else { return None };
+        let ExitLengths { outcome, lengths } = self.exits.get(&at)?;
+        let mut deciding = 0;
+        for (common, times) in updates(exit) {
+            for &term in common.iter().chain(&times) {
+                deciding |= self.choices(term, known, conditions)?;
+            }
+        }
+        let mut residual = Residual::new(known);
+        let plan = plan(self.compiler, exit, *outcome, lengths, Some(&mut residual))?;
+        let slots = residual.slots;
+        if slots.len() > SLOTS {
+            return None;
+        }
+        self.compiled.plans.push(plan);
+        let plan = self.compiled.plans.len() as u32 - 1;
+        Some(CachedExit { plan, slots, deciding })
+    }
+
+    /// The conditions on packets that a number depends on, if it depends on nothing else of them.
+    fn choices(&mut self, term: TermId, known: &Known, all: &mut Vec<Cond>) -> Option<u32> {
+        let program = self.compiler.program();
+        let (mut waiting, mut seen) = (vec![term], vec![false; program.terms.len()]);
+        let mut deciding = 0;
+        while let Some(term) = waiting.pop() {
+            let at = term.0 as usize;
+            if known.fixed[at] || std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match program.term(term) {
+                Term::Choose(atom, a, b) => {
+                    if !atom.operands().iter().all(|t| known.fixed[t.0 as usize]) {
+                        let cond = self.compiler.atom(atom)?;
+                        deciding |= number(cond, all)?;
+                    }
+                    waiting.extend([*a, *b]);
+                }
+                Term::Now => {}
+                Term::Input(_) | Term::Position(_) | Term::Sum16 { .. } => return None,
+                other => waiting.extend(other.operands()),
+            }
+        }
+        Some(deciding)
+    }
+
+    /// Where each input goes in a key of two words.
+    fn key(&mut self, inputs: &[TermId]) -> Option<Vec<(Reg, u8, u8)>> {
+        let mut taken = [0u8; 2];
+        let mut key = Vec::new();
+        let mut inputs: Vec<(u16, TermId)> =
+            inputs.iter().map(|&t| (leaf_width(self.compiler.program().term(t)), t)).collect();
+        inputs.sort_by_key(|&(width, term)| (std::cmp::Reverse(width), term));
+        for (width, input) in inputs {
+            let width = u8::try_from(width).ok()?;
+            let word = taken.iter().position(|&bits| bits + width <= 64)?;
+            key.push((self.compiler.exactly(input)?, word as u8, taken[word]));
+            taken[word] += width;
+        }
+        Some(key)
+    }
+}
+
+/// The bit of a condition.
+fn number(cond: Cond, all: &mut Vec<Cond>) -> Option<u32> {
+    let at = all.iter().position(|c| *c == cond).unwrap_or_else(|| {
+        all.push(cond);
+        all.len() - 1
+    });
+    (at < MOST_CONDITIONS).then(|| 1 << at)
+}
+
+fn leaf_width(term: &Term) -> u16 {
+    match term {
+        Term::Input(field) => field.width,
+        _ => 32,
+    }
+}
+
+/// Adds what of the packet some terms are made from, leaving out what lookups bind.
+fn add_leaves(program: &Program, terms: &[TermId], leaves: &mut Vec<TermId>) -> Option<()> {
+    let mut waiting = terms.to_vec();
+    let mut seen = vec![false; program.terms.len()];
+    while let Some(term) = waiting.pop() {
+        if std::mem::replace(&mut seen[term.0 as usize], true) {
+            continue;
+        }
+        match program.term(term) {
+            Term::Const(_) | Term::Bound(..) => {}
+            Term::Now | Term::Sum16 { .. } => return None,
+            Term::Input(_) | Term::Position(_) => {
+                if !leaves.contains(&term) {
+                    leaves.push(term);
+                }
+            }
+            other => waiting.extend(other.operands()),
+        }
+    }
+    Some(())
+}
+
+/// What the lookups and classifications of some steps look at.
+fn inputs(program: &Program, region: &[StepId]) -> Option<Vec<TermId>> {
+    let mut leaves = Vec::new();
+    for &at in region {
+        match program.step(at) {
+            Step::Flow { lookup, .. } => {
+                let key = &program.lookups[usize::from(lookup.0)].key;
+                add_leaves(program, key, &mut leaves)?;
+            }
+            Step::Classify { keys, .. } => add_leaves(program, keys, &mut leaves)?,
+            _ => {}
+        }
+    }
+    let bits: u32 = leaves.iter().map(|&t| u32::from(leaf_width(program.term(t)))).sum();
+    (bits <= 128).then_some(leaves)
+}
+
+/// By term: whether it is the same for all packets with the same inputs.
+fn fixed(program: &Program, inputs: &[TermId]) -> Vec<bool> {
+    let mut fixed = Vec::with_capacity(program.terms.len());
+    for (at, term) in program.terms.iter().enumerate() {
+        fixed.push(match term {
+            Term::Const(_) | Term::Bound(..) => true,
+            Term::Now | Term::Sum16 { .. } => false,
+            Term::Input(_) | Term::Position(_) => inputs.contains(&TermId(at as u32)),
+            other => other.operands().iter().all(|t| fixed[t.0 as usize]),
+        });
+    }
+    fixed
+}
+
+fn is_fixed(step: &Step, known: &Known) -> bool {
+    let all = |terms: &[TermId]| terms.iter().all(|t| known.fixed[t.0 as usize]);
+    match step {
+        Step::Test { atom, .. } => all(&atom.operands()),
+        Step::Switch { on, .. } => all(&[*on]),
+        Step::Classify { keys, .. } => all(keys),
+        Step::Flow { .. } | Step::Exit(_) => true,
+    }
+}
+
+/// Of the time, the bits that updates of flows do not look at; `None` if updates use the time in
+/// any other way than counting from the end of a tick on.
+fn tick(program: &Program) -> Option<u64> {
+    let mut mask = None;
+    // By term: not made from the time, or so far after the end of a tick.
+    let mut from_now = vec![Some(false); program.terms.len()];
+    for (at, term) in program.terms.iter().enumerate() {
+        let of = |t: &TermId| from_now[t.0 as usize];
+        let timeless = |terms: &[TermId]| terms.iter().all(|t| of(t) == Some(false));
+        from_now[at] = match term {
+            Term::Now => None,
+            Term::Binary(BinaryOp::Or, a, b) => match (program.term(*a), program.term(*b)) {
+                (Term::Now, Term::Const(ones)) | (Term::Const(ones), Term::Now) => {
+                    let ones = u64::try_from(*ones).ok().filter(|n| n & n.wrapping_add(1) == 0);
+                    match (ones, mask) {
+                        (Some(ones), None) => {
+                            mask = Some(ones);
+                            Some(true)
+                        }
+                        (Some(ones), Some(mask)) if ones == mask => Some(true),
+                        _ => None,
+                    }
+                }
+                _ => timeless(&[*a, *b]).then_some(false),
+            },
+            Term::Binary(BinaryOp::Add, a, b) => match (of(a), of(b)) {
+                (Some(false), Some(later)) | (Some(later), Some(false)) => Some(later),
+                _ => None,
+            },
+            Term::Choose(atom, a, b) => match (of(a), of(b)) {
+                (Some(a), Some(b)) if timeless(&atom.operands()) => Some(a | b),
+                _ => None,
+            },
+            other => timeless(&other.operands()).then_some(false),
+        };
+    }
+    for (_, exit) in program.exits() {
+        for (common, times) in updates(exit) {
+            if times.iter().any(|t| from_now[t.0 as usize].is_none())
+                || common.iter().any(|t| from_now[t.0 as usize] != Some(false))
+            {
+                return None;
+            }
+        }
+    }
+    Some(mask.unwrap_or(u64::MAX))
+}

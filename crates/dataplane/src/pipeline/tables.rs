@@ -1,0 +1,83 @@
+//! The tables that a program looks flows up in.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use elements::flow_access::{FlowAccess, FlowLog, FoundFlow};
+use ir::program::LookupId;
+
+/// A table that elements keep.
+pub(crate) type Table = Rc<RefCell<dyn FlowAccess>>;
+
+/// See the module.
+pub(super) struct Tables {
+    all: Vec<Table>,
+    /// The number of the table that each lookup is in; of one that is never made, `None`.
+    of: Vec<Option<u16>>,
+    pub(super) log: Rc<FlowLog>,
+}
+
+impl Tables {
+    /// `of` gives the table of each lookup, or `None` if it finds nothing whatever happens.
+    pub(super) fn new(of: Vec<Option<Table>>) -> Self {
+        let mut tables = Self { all: Vec::new(), of: Vec::new(), log: Rc::default() };
+        for table in of {
+            let number = table.map(|table| match tables.number(&table) {
+                Some(number) => number,
+                None => {
+                    let number = tables.all.len() as u16;
+                    table.borrow_mut().watch(&tables.log, number);
+                    tables.all.push(table);
+                    number
+                }
+            });
+            tables.of.push(number);
+        }
+        tables
+    }
+
+    /// The number of a table, if it is one of these.
+    pub(super) fn number(&self, table: &Table) -> Option<u16> {
+        let same = |t: &Table| std::ptr::addr_eq(Rc::as_ptr(t), Rc::as_ptr(table));
+        self.all.iter().position(same).map(|number| number as u16)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The number of a lookup's table.
+    pub(super) fn of(&self, lookup: LookupId) -> Option<u16> {
+        self.of[usize::from(lookup.0)]
+    }
+
+    pub(super) fn expire(&self, now: u64) {
+        self.all.iter().for_each(|table| table.borrow_mut().expire(now));
+    }
+
+    pub(super) fn find(&self, lookup: LookupId, key: &[u64], now: u64) -> Option<FoundFlow> {
+        let table = self.of(lookup)?;
+        self.all[usize::from(table)].borrow().find(key, now)
+    }
+
+    /// Updates a flow, to common cells, expiry and guarantee; whether more changed than when it
+    /// expires.
+    pub(super) fn update(
+        &self,
+        lookup: LookupId,
+        (number, common, expiry, guarantee): (u32, &[u64], u64, u64),
+        now: u64,
+    ) -> bool {
+        let Some(table) = self.of(lookup) else { return false };
+        let mut table = self.all[usize::from(table)].borrow_mut();
+        table.update(number, common, expiry, guarantee, now)
+    }
+
+    pub(super) fn expiry(&self, table: u16, number: u32) -> u64 {
+        self.all[usize::from(table)].borrow().expiry(number)
+    }
+
+    pub(super) fn prolong(&self, table: u16, number: u32, now: u64) -> u64 {
+        self.all[usize::from(table)].borrow_mut().prolong(number, now)
+    }
+}

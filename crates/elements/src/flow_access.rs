@@ -1,0 +1,97 @@
+//! Flows as they are declared, looked up in the tables of their owners, for whoever runs a chain
+//! and not its elements.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// How many numbers a direction of a flow yields at the most.
+pub const VALUES: usize = 6;
+/// How many numbers the directions of a flow share at the most.
+pub const COMMON: usize = 4;
+
+/// What a lookup finds; see [`ir::Op::FlowLookup`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundFlow {
+    /// The flow's number. It is another's once the flow was removed.
+    pub number: u32,
+    /// The direction's numbers.
+    pub values: [u64; VALUES],
+    /// The numbers that both directions share.
+    pub common: [u64; COMMON],
+    /// When it expires, in nanoseconds of the worker's clock.
+    pub expiry: u64,
+}
+
+/// A table of flows that an element keeps.
+pub trait FlowAccess {
+    /// Removes flows that expired, a few at a time; to be called before a batch is looked up.
+    fn expire(&mut self, now: u64);
+
+    /// The flow of a key, the key's numbers being those that the element's model looks up.
+    fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow>;
+
+    /// Does what [`ir::Op::FlowUpdate`] does to a flow that was just found. Whether more changed
+    /// than the time at which the flow expires.
+    fn update(
+        &mut self,
+        number: u32,
+        common: &[u64],
+        expiry: u64,
+        guarantee: u64,
+        now: u64,
+    ) -> bool;
+
+    /// When a flow expires that was found and is not removed since.
+    fn expiry(&self, number: u32) -> u64;
+
+    /// Does what an update does that changes nothing but the time; gives the new expiry.
+    fn prolong(&mut self, number: u32, now: u64) -> u64;
+
+    /// Has the table write down, from now on and as long as the log is in use, the numbers of
+    /// flows that are removed, or of which more changes than when they expire.
+    fn watch(&mut self, log: &Rc<FlowLog>, table: u16);
+}
+
+/// Changes that are forgotten if nobody asks for so many.
+const LONGEST: usize = 1 << 16;
+
+/// Flows that changed, by table and number.
+#[derive(Debug, Default)]
+pub struct FlowLog {
+    changes: RefCell<Vec<(u16, u32)>>,
+    any: Cell<bool>,
+    lost: Cell<bool>,
+}
+
+impl FlowLog {
+    /// Whether nothing changed since it was last taken.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !self.any.get()
+    }
+
+    /// A flow of a table changed.
+    pub(crate) fn add(&self, table: u16, number: u32) {
+        self.any.set(true);
+        let mut changes = self.changes.borrow_mut();
+        if changes.len() < LONGEST {
+            changes.push((table, number));
+        } else {
+            self.lost.set(true);
+        }
+    }
+
+    /// All flows of a table changed.
+    pub(crate) fn add_all(&self) {
+        self.any.set(true);
+        self.lost.set(true);
+    }
+
+    /// Calls for each flow that changed, by table and number, and forgets it. `false` if more
+    /// than those may have changed.
+    pub fn take(&self, mut each: impl FnMut(u16, u32)) -> bool {
+        self.any.set(false);
+        self.changes.borrow_mut().drain(..).for_each(|(table, number)| each(table, number));
+        !self.lost.replace(false)
+    }
+}
