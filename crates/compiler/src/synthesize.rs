@@ -10,7 +10,9 @@ use crate::symbolic::draft::Draft;
 use crate::symbolic::execute::{Chain, Machine};
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
-const MAX_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 10_000;
+/// An input that so many ways come to is a good place to begin a further stage.
+const MANY_WAYS: usize = 64;
 /// A chain is cut into so many further stages at the most.
 const MAX_CUTS: usize = 64;
 
@@ -59,16 +61,17 @@ fn programs(graph: &Graph, models: &[Model], simplify: impl Fn(&mut Draft)) -> S
                     }
                 }
                 Err(too_many) => {
-                    let cut = most_visited(&too_many.visits, &chain, entry);
-                    let Some(cut) = cut.filter(|_| cuts < MAX_CUTS) else { continue };
+                    let at = cut(&too_many.visits, &chain, entry);
+                    let Some(at) = at.filter(|_| cuts < MAX_CUTS) else { continue };
                     cuts += 1;
                     synthesis.notes.push(Note {
-                        element: cut.node,
+                        element: at.node,
                         message: format!(
-                            "more than {MAX_STEPS} ways lead on from here: a stage of its own"
+                            "{} ways lead here and multiply: it begins a stage of its own",
+                            too_many.visits[&at]
                         ),
                     });
-                    chain.stages.insert(cut);
+                    chain.stages.insert(at);
                     continue 'again;
                 }
             }
@@ -77,10 +80,14 @@ fn programs(graph: &Graph, models: &[Model], simplify: impl Fn(&mut Draft)) -> S
     }
 }
 
-/// The input that most ways came to, that is not where they begin.
-fn most_visited(visits: &HashMap<Port, usize>, chain: &Chain<'_>, entry: Port) -> Option<Port> {
-    let open = visits.iter().filter(|(port, _)| **port != entry && !chain.stages.contains(port));
-    open.max_by_key(|&(port, count)| (*count, std::cmp::Reverse(*port))).map(|(port, _)| *port)
+/// Where to cut a chain that has too many ways: at the first input that many of them came to, so
+/// that what lies before and what lies behind it are both small.
+fn cut(visits: &HashMap<Port, usize>, chain: &Chain<'_>, entry: Port) -> Option<Port> {
+    let open = || {
+        let may = |p: &Port| *p != entry && !chain.stages.contains(p);
+        visits.iter().filter(move |(port, _)| may(port)).map(|(&port, &count)| (count, port))
+    };
+    open().filter(|&(count, _)| count >= MANY_WAYS).min().or(open().max()).map(|(_, port)| port)
 }
 
 /// Whether a program does more than hand packets to its first element.

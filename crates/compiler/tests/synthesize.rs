@@ -1,0 +1,233 @@
+//! What chains become.
+
+use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize, synthesize_plainly};
+use elements::configure::{Devices, Files};
+use elements::device::{Device, DeviceRequest, Received};
+use ir::program::verify::is_well_formed;
+use ir::program::{Effect, End, Exit, Program, Step, StepId};
+use ir::{FileId, Graph, Model, Sources};
+use net::{Batch, Pool};
+
+/// Devices that neither receive nor send.
+struct Quiet;
+
+impl Device for Quiet {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Ok(())
+    }
+}
+
+impl Devices for Quiet {
+    fn open(&mut self, _: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        Ok(Box::new(Quiet))
+    }
+}
+
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&mut self, _: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
+        Err(format!("{path}: there are no files here"))
+    }
+}
+
+fn chain(text: &str) -> (Graph, Vec<Model>) {
+    let mut sources = Sources::new();
+    let file = sources.add("chain.click", text);
+    let mut diagnostics = Vec::new();
+    let options = Options { variables: Vec::new() };
+    let (chain, found) = elaborate(&mut sources, file, &options, &mut NoFiles);
+    let chain = chain.unwrap_or_else(|| panic!("{found:?}"));
+    let elements = instantiate(&chain, &mut sources, &mut NoFiles, &mut diagnostics);
+    let mut elements = elements.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    let ready =
+        elements.initialize(&chain, &mut sources, &mut NoFiles, &mut Quiet, &mut diagnostics);
+    assert!(ready, "{diagnostics:?}");
+    let models = elements.elements.iter().map(|e| e.model()).collect();
+    (chain.graph, models)
+}
+
+fn synthesis(text: &str) -> (Graph, Synthesis) {
+    let (graph, models) = chain(text);
+    let synthesis = synthesize(&graph, &models);
+    for program in &synthesis.programs {
+        let problems = ir::program::verify::verify(program);
+        assert!(is_well_formed(program), "{problems:?}");
+    }
+    (graph, synthesis)
+}
+
+/// The only program of a chain.
+fn program(text: &str) -> (Graph, Program) {
+    let (graph, synthesis) = synthesis(text);
+    assert_eq!(synthesis.notes, []);
+    let [program] = &synthesis.programs[..] else {
+        panic!("{} programs", synthesis.programs.len())
+    };
+    (graph, program.clone())
+}
+
+/// Steps of the way with the fewest steps to an exit that comes through the most inputs.
+fn shortest_long_way(program: &Program) -> Vec<StepId> {
+    let longest = program.exits().map(|(_, e)| e.through.len()).max().expect("an exit");
+    let mut ways: Vec<Option<Vec<StepId>>> = vec![None; program.steps.len()];
+    for (i, step) in program.steps.iter().enumerate().rev() {
+        let at = StepId(i as u32);
+        ways[i] = match step {
+            Step::Exit(exit) => (exit.through.len() == longest).then(|| vec![at]),
+            step => {
+                let on = step.next().filter_map(|n| ways[n.0 as usize].clone());
+                on.min_by_key(Vec::len).map(|mut way| {
+                    way.insert(0, at);
+                    way
+                })
+            }
+        };
+    }
+    ways.remove(0).expect("a way")
+}
+
+const ROUTER: &str = "elementclass R { $ip |
+    input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24) -> GetIPAddress(16)
+        -> rt :: RadixIPLookup(20.0.0.0/16 0, 20.1.0.0/16 0, 0.0.0.0/0 1);
+    rt[1] -> Discard;
+    rt[0] -> DropBroadcasts -> dt :: DecIPTTL -> FixIPSrc($ip) -> fr :: IPFragmenter(1500)
+        -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> output;
+    dt[1] -> ICMPError($ip, timeexceeded) -> Discard;
+    fr[1] -> ICMPError($ip, unreachable, needfrag) -> Discard;
+}\n";
+
+fn routers(count: usize) -> String {
+    let chain: String = (1..=count).map(|i| format!("-> R(172.16.{i}.1) ")).collect();
+    format!("{ROUTER} FromDump(in) {chain} -> ToDump(out);")
+}
+
+#[test]
+fn ten_routers_ask_no_more_than_one() {
+    let (_, one) = program(&routers(1));
+    let (graph, ten) = program(&routers(10));
+    let ways = [&one, &ten].map(|p| shortest_long_way(p).len());
+    assert_eq!(ways[0], ways[1], "{}", ten.text(&graph));
+    // Of the packets that go all the way, those whose source nothing asks to fix.
+    let written = |e: &Exit| e.writes.bytes.iter().any(|w| w.offset == 26);
+    let all = ten.exits().map(|(_, e)| e).filter(|e| !written(e));
+    let exit = all.max_by_key(|e| e.through.len()).expect("an exit");
+    assert!(matches!(exit.end, End::Push { native: true, .. }), "{exit:?}");
+    // Ten encapsulations, time-to-lives and checksums: each place is written once.
+    let places: Vec<(i32, u8)> = exit.writes.bytes.iter().map(|w| (w.offset, w.length)).collect();
+    assert_eq!(places, [(0, 14), (22, 1), (24, 2)]);
+    assert_eq!(exit.writes.start, 0);
+}
+
+#[test]
+fn a_time_to_live_expires_at_the_router_that_it_would() {
+    let (graph, ten) = program(&routers(10));
+    let reached: Vec<String> = ten
+        .exits()
+        .filter_map(|(_, exit)| match exit.end {
+            End::Push { to, .. } => Some(graph.nodes[to.node].name.clone()),
+            End::Drop { .. } => None,
+        })
+        .filter(|name| name.contains("ICMPError"))
+        .collect();
+    for router in 2..=11 {
+        let errors = reached.iter().filter(|n| n.starts_with(&format!("R@{router}/")));
+        assert!(errors.count() >= 2, "router {router} of {reached:?}");
+    }
+}
+
+fn nats(count: usize) -> String {
+    let nat = |i| {
+        format!(
+            "-> Strip(14) -> CheckIPHeader -> rw{i} :: IPRewriter(pattern 30.0.{i}.1 1024-65535 - - 0 1);
+             rw{i}[1] -> Discard; rw{i}[0] -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) "
+        )
+    };
+    let chain: String = (1..=count).map(nat).collect();
+    format!("FromDump(in) {chain} -> ToDump(out);")
+}
+
+#[test]
+fn translators_are_looked_up_one_after_the_other_and_written_once() {
+    let (graph, program) = program(&nats(3));
+    let (_, exit) = program.exits().max_by_key(|(_, e)| e.through.len()).expect("an exit");
+    let updates = exit.effects.iter().filter(|e| matches!(e, Effect::Update { .. }));
+    assert_eq!(updates.count(), 3, "{}", program.text(&graph));
+    let checksums: Vec<i32> = exit.writes.bytes.iter().map(|w| w.offset).collect();
+    assert_eq!(checksums.iter().filter(|&&o| o == 24).count(), 1);
+    // Of the second and third check of the header nothing is left: the first tells them.
+    let asks = program.steps.iter().filter(|s| match s {
+        Step::Test { element, .. } => graph.nodes[*element].class == "CheckIPHeader",
+        _ => false,
+    });
+    let first = graph.find("CheckIPHeader@3").expect("the first check");
+    for step in asks {
+        assert!(matches!(step, Step::Test { element, .. } if *element == first), "{step:?}");
+    }
+}
+
+/// Elements that each fork a chain, and let it join again.
+fn forks(count: usize) -> String {
+    let mut text = "FromDump(in) -> Strip(14) -> CheckIPHeader -> c0;".to_string();
+    for i in 0..count {
+        let (byte, bit) = (4 + i / 8, 1 << (i % 8));
+        let next = if i + 1 < count { format!("c{}", i + 1) } else { "out".into() };
+        text += &format!(
+            "c{i} :: Classifier({byte}/{bit:02x}%{bit:02x}, -);
+             c{i}[0] -> Paint({i}) -> {next}; c{i}[1] -> {next};"
+        );
+    }
+    text + "out :: Counter -> ToDump(out);"
+}
+
+#[test]
+fn a_chain_whose_ways_multiply_is_cut_into_stages() {
+    let (graph, synthesis) = synthesis(&forks(32));
+    assert!(synthesis.programs.len() > 1);
+    assert_eq!(synthesis.notes.len() + 1, synthesis.programs.len());
+    for (note, program) in synthesis.notes.iter().zip(&synthesis.programs[1..]) {
+        let name = &graph.nodes[note.element].name;
+        assert!(name.starts_with('c') && note.message.contains("multiply"), "{name}: {note:?}");
+        assert!(program.steps.len() < 2000);
+    }
+    // Stages lead to one another through the programs, not through the elements' own code.
+    let first = &synthesis.programs[0];
+    assert!(first.exits().any(|(_, e)| matches!(e.end, End::Push { native: false, .. })));
+}
+
+#[test]
+fn a_chain_that_leads_back_ends() {
+    let text = "FromDump(in) -> a :: Paint(1) -> c :: Classifier(0/01, -);
+        c[0] -> Strip(1) -> a; c[1] -> ToDump(out);";
+    let (graph, synthesis) = synthesis(text);
+    let back =
+        synthesis.programs[0].exits().find(|(_, e)| e.barrier.is_some_and(|b| b.contains("back")));
+    let (_, exit) = back.expect("an exit that leads back");
+    let End::Push { to, native: true } = exit.end else { panic!("{exit:?}") };
+    assert_eq!(graph.nodes[to.node].name, "a");
+}
+
+#[test]
+fn opaque_elements_are_barriers_between_programs() {
+    let text = "FromDump(in) -> Strip(14) -> CheckIPHeader -> Queue -> Unqueue
+        -> DecIPTTL -> q :: Queue -> ToDump(out);";
+    let (graph, synthesis) = synthesis(text);
+    let entries: Vec<&str> =
+        synthesis.programs.iter().map(|p| graph.nodes[p.entry.node].class.as_str()).collect();
+    assert_eq!(entries, ["Strip", "DecIPTTL"]);
+}
+
+#[test]
+fn simplified_programs_are_not_larger_than_they_may() {
+    let (graph, models) = chain(&routers(10));
+    let (plain, simple) = (synthesize_plainly(&graph, &models), synthesize(&graph, &models));
+    let steps = |s: &Synthesis| s.programs.iter().map(|p| p.steps.len()).sum::<usize>();
+    assert!(steps(&simple) < 2 * steps(&plain));
+    let way = |s: &Synthesis| shortest_long_way(&s.programs[0]).len();
+    assert!(way(&simple) < way(&plain));
+}
