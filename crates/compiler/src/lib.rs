@@ -9,6 +9,7 @@
 mod check;
 mod connect;
 mod elaborate;
+pub mod equivalence;
 mod expand;
 mod flatten;
 mod instantiate;
@@ -22,6 +23,7 @@ mod simplify;
 mod symbolic;
 mod synthesize;
 mod variables;
+pub mod witness;
 
 pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;

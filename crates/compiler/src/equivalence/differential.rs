@@ -1,0 +1,225 @@
+//! A chain's programs against its elements' models, packet by packet.
+//!
+//! Packets are made for the programs' ways and from ordinary ones by small changes; where there is
+//! state they come in sequences, with answers, TCP flags and time passing. The reference is the
+//! interpretation of one model after the other, so a mistake in what makes programs from models is
+//! seen here.
+
+mod packets;
+mod walk;
+
+use std::collections::HashMap;
+
+use ir::model::StateKind;
+use ir::{Graph, Model, Op, Port, Program, Store};
+
+pub use walk::Walk;
+
+use super::{Observation, View};
+use crate::witness::{Random, Witness};
+
+/// A chain and what takes its elements' place.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The chain.
+    pub graph: &'a Graph,
+    /// Its elements' models, in the order of the graph.
+    pub models: &'a [Model],
+    /// State at the beginning.
+    pub state: &'a Store,
+    /// The programs.
+    pub programs: &'a [Program],
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// About how many packets.
+    pub packets: usize,
+    /// Where random choices start.
+    pub seed: u64,
+}
+
+impl Effort {
+    /// What is fitting for a chain of this size: the larger its rules, the fewer packets.
+    pub fn fitting(models: &[Model]) -> Self {
+        fn size(block: &[Op]) -> usize {
+            let own = |op: &Op| match op {
+                Op::Match { rules, .. } => rules.len(),
+                Op::Lookup { table, .. } => table.entries.len() / 8,
+                _ => 0,
+            };
+            block.iter().map(|op| 1 + own(op) + op.blocks().map(|b| size(b)).sum::<usize>()).sum()
+        }
+        let all: usize = models.iter().flat_map(|m| &m.inputs).map(|b| size(b)).sum();
+        Self { packets: (4_000_000 / all.max(1)).clamp(200, 4000), seed: 1 }
+    }
+}
+
+/// A packet that comes to an input port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Where it comes in.
+    pub at: Port,
+    /// The packet.
+    pub packet: Witness,
+}
+
+/// Packets after which the two differ.
+#[derive(Clone, Debug)]
+pub struct Disagreement {
+    /// The packets; the two differ in what the last does.
+    pub sequence: Vec<Arrival>,
+    /// What the elements do with it.
+    pub elements: Observation,
+    /// What the programs do with it.
+    pub programs: Observation,
+}
+
+/// What was tried and found.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// How many packets went both ways.
+    pub packets: usize,
+    /// How many sequences they made, each from the state at the beginning on.
+    pub sequences: usize,
+    /// Exits of programs that packets came to, of how many.
+    pub exits: (usize, usize),
+    /// The difference that was found, if one was.
+    pub disagreement: Option<Disagreement>,
+}
+
+/// Takes packets through the elements and through the programs.
+pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
+    let mut random = Random(effort.seed);
+    let mut evidence = Evidence {
+        packets: 0,
+        sequences: 0,
+        exits: (0, subject.programs.iter().map(|p| p.exits().count()).sum()),
+        disagreement: None,
+    };
+    let stateful =
+        subject.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter);
+    let entries: Vec<Port> = subject.programs.iter().map(|p| p.entry).collect();
+    if entries.is_empty() {
+        return evidence;
+    }
+    let mut reached = HashMap::new();
+    let share = (effort.packets / (2 * entries.len())).max(20);
+    let mut queue: Vec<Arrival> = Vec::new();
+    let mut aims = Vec::new();
+    for program in subject.programs {
+        let aim = packets::Aim::new(program, subject.graph, share, &mut random);
+        let made = aim.packets.iter().cloned();
+        queue.extend(made.map(|packet| Arrival { at: program.entry, packet }));
+        aims.push(aim);
+    }
+    for packet in crate::witness::seeds() {
+        queue.extend(entries.iter().map(|&at| Arrival { at, packet: packet.clone() }));
+    }
+    let mut next = queue.into_iter();
+    let mut kept: Vec<Arrival> = Vec::new();
+    while evidence.packets < effort.packets {
+        let mut pair = Pair::new(subject);
+        evidence.sequences += 1;
+        let mut sequence = packets::Sequence::new(&aims, stateful);
+        let length = if stateful { 24 } else { 64 };
+        for _ in 0..length {
+            let arrival = match next.next() {
+                Some(arrival) => {
+                    kept.push(arrival.clone());
+                    Some(arrival)
+                }
+                None => None,
+            };
+            // What was made to order comes twice where the second time may be unlike the first.
+            let times = if stateful && arrival.is_some() { 2 } else { 1 };
+            let arrival =
+                arrival.unwrap_or_else(|| sequence.next(&kept, &pair.elements, &mut random));
+            for _ in 0..times {
+                let mut arrival = arrival.clone();
+                sequence.stamp(&mut arrival, &pair.elements, &mut random);
+                let (elements, programs) = pair.step(&arrival);
+                evidence.packets += 1;
+                sequence.seen(arrival, &elements);
+                if elements != programs {
+                    let sequence = shorten(subject, sequence.past());
+                    evidence.disagreement = Some(sequence.unwrap_or(Disagreement {
+                        sequence: Vec::new(),
+                        elements,
+                        programs,
+                    }));
+                    return evidence;
+                }
+            }
+        }
+        for exit in pair.programs.exits() {
+            *reached.entry(*exit).or_insert(0u64) += 1;
+        }
+    }
+    evidence.exits.0 = reached.len();
+    evidence
+}
+
+/// A chain twice, in one state.
+struct Pair<'a> {
+    elements: Walk<'a>,
+    programs: Walk<'a>,
+}
+
+impl<'a> Pair<'a> {
+    fn new(subject: &Subject<'a>) -> Self {
+        Self {
+            elements: Walk::new(&Subject { programs: &[], ..*subject }, View::Whole),
+            programs: Walk::new(subject, View::Whole),
+        }
+    }
+
+    fn step(&mut self, arrival: &Arrival) -> (Observation, Observation) {
+        let mut a = self.elements.step(arrival);
+        let mut b = self.programs.step(arrival);
+        if !self.elements.same_state(&self.programs) {
+            (a.state, b.state) = (self.elements.state(), self.programs.state());
+        }
+        (a, b)
+    }
+}
+
+/// What the two do with the last packet of a sequence, if they differ then for the first time.
+fn replay(subject: &Subject<'_>, sequence: &[Arrival]) -> Option<(Observation, Observation)> {
+    let mut pair = Pair::new(subject);
+    for (i, arrival) in sequence.iter().enumerate() {
+        let (a, b) = pair.step(arrival);
+        if a != b {
+            return (i + 1 == sequence.len()).then_some((a, b));
+        }
+    }
+    None
+}
+
+/// A shorter sequence, and a simpler packet, on which the two still differ.
+fn shorten(subject: &Subject<'_>, mut sequence: Vec<Arrival>) -> Option<Disagreement> {
+    let mut found = replay(subject, &sequence)?;
+    // Without everything before, without halves, without one at a time.
+    let mut size = sequence.len();
+    while size > 0 {
+        let mut from = 0;
+        while from + size < sequence.len() {
+            let mut fewer = sequence.clone();
+            fewer.drain(from..from + size);
+            match replay(subject, &fewer) {
+                Some(still) => (sequence, found) = (fewer, still),
+                None => from += size,
+            }
+        }
+        size /= 2;
+    }
+    for simpler in packets::simplifications() {
+        let mut other = sequence.clone();
+        let changed = other.last_mut().is_some_and(|last| simpler(&mut last.packet));
+        if let Some(still) = changed.then(|| replay(subject, &other)).flatten() {
+            (sequence, found) = (other, still);
+        }
+    }
+    Some(Disagreement { sequence, elements: found.0, programs: found.1 })
+}

@@ -1,0 +1,337 @@
+//! Packets that may tell two ways of processing apart.
+
+use ir::field::{ip, tcp, transport};
+use ir::program::{LookupId, TermId};
+use ir::state::StateValue;
+use ir::{Graph, IntervalSet, Port, Program, Store};
+use net::checksum::checksum;
+
+use super::{Arrival, Walk};
+use crate::equivalence::decisions::{Decisions, View};
+use crate::equivalence::{Assumed, Fate, Observation, goals};
+use crate::witness::{Goal, Random, START, Witness, seeds, solve, ways};
+
+/// Ways to a lookup that are remembered.
+const HITS: usize = 3;
+
+/// Packets that the search for a way begins with.
+const ATTEMPTS: usize = 12;
+
+/// What packets for a program are made from.
+pub(super) struct Aim {
+    at: Port,
+    decisions: Decisions,
+    seeds: Vec<Witness>,
+    /// Packets that each take another way.
+    pub(super) packets: Vec<Witness>,
+    /// Lookups that find a flow, and what leads to them.
+    hits: Vec<(LookupId, Vec<Goal>)>,
+}
+
+impl Aim {
+    /// Makes at most `limit` packets for a program.
+    pub(super) fn new(program: &Program, graph: &Graph, limit: usize, random: &mut Random) -> Self {
+        let mut decisions = Decisions::default();
+        let name = |node: ir::NodeId| graph.nodes[node].name.clone();
+        let start = decisions.import(program, View::Whole, &name);
+        let seeds = seeds();
+        let (mut packets, mut hits) = (Vec::new(), Vec::<(LookupId, Vec<Goal>)>::new());
+        for way in ways(&decisions, start, limit, random) {
+            let (all, _) = goals(&decisions, &way);
+            let found = solve(&decisions.arena, &all, &seeds, ATTEMPTS, random);
+            packets.extend(found.map(|values| values.witness));
+            for (i, assumed) in way.iter().enumerate() {
+                let Assumed::Lookup(lookup, true) = assumed else { continue };
+                if hits.iter().filter(|(l, _)| l == lookup).count() < HITS {
+                    hits.push((*lookup, goals(&decisions, &way[..i]).0));
+                }
+            }
+        }
+        Self { at: program.entry, decisions, seeds, packets, hits }
+    }
+
+    /// A packet of a flow that is in a table, in either direction.
+    fn of_flow(&self, store: &Store, random: &mut Random) -> Option<Arrival> {
+        let (lookup, goals) = self.hits.get(random.below(self.hits.len()))?;
+        let lookup = self.decisions.arena.lookup(*lookup);
+        let Some(StateValue::Flows(flows)) = store.get(&lookup.table.0, lookup.table.1) else {
+            return None;
+        };
+        let flow = flows.iter().nth(random.below(flows.len()))?;
+        let key = &flow.keys[random.below(2)];
+        let mut goals = goals.clone();
+        let same = |(&term, &value): (&TermId, &u128)| Goal::Set(term, IntervalSet::single(value));
+        goals.extend(lookup.key.iter().zip(key).map(same));
+        let found = solve(&self.decisions.arena, &goals, &self.seeds, 2, random)?;
+        Some(Arrival { at: self.at, packet: found.witness })
+    }
+}
+
+/// Where the IPv4 header of a packet is, if it has one: right at its start or behind Ethernet.
+fn ipv4_at(frame: &[u8]) -> Option<usize> {
+    let is = |at: usize| frame.len() >= at + 20 && frame[at] >> 4 == 4 && frame[at] & 15 >= 5;
+    if frame.get(12..14) == Some(&[8, 0]) && is(14) {
+        return Some(14);
+    }
+    is(0).then_some(0)
+}
+
+fn byte(field: ir::Field) -> usize {
+    field.byte_range().0
+}
+
+/// Makes the IPv4 header's checksum right.
+fn mend(frame: &mut [u8]) {
+    let Some(at) = ipv4_at(frame) else { return };
+    let length = usize::from(frame[at] & 15) * 4;
+    let Some(header) = frame.get_mut(at..at + length) else { return };
+    header[10..12].fill(0);
+    let sum = checksum(header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Where the transport header is, if there is room for ports.
+fn transport_at(frame: &[u8]) -> Option<usize> {
+    let at = ipv4_at(frame)?;
+    let transport = at + usize::from(frame[at] & 15) * 4;
+    (frame.len() >= transport + 4).then_some(transport)
+}
+
+/// A packet changed a little.
+fn mutate(packet: &Witness, random: &mut Random) -> Witness {
+    let mut other = packet.clone();
+    let frame = &mut other.frame;
+    for _ in 0..=random.below(2) {
+        let ip_at = ipv4_at(frame);
+        match (random.below(12), ip_at) {
+            (0, _) => {
+                let to = random.below(frame.len() + 1);
+                frame.truncate(to);
+            }
+            (1, _) => {
+                let to = frame.len() + random.below(40);
+                frame.resize(to, 0x5a);
+            }
+            (2, _) => {
+                let at = random.below(48);
+                other.annotations[at] = random.next() as u8;
+            }
+            (3, Some(at)) => frame[at + byte(ip::TTL)] = [0, 1, 2, 3, 64, 255][random.below(6)],
+            (4, Some(at)) => frame[at + byte(ip::PROTO)] = [1, 2, 6, 17, 33, 50][random.below(6)],
+            (5, Some(at)) => {
+                let value = [0u16, 1, 0x2000, 0x2001, 0x4000, 0x8000][random.below(6)];
+                frame[at + 6..at + 8].copy_from_slice(&value.to_be_bytes());
+            }
+            (6, Some(at)) => {
+                let address =
+                    [0u32, u32::MAX, 0x0a00_0001, 0x1400_0001, 0xe000_0001, random.next() as u32]
+                        [random.below(6)];
+                let field = if random.once_in(2) { ip::SRC } else { ip::DST };
+                frame[at + byte(field)..][..4].copy_from_slice(&address.to_be_bytes());
+            }
+            (7, Some(at)) => {
+                let length = (frame.len() - at) as u16;
+                let value = [length, length.wrapping_add(1), length.saturating_sub(1), 20, 19]
+                    [random.below(5)];
+                frame[at + 2..at + 4].copy_from_slice(&value.to_be_bytes());
+            }
+            (8, Some(at)) => frame[at] = 0x40 | [4, 5, 6, 8, 15][random.below(5)],
+            (9, Some(_)) => {
+                if let Some(at) = transport_at(frame) {
+                    let port = [0u16, 1, 22, 53, 80, 443, 1023, 1024, 65535, random.next() as u16]
+                        [random.below(10)];
+                    let at = at + 2 * random.below(2);
+                    frame[at..at + 2].copy_from_slice(&port.to_be_bytes());
+                }
+            }
+            _ => {
+                if !frame.is_empty() {
+                    let at = random.below(frame.len().min(64));
+                    frame[at] ^= 1 << random.below(8);
+                }
+            }
+        }
+    }
+    if !random.once_in(5) {
+        mend(frame);
+    }
+    other
+}
+
+/// The answer to a packet: addresses and ports swapped.
+fn answer(packet: &Witness, random: &mut Random) -> Option<Witness> {
+    let mut other = Witness::new(packet.frame.clone());
+    let frame = &mut other.frame;
+    let at = ipv4_at(frame)?;
+    if at >= 12 {
+        let (to, from) = frame.split_at_mut(6);
+        to.swap_with_slice(&mut from[..6]);
+    }
+    let (source, destination) = (at + byte(ip::SRC), at + byte(ip::DST));
+    for i in 0..4 {
+        frame.swap(source + i, destination + i);
+    }
+    let transport_at = transport_at(frame)?;
+    match frame[at + byte(ip::PROTO)] {
+        1 => frame[transport_at] = if frame[transport_at] == 8 { 0 } else { 8 },
+        _ => {
+            for i in 0..2 {
+                frame.swap(transport_at + byte(transport::SPORT) + i, transport_at + 2 + i);
+            }
+        }
+    }
+    flags(frame, random);
+    frame[at + byte(ip::TTL)] = 64;
+    mend(frame);
+    Some(other)
+}
+
+/// Sets some TCP flags.
+fn flags(frame: &mut [u8], random: &mut Random) {
+    let Some(at) = ipv4_at(frame) else { return };
+    if let Some(transport_at) = transport_at(frame)
+        && frame[at + byte(ip::PROTO)] == 6
+        && let Some(flags) = frame.get_mut(transport_at + byte(tcp::FLAGS))
+    {
+        *flags = [0x02, 0x12, 0x10, 0x18, 0x11, 0x01, 0x04, 0x14][random.below(8)];
+    }
+}
+
+/// Packets that follow one another through a chain with state.
+pub(super) struct Sequence<'a> {
+    aims: &'a [Aim],
+    stateful: bool,
+    now: u64,
+    past: Vec<Arrival>,
+    /// Packets as they came out.
+    came: Vec<Witness>,
+}
+
+impl<'a> Sequence<'a> {
+    pub(super) fn new(aims: &'a [Aim], stateful: bool) -> Self {
+        Self { aims, stateful, now: START, past: Vec::new(), came: Vec::new() }
+    }
+
+    /// The packets so far.
+    pub(super) fn past(self) -> Vec<Arrival> {
+        self.past
+    }
+
+    /// The next packet: like one before, an answer, or another.
+    pub(super) fn next(
+        &mut self,
+        kept: &[Arrival],
+        walk: &Walk<'_>,
+        random: &mut Random,
+    ) -> Arrival {
+        let any = |random: &mut Random| kept.get(random.below(kept.len())).cloned();
+        let entry = |random: &mut Random| self.aims[random.below(self.aims.len())].at;
+        if self.stateful && !self.past.is_empty() {
+            let before = self.past[random.below(self.past.len())].clone();
+            match random.below(8) {
+                0 => return before,
+                4 | 5 => {
+                    let aim = &self.aims[random.below(self.aims.len())];
+                    if let Some(mut arrival) = aim.of_flow(walk.store(), random) {
+                        flags(&mut arrival.packet.frame, random);
+                        return arrival;
+                    }
+                }
+                1 | 2 => {
+                    let out = self.came.get(random.below(self.came.len()));
+                    let answered = out.and_then(|out| answer(out, random));
+                    if let Some(packet) = answered {
+                        return Arrival { at: entry(random), packet };
+                    }
+                }
+                3 => {
+                    let mut again = before;
+                    flags(&mut again.packet.frame, random);
+                    return again;
+                }
+                _ => {}
+            }
+        }
+        let base = any(random).unwrap_or_else(|| {
+            let seeds = seeds();
+            let packet = seeds[random.below(seeds.len())].clone();
+            Arrival { at: entry(random), packet }
+        });
+        Arrival { at: base.at, packet: mutate(&base.packet, random) }
+    }
+
+    /// Says when a packet comes: mostly soon, at times just when a flow expires.
+    pub(super) fn stamp(&mut self, arrival: &mut Arrival, walk: &Walk<'_>, random: &mut Random) {
+        if self.stateful {
+            let expiries: Vec<u64> = walk
+                .store()
+                .iter()
+                .filter_map(|(_, _, value)| match value {
+                    StateValue::Flows(flows) => Some(flows),
+                    _ => None,
+                })
+                .flat_map(|flows| flows.iter())
+                .flat_map(|flow| [flow.expiry, flow.guarantee])
+                .filter(|&time| time > self.now && time < u64::MAX / 2)
+                .collect();
+            let step = match random.below(12) {
+                0..=5 => 0,
+                6 | 7 => 1_000_000,
+                8 => 1_000_000_000,
+                9 => 61_000_000_000,
+                _ => match expiries.get(random.below(expiries.len())) {
+                    Some(expiry) => expiry - self.now - random.next() % 2,
+                    None => 0,
+                },
+            };
+            self.now = self.now.saturating_add(step);
+        }
+        arrival.packet.now = self.now;
+    }
+
+    /// Remembers a packet and what it became.
+    pub(super) fn seen(&mut self, arrival: Arrival, observed: &Observation) {
+        self.past.push(arrival);
+        for fate in &observed.fates {
+            if let Fate::Arrived(_, packet) = fate {
+                self.came.push((**packet).clone());
+            }
+        }
+    }
+}
+
+type Simplification = Box<dyn Fn(&mut Witness) -> bool>;
+
+/// Changes that make a packet easier to read; each says whether it changed something.
+pub(super) fn simplifications() -> Vec<Simplification> {
+    let mut all: Vec<Simplification> = vec![
+        Box::new(|packet| {
+            let changed = packet.annotations.iter().any(|&b| b != 0);
+            packet.annotations.fill(0);
+            changed
+        }),
+        Box::new(|packet| std::mem::take(&mut packet.timestamp) != 0),
+    ];
+    for keep in [14usize, 20, 34, 42, 54, 60, 64] {
+        all.push(Box::new(move |packet| {
+            let longer = packet.frame.len() > keep;
+            packet.frame.truncate(keep);
+            longer
+        }));
+    }
+    for from in (0..64).step_by(4).rev() {
+        all.push(Box::new(move |packet| {
+            let end = packet.frame.len().min(from + 4);
+            let Some(bytes) = packet.frame.get_mut(from..end) else { return false };
+            let changed = bytes.iter().any(|&b| b != 0);
+            bytes.fill(0);
+            if let Some(at) = ipv4_at(&packet.frame)
+                && at + 12 > from
+            {
+                mend(&mut packet.frame);
+            }
+            changed
+        }));
+    }
+    all
+}

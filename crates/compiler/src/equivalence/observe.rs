@@ -1,0 +1,164 @@
+//! What can be told of a packet's way from outside.
+
+use ir::model::{Reason, StateDecl, StateKind};
+use ir::program::{End, Program, StepId};
+use ir::state::{Flow, StateValue, Store};
+use ir::{NodeId, program};
+use net::Pool;
+
+use super::{Comparison, View};
+use crate::witness::Witness;
+
+/// A flow that is in a table when a packet comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The table's owner.
+    pub owner: String,
+    /// The table's name.
+    pub name: &'static str,
+    /// What the table is.
+    pub kind: StateKind,
+    /// The key that finds it.
+    pub key: Vec<u128>,
+    /// What is bound then.
+    pub values: Vec<u128>,
+    /// The common cells.
+    pub common: Vec<u128>,
+}
+
+/// An input port at which packets are handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// The element.
+    pub element: String,
+    /// Its port.
+    pub port: usize,
+    /// Whether its own code takes them.
+    pub native: bool,
+}
+
+/// What became of a packet, or of one of its copies.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It came to an input port so.
+    Arrived(Queue, Box<Witness>),
+    /// It was dropped at an element, so many bytes long.
+    Dropped(String, Reason, usize),
+    /// It is gone.
+    Gone,
+    /// The model or the program is wrong.
+    Fault(String),
+}
+
+/// What a packet did and became.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// What became of the packet and its copies, in order.
+    pub fates: Vec<Fate>,
+    /// Reasons that were counted without a drop, by element, in order of their names.
+    pub notes: Vec<(String, Reason)>,
+    /// State that the packet changed, or all that counts: owner, name, value.
+    pub state: Vec<(String, String, StateValue)>,
+    /// The input ports that it came through.
+    pub through: Vec<(String, usize)>,
+}
+
+/// Time that flows of a [`Held`] live on.
+const LIFE: u64 = 1_000_000_000_000;
+
+fn store(flows: &[Held], now: u64) -> Store {
+    let mut store = Store::new();
+    for (i, held) in flows.iter().enumerate() {
+        let declared = StateDecl { owner: None, name: held.name, kind: held.kind.clone() };
+        if let StateValue::Flows(table) = store.entry(&held.owner, &declared) {
+            // Nothing looks up a key of this length.
+            let other = vec![i as u128; held.key.len() + 1];
+            let values = [held.values.clone(), held.values.clone()];
+            let flow = Flow {
+                keys: [held.key.clone(), other],
+                values,
+                common: held.common.clone(),
+                expiry: now.saturating_add(LIFE),
+                guarantee: now.saturating_add(LIFE),
+            };
+            table.insert(flow, now);
+        }
+    }
+    store
+}
+
+struct Around<'a> {
+    now: u64,
+    name: &'a dyn Fn(NodeId) -> String,
+    notes: Vec<(String, Reason)>,
+}
+
+impl program::interp::Environment for Around<'_> {
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn note(&mut self, element: NodeId, reason: Reason) {
+        self.notes.push(((self.name)(element), reason));
+    }
+
+    fn reached(&mut self, _: StepId) {}
+}
+
+/// State as it is compared: what is as at the beginning is left out.
+pub(super) fn state_of(store: &Store, view: View) -> Vec<(String, String, StateValue)> {
+    let counts = |value: &StateValue| match value {
+        StateValue::Counter { packets, bytes } => {
+            view == View::Whole && (*packets, *bytes) != (0, 0)
+        }
+        StateValue::Cells(_) => view == View::Whole,
+        StateValue::Flows(flows) => !flows.is_empty(),
+    };
+    let all = store.iter().filter(|(_, _, value)| counts(value));
+    all.map(|(owner, name, value)| (owner.to_string(), name.to_string(), value.clone())).collect()
+}
+
+fn observe(
+    program: &Program,
+    name: &dyn Fn(NodeId) -> String,
+    view: View,
+    packet: &Witness,
+    flows: &[Held],
+) -> Observation {
+    let mut store = store(flows, packet.now);
+    let mut around = Around { now: packet.now, name, notes: Vec::new() };
+    let mut pool = Pool::new();
+    let mut moving = packet.packet(&mut pool);
+    let result = program::interp::interpret(program, &mut moving, &mut store, &mut around);
+    let mut through = Vec::new();
+    let fate = match result {
+        Err(fault) => Fate::Fault(fault.to_string()),
+        Ok(exit) => {
+            if view == View::Whole {
+                through = exit.through.iter().map(|p| (name(p.node), p.port)).collect();
+            }
+            match exit.end {
+                End::Drop { .. } if view == View::Packets => Fate::Gone,
+                End::Drop { element, reason } => Fate::Dropped(name(element), reason, moving.len()),
+                End::Push { to, native } => {
+                    let queue = Queue { element: name(to.node), port: to.port, native };
+                    Fate::Arrived(queue, Box::new(Witness::of(&moving, packet.now)))
+                }
+            }
+        }
+    };
+    pool.recycle(moving);
+    let mut notes = if view == View::Whole { around.notes } else { Vec::new() };
+    notes.sort();
+    Observation { fates: vec![fate], notes, state: state_of(&store, view), through }
+}
+
+/// What both programs do with a packet.
+pub(super) fn both(
+    comparison: &Comparison<'_>,
+    packet: &Witness,
+    flows: &[Held],
+) -> (Observation, Observation) {
+    let Comparison { a, b, names_a, names_b, view, .. } = comparison;
+    (observe(a, names_a, *view, packet, flows), observe(b, names_b, *view, packet, flows))
+}

@@ -1,0 +1,133 @@
+//! Ways through a program, so many that each of its edges is on one.
+
+use std::collections::HashMap;
+
+use ir::IntervalSet;
+
+use super::Random;
+use crate::equivalence::{Assumed, Decisions, Knowledge, Node, NodeRef};
+
+/// How many times a node is passed before ways end there.
+const VISITS: u32 = 2;
+/// Rules of a classification, and cases of a switch, that are taken at one visit.
+const RULES: usize = 48;
+const CASES: usize = 24;
+/// Steps on one way.
+const MAX_DEPTH: u32 = 20_000;
+
+/// What must be assumed for a packet to take a way, for each of at most `limit` ways.
+pub(crate) fn ways(
+    decisions: &Decisions,
+    start: NodeRef,
+    limit: usize,
+    random: &mut Random,
+) -> Vec<Vec<Assumed>> {
+    let mut search = Search {
+        decisions,
+        knowledge: Knowledge::default(),
+        way: Vec::new(),
+        visits: HashMap::new(),
+        found: Vec::new(),
+        limit,
+        random,
+    };
+    search.visit(start, 0);
+    search.found
+}
+
+struct Search<'a> {
+    decisions: &'a Decisions,
+    knowledge: Knowledge,
+    way: Vec<Assumed>,
+    visits: HashMap<NodeRef, u32>,
+    found: Vec<Vec<Assumed>>,
+    limit: usize,
+    random: &'a mut Random,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, node: NodeRef, depth: u32) {
+        if self.found.len() >= self.limit {
+            return;
+        }
+        let visits = self.visits.entry(node).or_default();
+        *visits += 1;
+        if *visits > VISITS || depth > MAX_DEPTH {
+            self.found.push(self.way.clone());
+            return;
+        }
+        let depth = depth + 1;
+        match self.decisions.node(node) {
+            Node::Exit(_) => self.found.push(self.way.clone()),
+            Node::Test(atom, yes, no) => {
+                self.under(vec![Assumed::Atom(atom.clone(), true)], *yes, depth);
+                self.under(vec![Assumed::Atom(atom.clone(), false)], *no, depth);
+            }
+            Node::Switch(on, cases, otherwise) => {
+                let taken = self.sample(cases.len(), CASES);
+                for case in taken {
+                    let (set, to) = &cases[case];
+                    self.under(vec![Assumed::Set(*on, set.clone())], *to, depth);
+                }
+                let covered = cases.iter().flat_map(|c| c.0.intervals()).copied().collect();
+                let range = self.decisions.arena.range(*on);
+                let rest = range.subtract(&IntervalSet::from_intervals(covered));
+                self.under(vec![Assumed::Set(*on, rest)], *otherwise, depth);
+            }
+            Node::Flow(lookup, hit, miss) => {
+                self.under(vec![Assumed::Lookup(*lookup, false)], *miss, depth);
+                self.under(vec![Assumed::Lookup(*lookup, true)], *hit, depth);
+            }
+            Node::Classify(list) => {
+                self.under(vec![Assumed::Class(node, list.otherwise)], list.otherwise, depth);
+                // One rule for each place that rules lead to, and others besides.
+                let mut taken = self.sample(list.rules.len(), RULES);
+                let mut targets: Vec<NodeRef> = Vec::new();
+                for (rule, (_, to)) in list.rules.iter().enumerate() {
+                    if !targets.contains(to) && targets.len() < RULES {
+                        targets.push(*to);
+                        taken.push(rule);
+                    }
+                }
+                for rule in taken {
+                    let (cube, to) = &list.rules[rule];
+                    let key = |k: &u8| list.keys[usize::from(*k)];
+                    let sets = cube.iter().map(|(k, set)| Assumed::Set(key(k), set.clone()));
+                    self.under(sets.collect(), *to, depth);
+                }
+            }
+        }
+    }
+
+    /// Some of the first `n` numbers.
+    fn sample(&mut self, n: usize, most: usize) -> Vec<usize> {
+        match n <= most {
+            true => (0..n).collect(),
+            false => (0..most).map(|_| self.random.below(n)).collect(),
+        }
+    }
+
+    fn under(&mut self, assumed: Vec<Assumed>, to: NodeRef, depth: u32) {
+        let (level, length) = (self.knowledge.level(), self.way.len());
+        let arena = &self.decisions.arena;
+        let possible = assumed.into_iter().all(|assumed| {
+            let possible = match &assumed {
+                Assumed::Atom(atom, holds) => self.knowledge.learn(arena, atom, *holds),
+                Assumed::Set(term, set) => self.knowledge.learn_set(arena, *term, set),
+                Assumed::Lookup(lookup, hit) => {
+                    let known = self.knowledge.lookup(*lookup);
+                    self.knowledge.learn_lookup(*lookup, *hit);
+                    known.is_none_or(|known| known == *hit)
+                }
+                Assumed::Class(..) | Assumed::Hint(..) => true,
+            };
+            self.way.push(assumed);
+            possible
+        });
+        if possible {
+            self.visit(to, depth);
+        }
+        self.way.truncate(length);
+        self.knowledge.forget(level);
+    }
+}

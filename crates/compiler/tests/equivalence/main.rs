@@ -1,0 +1,189 @@
+//! Programs that are right are proven so; programs that are wrong are found out.
+
+mod mutation;
+#[path = "../shape/mod.rs"]
+mod shape;
+
+use std::env;
+use std::path::PathBuf;
+
+use catena_compiler::equivalence::differential::{self, Effort, Subject};
+use catena_compiler::equivalence::{BUDGET, Comparison, Verdict, View, compare};
+use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize};
+use elements::configure::Devices;
+use elements::device::{Device, DeviceRequest, Received};
+use ir::{Graph, Model, NodeId, Program, Sources, Store};
+use mutation::{Dice, MISTAKES};
+use net::{Batch, Pool};
+use shape::Folder;
+
+/// Opens whatever is asked for.
+struct Anything;
+
+impl Devices for Anything {
+    fn open(&mut self, _: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Device for Anything {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        batch.drain().for_each(|p| pool.recycle(p));
+        Ok(())
+    }
+}
+
+struct Made {
+    graph: Graph,
+    models: Vec<Model>,
+    state: Store,
+    synthesis: Synthesis,
+}
+
+impl Made {
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            graph: &self.graph,
+            models: &self.models,
+            state: &self.state,
+            programs: &self.synthesis.programs,
+        }
+    }
+}
+
+fn make(text: &str) -> Made {
+    let mut sources = Sources::new();
+    let file = sources.add("chain.click", text);
+    let mut files = Folder::new(
+        &PathBuf::from(env::var_os("CATENA_SHARED").unwrap_or_default()).join("data/bench-chains"),
+    );
+    let options = Options { variables: Vec::new() };
+    let (chain, found) = elaborate(&mut sources, file, &options, &mut files);
+    let messages: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+    let chain = chain.unwrap_or_else(|| panic!("{messages:?}"));
+    let mut diagnostics = Vec::new();
+    let mut made =
+        instantiate(&chain, &mut sources, &mut files, &mut diagnostics).unwrap_or_else(|| {
+            panic!("{:?}", diagnostics.iter().map(|d| &d.message).collect::<Vec<_>>())
+        });
+    assert!(made.initialize(&chain, &mut sources, &mut files, &mut Anything, &mut diagnostics));
+    let mut state = Store::new();
+    for (element, node) in made.elements.iter().zip(&chain.graph.nodes) {
+        element.export(&node.name, &mut state);
+    }
+    let models: Vec<Model> = made.elements.iter().map(|e| e.model()).collect();
+    let synthesis = synthesize(&chain.graph, &models);
+    Made { graph: chain.graph, models, state, synthesis }
+}
+
+fn compared(made: &Made, a: &Program, b: &Program) -> Verdict {
+    let names = |node: NodeId| made.graph.nodes[node].name.clone();
+    let comparison =
+        Comparison { a, b, names_a: &names, names_b: &names, view: View::Whole, budget: BUDGET };
+    compare(&comparison).verdict
+}
+
+const CHAINS: &[&str] = &[
+    "-> Strip(14) -> CheckIPHeader(INTERFACES 10.1.1.1/24) -> GetIPAddress(16)
+        -> rt :: RadixIPLookup(20.0.0.0/16 0, 20.1.0.0/16 1, 30.0.0.0/8 1, 30.1.0.0/16 0);
+        rt[0] -> DropBroadcasts -> dt :: DecIPTTL -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> q :: Queue -> Discard;
+        rt[1] -> Paint(3) -> Counter -> SetIPDSCP(3) -> Strip(4) -> Unstrip(18) -> q; dt[1] -> Discard;",
+    "-> Strip(14) -> CheckIPHeader
+        -> fw :: IPFilter(drop src net 10.9.0.0/16, allow tcp && dst port 80 or 443, allow udp && src port >= 1000,
+            drop src host 1.2.3.4 && dst net 20.0.0.0/8, allow icmp, drop all)
+        -> SetIPDSCP(12) -> Unstrip(14) -> Queue -> Discard;",
+    "-> Strip(14) -> CheckIPHeader -> rw :: IPRewriter(pattern 30.0.1.1 1024-65535 - - 0 1);
+        rw[0] -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> Discard; rw[1] -> Counter -> Queue -> Discard;",
+];
+
+/// A filter of so many rules that they are not asked one by one.
+fn long_filter() -> String {
+    let mut rules = String::new();
+    for i in 0..40 {
+        let action = if i % 3 == 0 { "drop" } else { "allow" };
+        let (net, length, port) = (i * 5 % 23, [16, 12, 16, 8, 16][i % 5], 1000 + i * 3 % 7);
+        rules += &format!("{action} src net 10.{net}.0.0/{length} && dst port {port}, ");
+    }
+    format!(
+        "-> Strip(14) -> CheckIPHeader -> IPFilter({rules} allow udp, drop all) -> Queue -> Discard;"
+    )
+}
+
+/// The chains that mistakes are made in.
+fn chains() -> Vec<Made> {
+    let long = long_filter();
+    let texts = CHAINS.iter().copied().chain([&*long]);
+    texts.map(|text| make(&format!("FromDump(in, BURST 32) {text}"))).collect()
+}
+
+#[test]
+fn programs_are_equal_to_themselves_and_to_their_chains() {
+    for made in chains() {
+        assert!(!made.synthesis.programs.is_empty());
+        for program in &made.synthesis.programs {
+            assert!(matches!(compared(&made, program, program), Verdict::Equal));
+        }
+        let evidence = differential::run(&made.subject(), Effort { packets: 1500, seed: 1 });
+        assert!(evidence.disagreement.is_none(), "{:?}", evidence.disagreement);
+        assert!(evidence.packets >= 1500 && 2 * evidence.exits.0 > evidence.exits.1);
+    }
+}
+
+#[test]
+fn mistakes_of_every_class_are_caught() {
+    let mut dice = Dice(7);
+    let chains = chains();
+    for (name, mistake) in MISTAKES {
+        let mut caught = 0;
+        for made in &chains {
+            for original in &made.synthesis.programs {
+                for _ in 0..8 {
+                    let mut wrong = original.clone();
+                    if !mistake(&mut wrong, &mut dice) {
+                        continue;
+                    }
+                    match compared(made, original, &wrong) {
+                        Verdict::Different(_) => caught += 1,
+                        // The mistake does not matter: a rule was shadowed, a way impossible.
+                        Verdict::Equal => {
+                            let programs = [wrong];
+                            let subject = Subject { programs: &programs, ..made.subject() };
+                            let seen =
+                                differential::run(&subject, Effort { packets: 500, seed: 3 });
+                            let seen = seen.disagreement;
+                            assert!(seen.is_none(), "{name}: taken for equal, but {seen:?}");
+                        }
+                        Verdict::Unproven(why) => panic!("{name}: {why}"),
+                    }
+                }
+            }
+        }
+        assert!(caught > 0, "{name}: never caught");
+    }
+}
+
+#[test]
+fn packets_find_mistakes_too() {
+    let mut dice = Dice(3);
+    let (mut caught, mut made_in_all) = (0, 0);
+    for made in chains() {
+        for (_, mistake) in MISTAKES {
+            let mut programs = made.synthesis.programs.clone();
+            if !programs.iter_mut().any(|program| mistake(program, &mut dice)) {
+                continue;
+            }
+            made_in_all += 1;
+            let subject = Subject { programs: &programs, ..made.subject() };
+            let evidence = differential::run(&subject, Effort { packets: 1000, seed: 5 });
+            if let Some(found) = evidence.disagreement {
+                assert_ne!(found.elements, found.programs);
+                caught += 1;
+            }
+        }
+    }
+    assert!(3 * caught > 2 * made_in_all, "only {caught} of {made_in_all}");
+}
