@@ -29,4 +29,4 @@ pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate};
 pub use shadow::shadowed_rules;
-pub use synthesize::{Note, Synthesis, synthesize, synthesize_plainly};
+pub use synthesize::{Note, Synthesis, Synthesizer, synthesize, synthesize_plainly};

@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ir::{Graph, Model, Op, Port, Processing, Program};
+use ir::{Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
 use crate::symbolic::draft::Draft;
-use crate::symbolic::execute::{Chain, Machine};
+use crate::symbolic::execute::{Cache, Chain, Machine};
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
 const MAX_STEPS: usize = 10_000;
@@ -29,30 +29,62 @@ pub struct Synthesis {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The element that it is about.
-    pub element: ir::NodeId,
+    pub element: NodeId,
     /// What there is to know.
     pub message: String,
 }
 
 /// Makes programs for a chain; `models` are those of its elements, in the graph's order.
 pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(graph, models, simplify)
+    programs(graph, models, &mut Cache::default(), simplify)
 }
 
 /// The same without simplification: what symbolic execution of the chain comes to, to compare
 /// with.
 pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(graph, models, |_| {})
+    programs(graph, models, &mut Cache::default(), |_| {})
 }
 
-fn programs(graph: &Graph, models: &[Model], simplify: impl Fn(&mut Draft)) -> Synthesis {
+/// Synthesises a chain again and again while its elements change, keeping what stays the same.
+pub struct Synthesizer {
+    graph: Graph,
+    models: Vec<Model>,
+    cache: Cache,
+}
+
+impl Synthesizer {
+    /// For a chain; `models` are those of its elements, in the graph's order.
+    pub fn new(graph: Graph, models: Vec<Model>) -> Self {
+        Self { graph, models, cache: Cache::default() }
+    }
+
+    /// Takes what an element means now.
+    pub fn change(&mut self, element: NodeId, model: Model) {
+        if let Some(place) = self.models.get_mut(element) {
+            *place = model;
+        }
+        self.cache.tidy();
+    }
+
+    /// Makes programs for the chain as it is.
+    pub fn synthesize(&mut self) -> Synthesis {
+        programs(&self.graph, &self.models, &mut self.cache, simplify)
+    }
+}
+
+fn programs(
+    graph: &Graph,
+    models: &[Model],
+    cache: &mut Cache,
+    simplify: impl Fn(&mut Draft),
+) -> Synthesis {
     let mut synthesis = Synthesis::default();
     let mut chain = chain(graph, models);
     let mut cuts = 0;
     'again: loop {
         synthesis.programs.clear();
         for entry in entries(&chain) {
-            match Machine::run(&chain, entry, MAX_STEPS) {
+            match Machine::run(&chain, cache, entry, MAX_STEPS) {
                 Ok(mut draft) => {
                     simplify(&mut draft);
                     let program = draft.finish();

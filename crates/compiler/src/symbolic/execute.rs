@@ -100,15 +100,30 @@ pub(crate) struct Machine<'a> {
     steps: Vec<Option<Step>>,
     work: Vec<(StepId, Way<'a>)>,
     visits: HashMap<Port, usize>,
-    tables: HashMap<*const PrefixTable, Rc<Vec<Row>>>,
-    matches: HashMap<*const Rule, Option<Rc<Rules>>>,
+    cache: &'a mut Cache,
     limit: usize,
+}
+
+/// What tables and rules come to, kept from run to run for those that are still the same.
+#[derive(Clone, Default)]
+pub(crate) struct Cache {
+    tables: HashMap<*const PrefixTable, (Arc<PrefixTable>, Rc<Vec<Row>>)>,
+    matches: HashMap<*const Rule, (Arc<[Rule]>, Option<Rc<Rules>>)>,
+}
+
+impl Cache {
+    /// Forgets what nobody else has.
+    pub(crate) fn tidy(&mut self) {
+        self.tables.retain(|_, (table, _)| Arc::strong_count(table) > 1);
+        self.matches.retain(|_, (rules, _)| Arc::strong_count(rules) > 1);
+    }
 }
 
 impl<'a> Machine<'a> {
     /// A program's draft for packets that come to an input, of at most `limit` steps.
     pub(crate) fn run(
         chain: &'a Chain<'a>,
+        cache: &'a mut Cache,
         entry: Port,
         limit: usize,
     ) -> Result<Draft, TooManySteps> {
@@ -120,8 +135,7 @@ impl<'a> Machine<'a> {
             steps: Vec::new(),
             work: Vec::new(),
             visits: HashMap::new(),
-            tables: HashMap::new(),
-            matches: HashMap::new(),
+            cache,
             limit,
         };
         let packet = Packet::new(&mut machine.terms);
@@ -548,13 +562,8 @@ impl<'a> Machine<'a> {
 
     /// The numbers that each different row of a table stands for.
     fn rows(&mut self, table: &Arc<PrefixTable>) -> Rc<Vec<Row>> {
-        let key = Arc::as_ptr(table);
-        if let Some(rows) = self.tables.get(&key) {
-            return Rc::clone(rows);
-        }
-        let rows = Rc::new(disjoint_rows(table));
-        self.tables.insert(key, Rc::clone(&rows));
-        rows
+        let made = || (Arc::clone(table), Rc::new(disjoint_rows(table)));
+        Rc::clone(&self.cache.tables.entry(Arc::as_ptr(table)).or_insert_with(made).1)
     }
 
     fn matches(
@@ -631,7 +640,8 @@ impl<'a> Machine<'a> {
 
     /// Rules as conjunctions, if they can be; made once.
     fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Rc<Rules>> {
-        self.matches.entry(rules.as_ptr()).or_insert_with(|| Rules::new(rules).map(Rc::new)).clone()
+        let made = || (Arc::clone(rules), Rules::new(rules).map(Rc::new));
+        self.cache.matches.entry(rules.as_ptr()).or_insert_with(made).1.clone()
     }
 
     fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {
