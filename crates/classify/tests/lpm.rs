@@ -14,8 +14,12 @@ fn longest<A: Address>(prefixes: &BTreeMap<(A, u8), u32>, address: A) -> Option<
 fn check<A: Address>(map: &PrefixMap<A>, prefixes: &BTreeMap<(A, u8), u32>) {
     assert!(map.iter().eq(prefixes.iter().map(|(&p, &v)| (p, v))));
     let ends = prefixes.keys().flat_map(|&(a, l)| [Some(a), Some(a.last(l)), a.last(l).next()]);
-    for address in ends.flatten().chain([A::ZERO, A::ZERO.last(0)]) {
+    let addresses: Vec<A> = ends.flatten().chain([A::ZERO, A::ZERO.last(0)]).collect();
+    let mut found = vec![Some(7); addresses.len()];
+    map.lookup_batch(&addresses, &mut found);
+    for (&address, found) in addresses.iter().zip(found) {
         assert_eq!(map.lookup(address), longest(prefixes, address), "{address:?}");
+        assert_eq!(map.lookup(address), found, "{address:?} in a batch");
     }
 }
 
@@ -100,4 +104,41 @@ fn few_prefixes_take_little_memory() {
     assert!(map.memory() < 512);
     assert_eq!(map.lookup(20 << 24 | 3 << 16 | 9), Some(3));
     assert_eq!(map.lookup(21 << 24), None);
+}
+
+/// So many prefixes that the trie's table is of the larger kind.
+#[test]
+fn a_large_table_agrees() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut prefixes = BTreeMap::new();
+    while prefixes.len() < 70_000 {
+        let length = random.u8(14..=30);
+        prefixes.insert((random.u32(..0x2000_0000).first(length), length), random.u32(..1000));
+    }
+    let defined = |prefixes: &BTreeMap<(u32, u8), u32>, address: u32| {
+        (0..=32).rev().find_map(|l| prefixes.get(&(address.first(l), l)).copied())
+    };
+    let mut map: PrefixMap<u32> = prefixes.iter().map(|(&p, &v)| (p, v)).collect();
+    for round in 0..2 {
+        let addresses: Vec<u32> = (0..4_000).map(|_| random.u32(..0x2100_0000)).collect();
+        let mut found = vec![None; addresses.len()];
+        map.lookup_batch(&addresses, &mut found);
+        for (&address, found) in addresses.iter().zip(found) {
+            assert_eq!(found, defined(&prefixes, address), "{address:#x}");
+        }
+        for _ in 0..2_000 {
+            let (&(address, length), _) = prefixes
+                .range((random.u32(..0x1fff_ffff), 0)..)
+                .next()
+                .unwrap_or_else(|| prefixes.iter().next().unwrap());
+            if random.bool() {
+                assert_eq!(map.remove(address, length), prefixes.remove(&(address, length)));
+            } else {
+                let length = random.u8(18..=32);
+                let old = map.insert(address, length, round);
+                assert_eq!(old, prefixes.insert((address.first(length), length), round));
+            }
+        }
+        assert_eq!(map.len(), prefixes.len());
+    }
 }
