@@ -133,30 +133,24 @@ proptest! {
 /// Sets made to hurt keep their answers and their memory.
 #[test]
 fn hostile_sets_stay_small() {
-    type Range = fn(&mut fastrand::Rng, u32) -> (u32, u32);
-    let wild_or_host: Range = |random, greatest| match random.bool() {
-        true => (0, greatest),
-        false => {
-            let host = random.u32(..=greatest);
-            (host, host)
-        }
-    };
-    let sets: [(&str, Range); 4] = [
-        ("overlapping ranges", any_range),
-        ("nested prefixes", nested_range),
-        ("wildcards and hosts", wild_or_host),
-        ("ranges around the middle", |random, greatest| {
-            let half = random.u32(..=greatest / 2);
-            (half, greatest - half)
-        }),
-    ];
-    for (name, range) in sets {
+    for kind in classbench::HOSTILE {
         let mut random = fastrand::Rng::with_seed(7);
-        let rules = rules_of(3000, &mut random, range);
+        let rules = classbench::hostile(kind, 3000, 7);
         let keys = telling_keys(&rules, &mut random, 300);
         check(&rules, &keys);
         let memory = build(&rules).memory();
-        assert!(memory < 20 << 20, "{name}: {memory} bytes");
+        assert!(memory < 20 << 20, "{kind}: {memory} bytes");
+    }
+}
+
+/// However rules overlap, a forest's memory grows no faster than their number.
+#[test]
+fn forests_grow_with_their_rules() {
+    for kind in classbench::HOSTILE {
+        for count in [500, 4000] {
+            let bytes = Forest::new(&classbench::hostile(kind, count, 3)).memory() / count;
+            assert!(bytes < 2500, "{kind}: {bytes} bytes for each of {count} rules");
+        }
     }
 }
 

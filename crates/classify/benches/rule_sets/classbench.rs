@@ -292,6 +292,41 @@ impl Flavour {
     }
 }
 
+/// Rules made to hurt: in every dimension, ranges that overlap as much as they can.
+pub(crate) const HOSTILE: [&str; 4] = ["overlapping", "nested", "wild", "middle"];
+
+/// So many rules of a kind of [`HOSTILE`].
+pub(crate) fn hostile(kind: &str, count: usize, seed: u64) -> RuleSet {
+    let mut random = Rng::with_seed(seed);
+    let mut range = |greatest: u32| match kind {
+        "overlapping" => {
+            let (a, b) = (random.u32(..=greatest), random.u32(..=greatest));
+            (a.min(b), a.max(b))
+        }
+        "nested" => {
+            let free = greatest.checked_shr(random.u32(..34)).unwrap_or(0);
+            let low = random.u32(..=greatest) & !free;
+            (low, (low | free).min(greatest))
+        }
+        "wild" if random.bool() => (0, greatest),
+        "wild" => {
+            let host = random.u32(..=greatest);
+            (host, host)
+        }
+        _ => {
+            let half = random.u32(..=greatest / 2);
+            (half, greatest - half)
+        }
+    };
+    let mut cubes = vec![RuleSet::new(&FIVE, 0).everything(0); count];
+    for cube in &mut cubes {
+        for (d, &greatest) in FIVE.iter().enumerate() {
+            (cube.low[d], cube.high[d]) = range(greatest);
+        }
+    }
+    collect(cubes.into_iter())
+}
+
 fn collect(cubes: impl ExactSizeIterator<Item = Cube>) -> RuleSet {
     let mut rules = RuleSet::new(&FIVE, cubes.len());
     for (rule, cube) in (0..).zip(cubes) {
@@ -343,8 +378,8 @@ pub(crate) fn trace(rules: &RuleSet, count: usize, burst: usize, seed: u64) -> V
             let cube = &rules.cubes()[random.usize(..rules.cubes().len())];
             std::array::from_fn(|d| match d {
                 // Packets with ports: absence is for the tests of elements.
-                2 | 3 => random.u32(cube.low[d]..=cube.high[d].min(65535)),
-                4 => random.u32(cube.low[d]..=cube.high[d].min(255)),
+                2 | 3 => random.u32(cube.low[d].min(65535)..=cube.high[d].min(65535)),
+                4 => random.u32(cube.low[d].min(255)..=cube.high[d].min(255)),
                 _ => random.u32(cube.low[d]..=cube.high[d]),
             })
         };

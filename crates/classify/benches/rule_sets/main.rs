@@ -240,6 +240,14 @@ fn main() {
             ));
         }
     }
+    for (size, count) in [("1k", 1_000), ("10k", 10_000), ("100k", 100_000)] {
+        for kind in classbench::HOSTILE {
+            sets.push((
+                format!("hostile-{kind}-{size}"),
+                Box::new(move || classbench::hostile(kind, count, 1)),
+            ));
+        }
+    }
     for (name, rules) in sets.iter().filter(|s| wanted(&s.0)) {
         let rules = rules();
         if updating {
@@ -257,7 +265,9 @@ fn main() {
                 }
             }
             #[cfg(feature = "rte-acl")]
-            theirs(&rules, &keys, &mut subjects);
+            if !name.starts_with("hostile") {
+                theirs(&rules, &keys, &mut subjects);
+            }
             report(&format!("{name} {kind}"), &rules, rounds, &mut subjects);
         }
     }

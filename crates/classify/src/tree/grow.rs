@@ -15,8 +15,10 @@ use crate::simd::{CUBES, Isa, Level, Line, Portable};
 
 /// Entries in leaves for every cube of the set.
 const REPLICATION: usize = 6;
-/// How much a split's growth in entries counts against it: as this power.
-const GROWTH: f64 = 0.3;
+/// How much a split's growth in entries counts against it: as this power, in most sets and in
+/// those of more than [`LARGE`] cubes, whose lookups wait for memory.
+const GROWTH: [f64; 2] = [0.3, 0.6];
+const LARGE: usize = 1 << 15;
 /// A split that leaves lists more than this part as long is not worth a step.
 const WORTHWHILE: f64 = 0.98;
 /// Depth that no tree exceeds.
@@ -313,7 +315,8 @@ impl Builder<'_> {
             if total <= budget {
                 let squares: f64 = counts.iter().map(|&n| n as f64 * n as f64).sum();
                 let n = members.len() as f64;
-                let score = squares / n * (total as f64 / n).powf(GROWTH);
+                let score = squares / n
+                    * (total as f64 / n).powf(GROWTH[usize::from(self.cubes.len() > LARGE)]);
                 return Some(Split { dimension: d, place, bounds, counts, total, score });
             }
             if bounds.len() < 2 {
