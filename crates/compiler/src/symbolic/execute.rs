@@ -792,7 +792,8 @@ impl<'a> Machine<'a> {
             }
             Cond::Compare(op, a, b) => {
                 let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
-                Ok(self.terms.compare(*op, a, b))
+                let decided = self.terms.compare(*op, a, b);
+                Ok(way.facts.plain(&mut self.terms, decided))
             }
             _ => Err(Stop::Unsupported("asks whether a flow exists")),
         }

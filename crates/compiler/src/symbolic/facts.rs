@@ -152,6 +152,24 @@ impl Facts {
         }
     }
 
+    /// A comparison of two sums, what is taken off on one side being added to the other: then
+    /// neither side wraps, whatever the packet.
+    pub(crate) fn plain(&self, terms: &mut Terms, decided: Decided) -> Decided {
+        let Decided::Open(Atom::Compare(op, a, b), holds) = decided else { return decided };
+        let (x, y) = (terms.linear(a), terms.linear(b));
+        let proper =
+            |l: &Linear| self.linear_bounds(terms, l, DEPTH).is_some_and(|(low, _)| low >= 0);
+        let sides = x.add(&y, -1).filter(|_| proper(&x) && proper(&y)).map(|sum| sum.sides());
+        let decided = match sides {
+            Some((more, less)) => {
+                let (more, less) = (terms.sum_of(&more), terms.sum_of(&less));
+                terms.compare(op, more, less)
+            }
+            None => Decided::Open(Atom::Compare(op, a, b), true),
+        };
+        if holds { decided } else { decided.negate() }
+    }
+
     fn holds(&self, terms: &Terms, atom: &Atom, depth: u32) -> Option<bool> {
         if depth == 0 {
             return None;

@@ -68,6 +68,15 @@ impl Linear {
         (small(constant) && sum.terms.iter().all(|t| small(t.1))).then_some(sum)
     }
 
+    /// What is added, and what is taken off.
+    pub(crate) fn sides(&self) -> (Self, Self) {
+        let part = |sign: i128| Self {
+            terms: self.terms.iter().filter(|t| t.1 * sign > 0).map(|t| (t.0, t.1.abs())).collect(),
+            constant: (self.constant * sign).max(0),
+        };
+        (part(1), part(-1))
+    }
+
     /// The least and the greatest value, given those of the terms.
     pub(crate) fn bounds(&self, of: impl Fn(TermId) -> (u128, u128)) -> Option<(i128, i128)> {
         let (mut low, mut high) = (self.constant, self.constant);
@@ -196,7 +205,7 @@ impl Terms {
     }
 
     /// The canonical term of a linear combination. Wraps at 128 bits, as sums of terms do.
-    fn sum_of(&mut self, linear: &Linear) -> TermId {
+    pub(crate) fn sum_of(&mut self, linear: &Linear) -> TermId {
         let [rest @ .., last] = &linear.terms[..] else {
             return self.constant(linear.constant as u128);
         };
