@@ -1,28 +1,41 @@
 //! From a configuration's text to a router that can run.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Instant;
 
 use compiler::Chain;
 use dataplane::clock::Clock;
 use dataplane::{Interpreted, InterpretedProgram, Listener, Router};
 use elements::configure::{Devices, Files};
-use ir::{Diagnostic, FileId, Model, Sources, Store};
+use ir::program::verify;
+use ir::{Diagnostic, FileId, Graph, Model, Node, Port, Sources, Store};
 
-/// Which code carries packets through the elements.
+/// Which code carries packets through the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
     /// Each element's own.
-    #[default]
     Native,
     /// The interpreter, on each element's model.
     Interpreted,
+    /// The programs that the chain becomes, and each element's own code where none takes its
+    /// place.
+    #[default]
+    Synthesised,
     /// The interpreter, on the programs that the chain becomes, and on the models of the elements
     /// that are left.
     SynthesisedInterpreted,
-    /// The programs that the chain becomes, and each element's own code where none takes its
-    /// place.
-    Synthesised,
+}
+
+impl Path {
+    fn is_interpreted(self) -> bool {
+        matches!(self, Path::Interpreted | Path::SynthesisedInterpreted)
+    }
+
+    fn is_synthesised(self) -> bool {
+        matches!(self, Path::Synthesised | Path::SynthesisedInterpreted)
+    }
 }
 
 /// How a router is made.
@@ -60,32 +73,74 @@ pub fn start(
         return None;
     }
     let mut elements = elements.elements;
-    let models: Vec<Model> = elements.iter().map(|element| element.model()).collect();
-    let store = Rc::new(RefCell::new(Store::new()));
-    if matches!(setup.path, Path::Interpreted | Path::SynthesisedInterpreted) {
+    let store = setup.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
+    if let Some(store) = &store {
         elements = elements
             .into_iter()
             .zip(&chain.graph.nodes)
-            .map(|(element, node)| Interpreted::wrap(element, &node.name, &store))
+            .map(|(element, node)| Interpreted::wrap(element, &node.name, store))
             .collect();
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
-    if setup.path == Path::SynthesisedInterpreted {
-        for program in compiler::synthesize(&chain.graph, &models).programs {
-            debug_assert!(
-                ir::program::verify::is_well_formed(&program),
-                "{:?} in\n{}",
-                ir::program::verify::verify(&program),
-                program.text(&chain.graph)
-            );
-            let stage = InterpretedProgram::new(program.clone(), &store);
-            router.install(&program, Box::new(stage));
-        }
-    }
-    if setup.path == Path::Synthesised {
-        let programs = compiler::synthesize(&chain.graph, &models).programs;
-        // Where a program cannot be carried out, elements go on as they are.
-        router.install_programs(programs);
+    if setup.path.is_synthesised() {
+        let graph = chain.graph.clone();
+        let mut synthesiser = Synthesiser { graph, store, installed: HashSet::new(), rest: None };
+        synthesiser.synthesise(&mut router);
+        router.set_planner(Box::new(move |router| synthesiser.resume(router)));
     }
     Some((chain, router))
+}
+
+/// After a synthesis, so many times as long as it took passes before the next: a handler that is
+/// written all the time does not keep a chain from running.
+const REST: u32 = 20;
+
+/// Puts programs in the place of elements, and again when handlers changed what elements mean.
+struct Synthesiser {
+    graph: Graph,
+    /// The state of elements that are interpreted, and of programs then.
+    store: Option<Rc<RefCell<Store>>>,
+    /// Entries that programs were made for.
+    installed: HashSet<Port>,
+    /// No synthesis before.
+    rest: Option<Instant>,
+}
+
+impl Synthesiser {
+    fn resume(&mut self, router: &mut Router) {
+        let begin = Instant::now();
+        if self.rest.is_none_or(|rest| rest <= begin) {
+            self.synthesise(router);
+            self.rest = begin.elapsed().checked_mul(REST).and_then(|rest| begin.checked_add(rest));
+        }
+    }
+
+    /// Makes programs for entries that have none.
+    fn synthesise(&mut self, router: &mut Router) {
+        for entry in router.stale() {
+            self.installed.remove(&entry);
+        }
+        let model = |node: &Node| router.element(&node.name).map(|element| element.model());
+        let models: Vec<Model> =
+            self.graph.nodes.iter().map(model).map(Option::unwrap_or_default).collect();
+        for program in compiler::synthesize(&self.graph, &models).programs {
+            debug_assert!(
+                verify::is_well_formed(&program),
+                "{:?} in\n{}",
+                verify::verify(&program),
+                program.text(&self.graph)
+            );
+            if !self.installed.insert(program.entry) {
+                continue;
+            }
+            match &self.store {
+                Some(store) => {
+                    let stage = InterpretedProgram::new(program.clone(), store);
+                    router.install(&program, Box::new(stage));
+                }
+                // Where a program cannot be carried out, elements go on as they are.
+                None => drop(router.install_programs([program])),
+            }
+        }
+    }
 }

@@ -12,4 +12,4 @@ pub mod trace;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
-pub use router::{Listener, Rest, Router, Stage, StageContext, Transcript};
+pub use router::{Listener, Planner, Rest, Router, Stage, StageContext, Transcript};

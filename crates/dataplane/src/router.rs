@@ -153,7 +153,11 @@ pub struct Router {
     /// Elements with tasks, in the order of their turns.
     tasks: Vec<NodeId>,
     started: bool,
+    planner: Option<Planner>,
 }
+
+/// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call.
+pub type Planner = Box<dyn FnMut(&mut Router)>;
 
 /// Why a run came to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,12 +234,16 @@ impl Router {
             clock,
             tasks,
             started: false,
+            planner: None,
         }
     }
 
     /// One round: due timers, then every task once, everything they push carried to its end.
     /// All of it happens at one time.
     pub fn round(&mut self) -> Rest {
+        if !self.nodes.stages.stale.is_empty() {
+            self.plan();
+        }
         self.core.now = self.clock.now();
         let mut worked = false;
         if !self.started {
@@ -335,6 +343,19 @@ impl Router {
             }
         }
         refused
+    }
+
+    /// Has a planner called at the start of a round while there are entries without their stages.
+    pub fn set_planner(&mut self, planner: Planner) {
+        self.planner = Some(planner);
+    }
+
+    #[cold]
+    fn plan(&mut self) {
+        if let Some(mut planner) = self.planner.take() {
+            planner(self);
+            self.planner.get_or_insert(planner);
+        }
     }
 
     /// Entries whose stages were taken out since the last call.

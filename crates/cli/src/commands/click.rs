@@ -234,7 +234,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         clock: Box::new(RealClock::new()),
         listener: Box::new(Terminal),
         seed: 0,
-        path: Path::Native,
+        path: Path::Synthesised,
     };
     let started = session::start(&mut sources, file, setup, &mut found);
     if options.no_warnings {

@@ -51,7 +51,10 @@ pub(crate) struct Run {
     /// Seed of random choices, to repeat a run
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Carry packets through the interpreter of the elements' models, not through their own code
+    /// Carry packets from element to element; do not synthesise the chain
+    #[arg(long)]
+    no_synthesis: bool,
+    /// Carry packets through the interpreter of what the chain means, not through fast code
     #[arg(long)]
     interpret: bool,
     /// Print the summary as JSON
@@ -165,7 +168,12 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         clock: Box::new(RealClock::new()),
         listener: Box::new(Terminal),
         seed: run.seed,
-        path: if run.interpret { Path::Interpreted } else { Path::Native },
+        path: match (run.no_synthesis, run.interpret) {
+            (false, false) => Path::Synthesised,
+            (false, true) => Path::SynthesisedInterpreted,
+            (true, false) => Path::Native,
+            (true, true) => Path::Interpreted,
+        },
     };
     let started = session::start(&mut sources, file, setup, &mut found);
     let colour = std::io::stderr().is_terminal();

@@ -16,7 +16,7 @@ use ir::{Diagnostic, FileId, Sources, has_errors};
 
 /// Every way of executing a chain.
 pub const PATHS: [Path; 4] =
-    [Path::Native, Path::Interpreted, Path::SynthesisedInterpreted, Path::Synthesised];
+    [Path::Native, Path::Interpreted, Path::Synthesised, Path::SynthesisedInterpreted];
 
 /// 2020-01-01, in nanoseconds.
 pub const EPOCH: u64 = 1_577_836_800_000_000_000;
