@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Instant;
 
-use compiler::Chain;
+use compiler::{Chain, Synthesizer};
 use dataplane::clock::Clock;
 use dataplane::{Interpreted, InterpretedProgram, Listener, Router};
 use elements::configure::{Devices, Files};
@@ -83,10 +83,9 @@ pub fn start(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
-        let graph = chain.graph.clone();
-        let mut synthesiser = Synthesiser { graph, store, installed: HashSet::new(), rest: None };
-        synthesiser.synthesise(&mut router);
-        router.set_planner(Box::new(move |router| synthesiser.resume(router)));
+        let mut installer = Installer::new(&chain, store, &mut router);
+        installer.install(&mut router);
+        router.set_planner(Box::new(move |router| installer.resume(router)));
     }
     Some((chain, router))
 }
@@ -96,8 +95,11 @@ pub fn start(
 const REST: u32 = 20;
 
 /// Puts programs in the place of elements, and again when handlers changed what elements mean.
-struct Synthesiser {
+struct Installer {
+    synthesizer: Synthesizer,
     graph: Graph,
+    /// What the elements meant when they were last looked at.
+    models: Vec<Model>,
     /// The state of elements that are interpreted, and of programs then.
     store: Option<Rc<RefCell<Store>>>,
     /// Entries that programs were made for.
@@ -106,24 +108,36 @@ struct Synthesiser {
     rest: Option<Instant>,
 }
 
-impl Synthesiser {
-    fn resume(&mut self, router: &mut Router) {
-        let begin = Instant::now();
-        if self.rest.is_none_or(|rest| rest <= begin) {
-            self.synthesise(router);
-            self.rest = begin.elapsed().checked_mul(REST).and_then(|rest| begin.checked_add(rest));
-        }
+impl Installer {
+    fn new(chain: &Chain, store: Option<Rc<RefCell<Store>>>, router: &mut Router) -> Self {
+        let graph = chain.graph.clone();
+        let models: Vec<Model> = graph.nodes.iter().map(|node| model(router, node)).collect();
+        let synthesizer = Synthesizer::new(graph.clone(), models.clone());
+        Self { synthesizer, graph, models, store, installed: HashSet::new(), rest: None }
     }
 
-    /// Makes programs for entries that have none.
-    fn synthesise(&mut self, router: &mut Router) {
+    fn resume(&mut self, router: &mut Router) {
+        let begin = Instant::now();
+        if self.rest.is_some_and(|rest| begin < rest) {
+            return;
+        }
+        for (id, (known, node)) in self.models.iter_mut().zip(&self.graph.nodes).enumerate() {
+            let now = model(router, node);
+            if *known != now {
+                known.clone_from(&now);
+                self.synthesizer.change(id, now);
+            }
+        }
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
-        let model = |node: &Node| router.element(&node.name).map(|element| element.model());
-        let models: Vec<Model> =
-            self.graph.nodes.iter().map(model).map(Option::unwrap_or_default).collect();
-        for program in compiler::synthesize(&self.graph, &models).programs {
+        self.install(router);
+        self.rest = begin.elapsed().checked_mul(REST).and_then(|rest| begin.checked_add(rest));
+    }
+
+    /// Makes programs for entries that have none.
+    fn install(&mut self, router: &mut Router) {
+        for program in self.synthesizer.synthesize().programs {
             debug_assert!(
                 verify::is_well_formed(&program),
                 "{:?} in\n{}",
@@ -143,4 +157,8 @@ impl Synthesiser {
             }
         }
     }
+}
+
+fn model(router: &mut Router, node: &Node) -> Model {
+    router.element(&node.name).map(|element| element.model()).unwrap_or_default()
 }
