@@ -14,6 +14,7 @@ mod picture;
 pub mod session;
 mod summary;
 mod svg;
+mod synth;
 mod table;
 mod terminal;
 mod variables;
@@ -43,6 +44,7 @@ enum Command {
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
+    Synth(commands::synth::Synth),
 }
 
 /// Carries out a command line, the program's name first.
@@ -72,6 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Flatten(flatten) => commands::flatten::main(flatten),
         Command::Graph(graph) => commands::graph::main(graph),
         Command::Fmt(fmt) => commands::fmt::main(fmt),
+        Command::Synth(synth) => commands::synth::main(synth),
     };
     result.unwrap_or_else(|why| {
         let _ = writeln!(std::io::stderr(), "error: {why}");

@@ -81,7 +81,7 @@ pub(crate) fn draw(picture: &Picture, layout: &Layout, name: &str, theme: Theme)
     svg.0
 }
 
-fn style(families: &BTreeSet<Family>, theme: Theme) -> String {
+pub(crate) fn style(families: &BTreeSet<Family>, theme: Theme) -> String {
     let font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',sans-serif";
     let mut light = String::new();
     let mut dark = String::new();
@@ -124,7 +124,7 @@ fn style(families: &BTreeSet<Family>, theme: Theme) -> String {
 }
 
 /// A number with at most one decimal.
-struct N(f64);
+pub(crate) struct N(pub(crate) f64);
 
 impl std::fmt::Display for N {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -147,14 +147,15 @@ fn path(route: &Route) -> String {
     d
 }
 
-struct Svg(String);
+/// A picture in the making.
+pub(crate) struct Svg(pub(crate) String);
 
 impl Svg {
-    fn line(&mut self, text: std::fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.0, "{text}");
     }
 
-    fn rect(&mut self, class: &str, rect: &Rect, radius: f64) {
+    pub(crate) fn rect(&mut self, class: &str, rect: &Rect, radius: f64) {
         let Rect { x, y, width, height } = rect;
         self.line(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" rx="{radius}"/>"#,
@@ -166,10 +167,12 @@ impl Svg {
     }
 
     /// `name :: Class`, the name in bold.
-    fn title(&mut self, at: Point, name: &str, class: &str, kind: &str) {
+    pub(crate) fn title(&mut self, at: Point, name: &str, class: &str, kind: &str) {
         let (x, y) = (N(at.x), N(at.y));
         let class = escape(class);
-        if name.is_empty() {
+        if class.is_empty() {
+            self.text(&format!("{kind} name"), at.x, at.y, name);
+        } else if name.is_empty() {
             self.line(format_args!(
                 r#"<text class="{kind}" x="{x}" y="{y}"><tspan class="name">{class}</tspan></text>"#
             ));
@@ -179,6 +182,32 @@ impl Svg {
                 r#"<text class="{kind}" x="{x}" y="{y}"><tspan class="name">{name}</tspan><tspan class="class" dx="0.35em">:: {class}</tspan></text>"#
             ));
         }
+    }
+
+    /// A line of text.
+    pub(crate) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
+        let (x, y, text) = (N(x), N(y), escape(text));
+        self.line(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#));
+    }
+
+    /// An arrow down.
+    pub(crate) fn arrow(&mut self, x: f64, from: f64, to: f64) {
+        let (at, from, to, neck) = (N(x), N(from), N(to), N(to - 6.0));
+        let (left, right) = (N(x - 4.0), N(x + 4.0));
+        self.line(format_args!(r#"<path class="wire" d="M{at} {from}L{at} {neck}"/>"#));
+        self.line(format_args!(
+            r#"<path class="port" d="M{left} {neck}L{right} {neck}L{at} {to}Z"/>"#
+        ));
+    }
+
+    /// An arrow to the right.
+    pub(crate) fn across(&mut self, from: f64, to: f64, y: f64) {
+        let (from, neck, to, at) = (N(from), N(to - 9.0), N(to), N(y));
+        let (above, below) = (N(y - 6.0), N(y + 6.0));
+        self.line(format_args!(r#"<path class="wire" d="M{from} {at}L{neck} {at}"/>"#));
+        self.line(format_args!(
+            r#"<path class="port" d="M{neck} {above}L{neck} {below}L{to} {at}Z"/>"#
+        ));
     }
 
     fn element(&mut self, label: &crate::picture::Label, rect: &Rect, element: &layout::Element) {
@@ -304,7 +333,8 @@ impl Legend {
     }
 }
 
-fn escape(text: &str) -> String {
+/// Text as XML has it.
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

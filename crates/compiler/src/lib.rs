@@ -16,6 +16,7 @@ mod instantiate;
 mod load;
 mod ports;
 mod processing;
+pub mod provenance;
 mod report;
 mod scope;
 mod shadow;

@@ -5,10 +5,11 @@
 //! that is not watched.
 
 mod observed;
+mod passage;
 mod seen;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use elements::Element;
@@ -16,11 +17,12 @@ use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use ir::interp::FlowEvent;
 use ir::model::{PrefixEntry, Rule};
-use ir::{Graph, NodeId, Reason, Span, Store};
+use ir::{Graph, NodeId, Port, Program, Reason, Span, Store};
 use net::{Batch, Packet, Pool};
 
 use crate::{Interpreted, Listener};
 
+pub use passage::Passage;
 pub use seen::Seen;
 
 /// Index of a [`Step`].
@@ -120,6 +122,8 @@ pub struct Step {
     pub notes: Vec<Reason>,
     /// What the element said.
     pub messages: Vec<String>,
+    /// The packet's way through the program that begins here, if one does.
+    pub passage: Option<Passage>,
     /// What came of it.
     pub outcomes: Vec<Outcome>,
     /// Nanoseconds of the clock.
@@ -145,6 +149,13 @@ pub struct Trace {
     live: HashMap<usize, (StepId, usize)>,
     /// Packets that sources are to take in.
     inlets: HashMap<String, Rc<RefCell<Inlet>>>,
+    /// What the chain became.
+    programs: Rc<[Program]>,
+    /// By packets' identities: the phase in which a program was asked about one last, and the
+    /// inputs through which it takes it.
+    inside: HashMap<usize, (usize, HashSet<Port>)>,
+    /// The state of the elements.
+    store: Option<Rc<RefCell<Store>>>,
 }
 
 impl std::fmt::Debug for Trace {
@@ -179,6 +190,7 @@ impl Trace {
         elements: Vec<Box<dyn Element>>,
     ) -> Vec<Box<dyn Element>> {
         let store = Rc::new(RefCell::new(Store::new()));
+        trace.borrow_mut().store = Some(Rc::clone(&store));
         let wrap = |(id, element): (NodeId, Box<dyn Element>)| {
             let node = &graph.nodes[id];
             let inlet = trace.borrow().inlets.get(&node.name).cloned();
@@ -261,6 +273,7 @@ impl Step {
             decisions: Vec::new(),
             notes: Vec::new(),
             messages: Vec::new(),
+            passage: None,
             outcomes: Vec::new(),
             time,
             phase,

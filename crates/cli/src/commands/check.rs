@@ -45,6 +45,13 @@ pub(crate) struct Closed {
     beside: PathBuf,
 }
 
+impl Closed {
+    /// Devices of a configuration that stands in a folder.
+    pub(crate) fn beside(beside: PathBuf) -> Self {
+        Self { beside }
+    }
+}
+
 impl Devices for Closed {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
@@ -117,7 +124,7 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
     if let Some(mut made) = compiler::instantiate(&chain, sources, &mut files, diagnostics) {
         let before = diagnostics.len();
         let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let mut closed = Closed { beside };
+        let mut closed = Closed::beside(beside);
         made.initialize(&chain, sources, &mut files, &mut closed, diagnostics);
         for diagnostic in diagnostics[before..].iter_mut().filter(|d| d.code == "device") {
             diagnostic.severity = Severity::Warning;

@@ -11,11 +11,12 @@ use compiler::Chain;
 use dataplane::clock::VirtualClock;
 use dataplane::trace::{Fate, Hearing, Stage, Trace};
 use dataplane::{Rest, Router};
-use ir::{NodeId, Port, Sources, has_errors, nearest};
+use ir::{Model, NodeId, Port, Sources, has_errors, nearest};
 use net::pcap::Reader;
 
 use crate::explain::{Story, tell, to_json};
 use crate::load::{self, Disk};
+use crate::synth::{Cost, Report};
 use crate::terminal::{Paint, colours, print, print_error};
 use crate::{diagnostics, variables};
 
@@ -43,6 +44,9 @@ pub(crate) struct Explain {
     /// Print JSON: every step with the packet's bytes before and after
     #[arg(long)]
     json: bool,
+    /// Tell only what elements do, not what the program does that takes their place
+    #[arg(long)]
+    no_synthesis: bool,
     /// Seed of random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -351,13 +355,18 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let mut found = Vec::new();
     let started = start(&mut sources, file, &options, &trace, &clock, args.seed, &mut found);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-    let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
+    let Some((chain, mut router, models)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
     let mut entrances = Vec::new();
     for injection in &injections {
         entrances.push(entrance(&chain, &trace.borrow(), injection.place.as_deref())?);
     }
+    let synthesised = (!args.no_synthesis).then(|| {
+        let synthesis = compiler::synthesize(&chain.graph, &models);
+        trace.borrow_mut().set_programs(synthesis.programs.clone());
+        synthesis
+    });
     // What elements do at the start.
     settle(&mut router, &trace, &clock);
     let mut packets = Vec::new();
@@ -389,7 +398,17 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
         settle(&mut router, &trace, &clock);
     }
     let trace = trace.borrow();
-    let story = Story { graph: &chain.graph, sources: &sources, trace: &trace, packets: &packets };
+    let name = sources.name(file);
+    let report = synthesised
+        .as_ref()
+        .map(|synthesis| Report::of(&chain, &sources, name, &models, synthesis, Cost::default()));
+    let story = Story {
+        graph: &chain.graph,
+        sources: &sources,
+        trace: &trace,
+        packets: &packets,
+        report: report.as_ref(),
+    };
     print(&match args.json {
         true => format!("{:#}\n", to_json(&story)),
         false => tell(&story, Paint(colours(&stdout()))),
@@ -406,7 +425,7 @@ fn start(
     clock: &VirtualClock,
     seed: u64,
     found: &mut Vec<ir::Diagnostic>,
-) -> Option<(Chain, Router)> {
+) -> Option<(Chain, Router, Vec<Model>)> {
     let mut files = Disk::default();
     let (chain, diagnostics) = compiler::elaborate(sources, file, options, &mut files);
     found.extend(diagnostics);
@@ -416,10 +435,11 @@ fn start(
     if !made.initialize(&chain, sources, &mut files, &mut stage, found) {
         return None;
     }
+    let models = made.elements.iter().map(|e| e.model()).collect();
     let elements = Trace::watch(trace, &chain.graph, made.elements);
     let listener = Box::new(Hearing(Rc::clone(trace)));
     let mut router = Router::new(&chain.graph, elements, Box::new(clock.clone()), seed, listener);
     router.forbid_writing();
     router.limit_visits(MAX_VISITS);
-    Some((chain, router))
+    Some((chain, router, models))
 }

@@ -8,3 +8,4 @@ pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod run;
+pub(crate) mod synth;

@@ -10,7 +10,7 @@ use net::wire::{EtherAddr, icmpv4, ip_protocol};
 
 /// A protocol's header in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Ethernet,
     /// A VLAN tag of an Ethernet header; it counts from that header's start.
     Vlan,
@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Tcp,
     Udp,
     Icmp,
+    /// What TCP and UDP have in common.
+    Transport,
 }
 
 /// A header and where it is.
@@ -35,7 +37,7 @@ pub(super) struct Layer {
 
 impl Kind {
     /// The fields that are told apart; none overlap.
-    pub(super) fn fields(self) -> &'static [Field] {
+    pub(crate) fn fields(self) -> &'static [Field] {
         match self {
             Kind::Ethernet => &[eth::DST, eth::SRC, eth::TYPE],
             Kind::Vlan => &[vlan::PCP, vlan::DEI, vlan::ID, vlan::TYPE],
@@ -79,12 +81,33 @@ impl Kind {
             ],
             Kind::Udp => &[transport::SPORT, transport::DPORT, udp::LEN, udp::CHECKSUM],
             Kind::Icmp => &[icmp::TYPE, icmp::CODE, icmp::REST, icmp::CHECKSUM],
+            Kind::Transport => &[transport::SPORT, transport::DPORT],
+        }
+    }
+
+    /// How the names of all its fields begin, those too that overlap others.
+    pub(crate) fn families(self) -> &'static [&'static str] {
+        match self {
+            Kind::Ethernet => &["eth."],
+            Kind::Vlan => &["vlan."],
+            Kind::Arp => &["arp."],
+            Kind::Ipv4 => &["ip."],
+            Kind::Ipv6 => &["ip6."],
+            Kind::Tcp => &["transport.", "tcp."],
+            Kind::Udp => &["transport.", "udp."],
+            Kind::Icmp => &["icmp."],
+            Kind::Transport => &["transport."],
         }
     }
 
     /// `ip.ttl`, `udp.sport`.
-    pub(super) fn name(self, field: Field) -> String {
-        let name = field.to_string();
+    pub(crate) fn name(self, field: Field) -> String {
+        // Fields of different protocols may be the same place.
+        let named = self.families().iter().find_map(|family| {
+            let of = |(name, f): &(&'static str, Field)| *f == field && name.starts_with(family);
+            Field::all_named().find(of)
+        });
+        let name = named.map_or_else(|| field.to_string(), |(name, _)| name.to_string());
         let family = match self {
             Kind::Tcp => "tcp",
             Kind::Udp => "udp",
@@ -178,7 +201,7 @@ pub(super) fn read(data: &[u8], at: usize, field: Field) -> Option<u128> {
 }
 
 /// A field's number in words.
-pub(super) fn say(field: Field, value: u128) -> String {
+pub(crate) fn say(field: Field, value: u128) -> String {
     let octets = value.to_be_bytes();
     let named = |name: Option<&str>| match name {
         Some(name) => format!("{value} ({name})"),
@@ -255,6 +278,7 @@ pub(super) fn headers(packet: &Seen, range: std::ops::Range<usize>) -> String {
                 Kind::Tcp => format!("TCP {} > {}", get(transport::SPORT), get(transport::DPORT)),
                 Kind::Udp => format!("UDP {} > {}", get(transport::SPORT), get(transport::DPORT)),
                 Kind::Icmp => format!("ICMP type {}", get(icmp::TYPE)),
+                Kind::Transport => String::new(),
             }
         });
     said.collect::<Vec<_>>().join("; ")

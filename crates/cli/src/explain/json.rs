@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Story;
 use super::anatomy::describe;
 use super::difference::{Change, changes};
+use super::synthesised;
 
 /// Everything: what was sent in, and every step in the order in which they happened.
 pub(crate) fn to_json(story: &Story<'_>) -> Value {
@@ -62,6 +63,7 @@ pub(crate) fn to_json(story: &Story<'_>) -> Value {
             "decisions": step.decisions.iter().map(|d| decision(d, &place)).collect::<Vec<_>>(),
             "noted": step.notes.iter().map(|r| r.0).collect::<Vec<_>>(),
             "messages": step.messages,
+            "synthesised": synthesised::to_json(story, id),
             "outcomes": outcomes,
         })
     });

@@ -4,11 +4,14 @@ mod anatomy;
 mod difference;
 mod json;
 mod narrative;
+mod synthesised;
 
 use dataplane::trace::{Fate, Step, StepId, Trace};
 use ir::{Graph, Port, Sources};
 
-pub(crate) use anatomy::brief_of;
+use crate::synth::Report;
+
+pub(crate) use anatomy::{Kind, brief_of, say};
 pub(crate) use json::to_json;
 pub(crate) use narrative::tell;
 
@@ -19,6 +22,8 @@ pub(crate) struct Story<'a> {
     pub(crate) trace: &'a Trace,
     /// What was sent in, in words, and where.
     pub(crate) packets: &'a [(String, String)],
+    /// What the chain became, if that is to be told too.
+    pub(crate) report: Option<&'a Report<'a>>,
 }
 
 impl Story<'_> {

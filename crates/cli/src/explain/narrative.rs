@@ -8,6 +8,7 @@ use ir::Span;
 use super::Story;
 use super::anatomy::brief;
 use super::difference::{Change, changes};
+use super::synthesised;
 use crate::terminal::{Paint, count};
 
 /// Steps that are told of one packet; a packet that goes round and round would be told for ever.
@@ -61,6 +62,7 @@ pub(crate) fn tell(story: &Story<'_>, paint: Paint) -> String {
         for step in beginnings {
             teller.follow(step, 0);
         }
+        teller.text.push_str(&synthesised::tell(story, phase, paint));
     }
     teller.text
 }

@@ -46,7 +46,24 @@ packet  udp 10.0.0.1:5000 > 8.8.8.8:53 ttl 3  into src
   ● out :: ToDump(out.pcap)  a.click:4
   ■ leaves by out.pcap  udp 10.0.0.1:5000 > 8.8.8.8:53 ttl 2
 ";
-    assert_eq!(explain(ROUTER, &["--packet", DNS]).well(), expected);
+    let elements = explain(ROUTER, &["--packet", DNS, "--no-synthesis"]);
+    assert_eq!(elements.well(), expected);
+    let synthesised = "\
+\x20 if      cl                        length at least 34, eth.type 0x0800 (IPv4), so ‘12/0800’          a.click:1
+          CheckIPHeader@4           ip.version 4, ip.hl at least 5, ip.len ≤ length - 14, ip.hl * 4   a.click:3
+                                    ≤ ip.len, ip.hl 5, checksum right
+          dt                        ip.ttl at least 2                                                 a.click:3
+  then    Strip@3                   14 bytes stripped in front                                        a.click:2
+          CheckIPHeader@4           length ip.len, anno.dst_ip = ip.dst, as it came in, network       a.click:3
+                                    header at byte 14, transport header at byte 34, counted by
+                                    CheckIPHeader@4
+          dt                        ip.ttl 3 → 2, ip.checksum 0x9dc1 → 0x9ec1                         a.click:3
+";
+    let both = explain(ROUTER, &["--packet", DNS]).well().to_string();
+    let rest = both.strip_prefix(expected).unwrap_or_else(|| panic!("{both}"));
+    let (head, rest) = rest.trim_start().split_once('\n').unwrap();
+    assert!(head.starts_with("synthesised  src → cl, ") && head.ends_with(": leaves by out"));
+    assert_eq!(rest, synthesised);
 }
 
 #[test]
@@ -56,7 +73,8 @@ fn errors_and_the_packets_they_cause_are_told() {
     assert!(out.contains("counted as ttl-expired\n  │   → output 1\n"), "{out}");
     assert!(out.contains("+ 28 bytes in front: IPv4 10.0.0.254 > 10.0.0.1"), "{out}");
     assert!(out.contains("■ leaves by err.pcap  icmp 10.0.0.254 > 10.0.0.1"), "{out}");
-    let arp = explain(ROUTER, &["--packet", "arp who-has 1.2.3.4 tell 1.2.3.5"]).well().to_string();
+    let arp = ["--packet", "arp who-has 1.2.3.4 tell 1.2.3.5", "--no-synthesis"];
+    let arp = explain(ROUTER, &arp).well().to_string();
     assert!(arp.contains("matches -  a.click:1:68") && arp.ends_with("■ discarded\n"), "{arp}");
     let bad = explain(ROUTER, &["--packet", &format!("{DNS} badsum")]).well().to_string();
     assert!(bad.contains("✗ dropped by CheckIPHeader@"), "{bad}");
@@ -84,7 +102,7 @@ fn copies_are_followed() {
 #[test]
 fn packets_are_followed_through_queues() {
     let chain = "Idle -> q :: Queue -> u :: Unqueue -> Counter -> ToDump(x.pcap);";
-    let out = explain(chain, &["--packet", DNS]).well().to_string();
+    let out = explain(chain, &["--packet", DNS, "--no-synthesis"]).well().to_string();
     let expected = "  ◌ waits in q\n  ◌ and leaves it\n  ● u :: Unqueue  a.click:1\n";
     assert!(out.contains(expected), "{out}");
     assert!(out.ends_with(&format!("■ leaves by x.pcap  {DNS}\n")), "{out}");

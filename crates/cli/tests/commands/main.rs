@@ -8,3 +8,4 @@ mod explain;
 mod fmt;
 mod graph;
 mod program;
+mod synth;

@@ -9,7 +9,7 @@ use elements::configure::{Failed, Initialize};
 use elements::context::{Context, Outputs, Tallied, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
-use ir::{Model, NodeId, Reason, Store};
+use ir::{Model, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
 use super::{Fate, Inlet, Outcome, Seen, Step, StepId, Trace};
@@ -51,7 +51,13 @@ impl Observed {
             (port, identity, seen)
         });
         let identity = pushed.as_ref().map(|p| p.1);
+        let input = pushed.as_ref().map(|p| Port { node: self.node, port: p.0 });
+        let passage = match (input, batch.iter().next()) {
+            (Some(at), Some(packet)) => self.trace.borrow_mut().pass(at, packet, cx),
+            _ => None,
+        };
         let step = self.trace.borrow_mut().begin(self.node, pushed, cx.now());
+        self.trace.borrow_mut().steps[step].passage = passage;
         let (tally, alive) = (cx.tally.clone(), cx.core.pool.outstanding());
         let mut outputs = Outputs::new(cx.outputs());
         let result = work(&mut *self.element, &mut batch, &mut cx.with_outputs(&mut outputs));

@@ -1,0 +1,133 @@
+//! `catena synth`: what a chain becomes.
+
+use std::io::{stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use ir::{Model, Severity, Sources, has_errors};
+
+use crate::commands::check::Closed;
+use crate::load::{self, Disk};
+use crate::svg::Theme;
+use crate::synth::{self, Cost, Report};
+use crate::terminal::{Paint, colours, print, print_error};
+use crate::{diagnostics, variables};
+
+/// Show what a chain becomes: a program that decides, and then does everything at once
+///
+/// A chain is not run element by element: what its elements do to a packet is brought together in
+/// a program for each input. For the longest way to each egress, two lines compare what the chain's
+/// elements and the program do to a packet:
+///
+///   elements       elements that it visits; the program counts as one
+///   decisions      conditions, rules, routes and flows that decide what comes next
+///   reads          places in the packet that are read: by each element anew, by the program once
+///   writes         runs of bytes that are written
+///   sums checked   checksums that are verified
+///   sums written   checksums that are computed or updated
+///   flow lookups   lookups in tables of flows
+///   tables         lookups in route tables and lists of rules; lists of a few rules become conditions
+///   headers moved  headers that are stripped or pushed
+///
+/// Places that overlap count once, and sums over a header are no reads. Where several ways lead to
+/// a class, the shortest is counted, of the elements as of the program.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Synth {
+    /// The configuration; `-` for the standard input
+    file: String,
+    /// Values of variables of the configuration
+    #[arg(value_name = "VAR=VALUE")]
+    variables: Vec<String>,
+    /// Tell the traffic classes: which packets belong to them, what is done to them, where they
+    /// go, and which elements said so
+    #[arg(long)]
+    classes: bool,
+    /// Classes that are told of each program; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    limit: usize,
+    /// Only classes that go to (or are dropped by, or for the reason) TEXT
+    #[arg(long, value_name = "TEXT")]
+    egress: Option<String>,
+    /// Print the programs as text
+    #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
+    program: bool,
+    /// Print JSON: every class with its conditions, operations and their elements
+    #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
+    json: bool,
+    /// Draw the chain and its programs side by side; `-` for the standard output
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["classes", "egress"])]
+    svg: Option<PathBuf>,
+    /// Colours of the picture; `auto` is as the viewer likes it
+    #[arg(long, default_value = "auto", requires = "svg")]
+    theme: Theme,
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
+    let mut sources = Sources::new();
+    let file = load::configuration(&mut sources, &args.file)?;
+    let options = compiler::Options { variables: variables::all(&args.variables)? };
+    let mut files = Disk::default();
+    let start = Instant::now();
+    let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
+    let mut models: Option<Vec<Model>> = None;
+    if let Some(chain) = &chain
+        && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
+    {
+        let before = found.len();
+        let beside = Path::new(&args.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let mut closed = Closed::beside(beside);
+        made.initialize(chain, &mut sources, &mut files, &mut closed, &mut found);
+        // Devices are not opened: what they cannot do does not matter.
+        let mut at = 0;
+        found.retain(|d| {
+            at += 1;
+            at <= before || d.code != "device"
+        });
+        models = Some(made.elements.iter().map(|e| e.model()).collect());
+    }
+    let elaboration = start.elapsed();
+    found.retain(|d| d.severity == Severity::Error);
+    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
+    let (Some(chain), Some(models)) = (chain, models.filter(|_| !has_errors(&found))) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let start = Instant::now();
+    let synthesis = compiler::synthesize(&chain.graph, &models);
+    let cost = Cost { elaboration, synthesis: start.elapsed(), peak: peak() };
+    if args.program {
+        let texts = synthesis.programs.iter().map(|p| p.text(&chain.graph).to_string());
+        print(&texts.collect::<Vec<_>>().join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
+    let paint = Paint(colours(&stdout()));
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let egress = args.egress.as_deref();
+    if let Some(path) = &args.svg {
+        let drawn = synth::picture::draw(&report, args.theme);
+        if path.as_os_str() == "-" {
+            print(&drawn);
+        } else {
+            std::fs::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+    } else if args.json {
+        print(&format!("{:#}\n", synth::json::to_json(&report)));
+    } else if args.classes || egress.is_some() {
+        print(&synth::text::classes(&report, egress, limit, paint));
+    } else {
+        print(&synth::text::summary(&report, paint));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The most memory that the process had so far, in bytes, where the system tells.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

@@ -1,0 +1,268 @@
+//! `catena synth`.
+
+use crate::program::{Ended, Folder};
+use serde_json::Value;
+
+const ROUTER: &str = "\
+FromDump(in.pcap) -> Strip(14) -> CheckIPHeader
+  -> rt :: StaticIPLookup(20.0.0.0/13 0, 0.0.0.0/0 1);
+rt[0] -> DecIPTTL -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> lan :: ToDump(lan.pcap);
+rt[1] -> first :: DecIPTTL -> second :: DecIPTTL -> Unstrip(14) -> wan :: ToDump(wan.pcap);
+";
+
+const NAPT: &str = "\
+FromDump(in.pcap) -> Strip(14) -> CheckIPHeader
+  -> nat :: UDPRewriter(pattern 198.51.100.1 1024-65535 - - 0 1)
+  -> Unstrip(14) -> out :: ToDump(out.pcap);
+nat[1] -> Discard;
+";
+
+const FIREWALL: &str = "\
+FromDump(in.pcap) -> c :: Classifier(12/0800, -);
+c[0] -> Strip(14) -> CheckIPHeader -> fw :: IPFilter(
+    allow tcp && dst port 80,
+    deny src net 10.0.0.0/8,
+    allow udp)
+  -> Counter -> ToDump(out.pcap);
+c[1] -> Queue -> Discard;
+";
+
+fn synth(chain: &str, arguments: &[&str]) -> Ended {
+    let folder = Folder::new();
+    folder.file("a.click", chain).run(["synth", "a.click"].iter().chain(arguments))
+}
+
+/// What is told of a chain, without its last line (times and memory) and the line of sizes; words
+/// a space apart.
+fn summary(chain: &str) -> String {
+    let ended = synth(chain, &[]);
+    let text = ended.well();
+    let (text, cost) = text.trim_end().rsplit_once("\n\n").unwrap();
+    assert!(cost.starts_with("elaborated in ") && cost.contains(", synthesised in "), "{cost}");
+    let sizes = |line: &&str| !(line.contains(" steps, ") && line.contains(" terms, "));
+    let told = |line: &str| {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        // How many decisions the program takes is a matter of how well it is simplified.
+        if words.first() == Some(&"program") && words.len() == 10 {
+            words[2] = "_";
+        }
+        words.join(" ")
+    };
+    let lines: Vec<String> = text.lines().filter(sizes).map(told).collect();
+    lines.join("\n")
+}
+
+/// A class as text, by where it goes: without the numbers of its step and of its ways.
+fn class(chain: &str, egress: &str) -> String {
+    let ended = synth(chain, &["--egress", egress, "--limit", "1"]);
+    let text = ended.well();
+    let (_, text) = text.split_once("\n\nclass s").unwrap_or_else(|| panic!("{text}"));
+    let text = text.split("\n\n").next().unwrap().trim_end();
+    let (_, text) = text.split_once("  ").unwrap();
+    let (head, rest) = text.split_once('\n').unwrap();
+    format!("{}\n{rest}", head.rsplit_once("  ").unwrap().0)
+}
+
+#[test]
+fn a_router_becomes_one_decision_and_one_write() {
+    let expected = r"a.click: 11 elements became 1 program
+
+FromDump@1 → Strip@2 a.click:1
+14 classes of packets: 4 leave, 1 is handed to an element's own code, 9 are dropped
+longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+lan chain 5 9 6 3 1 1 0 1 2
+program 1 _ 6 3 1 1 0 1 0
+wan chain 6 12 8 4 1 2 0 1 2
+program 1 _ 6 2 1 1 0 1 0
+programs end, and elements' own code goes on, at
+Strip@2 1 pulls more than there is a.click:1";
+    assert_eq!(summary(ROUTER), expected);
+    let expected = r"leaves by wan
+  if      Strip@2                   length at least 34 (also CheckIPHeader@3)                         a.click:1
+          CheckIPHeader@3           ip.version 4, ip.hl 5, ip.len ≤ length - 14, ip.hl * 4 ≤ ip.len,  a.click:1
+                                    checksum right
+          rt                        ip.dst not 20.0.0.0/13                                            a.click:2
+          first                     ip.ttl at least 3 (also second)                                   a.click:4
+          Unstrip@10                ip.len at most 65521                                              a.click:4
+  then    CheckIPHeader@3           length ip.len + 14, anno.dst_ip = ip.dst, as it came in, network  a.click:1
+                                    header at byte 14, transport header at byte 34, counted by
+                                    CheckIPHeader@3
+          first                     ip.ttl -= 2, ip.checksum updated (also second)                    a.click:4";
+    assert_eq!(class(ROUTER, "wan"), expected);
+}
+
+#[test]
+fn a_napt_looks_flows_up_once() {
+    let expected = r"a.click: 7 elements became 1 program
+
+FromDump@1 → Strip@2 a.click:1
+16 classes of packets: 4 leave, 3 are handed to elements' own code, 9 are dropped
+longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+out chain 4 10 12 6 1 2 1 0 2
+program 1 _ 11 6 1 2 1 0 0
+programs end, and elements' own code goes on, at
+Strip@2 1 pulls more than there is a.click:1
+nat 1 makes a flow a.click:2
+nat 1 reads behind a header with options a.click:2";
+    assert_eq!(summary(NAPT), expected);
+    let expected = r"leaves by out
+  if      Strip@2                   length at least 34 (also CheckIPHeader@3)                         a.click:1
+          CheckIPHeader@3           ip.version 4, ip.hl 5, ip.len ≤ length - 14, ip.hl * 4 ≤ ip.len,  a.click:1
+                                    checksum right
+          nat                       ip.proto 6 (tcp), ip.frag 0                                       a.click:2
+          nat                       ip.len at most 19 or 38..65521 (also Unstrip@5)                   a.click:2
+          nat                       a flow known to nat, nat's flow tells 0 (number 4)                a.click:2
+  then    CheckIPHeader@3           length ip.len + 14, network header at byte 14, transport header   a.click:1
+                                    at byte 34, counted by CheckIPHeader@3
+          nat                       ip.checksum updated, ip.src = that of nat's flow, ip.dst = that   a.click:2
+                                    of nat's flow, tcp.sport = that of nat's flow, tcp.dport = that
+                                    of nat's flow, tcp.checksum updated, anno.dst_ip = that of nat's
+                                    flow, nat's flow renewed";
+    assert_eq!(class(NAPT, "leaves by out"), expected);
+    let expected = r"is handed to nat's own code (makes a flow)
+  if      Strip@2                   length at least 34 (also CheckIPHeader@3)                         a.click:1
+          CheckIPHeader@3           ip.version 4, ip.hl 5, ip.len ≤ length - 14, ip.hl * 4 ≤ ip.len,  a.click:1
+                                    checksum right
+          nat                       ip.proto 6 (tcp) or 17 (udp) or 33 (dccp), ip.frag 0, ip.len not  a.click:2
+                                    20..27, no flow known to nat
+  either  nat                       ip.proto 17 (udp) or 33 (dccp), ip.len at most 19 or 28..65521    a.click:2
+  or      nat                       ip.proto 6 (tcp), ip.len at most 19 or 38..65521                  a.click:2
+  or      nat                       ip.len at least 65522                                             a.click:2
+  then    Strip@2                   14 bytes stripped in front                                        a.click:1
+          CheckIPHeader@3           length ip.len, anno.dst_ip = ip.dst, as it came in, network       a.click:1
+                                    header at byte 14, transport header at byte 34, counted by
+                                    CheckIPHeader@3";
+    assert_eq!(class(NAPT, "makes a flow"), expected);
+}
+
+#[test]
+fn a_firewall_tells_which_packets_belong_to_a_class() {
+    let expected = r"a.click: 9 elements became 1 program
+
+FromDump@1 → c a.click:1
+11 classes of packets: 2 leave, 1 goes on elsewhere, 1 is handed to an element's own code, 7 are dropped
+longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+ToDump@7 chain 5 8 9 0 1 0 0 2 1
+program 1 _ 7 0 1 0 0 0 1
+Queue@8 chain 1 1 1 0 0 0 0 1 0
+program 1 _ 1 0 0 0 0 0 0
+programs end, and elements' own code goes on, at
+fw 1 reads behind a header with options a.click:2
+Queue@8 1 stores packets a.click:7";
+    assert_eq!(summary(FIREWALL), expected);
+    let expected = r"leaves by ToDump@7
+  if      c                         length at least 34 (also CheckIPHeader@4)                         a.click:1
+          c                         eth.type 0x0800 (IPv4)                                            a.click:1
+          CheckIPHeader@4           ip.version 4, ip.hl 5, ip.len ≤ length - 14, ip.hl * 4 ≤ ip.len,  a.click:2
+                                    checksum right
+          fw                        ip.proto 6 (tcp) or 17 (udp)                                      a.click:2
+  either  fw                        ip.proto 17 (udp), ip.src not 10.0.0.0/8                          a.click:2
+  or      fw                        ip.proto 6 (tcp), ip.frag 0, ip.len not 20..23, transport.dport   a.click:2
+                                    80
+  then    Strip@3                   14 bytes stripped in front                                        a.click:2
+          CheckIPHeader@4           length ip.len, anno.dst_ip = ip.dst, as it came in, network       a.click:2
+                                    header at byte 14, transport header at byte 34, counted by
+                                    CheckIPHeader@4
+          Counter@6                 counted by Counter@6                                              a.click:6";
+    assert_eq!(class(FIREWALL, "ToDump@7"), expected);
+    let expected = r"goes on at Queue@8 (stores packets)
+  either  c                         length 14..33, eth.type not 0x0800 (IPv4)                         a.click:1
+  or      c                         length at most 13                                                 a.click:1
+  or      c                         length at least 34, eth.type not 0x0800 (IPv4)                    a.click:1";
+    assert_eq!(class(FIREWALL, "Queue"), expected);
+}
+
+#[test]
+fn json_tells_elements_and_lines() {
+    let ended = synth(ROUTER, &["--json"]);
+    let value: Value = serde_json::from_str(ended.well()).unwrap();
+    let program = &value["programs"][0];
+    assert_eq!(program["entry"]["element"]["name"], "Strip@2");
+    assert!(program["text"].as_str().unwrap().starts_with("program behind [0] Strip@2\n"));
+    let classes = program["classes"].as_array().unwrap();
+    let wan = classes.iter().find(|c| c["egress"]["element"]["name"] == "wan").unwrap();
+    let operations = wan["operations"].as_array().unwrap();
+    let ttl = operations.iter().find(|o| o["field"] == "ip.ttl").unwrap();
+    assert_eq!(ttl["what"], "-= 2");
+    let by: Vec<(&str, u64)> = ttl["elements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| (e["name"].as_str().unwrap(), e["place"]["line"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(by, [("first", 4), ("second", 4)]);
+    assert_eq!(wan["chain"]["elements"], 6);
+    assert_eq!(wan["program"]["checksums_updated"], 1);
+    assert!(value["synthesis_ns"].as_u64().is_some());
+    // Every exit of the program's text is a class.
+    let exits = program["text"].as_str().unwrap().matches(": exit ").count();
+    assert_eq!(exits, classes.len());
+}
+
+#[test]
+fn the_program_is_printed() {
+    let text = synth(FIREWALL, &["--program"]).well().to_string();
+    assert!(text.starts_with("program behind [0] c\n") && text.contains("\ns0: c if "), "{text}");
+    let folder = Folder::new();
+    folder.file("a.click", "FromDump(x) -> Strip($N) -> Discard;");
+    let text = folder.run(["synth", "a.click", "N=4", "--program"]).well().to_string();
+    assert!(text.contains("{4..4294967295}"), "{text}");
+}
+
+#[test]
+fn what_cannot_become_a_program_is_said() {
+    for (chain, elements) in [
+        ("", "0 elements"),
+        ("Idle -> Queue -> Discard;", "3 elements"),
+        ("FromDump(a) -> ToDump(b);", "2 elements"),
+    ] {
+        let text = synth(chain, &[]).well().to_string();
+        assert!(text.starts_with(&format!("a.click: {elements} became 0 programs\n")), "{text}");
+        assert!(text.contains("no packet comes to an element that a program could take over"));
+        assert_eq!(synth(chain, &["--classes"]).well(), "");
+    }
+    let round = synth("Idle -> a :: Null -> b :: Null -> a;", &[]).well().to_string();
+    assert!(round.contains("the chain leads back here  a.click:1"), "{round}");
+    let tee = synth("FromDump(a) -> Strip(4) -> t :: Tee -> Discard; t[1] -> Discard;", &[]);
+    assert!(tee.well().contains("copies packets"), "{tee:?}");
+}
+
+#[test]
+fn wrong_arguments_and_chains_are_refused() {
+    let folder = Folder::new();
+    assert!(folder.run(["synth", "none.click"]).refused().contains("none.click: No such file"));
+    folder.file("a.click", "Idle -> Discard;").file("b.click", "Idle -> Countr;");
+    assert!(folder.run(["synth", "a.click", "x"]).refused().contains("VAR=VALUE"));
+    assert!(folder.run(["synth", "b.click"]).refused().contains("did you mean 'Counter'?"));
+    for wrong in [["--json", "--classes"], ["--program", "--json"], ["--limit", "x"]] {
+        assert_eq!(folder.run(["synth", "a.click"].iter().chain(&wrong)).code, Some(2));
+    }
+}
+
+#[test]
+fn the_examples_become_programs() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let folder = Folder::new();
+    for (name, programs) in [
+        ("ip-router", 2),
+        ("isp-edge", 1),
+        ("nested-nats", 2),
+        ("snf-motivating", 1),
+        ("ten-routers", 1),
+    ] {
+        let file = format!("{examples}/{name}.click");
+        let ended = folder.run(["synth", &file, "--json"]);
+        let value: Value = serde_json::from_str(ended.well()).unwrap();
+        let all = value["programs"].as_array().unwrap();
+        assert_eq!(all.len(), programs, "{name}");
+        for class in all.iter().flat_map(|p| p["classes"].as_array().unwrap()) {
+            // A packet that leaves or goes on is written by elements that are known.
+            for operation in class["operations"].as_array().unwrap() {
+                let elements = operation["elements"].as_array().unwrap();
+                assert!(!elements.is_empty(), "{name}: {operation} of {}", class["class"]);
+            }
+            let number = |who: &str, what: &str| class[who][what].as_u64().unwrap();
+            assert!(number("program", "writes") <= number("chain", "writes").max(1), "{class}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a program comes from: the conditions that lead to each of its exits, with the elements
+//! that asked, and what each element that a packet came through would have read and written.
+
+mod conditions;
+mod figures;
+mod replay;
+
+pub use conditions::{Asked, Condition, Conditions, alternatives, conditions};
+pub use figures::{Figures, of_chain, of_way};
+pub use replay::{Place, Replayer, Space, Visit};
+
+use std::collections::HashSet;
+
+use ir::Program;
+use ir::program::{Step, StepId, Term, TermId};
+
+/// Which way a packet goes from a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Branch {
+    /// The condition holds.
+    Yes,
+    /// It does not.
+    No,
+    /// The case of a switch, by index.
+    Case(usize),
+    /// The arm of a classification, by index.
+    Arm(usize),
+    /// No case or rule matches.
+    Otherwise,
+    /// There is such a flow.
+    Hit,
+    /// There is none.
+    Miss,
+}
+
+/// The ways on from a step, in the order of its text.
+pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
+    match step {
+        Step::Test { yes, no, .. } => vec![(Branch::Yes, *yes), (Branch::No, *no)],
+        Step::Switch { cases, otherwise, .. } => {
+            let cases = cases.iter().enumerate().map(|(i, (_, to))| (Branch::Case(i), *to));
+            cases.chain([(Branch::Otherwise, *otherwise)]).collect()
+        }
+        Step::Classify { arms, otherwise, .. } => {
+            let arms = arms.iter().enumerate().map(|(i, to)| (Branch::Arm(i), *to));
+            arms.chain([(Branch::Otherwise, *otherwise)]).collect()
+        }
+        Step::Flow { hit, miss, .. } => vec![(Branch::Hit, *hit), (Branch::Miss, *miss)],
+        Step::Exit(_) => Vec::new(),
+    }
+}
+
+/// A packet's way from the first step of a program to an exit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// The steps that decide, and how they decide.
+    pub decisions: Vec<(StepId, Branch)>,
+}
+
+/// A step that decides, and how it does.
+type Decision = (StepId, Branch);
+
+/// For each step of a program, a way of the fewest decisions that leads there; none if no way
+/// does.
+#[derive(Clone, Debug)]
+pub struct Ways {
+    /// Number of decisions before it, and the last of them.
+    before: Vec<Option<(usize, Option<Decision>)>>,
+    counts: Vec<u128>,
+}
+
+impl Ways {
+    /// The ways through a program.
+    pub fn of(program: &Program) -> Self {
+        let n = program.steps.len();
+        let mut ways = Self { before: vec![None; n], counts: vec![0; n] };
+        if let Some(first) = ways.before.first_mut() {
+            *first = Some((0, None));
+            ways.counts[0] = 1;
+        }
+        for (i, step) in program.steps.iter().enumerate() {
+            let Some((length, _)) = ways.before[i] else { continue };
+            let mut led: HashSet<StepId> = HashSet::new();
+            for (branch, to) in branches(step) {
+                let at = to.0 as usize;
+                if at <= i || at >= n {
+                    continue;
+                }
+                if led.insert(to) {
+                    ways.counts[at] = ways.counts[at].saturating_add(ways.counts[i]);
+                }
+                if ways.before[at].is_none_or(|(known, _)| length + 1 < known) {
+                    ways.before[at] = Some((length + 1, Some((StepId(i as u32), branch))));
+                }
+            }
+        }
+        ways
+    }
+
+    /// How many ways lead to a step; `u128::MAX` if they are more. Some of them may be such that
+    /// no packet takes them.
+    pub fn count(&self, step: StepId) -> u128 {
+        self.counts.get(step.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The way of the fewest decisions.
+    pub fn shortest(&self, step: StepId) -> Way {
+        let mut decisions = Vec::new();
+        let mut at = step;
+        while let Some(Some((_, Some(before)))) = self.before.get(at.0 as usize) {
+            decisions.push(*before);
+            at = before.0;
+        }
+        decisions.reverse();
+        Way { decisions }
+    }
+}
+
+/// All terms that some are made from, these included, each once.
+pub fn closure(program: &Program, terms: impl IntoIterator<Item = TermId>) -> Vec<TermId> {
+    let (mut waiting, mut seen) = (terms.into_iter().collect::<Vec<_>>(), HashSet::new());
+    while let Some(term) = waiting.pop() {
+        if let Some(made) = program.terms.get(term.0 as usize)
+            && seen.insert(term)
+        {
+            waiting.extend(made.operands());
+        }
+    }
+    let mut all: Vec<TermId> = seen.into_iter().collect();
+    all.sort_unstable();
+    all
+}
+
+/// Whether a number is made from a ones' complement sum, as checksums are.
+pub fn is_sum(program: &Program, term: TermId) -> bool {
+    closure(program, [term])
+        .into_iter()
+        .any(|t| matches!(program.term(t), Term::Fold(_) | Term::NonZero(_) | Term::Sum16 { .. }))
+}
+
+/// Width of a number in bits, as far as it shows.
+pub fn width(program: &Program, term: TermId) -> u16 {
+    let mut at = term;
+    let mut more = 0u16;
+    loop {
+        let own = match program.term(at) {
+            Term::Input(field) => field.width,
+            Term::Slice { width, .. } => u16::from(*width),
+            Term::Fold(_) | Term::NonZero(_) | Term::Sum16 { .. } => 16,
+            Term::Position(_) | Term::Hash(_) => 32,
+            Term::Now => 64,
+            Term::Const(value) => 128 - value.leading_zeros() as u16,
+            Term::Bound(lookup, index) => {
+                let lookup = program.lookups.get(usize::from(lookup.0));
+                let state = lookup.and_then(|l| program.state.get(usize::from(l.flows.0)));
+                state.map_or(128, |s| s.kind.width(usize::from(*index)))
+            }
+            Term::Concat { high, width, .. } => {
+                more = more.saturating_add(u16::from(*width));
+                at = *high;
+                continue;
+            }
+            Term::Binary(..) | Term::Choose(..) => 128,
+        };
+        return own.saturating_add(more).min(128);
+    }
+}
