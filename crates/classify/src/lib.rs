@@ -21,4 +21,5 @@ pub use classifier::{Classifier, build};
 pub use linear::Linear;
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
 pub use tree::Forest;
+pub use tuples::TupleSpace;
 pub use updatable::{Rebuild, Rebuilt, Updatable};

@@ -7,8 +7,14 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::Classifier;
 use crate::linear::Packed;
-use crate::rule_set::{Cube, Key, MAX_DIMENSIONS};
+use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
+
+/// What looking into a table costs, as [`Classifier::cost`] counts.
+const TABLE_COST: usize = 150;
+/// What a rule of its bucket costs.
+const ENTRY_COST: usize = 60;
 
 /// A bucket of so many rules is full, and a finer table takes the next one, if there can be one.
 const FULL: u32 = 8;
@@ -184,22 +190,35 @@ impl Tuples {
         bound: u64,
         wanted: impl Fn(u64) -> bool,
     ) -> Option<u64> {
-        let mut best = bound;
+        self.trace(key, bound, wanted).0
+    }
+
+    /// The same, with how many tables and rules were looked at.
+    #[inline(always)]
+    fn trace(
+        &self,
+        key: &Key,
+        bound: u64,
+        wanted: impl Fn(u64) -> bool,
+    ) -> (Option<u64>, [usize; 2]) {
+        let (mut best, mut looked) = (bound, [0; 2]);
         for &table in &self.order {
             let table = &self.tables[table as usize];
             if best <= table.least {
                 break;
             }
+            looked[0] += 1;
             let bucket = table.buckets.get(&table.hash(key));
             let mut at = bucket.map_or(NONE, |bucket| bucket.first);
             while let Some(entry) = self.entries.get(at as usize) {
+                looked[1] += 1;
                 if entry.rule < best && entry.cube.contains(key) && wanted(entry.rule) {
                     best = entry.rule;
                 }
                 at = entry.next;
             }
         }
-        (best < bound).then_some(best)
+        ((best < bound).then_some(best), looked)
     }
 
     /// The table for a cube that fixes these bits, and the hash of its bucket there: the finest
@@ -266,4 +285,39 @@ fn fixed_bits(cube: &Cube, greatest: &Key, grain: usize) -> Key {
         let ones = |bits: u32| u32::MAX.checked_shl(32 - bits).unwrap_or(0);
         ones(unused + kept) & !ones(unused)
     })
+}
+
+/// The structure for rules that are known by their prefixes alone: hash tables by the bits that
+/// rules fix. It takes the least time to build and the least memory.
+#[derive(Clone, Debug)]
+pub struct TupleSpace(Tuples);
+
+impl TupleSpace {
+    /// Takes the rules' cubes.
+    pub fn new(rules: &RuleSet) -> Self {
+        let mut tuples = Tuples::new(*rules.greatest(), rules.cubes().len());
+        for cube in rules.cubes() {
+            tuples.insert(cube, cube.rule.into());
+        }
+        Self(tuples)
+    }
+}
+
+impl Classifier for TupleSpace {
+    fn lookup(&self, key: &Key) -> Option<u32> {
+        self.0.lookup(key, u64::MAX, |_| true).map(|rule| rule as u32)
+    }
+
+    fn describe(&self) -> String {
+        format!("{} hash tables of {} cubes", self.0.tables.len(), self.0.entries.len())
+    }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    fn cost(&self, key: &Key) -> usize {
+        let (_, [tables, entries]) = self.0.trace(key, u64::MAX, |_| true);
+        TABLE_COST * tables + ENTRY_COST * entries
+    }
 }

@@ -1,7 +1,8 @@
 //! Every structure gives the answers of the definition: the least rule whose cube holds the key.
 
 use catena_classify::{
-    BitVector, Classifier, Cube, Forest, Key, Linear, MAX_DIMENSIONS, RuleSet, TooManyCubes, build,
+    BitVector, Classifier, Cube, Forest, Key, Linear, MAX_DIMENSIONS, RuleSet, TooManyCubes,
+    TupleSpace, build,
 };
 use proptest::prelude::*;
 
@@ -14,10 +15,11 @@ fn defined(rules: &RuleSet, key: &Key) -> Option<u32> {
 
 /// Compares all structures with the definition.
 fn check(rules: &RuleSet, keys: &[Key]) {
-    let structures: [Box<dyn Classifier>; 4] = [
+    let structures: [Box<dyn Classifier>; 5] = [
         Box::new(Linear::new(rules)),
         Box::new(Forest::new(rules)),
         Box::new(BitVector::new(rules)),
+        Box::new(TupleSpace::new(rules)),
         build(rules),
     ];
     for structure in structures {

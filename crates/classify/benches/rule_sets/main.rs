@@ -16,7 +16,9 @@ mod rte_acl;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use catena_classify::{BitVector, Classifier, Forest, Key, Linear, RuleSet, Updatable, build};
+use catena_classify::{
+    BitVector, Classifier, Forest, Key, Linear, RuleSet, TupleSpace, Updatable, build,
+};
 use classbench::FLAVOURS;
 use cpu_time::ThreadTime;
 
@@ -259,6 +261,7 @@ fn main() {
             let mut subjects = vec![ours("catena", build, &rules, &keys)];
             if structures {
                 subjects.push(ours("", |r| Box::new(Forest::new(r)), &rules, &keys));
+                subjects.push(ours("", |r| Box::new(TupleSpace::new(r)), &rules, &keys));
                 if rules.cubes().len() <= 20_000 {
                     subjects.push(ours("", |r| Box::new(Linear::new(r)), &rules, &keys));
                     subjects.push(ours("", |r| Box::new(BitVector::new(r)), &rules, &keys));
