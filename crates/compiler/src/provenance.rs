@@ -138,6 +138,17 @@ pub fn is_sum(program: &Program, term: TermId) -> bool {
         .any(|t| matches!(program.term(t), Term::Fold(_) | Term::NonZero(_) | Term::Sum16 { .. }))
 }
 
+/// Whether a number is the sum of a packet's bytes and its checksum, perhaps with what was written
+/// taken into account: a checksum is right if it is 0xffff.
+pub fn verifies(program: &Program, term: TermId) -> bool {
+    let sum = |t: TermId| matches!(program.term(t), Term::Sum16 { .. });
+    match program.term(term) {
+        Term::Sum16 { .. } => true,
+        Term::Fold(_) => closure(program, [term]).into_iter().any(sum),
+        _ => false,
+    }
+}
+
 /// Width of a number in bits, as far as it shows.
 pub fn width(program: &Program, term: TermId) -> u16 {
     let mut at = term;

@@ -37,12 +37,7 @@ impl<'a> Told<'a> {
         let became = report.programs.get(passage.program)?;
         let exit = *passage.steps.last()?;
         let class = became.classes.iter().find(|c| c.step == exit)?;
-        let words = Words {
-            graph: report.graph,
-            sources: report.sources,
-            program: became.program,
-            layout: &class.layout,
-        };
+        let words = report.words(became.program, &class.layout);
         Some(Self { report, became, class, passage, step, words })
     }
 

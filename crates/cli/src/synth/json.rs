@@ -76,12 +76,7 @@ fn program(report: &Report<'_>, became: &Became<'_>) -> Value {
 }
 
 fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
-    let words = Words {
-        graph: report.graph,
-        sources: report.sources,
-        program: became.program,
-        layout: &class.layout,
-    };
+    let words = report.words(became.program, &class.layout);
     let either: Option<Vec<Value>> = class.alternatives.is_some().then(|| {
         class.either().iter().map(|known| json!(conditions(report, &words, known))).collect()
     });

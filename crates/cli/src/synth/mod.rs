@@ -28,6 +28,7 @@ const MAX_WAYS: usize = 24;
 /// What a chain became.
 pub(crate) struct Report<'a> {
     pub(crate) graph: &'a Graph,
+    pub(crate) models: &'a [Model],
     pub(crate) sources: &'a Sources,
     pub(crate) name: String,
     pub(crate) synthesis: &'a Synthesis,
@@ -121,7 +122,13 @@ impl<'a> Report<'a> {
     ) -> Self {
         let graph = &chain.graph;
         let programs = synthesis.programs.iter().map(|p| Became::of(graph, models, p)).collect();
-        Self { graph, sources, name: name.to_string(), synthesis, programs, cost }
+        Self { graph, models, sources, name: name.to_string(), synthesis, programs, cost }
+    }
+
+    /// Words for the classes of a program.
+    pub(crate) fn words<'w>(&'w self, program: &'w Program, layout: &'w Layout) -> Words<'w> {
+        let Self { graph, models, sources, .. } = self;
+        Words { graph, models, sources, program, layout }
     }
 
     pub(crate) fn element(&self, node: NodeId) -> &str {

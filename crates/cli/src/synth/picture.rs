@@ -8,8 +8,8 @@ use elements::registry;
 use ir::NodeId;
 use ir::program::Step;
 
-use super::text::{longest, title};
-use super::{Became, Class, Egress, Report, Words};
+use super::text::{longest, title, weight};
+use super::{Became, Class, Egress, Report};
 use crate::family::Family;
 use crate::layout::{Point, Rect};
 use crate::picture::text_width;
@@ -88,7 +88,7 @@ fn program(
     svg: &mut Svg,
     families: &mut BTreeSet<Family>,
 ) -> f64 {
-    let class = longest(became).into_iter().max_by_key(|c| (c.chain.elements, c.chain.writes));
+    let class = longest(became).into_iter().max_by_key(|c| weight(c));
     svg.text("legend", MARGIN, top + 6.0, &format!("from {}", title(report, became)));
     let start = top + 18.0;
     let mut left = start;
@@ -256,8 +256,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         program.steps.iter().filter(|s| !matches!(s, Step::Exit(_) | Step::Flow { .. }));
     let mut lines = Vec::new();
     if let Some(class) = class {
-        let words =
-            Words { graph: report.graph, sources: report.sources, program, layout: &class.layout };
+        let words = report.words(program, &class.layout);
         let known = super::in_order(&class.known);
         let flows = |asked: &compiler::provenance::Asked| {
             matches!(asked, compiler::provenance::Asked::Flow(_))
@@ -293,8 +292,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         });
     }
     if let Some(class) = class {
-        let words =
-            Words { graph: report.graph, sources: report.sources, program, layout: &class.layout };
+        let words = report.words(program, &class.layout);
         let done = class.done(&words);
         let fields = done.iter().filter(|d| d.place.is_some()).map(super::Done::said);
         let fields = shorten(fields.collect());

@@ -169,9 +169,10 @@ pub(crate) fn longest<'r, 'a>(became: &'r Became<'a>) -> Vec<&'r Class<'a>> {
     best.into_values().max_by_key(|c| weight(c)).into_iter().collect()
 }
 
-/// The more elements and writes, the more there was to save.
-fn weight(class: &Class<'_>) -> (usize, usize, usize) {
-    (class.chain.elements, class.chain.writes, class.chain.reads)
+/// Most elements count; of as many, the way that takes the fewest decisions is the most usual.
+pub(crate) fn weight(class: &Class<'_>) -> (usize, std::cmp::Reverse<usize>, usize) {
+    let decisions = std::cmp::Reverse(class.figures.decisions);
+    (class.chain.elements, decisions, class.chain.writes)
 }
 
 fn row(table: &mut Table, to: String, who: &str, f: Figures) {
@@ -285,12 +286,7 @@ fn tell(
     paint: Paint,
     text: &mut String,
 ) {
-    let words = Words {
-        graph: report.graph,
-        sources: report.sources,
-        program: became.program,
-        layout: &class.layout,
-    };
+    let words = report.words(became.program, &class.layout);
     let ways = match class.ways {
         1 => "1 way".to_string(),
         u128::MAX => "very many ways".to_string(),

@@ -2,11 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::provenance::{Asked, Condition, Space, is_sum, width};
+use compiler::provenance::{Asked, Condition, Space, is_sum, verifies, width};
 use ir::field::{anno, arp, ip, ip6, tcp};
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
-use ir::{Base, Field, Graph, IntervalSet, Program, Sources, Span};
+use ir::{Base, Expr, Field, Graph, IntervalSet, Model, Op, Program, Sources, Span};
 use net::Header;
 
 use super::names::{Layout, Named};
@@ -24,6 +24,7 @@ const RULE: usize = 50;
 /// What surrounds the words.
 pub(crate) struct Words<'a> {
     pub(crate) graph: &'a Graph,
+    pub(crate) models: &'a [Model],
     pub(crate) sources: &'a Sources,
     pub(crate) program: &'a Program,
     pub(crate) layout: &'a Layout,
@@ -77,16 +78,38 @@ impl Words<'_> {
         state.map_or("?", |s| s.owner.as_str())
     }
 
+    /// Whether the element that looks a flow up sends packets to the output that this number of
+    /// the flow says.
+    fn is_output(&self, lookup: LookupId, index: u8) -> bool {
+        let element = self.program.lookups.get(usize::from(lookup.0)).map(|l| l.element);
+        let Some(model) = element.and_then(|e| self.models.get(e)) else { return false };
+        let (mut bound, mut emitted) = (Vec::new(), Vec::new());
+        let mut waiting: Vec<&Op> = model.inputs.iter().flatten().collect();
+        while let Some(op) = waiting.pop() {
+            match op {
+                Op::FlowLookup { value, common, .. } => {
+                    bound.extend(value.iter().chain(common).nth(index.into()));
+                }
+                Op::Emit(Expr::Reg(reg)) => emitted.push(reg),
+                _ => {}
+            }
+            waiting.extend(op.blocks().flatten());
+        }
+        bound.iter().any(|reg| emitted.contains(reg))
+    }
+
     /// A number that is in a set.
     pub(crate) fn number_is(&self, term: TermId, set: &IntervalSet) -> String {
-        let checksum = IntervalSet::single(0xffff);
-        if let Term::Sum16 { .. } | Term::Fold(_) = self.program.term(term) {
-            if *set == checksum {
-                return "checksum right".to_string();
-            }
-            if !set.contains(0xffff) {
-                return "checksum wrong".to_string();
-            }
+        if let Term::Sum16 { .. } | Term::Fold(_) = self.program.term(term)
+            && set.contains(0xffff) == (set.as_single() == Some(0xffff))
+        {
+            let said = match (verifies(self.program, term), set.contains(0xffff)) {
+                (true, true) => "checksum right",
+                (true, false) => "checksum wrong",
+                (false, true) => "new checksum 0",
+                (false, false) => "new checksum not 0",
+            };
+            return said.to_string();
         }
         if let Term::Position(header) = self.program.term(term) {
             let name = header_name(*header);
@@ -101,7 +124,10 @@ impl Words<'_> {
         if let Term::Bound(lookup, index) = self.program.term(term) {
             let owner = self.owner(*lookup);
             let set = said_set(None, set, width(self.program, term));
-            return format!("{owner}'s flow tells {set} (number {index})");
+            return match self.is_output(*lookup, *index) {
+                true => format!("{owner}'s flow leads to output {set}"),
+                false => format!("{owner}'s flow tells {set} (number {index})"),
+            };
         }
         format!("{} {}", self.term(term), said_set(field, set, width(self.program, term)))
     }
