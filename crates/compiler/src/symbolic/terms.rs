@@ -454,9 +454,10 @@ impl Terms {
         }
         // Multiples of 0xffff make no difference to a sum that is not 0.
         let rest = Linear { terms: linear.terms.clone(), constant: 0 };
-        let floor = rest.bounds(|t| self.bounds(t)).map_or(0, |b| b.0);
-        while linear.constant > 0xffff && floor + linear.constant > 0x1_fffe {
-            linear.constant -= 0xffff;
+        if let Some((floor, _)) = rest.bounds(|t| self.bounds(t)) {
+            while linear.constant > 0xffff && floor.saturating_add(linear.constant) > 0x1_fffe {
+                linear.constant -= 0xffff;
+            }
         }
         let sum = self.sum_of(&linear);
         match self.as_constant(sum) {
