@@ -29,7 +29,35 @@ pub(crate) struct Classify {
     pub(crate) otherwise: NodeRef,
 }
 
+/// Sets of more intervals than this are not united to describe where rules lead.
+const MAX_UNION: usize = 256;
+
 impl Classify {
+    /// What the keys of all rules that lead to a target may be, where that is not anything.
+    pub(crate) fn around(&self, target: NodeRef) -> Vec<(TermId, IntervalSet)> {
+        let mut sets: Vec<Option<Vec<(u128, u128)>>> = vec![Some(Vec::new()); self.keys.len()];
+        if self.otherwise == target {
+            return Vec::new();
+        }
+        for (cube, _) in self.rules.iter().filter(|rule| rule.1 == target) {
+            for (key, intervals) in sets.iter_mut().enumerate() {
+                let set = cube.iter().find(|(k, _)| usize::from(*k) == key);
+                match (set, &mut *intervals) {
+                    (Some((_, set)), Some(all)) => all.extend_from_slice(set.intervals()),
+                    (None, _) => *intervals = None,
+                    _ => {}
+                }
+            }
+        }
+        let united = self.keys.iter().zip(sets).filter_map(|(&key, intervals)| {
+            let set = IntervalSet::from_intervals(intervals?);
+            let few = set.intervals().len() <= MAX_UNION;
+            let hull = || ends(&set).map(|(low, high)| IntervalSet::range(low, high));
+            Some((key, if few { set.clone() } else { hull()? }))
+        });
+        united.collect()
+    }
+
     /// Where keys lead.
     pub(crate) fn first(&self, keys: &[u128]) -> NodeRef {
         let matches = |cube: &Cube| {

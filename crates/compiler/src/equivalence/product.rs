@@ -11,7 +11,7 @@ use std::rc::Rc;
 use ir::IntervalSet;
 use ir::program::{Atom, LookupId, TermId};
 
-use super::arena::{Condition, ends};
+use super::arena::Condition;
 use super::decisions::{Classify, Decisions, Node, NodeRef, Outcome};
 use super::first_match::{Exhausted, Piece, Space};
 use super::knowledge::Knowledge;
@@ -20,9 +20,6 @@ use super::knowledge::Knowledge;
 const MAX_MISMATCHES: usize = 40;
 /// Steps on one way; programs beyond are not compared.
 const MAX_DEPTH: u32 = 20_000;
-/// Sets of more intervals than this are not united to describe where rules lead.
-const MAX_UNION: usize = 256;
-
 /// What was assumed on a way.
 #[derive(Clone, Debug)]
 pub(crate) enum Assumed {
@@ -310,29 +307,8 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// What the keys of all rules that lead to a target may be.
     fn around(&self, list: &Classify, target: NodeRef) -> Vec<Assumed> {
-        let mut sets: Vec<Option<Vec<(u128, u128)>>> = vec![Some(Vec::new()); list.keys.len()];
-        if list.otherwise == target {
-            return Vec::new();
-        }
-        for (cube, _) in list.rules.iter().filter(|rule| rule.1 == target) {
-            for (key, intervals) in sets.iter_mut().enumerate() {
-                let set = cube.iter().find(|(k, _)| usize::from(*k) == key);
-                match (set, &mut *intervals) {
-                    (Some((_, set)), Some(all)) => all.extend_from_slice(set.intervals()),
-                    (None, _) => *intervals = None,
-                    _ => {}
-                }
-            }
-        }
-        let united = list.keys.iter().zip(sets).filter_map(|(&key, intervals)| {
-            let set = IntervalSet::from_intervals(intervals?);
-            let few = set.intervals().len() <= MAX_UNION;
-            let hull = || ends(&set).map(|(low, high)| IntervalSet::range(low, high));
-            Some(Assumed::Set(key, if few { set.clone() } else { hull()? }))
-        });
-        united.collect()
+        list.around(target).into_iter().map(|(key, set)| Assumed::Set(key, set)).collect()
     }
 
     /// Goes on under all of some assumptions.

@@ -39,6 +39,9 @@ pub(crate) fn solve(
     random: &mut Random,
 ) -> Option<Values> {
     let goals = merge(goals);
+    if goals.iter().any(|goal| is_hopeless(goal, &goals)) {
+        return None;
+    }
     (0..attempts).find_map(|attempt| {
         let start = match seeds.get(attempt % seeds.len().max(1)) {
             Some(seed) => seed.clone(),
@@ -48,6 +51,34 @@ pub(crate) fn solve(
         let mut search = Search { arena, values: Values::new(start), memo, random };
         search.repair(&goals)
     })
+}
+
+/// What a key may be by a rule and by the goals.
+fn wanted(key: TermId, set: &IntervalSet, goals: &[Goal]) -> IntervalSet {
+    let wanted = goals.iter().find_map(|goal| match goal {
+        Goal::Set(term, wanted) if *term == key => Some(wanted),
+        _ => None,
+    });
+    wanted.map_or_else(|| set.clone(), |wanted| wanted.intersect(set))
+}
+
+/// Whether a rule leads to a target and is not ruled out by the goals.
+fn leads(classify: &Classify, rule: usize, target: NodeRef, goals: &[Goal]) -> bool {
+    let (cube, to) = &classify.rules[rule];
+    let possible = |(key, set): &(u8, IntervalSet)| {
+        !wanted(classify.keys[usize::from(*key)], set, goals).is_empty()
+    };
+    *to == target && cube.iter().all(possible)
+}
+
+fn is_hopeless(goal: &Goal, goals: &[Goal]) -> bool {
+    match goal {
+        Goal::Set(_, set) => set.is_empty(),
+        Goal::Class(classify, target) if *target != classify.otherwise => {
+            !(0..classify.rules.len()).any(|rule| leads(classify, rule, *target, goals))
+        }
+        _ => false,
+    }
 }
 
 /// Goals on one number become one.
@@ -95,7 +126,7 @@ impl Search<'_> {
                 true => broken[self.random.below(broken.len())],
                 false => first?,
             };
-            self.meet(goal);
+            self.meet(goal, goals);
         }
         None
     }
@@ -157,7 +188,7 @@ impl Search<'_> {
         })
     }
 
-    fn meet(&mut self, goal: &Goal) {
+    fn meet(&mut self, goal: &Goal, goals: &[Goal]) {
         match goal {
             Goal::Set(term, set) => {
                 let current = self.value(*term);
@@ -167,14 +198,17 @@ impl Search<'_> {
             }
             Goal::Compare(op, a, b, holds) => self.compare(*op, *a, *b, *holds, 0),
             Goal::Class(classify, target) => {
-                let leading: Vec<usize> = (0..classify.rules.len())
-                    .filter(|&rule| classify.rules[rule].1 == *target)
-                    .collect();
-                match leading.get(self.random.below(leading.len())) {
-                    Some(&rule) => {
-                        for (key, set) in &classify.rules[rule].0 {
+                // A rule that leads there and that the other goals do not rule out.
+                let rules = &classify.rules;
+                let from = self.random.below(rules.len());
+                let possible = (from..rules.len())
+                    .chain(0..from)
+                    .find(|&rule| leads(classify, rule, *target, goals));
+                match possible.map(|rule| &rules[rule].0) {
+                    Some(cube) => {
+                        for (key, set) in cube {
                             let key = classify.keys[usize::from(*key)];
-                            self.put_in(&[key], std::slice::from_ref(set));
+                            self.put_in(&[key], &[wanted(key, set, goals)]);
                         }
                     }
                     // No rule may match: any other packet.

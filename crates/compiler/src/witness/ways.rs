@@ -8,7 +8,7 @@ use super::Random;
 use crate::equivalence::{Assumed, Decisions, Knowledge, Node, NodeRef};
 
 /// How many times a node is passed before ways end there.
-const VISITS: u32 = 2;
+const VISITS: u32 = 6;
 /// Rules of a classification, and cases of a switch, that are taken at one visit.
 const RULES: usize = 48;
 const CASES: usize = 24;
@@ -79,16 +79,20 @@ impl Search<'_> {
                 self.under(vec![Assumed::Lookup(*lookup, true)], *hit, depth);
             }
             Node::Classify(list) => {
-                self.under(vec![Assumed::Class(node, list.otherwise)], list.otherwise, depth);
-                // One rule for each place that rules lead to, and others besides.
-                let mut taken = self.sample(list.rules.len(), RULES);
-                let mut targets: Vec<NodeRef> = Vec::new();
-                for (rule, (_, to)) in list.rules.iter().enumerate() {
+                // Every place that rules lead to, by whichever rule, and then some of the rules.
+                let mut targets: Vec<NodeRef> = vec![list.otherwise];
+                for (_, to) in &list.rules {
                     if !targets.contains(to) && targets.len() < RULES {
                         targets.push(*to);
-                        taken.push(rule);
                     }
                 }
+                for to in targets {
+                    let around = list.around(to);
+                    let sets = around.into_iter().map(|(key, set)| Assumed::Set(key, set));
+                    let class = std::iter::once(Assumed::Class(node, to));
+                    self.under(sets.chain(class).collect(), to, depth);
+                }
+                let taken = self.sample(list.rules.len(), RULES);
                 for rule in taken {
                     let (cube, to) = &list.rules[rule];
                     let key = |k: &u8| list.keys[usize::from(*k)];

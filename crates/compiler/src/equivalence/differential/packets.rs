@@ -15,7 +15,7 @@ use crate::witness::{Goal, Random, START, Witness, seeds, solve, ways};
 const HITS: usize = 3;
 
 /// Packets that the search for a way begins with.
-const ATTEMPTS: usize = 12;
+const ATTEMPTS: usize = 4;
 
 /// What packets for a program are made from.
 pub(super) struct Aim {
@@ -38,7 +38,13 @@ impl Aim {
         let (mut packets, mut hits) = (Vec::new(), Vec::<(LookupId, Vec<Goal>)>::new());
         for way in ways(&decisions, start, limit, random) {
             let (all, _) = goals(&decisions, &way);
-            let found = solve(&decisions.arena, &all, &seeds, ATTEMPTS, random);
+            let found = solve(
+                &decisions.arena,
+                &all,
+                &seeds[random.below(seeds.len() - ATTEMPTS)..],
+                ATTEMPTS,
+                random,
+            );
             packets.extend(found.map(|values| values.witness));
             for (i, assumed) in way.iter().enumerate() {
                 let Assumed::Lookup(lookup, true) = assumed else { continue };
