@@ -45,6 +45,7 @@ enum Command {
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
     Synth(commands::synth::Synth),
+    Verify(commands::verify::Verify),
 }
 
 /// Carries out a command line, the program's name first.
@@ -73,6 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => commands::explain::main(explain),
         Command::Flatten(flatten) => commands::flatten::main(flatten),
         Command::Graph(graph) => commands::graph::main(graph),
+        Command::Verify(verify) => commands::verify::main(verify),
         Command::Fmt(fmt) => commands::fmt::main(fmt),
         Command::Synth(synth) => commands::synth::main(synth),
     };

@@ -9,3 +9,4 @@ pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod run;
 pub(crate) mod synth;
+pub(crate) mod verify;

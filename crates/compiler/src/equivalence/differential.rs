@@ -70,9 +70,9 @@ pub struct Arrival {
 pub struct Disagreement {
     /// The packets; the two differ in what the last does.
     pub sequence: Vec<Arrival>,
-    /// What the elements do with it.
+    /// What the elements, or the first chain, do with it.
     pub elements: Observation,
-    /// What the programs do with it.
+    /// What the programs, or the second chain, do with it.
     pub programs: Observation,
 }
 
@@ -91,16 +91,46 @@ pub struct Evidence {
 
 /// Takes packets through the elements and through the programs.
 pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
+    let entries: Vec<(Port, Port)> =
+        subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
+    let elements = Subject { programs: &[], ..*subject };
+    let both = Both { a: elements, b: *subject, entries: &entries, view: View::Whole };
+    run_both(&both, effort)
+}
+
+/// Takes packets through the programs of two chains whose elements have common names, from each
+/// of these inputs of the first and of the second on.
+pub fn run_pair(
+    a: &Subject<'_>,
+    b: &Subject<'_>,
+    entries: &[(Port, Port)],
+    effort: Effort,
+) -> Evidence {
+    run_both(&Both { a: *a, b: *b, entries, view: View::Packets }, effort)
+}
+
+/// What is compared.
+struct Both<'a> {
+    a: Subject<'a>,
+    b: Subject<'a>,
+    /// Inputs of the one and of the other.
+    entries: &'a [(Port, Port)],
+    view: View,
+}
+
+fn run_both(subject: &Both<'_>, effort: Effort) -> Evidence {
     let mut random = Random(effort.seed);
     let mut evidence = Evidence {
         packets: 0,
         sequences: 0,
-        exits: (0, subject.programs.iter().map(|p| p.exits().count()).sum()),
+        exits: (0, subject.b.programs.iter().map(|p| p.exits().count()).sum()),
         disagreement: None,
     };
-    let stateful =
-        subject.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter);
-    let entries: Vec<Port> = subject.programs.iter().map(|p| p.entry).collect();
+    let state = |s: &Subject<'_>| {
+        s.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter)
+    };
+    let stateful = state(&subject.a) || state(&subject.b);
+    let entries: Vec<Port> = subject.entries.iter().map(|e| e.0).collect();
     if entries.is_empty() {
         return evidence;
     }
@@ -108,11 +138,15 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
     let share = (effort.packets / (2 * entries.len())).max(20);
     let mut queue: Vec<Arrival> = Vec::new();
     let mut aims = Vec::new();
-    for program in subject.programs {
-        let aim = packets::Aim::new(program, subject.graph, share, &mut random);
-        let made = aim.packets.iter().cloned();
-        queue.extend(made.map(|packet| Arrival { at: program.entry, packet }));
-        aims.push(aim);
+    // Packets are aimed at the ways of both, and come to both at the input of the first.
+    for &(at, there) in subject.entries {
+        for (side, entry) in [(&subject.b, there), (&subject.a, at)] {
+            let Some(program) = side.programs.iter().find(|p| p.entry == entry) else { continue };
+            let aim = packets::Aim::new(program, at, side.graph, share, &mut random);
+            let made = aim.packets.iter().cloned();
+            queue.extend(made.map(|packet| Arrival { at, packet }));
+            aims.push(aim);
+        }
     }
     for packet in crate::witness::seeds() {
         queue.extend(entries.iter().map(|&at| Arrival { at, packet: packet.clone() }));
@@ -161,23 +195,26 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
     evidence
 }
 
-/// A chain twice, in one state.
+/// Both, in one state.
 struct Pair<'a> {
     elements: Walk<'a>,
     programs: Walk<'a>,
+    entries: &'a [(Port, Port)],
 }
 
 impl<'a> Pair<'a> {
-    fn new(subject: &Subject<'a>) -> Self {
+    fn new(both: &Both<'a>) -> Self {
         Self {
-            elements: Walk::new(&Subject { programs: &[], ..*subject }, View::Whole),
-            programs: Walk::new(subject, View::Whole),
+            elements: Walk::new(&both.a, both.view),
+            programs: Walk::new(&both.b, both.view),
+            entries: both.entries,
         }
     }
 
     fn step(&mut self, arrival: &Arrival) -> (Observation, Observation) {
+        let there = self.entries.iter().find(|e| e.0 == arrival.at).map_or(arrival.at, |e| e.1);
         let mut a = self.elements.step(arrival);
-        let mut b = self.programs.step(arrival);
+        let mut b = self.programs.step(&Arrival { at: there, packet: arrival.packet.clone() });
         if !self.elements.same_state(&self.programs) {
             (a.state, b.state) = (self.elements.state(), self.programs.state());
         }
@@ -186,7 +223,7 @@ impl<'a> Pair<'a> {
 }
 
 /// What the two do with the last packet of a sequence, if they differ then for the first time.
-fn replay(subject: &Subject<'_>, sequence: &[Arrival]) -> Option<(Observation, Observation)> {
+fn replay(subject: &Both<'_>, sequence: &[Arrival]) -> Option<(Observation, Observation)> {
     let mut pair = Pair::new(subject);
     for (i, arrival) in sequence.iter().enumerate() {
         let (a, b) = pair.step(arrival);
@@ -198,7 +235,7 @@ fn replay(subject: &Subject<'_>, sequence: &[Arrival]) -> Option<(Observation, O
 }
 
 /// A shorter sequence, and a simpler packet, on which the two still differ.
-fn shorten(subject: &Subject<'_>, mut sequence: Vec<Arrival>) -> Option<Disagreement> {
+fn shorten(subject: &Both<'_>, mut sequence: Vec<Arrival>) -> Option<Disagreement> {
     let mut found = replay(subject, &sequence)?;
     // Without everything before, without halves, without one at a time.
     let mut size = sequence.len();

@@ -11,6 +11,7 @@ mod first_match;
 mod knowledge;
 mod observe;
 mod product;
+mod verify;
 
 use std::rc::Rc;
 
@@ -24,6 +25,9 @@ use decisions::unlike_state;
 pub(crate) use decisions::{Classify, Decisions, Node, NodeRef};
 pub(crate) use knowledge::Knowledge;
 pub use observe::{Fate, Held, Observation, Queue};
+pub use verify::{
+    Outcome, Proof, Subjects, Verification, verify_chain, verify_pair, verify_programs,
+};
 pub(crate) use product::Assumed;
 use product::{Mismatch, Product};
 

@@ -30,7 +30,13 @@ pub(super) struct Aim {
 
 impl Aim {
     /// Makes at most `limit` packets for a program.
-    pub(super) fn new(program: &Program, graph: &Graph, limit: usize, random: &mut Random) -> Self {
+    pub(super) fn new(
+        program: &Program,
+        at: Port,
+        graph: &Graph,
+        limit: usize,
+        random: &mut Random,
+    ) -> Self {
         let mut decisions = Decisions::default();
         let name = |node: ir::NodeId| graph.nodes[node].name.clone();
         let start = decisions.import(program, View::Whole, &name);
@@ -53,7 +59,7 @@ impl Aim {
                 }
             }
         }
-        Self { at: program.entry, decisions, seeds, packets, hits }
+        Self { at, decisions, seeds, packets, hits }
     }
 
     /// A packet of a flow that is in a table, in either direction.
