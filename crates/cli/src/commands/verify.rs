@@ -149,9 +149,9 @@ fn write_capture(path: &Path, packets: &[&Witness]) -> std::io::Result<()> {
 
 /// Whether a frame looks like one with an Ethernet header.
 fn is_ethernet(frame: &[u8]) -> bool {
-    let typed = frame.get(12..14).is_some_and(|t| {
-        matches!(t, [0x08, 0x00 | 0x06] | [0x81 | 0x88, _] | [0x86, 0xdd])
-    });
+    let typed = frame
+        .get(12..14)
+        .is_some_and(|t| matches!(t, [0x08, 0x00 | 0x06] | [0x81 | 0x88, _] | [0x86, 0xdd]));
     typed || !matches!(frame.first(), Some(0x45..=0x4f | 0x60..=0x6f))
 }
 

@@ -9,3 +9,4 @@ mod fmt;
 mod graph;
 mod program;
 mod synth;
+mod verify;

@@ -91,8 +91,7 @@ pub struct Evidence {
 
 /// Takes packets through the elements and through the programs.
 pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
-    let entries: Vec<(Port, Port)> =
-        subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
+    let entries: Vec<(Port, Port)> = subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
     let elements = Subject { programs: &[], ..*subject };
     let both = Both { a: elements, b: *subject, entries: &entries, view: View::Whole };
     run_both(&both, effort)

@@ -25,11 +25,11 @@ use decisions::unlike_state;
 pub(crate) use decisions::{Classify, Decisions, Node, NodeRef};
 pub(crate) use knowledge::Knowledge;
 pub use observe::{Fate, Held, Observation, Queue};
+pub(crate) use product::Assumed;
+use product::{Mismatch, Product};
 pub use verify::{
     Outcome, Proof, Subjects, Verification, verify_chain, verify_pair, verify_programs,
 };
-pub(crate) use product::Assumed;
-use product::{Mismatch, Product};
 
 use crate::witness::{Goal, Random, Values, Witness, seeds, solve};
 

@@ -86,17 +86,15 @@ pub fn verify_programs(
     for program in programs {
         let Some(before) = plain.iter().find(|p| p.entry == program.entry) else {
             let (entry, port) = (name(program.entry.node), program.entry.port);
-            notes.push(format!("there is nothing to compare the program behind '{entry}' [{port}] with"));
+            notes.push(format!(
+                "there is nothing to compare the program behind '{entry}' [{port}] with"
+            ));
             continue;
         };
         proofs.push(prove(before, program, &name, &name, View::Whole));
     }
-    let subject = Subject {
-        graph: &chain.graph,
-        models: &chain.models,
-        state: &chain.state,
-        programs,
-    };
+    let subject =
+        Subject { graph: &chain.graph, models: &chain.models, state: &chain.state, programs };
     let effort = effort.unwrap_or_else(|| Effort::fitting(&chain.models));
     Verification { proofs, evidence: differential::run(&subject, effort), notes }
 }
@@ -122,10 +120,8 @@ fn prove(
 pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verification {
     let (names_a, names_b) = common_names(&a.graph, &b.graph);
     let (a, b) = (renamed(a, &names_a), renamed(b, &names_b));
-    let (pa, pb) = (
-        synthesize(&a.graph, &a.models).programs,
-        synthesize(&b.graph, &b.models).programs,
-    );
+    let (pa, pb) =
+        (synthesize(&a.graph, &a.models).programs, synthesize(&b.graph, &b.models).programs);
     let (ea, eb) = (sources(&a.graph, &pa), sources(&b.graph, &pb));
     let (mut proofs, mut notes) = (Vec::new(), Vec::new());
     let mut places: Vec<(Port, Port)> = Vec::new();
@@ -148,7 +144,11 @@ pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verifi
     let first = Subject { graph: &a.graph, models: &a.models, state: &a.state, programs: &pa };
     let second = Subject { graph: &b.graph, models: &b.models, state: &b.state, programs: &pb };
     let effort = effort.unwrap_or_else(|| Effort::fitting(&a.models));
-    Verification { proofs, evidence: differential::run_pair(&first, &second, &places, effort), notes }
+    Verification {
+        proofs,
+        evidence: differential::run_pair(&first, &second, &places, effort),
+        notes,
+    }
 }
 
 /// Where the packets of each program come from.

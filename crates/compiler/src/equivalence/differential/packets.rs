@@ -85,7 +85,11 @@ fn ipv4_at(frame: &[u8]) -> Option<usize> {
     if frame.get(12..14) == Some(&[8, 0]) && is(14) {
         return Some(14);
     }
-    is(0).then_some(0)
+    match (is(0), is(14)) {
+        (true, _) => Some(0),
+        (false, true) => Some(14),
+        _ => None,
+    }
 }
 
 fn byte(field: ir::Field) -> usize {
@@ -331,17 +335,43 @@ pub(super) fn simplifications() -> Vec<Simplification> {
             longer
         }));
     }
-    for from in (0..64).step_by(4).rev() {
+    // What stands in the packet is made ordinary, as far as it does not matter.
+    let seed = seeds().into_iter().next().map_or_else(Vec::new, |seed| seed.frame);
+    let put = |range: std::ops::Range<usize>, inner: bool| -> Simplification {
+        let (seed, start) = (seed.clone(), range.start);
+        Box::new(move |packet| {
+            let Some(at) = ipv4_at(&packet.frame).filter(|&at| inner || at == 14) else {
+                return false;
+            };
+            let at = if inner { at } else { 0 };
+            let ordinary = seed.get(if inner { 14 } else { 0 }..);
+            let ordinary = ordinary.and_then(|seed| seed.get(range.clone()));
+            let bytes = packet.frame.get_mut(at + start..at + range.end);
+            let (Some(ordinary), Some(bytes)) = (ordinary, bytes) else { return false };
+            let changed = bytes != ordinary;
+            bytes.copy_from_slice(ordinary);
+            mend(&mut packet.frame);
+            changed
+        })
+    };
+    all.extend([put(0..12, false), put(12..14, false)]);
+    all.extend([1..2, 4..6, 6..8, 8..9, 12..16, 16..20].map(|range| put(range, true)));
+    all.extend([20..22, 22..24].map(|range| put(range, true)));
+    all.push(Box::new(|packet| {
+        let Some(at) = ipv4_at(&packet.frame) else { return false };
+        let length = ((packet.frame.len() - at) as u16).to_be_bytes();
+        let changed = packet.frame[at + 2..at + 4] != length;
+        packet.frame[at + 2..at + 4].copy_from_slice(&length);
+        mend(&mut packet.frame);
+        changed
+    }));
+    for from in (0..64).step_by(4) {
         all.push(Box::new(move |packet| {
-            let end = packet.frame.len().min(from + 4);
-            let Some(bytes) = packet.frame.get_mut(from..end) else { return false };
+            let Some(at) = transport_at(&packet.frame) else { return false };
+            let end = packet.frame.len().min(at + 8 + from + 4);
+            let Some(bytes) = packet.frame.get_mut(at + 8 + from..end) else { return false };
             let changed = bytes.iter().any(|&b| b != 0);
             bytes.fill(0);
-            if let Some(at) = ipv4_at(&packet.frame)
-                && at + 12 > from
-            {
-                mend(&mut packet.frame);
-            }
             changed
         }));
     }
