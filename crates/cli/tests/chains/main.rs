@@ -1,6 +1,7 @@
 //! Whole chains, through every way of executing them.
 #![allow(clippy::print_stderr, unreachable_pub)]
 
+mod change;
 mod conformance;
 mod devices;
 mod differential;

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
+use ir::IntervalSet;
 use ir::field::{Base, Field};
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
-use ir::{IntervalSet, Program};
 use net::Header;
 use std::sync::Arc;
 
@@ -601,54 +601,6 @@ impl Terms {
         }
         let (a, b) = if op == CompareOp::Eq && a > b { (b, a) } else { (a, b) };
         Decided::Open(Atom::Compare(op, a, b), true)
-    }
-
-    /// Takes the terms of a program in, in order; gives their numbers here.
-    pub(crate) fn adopt(
-        &mut self,
-        program: &Program,
-        width: impl Fn(LookupId, u8) -> u16,
-    ) -> Vec<TermId> {
-        let mut here: Vec<TermId> = Vec::with_capacity(program.terms.len());
-        for term in &program.terms {
-            let at = |t: &TermId| here[t.0 as usize];
-            let id = match term {
-                Term::Const(value) => self.constant(*value),
-                Term::Input(field) => self.input(*field),
-                Term::Position(header) => self.position(*header),
-                Term::Bound(lookup, index) => self.bound(*lookup, *index, width(*lookup, *index)),
-                Term::Sum16 { offset, length } => self.sum16(*offset, at(length)),
-                Term::Binary(op, a, b) => self.binary(*op, at(a), at(b)),
-                Term::Slice { of, low, width } => {
-                    self.slice(at(of), (*low).into(), (*width).into())
-                }
-                Term::Concat { high, low, width } => {
-                    self.concat(at(high), at(low), (*width).into())
-                }
-                Term::Fold(t) => self.fold(at(t)),
-                Term::NonZero(t) => self.non_zero(at(t)),
-                Term::Choose(atom, a, b) => {
-                    let (a, b) = (at(a), at(b));
-                    let atom = self.adopt_atom(atom, &here);
-                    self.choose(atom, a, b)
-                }
-                Term::Hash(all) => {
-                    let all = all.iter().map(at).collect();
-                    self.hash(all)
-                }
-                Term::Now => self.now(),
-            };
-            here.push(id);
-        }
-        here
-    }
-
-    /// An atom of a program whose terms were taken in.
-    pub(crate) fn adopt_atom(&mut self, atom: &Atom, here: &[TermId]) -> Decided {
-        match atom {
-            Atom::Test(t, set) => self.test(here[t.0 as usize], set),
-            Atom::Compare(op, a, b) => self.compare(*op, here[a.0 as usize], here[b.0 as usize]),
-        }
     }
 }
 
