@@ -1,0 +1,313 @@
+//! Plots as SVG, readable on light and on dark ground.
+
+use std::fmt::Write;
+
+use crate::support::Spread;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 330.0;
+const LEFT: f64 = 66.0;
+const RIGHT: f64 = 18.0;
+const TOP: f64 = 44.0;
+/// From the horizontal axis to the legend.
+const AXIS: f64 = 52.0;
+const LEGEND_ROW: f64 = 20.0;
+const LEGEND_COLUMNS: usize = 3;
+
+/// How a series looks: its colours on light and on dark ground.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    /// What stands beside the comparison; fainter, the second.
+    Reference(usize),
+    /// Element by element, in three shades.
+    Elements(usize),
+    /// Synthesised, in three shades.
+    Synthesised(usize),
+}
+
+impl Look {
+    fn class(self) -> String {
+        match self {
+            Look::Reference(shade) => format!("r{shade}"),
+            Look::Elements(shade) => format!("e{shade}"),
+            Look::Synthesised(shade) => format!("s{shade}"),
+        }
+    }
+}
+
+const COLOURS: [(Look, &str, &str); 8] = [
+    (Look::Reference(0), "#6b7280", "#a3abb8"),
+    (Look::Reference(1), "#b3b9c4", "#6b7280"),
+    (Look::Elements(0), "#f0a35e", "#fcc693"),
+    (Look::Elements(1), "#d9741b", "#f0994a"),
+    (Look::Elements(2), "#9a4a08", "#cc6f1f"),
+    (Look::Synthesised(0), "#74aae8", "#a9cdf7"),
+    (Look::Synthesised(1), "#2f74c9", "#5f9fe8"),
+    (Look::Synthesised(2), "#153f80", "#3a76c4"),
+];
+
+/// Values of a quantity on an axis of a plot.
+pub(crate) struct Scale {
+    pub(crate) label: &'static str,
+    log: bool,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// From nothing to the greatest of the values.
+    pub(crate) fn linear(label: &'static str, values: impl Iterator<Item = f64>) -> Self {
+        let high = values.fold(0.0, f64::max);
+        let step = step(high);
+        Self { label, log: false, low: 0.0, high: (high / step).ceil() * step }
+    }
+
+    /// Over the powers of ten between which the values lie.
+    pub(crate) fn log(label: &'static str, values: impl Iterator<Item = f64>) -> Self {
+        let (low, high) =
+            values.fold((f64::INFINITY, 0f64), |(low, high), v| (low.min(v), high.max(v)));
+        Self { label, log: true, low: low.log10().floor(), high: high.log10().ceil() }
+    }
+
+    /// Where a value lies, from 0 to 1.
+    fn at(&self, value: f64) -> f64 {
+        let value = if self.log { value.log10() } else { value };
+        (value - self.low) / (self.high - self.low)
+    }
+
+    /// Values to name.
+    fn ticks(&self) -> Vec<f64> {
+        if self.log {
+            return (self.low as i32..=self.high as i32).map(|e| 10f64.powi(e)).collect();
+        }
+        let step = step(self.high);
+        (0..=(self.high / step).round() as u32).map(|i| f64::from(i) * step).collect()
+    }
+}
+
+/// A round distance between ticks.
+fn step(high: f64) -> f64 {
+    let rough = (high / 5.0).max(f64::MIN_POSITIVE);
+    let power = 10f64.powf(rough.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= rough).unwrap_or(rough)
+}
+
+/// Lines over numbers.
+pub(crate) struct Lines {
+    pub(crate) title: &'static str,
+    pub(crate) across: &'static str,
+    pub(crate) xs: Vec<u32>,
+    pub(crate) up: Scale,
+    /// Name, look, and a point for each number.
+    pub(crate) series: Vec<(String, Look, Vec<Spread>)>,
+}
+
+impl Lines {
+    pub(crate) fn draw(&self) -> String {
+        let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
+        let mut svg = Svg::new(self.title, self.across, &self.up, names);
+        let (first, last) = (f64::from(self.xs[0]), f64::from(self.xs[self.xs.len() - 1]));
+        let inset = 14.0;
+        let x = |value: u32| {
+            let share = (f64::from(value) - first) / (last - first);
+            LEFT + inset + share * (WIDTH - LEFT - RIGHT - 2.0 * inset)
+        };
+        let mut named = f64::NEG_INFINITY;
+        for &value in &self.xs {
+            svg.line(x(value), y(0.0), x(value), y(0.0) + 4.0, "axis");
+            // Names that would run into one another are left out.
+            if x(value) - named > 26.0 {
+                svg.text(x(value), y(0.0) + 18.0, "middle", &value.to_string());
+                named = x(value);
+            }
+        }
+        for (index, (_, look, points)) in self.series.iter().enumerate() {
+            let class = look.class();
+            let at = |value: f64| y(self.up.at(value));
+            let mut path = String::new();
+            for (&value, point) in self.xs.iter().zip(points) {
+                let _ = write!(path, "{:.1},{:.1} ", x(value), at(point.median));
+                svg.line(x(value), at(point.least), x(value), at(point.greatest), &class);
+            }
+            svg.put(format_args!(r#"<polyline class="{class} line" points="{}"/>"#, path.trim()));
+            for (&value, point) in self.xs.iter().zip(points) {
+                svg.marker(x(value), at(point.median), index, &class);
+            }
+        }
+        svg.finish()
+    }
+}
+
+/// What stands in a place of [`Groups`].
+pub(crate) enum Shape {
+    /// A bar up to the median, with a line from the least to the greatest.
+    Bar(Spread),
+    /// Percentiles 1, 25, 50, 75 and 99.
+    Box([f64; 5]),
+}
+
+/// Bars or boxes side by side, in groups.
+pub(crate) struct Groups {
+    pub(crate) title: &'static str,
+    pub(crate) across: &'static str,
+    pub(crate) groups: Vec<u32>,
+    pub(crate) up: Scale,
+    /// Name, look, and a shape for each group.
+    pub(crate) series: Vec<(String, Look, Vec<Shape>)>,
+}
+
+impl Groups {
+    pub(crate) fn draw(&self) -> String {
+        let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
+        let mut svg = Svg::new(self.title, self.across, &self.up, names);
+        let width = (WIDTH - LEFT - RIGHT) / self.groups.len() as f64;
+        let place = width / (self.series.len() as f64 + 1.0);
+        for (group, name) in self.groups.iter().enumerate() {
+            let left = LEFT + group as f64 * width;
+            svg.text(left + width / 2.0, y(0.0) + 18.0, "middle", &name.to_string());
+            if group > 0 {
+                svg.line(left, y(0.0), left, y(1.0), "grid");
+            }
+            for (index, (_, look, shapes)) in self.series.iter().enumerate() {
+                let middle = left + (index as f64 + 1.0) * place;
+                svg.shape(&shapes[group], middle, place * 0.78, &self.up, &look.class());
+            }
+        }
+        svg.finish()
+    }
+}
+
+/// From the share of a scale to the height on the page.
+fn y(share: f64) -> f64 {
+    TOP + (1.0 - share) * (HEIGHT - TOP)
+}
+
+struct Svg(String);
+
+impl Svg {
+    /// Title, axes, grid and legend.
+    fn new(title: &str, across: &str, up: &Scale, legend: Vec<(&str, Look)>) -> Self {
+        let rows = legend.len().div_ceil(LEGEND_COLUMNS) as f64;
+        let height = HEIGHT + AXIS + rows * LEGEND_ROW + 10.0;
+        let mut svg = Svg(String::new());
+        svg.put(format_args!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">"#
+        ));
+        svg.put(format_args!("<title>{title}</title>\n<style>\n{}</style>", style()));
+        svg.put(format_args!(r#"<rect class="page" width="{WIDTH}" height="{height}"/>"#));
+        svg.put(format_args!(r#"<text class="title" x="{LEFT}" y="24">{title}</text>"#));
+        for tick in up.ticks() {
+            let at = y(up.at(tick));
+            svg.line(LEFT, at, WIDTH - RIGHT, at, "grid");
+            svg.text(LEFT - 8.0, at + 4.0, "end", &tick_name(tick));
+        }
+        svg.line(LEFT, y(0.0), WIDTH - RIGHT, y(0.0), "axis");
+        svg.line(LEFT, y(0.0), LEFT, y(1.0), "axis");
+        svg.text((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT + 38.0, "middle", across);
+        let middle = (TOP + HEIGHT) / 2.0;
+        svg.put(format_args!(
+            r#"<text text-anchor="middle" transform="translate(18 {middle}) rotate(-90)">{}</text>"#,
+            up.label
+        ));
+        // Down the columns, so that series of one kind stand below one another.
+        let per_column = legend.len().div_ceil(LEGEND_COLUMNS);
+        for (index, (name, look)) in legend.iter().enumerate() {
+            let (column, row) = (index / per_column, index % per_column);
+            let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
+            let y = HEIGHT + AXIS + 12.0 + row as f64 * LEGEND_ROW;
+            svg.marker(x + 5.0, y - 4.0, index, &look.class());
+            svg.text(x + 16.0, y, "start", name);
+        }
+        svg
+    }
+
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    fn line(&mut self, x1: f64, y1: f64, x2: f64, y2: f64, class: &str) {
+        self.put(format_args!(
+            r#"<line class="{class}" x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}"/>"#
+        ));
+    }
+
+    fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str) {
+        self.put(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
+        ));
+    }
+
+    /// Series are told apart by their markers too, not by colour alone.
+    fn marker(&mut self, x: f64, y: f64, index: usize, class: &str) {
+        let class = format!("{class} fill");
+        match index % 4 {
+            0 => self.put(format_args!(
+                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="4"/>"#
+            )),
+            1 => self.put(format_args!(
+                r#"<rect class="{class}" x="{:.1}" y="{:.1}" width="8" height="8"/>"#,
+                x - 4.0,
+                y - 4.0
+            )),
+            2 => self.put(format_args!(
+                r#"<path class="{class}" d="M{x:.1} {:.1}l5 9h-10z"/>"#,
+                y - 5.0
+            )),
+            _ => self.put(format_args!(
+                r#"<path class="{class}" d="M{x:.1} {:.1}l5 5l-5 5l-5-5z"/>"#,
+                y - 5.0
+            )),
+        }
+    }
+
+    fn shape(&mut self, shape: &Shape, x: f64, width: f64, up: &Scale, class: &str) {
+        let at = |value: f64| y(up.at(value));
+        let left = x - width / 2.0;
+        let (low, high, from, to, middle) = match shape {
+            Shape::Bar(s) => (at(s.least), at(s.greatest), y(0.0), at(s.median), None),
+            Shape::Box([p1, p25, p50, p75, p99]) => {
+                (at(*p1), at(*p99), at(*p25), at(*p75), Some(at(*p50)))
+            }
+        };
+        self.put(format_args!(
+            r#"<rect class="{class} fill" x="{left:.1}" y="{to:.1}" width="{width:.1}" height="{:.1}"/>"#,
+            (from - to).max(0.5)
+        ));
+        self.line(x, low, x, high, "whisker");
+        if let Some(middle) = middle {
+            self.line(left, middle, left + width, middle, "median");
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.0.push_str("</svg>\n");
+        self.0
+    }
+}
+
+fn style() -> String {
+    let mut common = String::from(
+        "text{font:13px system-ui,sans-serif}.title{font-size:15px;font-weight:600}\
+         line{stroke-width:1.2}polyline{fill:none;stroke-width:2}.grid{stroke-width:1}\
+         .median{stroke-width:2}\n",
+    );
+    let mut dark = String::from(
+        "text{fill:#e6e8ec}.page{fill:#14171c}.axis{stroke:#98a1b3}.grid{stroke:#2b313b}\
+         .whisker,.median{stroke:#e6e8ec}\n",
+    );
+    common.push_str(
+        "text{fill:#22262e}.page{fill:#fff}.axis{stroke:#5b6474}.grid{stroke:#e3e6eb}\
+         .whisker,.median{stroke:#22262e}\n",
+    );
+    for (look, light_colour, dark_colour) in COLOURS {
+        let class = look.class();
+        for (sheet, colour) in [(&mut common, light_colour), (&mut dark, dark_colour)] {
+            let _ = writeln!(sheet, ".{class}{{stroke:{colour}}}.{class}.fill{{fill:{colour}}}");
+        }
+    }
+    format!("{common}@media (prefers-color-scheme:dark){{\n{dark}}}\n")
+}
+
+fn tick_name(tick: f64) -> String {
+    if tick >= 1.0 || tick == 0.0 { format!("{tick:.0}") } else { format!("{tick}") }
+}

@@ -1,0 +1,236 @@
+//! What benches of whole chains share: the chains and traffic of the reference measurements, run
+//! on one core in memory (frames copied from memory -> chain -> a device that keeps nothing).
+#![allow(dead_code, unused_imports, reason = "each bench takes what it needs")]
+
+mod statistics;
+mod traffic;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use catena_cli::session::{self, Path as Execution, Setup};
+use cpu_time::ThreadTime;
+use dataplane::clock::RealClock;
+use dataplane::{Router, Transcript};
+use elements::configure::{Devices, Files};
+use elements::device::{Device, DeviceRequest};
+use ir::{FileId, Sources};
+
+pub(crate) use statistics::{Spread, percentile};
+pub(crate) use traffic::Frames;
+use traffic::{Nowhere, Source};
+
+/// The set of rules that a chain's access list is: its name and how many rules it has.
+pub(crate) type RuleSet = (&'static str, u32);
+
+/// A chain between a source of frames and a device that keeps none.
+pub(crate) struct Chain {
+    pub(crate) name: String,
+    /// What stands between the source and the device: `-> Strip(14) -> …`, or nothing.
+    pub(crate) body: String,
+    /// Further statements: what side outputs lead to.
+    pub(crate) beside: String,
+    /// Packets that the source hands on at a time.
+    pub(crate) burst: u32,
+    pub(crate) traffic: Rc<Frames>,
+}
+
+impl Chain {
+    pub(crate) fn new(name: impl Into<String>, body: String, traffic: &Rc<Frames>) -> Self {
+        let (name, traffic) = (name.into(), Rc::clone(traffic));
+        Self { name, body, beside: String::new(), burst: 32, traffic }
+    }
+}
+
+/// This many routers, one after the other.
+pub(crate) fn routers(n: u32) -> String {
+    let router =
+        |i: u32| format!("-> R({i}, 172.16.{i}.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ");
+    (1..=n).map(router).collect()
+}
+
+/// This many NAPTs, one after the other.
+pub(crate) fn napts(n: u32) -> String {
+    let napt = |i: u32| format!("-> N(30.0.{i}.1, 02:00:00:01:01:01, 02:00:00:01:01:02) ");
+    (1..=n).map(napt).collect()
+}
+
+/// The file of an access list, as chains name it.
+pub(crate) fn list((set, rules): RuleSet) -> String {
+    format!("../isp-acl/{set}-{rules}.ipfilter.gz")
+}
+
+/// An access list.
+pub(crate) fn filter(set: RuleSet) -> String {
+    format!("-> F({}, 02:00:00:02:01:01, 02:00:00:02:01:02) ", list(set))
+}
+
+/// An ISP's edge: an access list, a router and a NAPT.
+pub(crate) fn isp(set: RuleSet) -> String {
+    filter(set) + "-> RI(1, 172.16.1.1, 02:00:00:00:01:01, 02:00:00:00:01:02) " + &napts(1)
+}
+
+/// The folder of shared data: chains, access lists and traffic.
+pub(crate) struct Data {
+    folder: PathBuf,
+    /// The network functions that chains are made of.
+    functions: String,
+    /// Traffic that was read, by its file and the size of its frames.
+    traffic: RefCell<HashMap<(PathBuf, usize), Rc<Frames>>>,
+}
+
+impl Data {
+    /// Finds the folder, or says that it is missing.
+    pub(crate) fn find() -> Option<Self> {
+        let shared = std::env::var_os("CATENA_SHARED").map_or_else(
+            || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+            PathBuf::from,
+        );
+        if !shared.is_dir() {
+            eprintln!("not run: {} is missing", shared.display());
+            return None;
+        }
+        let folder = shared.join("data/bench-chains");
+        let functions = std::fs::read_to_string(folder.join("nfs.click")).expect("nfs.click");
+        Some(Self { folder, functions, traffic: RefCell::default() })
+    }
+
+    /// 10,000 flows of TCP and UDP in frames of this size.
+    pub(crate) fn mix(&self, size: usize) -> Rc<Frames> {
+        self.frames("mix-10k-60.pcap.gz", size)
+    }
+
+    /// 10,000 flows of UDP in frames of this size.
+    pub(crate) fn udp(&self, size: usize) -> Rc<Frames> {
+        self.frames("udp-10k-60.pcap.gz", size)
+    }
+
+    /// Packets that reach every rule of an access list, in frames of this size.
+    pub(crate) fn reaching(&self, (set, rules): RuleSet, size: usize) -> Rc<Frames> {
+        self.frames(&format!("../isp-acl/{set}-{rules}.pcap.gz"), size)
+    }
+
+    fn frames(&self, file: &str, size: usize) -> Rc<Frames> {
+        let path = self.folder.join(file);
+        let key = (path, size);
+        if let Some(frames) = self.traffic.borrow().get(&key) {
+            return Rc::clone(frames);
+        }
+        let frames = Rc::new(Frames::read(&key.0, size));
+        self.traffic.borrow_mut().insert(key, Rc::clone(&frames));
+        frames
+    }
+
+    /// Configures a chain.
+    pub(crate) fn start(&self, chain: &Chain, path: Execution) -> Running {
+        let text = format!(
+            "{}\nFromDump(in, BURST {}) {} -> ToDump(out);\n{}",
+            self.functions, chain.burst, chain.body, chain.beside
+        );
+        let mut sources = Sources::new();
+        let start = Instant::now();
+        let file = sources.add(chain.name.as_str(), text);
+        let setup = Setup {
+            variables: Vec::new(),
+            files: &mut Disk(&self.folder),
+            devices: &mut Memory(&chain.traffic),
+            clock: Box::new(RealClock::new()),
+            listener: Box::new(Transcript::default()),
+            seed: 1,
+            path,
+        };
+        let mut diagnostics = Vec::new();
+        let Some((_, router)) = session::start(&mut sources, file, setup, &mut diagnostics) else {
+            let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+            panic!("{}: {}", chain.name, messages.join("; "));
+        };
+        Running {
+            name: chain.name.clone(),
+            burst: chain.burst.into(),
+            // Every flow is known once all frames were there.
+            cycle: chain.traffic.len() as u64,
+            router,
+            configured: start.elapsed(),
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// A chain that runs.
+pub(crate) struct Running {
+    pub(crate) name: String,
+    burst: u64,
+    cycle: u64,
+    router: Router,
+    /// How long it took to configure.
+    pub(crate) configured: Duration,
+    /// What was measured, in nanoseconds per packet.
+    pub(crate) samples: Vec<f64>,
+}
+
+impl Running {
+    /// Moves every frame of the traffic once, so that what other chains left in the caches is gone.
+    pub(crate) fn warm(&mut self) {
+        for _ in 0..self.cycle / self.burst {
+            self.router.round();
+        }
+    }
+
+    /// Moves this many packets and adds the thread's CPU nanoseconds per packet to the samples.
+    pub(crate) fn measure(&mut self, packets: u64) {
+        let bursts = packets / self.burst;
+        let start = ThreadTime::now();
+        for _ in 0..bursts {
+            self.router.round();
+        }
+        let elapsed = start.elapsed().as_nanos() as f64;
+        self.samples.push(elapsed / (bursts * self.burst) as f64);
+    }
+
+    /// Moves this many packets and returns how many nanoseconds each burst took, by the wall's clock.
+    pub(crate) fn bursts(&mut self, packets: u64) -> Vec<f64> {
+        let mut before = Instant::now();
+        (0..packets / self.burst)
+            .map(|_| {
+                self.router.round();
+                let now = Instant::now();
+                let took = now - before;
+                before = now;
+                took.as_nanos() as f64
+            })
+            .collect()
+    }
+}
+
+/// Every source is the traffic, and what is sent is gone.
+struct Memory<'a>(&'a Rc<Frames>);
+
+impl Devices for Memory<'_> {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        Ok(match request {
+            DeviceRequest::CaptureOut { .. } => Box::new(Nowhere),
+            _ => Box::new(Source::new(self.0)),
+        })
+    }
+}
+
+/// Files beside the chains, compressed or not.
+struct Disk<'a>(&'a Path);
+
+impl Files for Disk<'_> {
+    fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
+        let bytes = std::fs::read(self.0.join(path)).map_err(|e| e.to_string())?;
+        let text = if bytes.starts_with(&[0x1f, 0x8b]) {
+            let mut text = String::new();
+            let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]);
+            std::io::Read::read_to_string(&mut decoder, &mut text).map_err(|e| e.to_string())?;
+            text
+        } else {
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        Ok(sources.add(path, text))
+    }
+}

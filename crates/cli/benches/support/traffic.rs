@@ -1,0 +1,134 @@
+//! Frames in memory, sent round and round.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use elements::device::{Device, Received};
+use net::pcap::Reader;
+use net::wire::{Ipv4, Tcp, Udp, ip_protocol};
+use net::{Batch, Pool};
+
+/// Length of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// Frames, one after another.
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+    /// Where each frame ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Frames {
+    /// Reads a capture of IPv4 frames and pads them to `size` bytes.
+    pub(crate) fn read(path: &Path, size: usize) -> Self {
+        let explain = |why: String| -> ! { panic!("{}: {why}", path.display()) };
+        let file = std::fs::File::open(path).unwrap_or_else(|e| explain(e.to_string()));
+        let mut reader = Reader::open(file).unwrap_or_else(|e| explain(e.to_string()));
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new() };
+        while let Some(record) = reader.next().unwrap_or_else(|e| explain(e.to_string())) {
+            let mut frame = record.data.to_vec();
+            frame.resize(size.max(frame.len()), 0);
+            frames.push(frame);
+        }
+        frames
+    }
+
+    /// The same frames with their UDP datagrams bound for this port.
+    pub(crate) fn to_udp_port(&self, port: u16) -> Self {
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new() };
+        let mut start = 0;
+        for &end in &self.ends {
+            let mut frame = self.bytes[start..end].to_vec();
+            start = end;
+            let mut packet = Ipv4::new_checked(&mut frame[ETHERNET..]).expect("IPv4");
+            Udp::new(packet.payload_mut()).expect("UDP").set_dst_port(port);
+            frames.push(frame);
+        }
+        frames
+    }
+
+    /// How many frames there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Adds a frame with lengths and checksums made right.
+    fn push(&mut self, mut frame: Vec<u8>) {
+        complete(&mut frame[ETHERNET..]);
+        self.bytes.extend_from_slice(&frame);
+        self.ends.push(self.bytes.len());
+    }
+}
+
+/// Sets lengths and checksums of an IPv4 packet that takes all these bytes. ICMP needs nothing:
+/// zeros do not change its checksum.
+fn complete(bytes: &mut [u8]) {
+    let length = bytes.len();
+    let mut packet = Ipv4::new_checked(bytes).expect("IPv4");
+    packet.set_total_len(length as u16);
+    packet.fill_checksum();
+    let transport = length - packet.header_len();
+    let (protocol, sum) = (packet.protocol(), packet.pseudo_header(transport as u16));
+    match protocol {
+        ip_protocol::TCP => {
+            Tcp::new_checked(packet.payload_mut()).expect("TCP").fill_checksum(sum);
+        }
+        ip_protocol::UDP => {
+            let mut datagram = Udp::new(packet.payload_mut()).expect("UDP");
+            datagram.set_len(transport as u16);
+            datagram.fill_checksum(sum);
+        }
+        _ => {}
+    }
+}
+
+/// Sends frames for ever.
+pub(super) struct Source {
+    frames: Rc<Frames>,
+    next: usize,
+}
+
+impl Source {
+    pub(super) fn new(frames: &Rc<Frames>) -> Self {
+        Self { frames: Rc::clone(frames), next: 0 }
+    }
+}
+
+impl Device for Source {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        let Frames { bytes, ends } = &*self.frames;
+        for _ in 0..burst {
+            let start = if self.next == 0 { 0 } else { ends[self.next - 1] };
+            batch.push(pool.packet(&bytes[start..ends[self.next]]));
+            self.next += 1;
+            if self.next == ends.len() {
+                self.next = 0;
+            }
+        }
+        Ok(Received::More)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Err("only a source".into())
+    }
+}
+
+/// A device whose packets are gone once they are sent.
+pub(super) struct Nowhere;
+
+impl Device for Nowhere {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Ok(())
+    }
+}
