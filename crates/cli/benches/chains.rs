@@ -20,7 +20,8 @@ fn chains(data: &Data) -> Vec<Chain> {
         Chain::new("bare", String::new(), &mix),
         Chain::new("strip+check", "-> Strip(14) -> CheckIPHeader".into(), &mix),
     ];
-    chains.extend([1, 2, 4, 6, 8, 10].map(|n| Chain::new(format!("routers-{n}"), routers(n), &mix)));
+    chains
+        .extend([1, 2, 4, 6, 8, 10].map(|n| Chain::new(format!("routers-{n}"), routers(n), &mix)));
     chains.extend([1, 2, 4, 10].map(|n| Chain::new(format!("napts-{n}"), napts(n), &mix)));
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {

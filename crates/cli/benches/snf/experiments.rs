@@ -168,14 +168,12 @@ pub(crate) fn sizes(data: &Data, effort: &Effort) -> Figure {
 /// The three ISP chains' parts, or the whole of them, by elements and synthesised.
 fn isp<'a>(data: &'a Data, body: fn(RuleSet) -> String) -> Vec<Plan<'a>> {
     let mut plans = Vec::new();
-    for (name, carrier) in
-        [("elements", Carrier::Elements), ("synthesised", Carrier::Synthesised)]
+    for (name, carrier) in [("elements", Carrier::Elements), ("synthesised", Carrier::Synthesised)]
     {
         for rules in RULES {
             let set = (FAMILY, rules);
-            let chain = move |size: u32| {
-                Chain::new("isp", body(set), &data.reaching(set, size as usize))
-            };
+            let chain =
+                move |size: u32| Chain::new("isp", body(set), &data.reaching(set, size as usize));
             plans.push(plan(&format!("{rules} rules, {name}"), carrier, chain));
         }
     }
@@ -215,7 +213,7 @@ pub(crate) fn modification(data: &Data, effort: &Effort) -> Figure {
     let write = |_| {
         format!(
             "-> Strip(14) -> CheckIPHeader -> DecIPTTL -> FixIPSrc(172.16.1.1) -> IPFragmenter(1500)
-             -> rw :: IPRewriter(pattern 30.0.1.1 1024-65535 - - 0 1) -> EtherEncap(0x0800, {MACS})"
+             -> IPRewriter(pattern 30.0.1.1 1024-65535 - - 0 0) -> EtherEncap(0x0800, {MACS})"
         )
     };
     let mut plans = vec![reference(data, "empty element", "-> Null()")];
@@ -335,10 +333,5 @@ pub(crate) fn elements(data: &Data, effort: &Effort) -> Example {
     let minus = |a: &Cell, b: &Cell| a.times.iter().zip(&b.times).map(|(a, b)| a - b).collect();
     let added = figure.series[0].cells.windows(2).map(|pair| minus(&pair[1], &pair[0])).collect();
     let [bare, elements, synthesised] = [0, 1, 2].map(|i| &compared.series[i].cells[0]);
-    Example {
-        added,
-        elements: minus(elements, bare),
-        synthesised: minus(synthesised, bare),
-        steps,
-    }
+    Example { added, elements: minus(elements, bare), synthesised: minus(synthesised, bare), steps }
 }

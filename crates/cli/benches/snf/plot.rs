@@ -241,9 +241,9 @@ impl Svg {
     fn marker(&mut self, x: f64, y: f64, index: usize, class: &str) {
         let class = format!("{class} fill");
         match index % 4 {
-            0 => self.put(format_args!(
-                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="4"/>"#
-            )),
+            0 => {
+                self.put(format_args!(r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="4"/>"#))
+            }
             1 => self.put(format_args!(
                 r#"<rect class="{class}" x="{:.1}" y="{:.1}" width="8" height="8"/>"#,
                 x - 4.0,

@@ -47,8 +47,7 @@ impl Chain {
 
 /// This many routers, one after the other.
 pub(crate) fn routers(n: u32) -> String {
-    let router =
-        |i: u32| format!("-> R({i}, 172.16.{i}.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ");
+    let router = |i: u32| format!("-> R({i}, 172.16.{i}.1, 02:00:00:00:01:01, 02:00:00:00:01:02) ");
     (1..=n).map(router).collect()
 }
 
