@@ -29,6 +29,7 @@ usage: cargo xtask TASK
   docs [--check]                 write the reference of elements, or check that it is as it would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
+  figures [ARGS]                 repeat SNF's experiments and write docs/snf.md and its plots (needs the shared data folder)
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -59,6 +60,7 @@ fn run(args: &[String]) -> Result {
         ["bench", ref rest @ ..] => command::run(
             cargo(["bench"]).args(test::packages(rest)).args(["--bench", "*"]).args(rest),
         ),
+        ["figures", ref rest @ ..] => figures(rest),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),
         [] | ["help" | "-h" | "--help"] => {
@@ -67,6 +69,11 @@ fn run(args: &[String]) -> Result {
         }
         _ => Err(format!("cannot make sense of `{}`\n\n{USAGE}", args.join(" ")).into()),
     }
+}
+
+fn figures(args: &[&str]) -> Result {
+    let bench = ["bench", "--package", "catena-cli", "--bench", "snf", "--", "--write"];
+    command::run(cargo(bench).arg(command::root().join("docs")).args(args))
 }
 
 fn fuzz(target: &str, args: &[&str]) -> Result {
