@@ -12,7 +12,7 @@ const TOP: f64 = 44.0;
 /// From the horizontal axis to the legend.
 const AXIS: f64 = 52.0;
 const LEGEND_ROW: f64 = 20.0;
-const LEGEND_COLUMNS: usize = 3;
+const LEGEND_COLUMNS: f64 = 3.0;
 
 /// How a series looks: its colours on light and on dark ground.
 #[derive(Clone, Copy)]
@@ -26,6 +26,15 @@ pub(crate) enum Look {
 }
 
 impl Look {
+    /// Which of the legend's columns it stands in, and in which row.
+    fn place(self) -> (usize, usize) {
+        match self {
+            Look::Reference(shade) => (0, shade),
+            Look::Elements(shade) => (1, shade),
+            Look::Synthesised(shade) => (2, shade),
+        }
+    }
+
     fn class(self) -> String {
         match self {
             Look::Reference(shade) => format!("r{shade}"),
@@ -105,7 +114,7 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn draw(&self) -> String {
         let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
-        let mut svg = Svg::new(self.title, self.across, &self.up, names);
+        let mut svg = Svg::new((self.title, self.across), &self.up, names, true);
         let (first, last) = (f64::from(self.xs[0]), f64::from(self.xs[self.xs.len() - 1]));
         let inset = 14.0;
         let x = |value: u32| {
@@ -159,7 +168,7 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn draw(&self) -> String {
         let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
-        let mut svg = Svg::new(self.title, self.across, &self.up, names);
+        let mut svg = Svg::new((self.title, self.across), &self.up, names, false);
         let width = (WIDTH - LEFT - RIGHT) / self.groups.len() as f64;
         let place = width / (self.series.len() as f64 + 1.0);
         for (group, name) in self.groups.iter().enumerate() {
@@ -185,10 +194,15 @@ fn y(share: f64) -> f64 {
 struct Svg(String);
 
 impl Svg {
-    /// Title, axes, grid and legend.
-    fn new(title: &str, across: &str, up: &Scale, legend: Vec<(&str, Look)>) -> Self {
-        let rows = legend.len().div_ceil(LEGEND_COLUMNS) as f64;
-        let height = HEIGHT + AXIS + rows * LEGEND_ROW + 10.0;
+    /// Title, axes, grid and legend; with `marked`, each series has its own marker.
+    fn new(
+        (title, across): (&str, &str),
+        up: &Scale,
+        legend: Vec<(&str, Look)>,
+        marked: bool,
+    ) -> Self {
+        let rows = legend.iter().map(|(_, look)| look.place().1 + 1).max().unwrap_or(0);
+        let height = HEIGHT + AXIS + rows as f64 * LEGEND_ROW + 10.0;
         let mut svg = Svg(String::new());
         svg.put(format_args!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">"#
@@ -209,13 +223,12 @@ impl Svg {
             r#"<text text-anchor="middle" transform="translate(18 {middle}) rotate(-90)">{}</text>"#,
             up.label
         ));
-        // Down the columns, so that series of one kind stand below one another.
-        let per_column = legend.len().div_ceil(LEGEND_COLUMNS);
         for (index, (name, look)) in legend.iter().enumerate() {
-            let (column, row) = (index / per_column, index % per_column);
-            let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
+            let (column, row) = look.place();
+            let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS;
             let y = HEIGHT + AXIS + 12.0 + row as f64 * LEGEND_ROW;
-            svg.marker(x + 5.0, y - 4.0, index, &look.class());
+            let shape = if marked { index } else { 1 };
+            svg.marker(x + 5.0, y - 4.0, shape, &look.class());
             svg.text(x + 16.0, y, "start", name);
         }
         svg
@@ -263,19 +276,28 @@ impl Svg {
     fn shape(&mut self, shape: &Shape, x: f64, width: f64, up: &Scale, class: &str) {
         let at = |value: f64| y(up.at(value));
         let left = x - width / 2.0;
-        let (low, high, from, to, middle) = match shape {
-            Shape::Bar(s) => (at(s.least), at(s.greatest), y(0.0), at(s.median), None),
-            Shape::Box([p1, p25, p50, p75, p99]) => {
-                (at(*p1), at(*p99), at(*p25), at(*p75), Some(at(*p50)))
-            }
+        let (low, high, bottom, top) = match shape {
+            Shape::Bar(s) => (at(s.least), at(s.greatest), y(0.0), at(s.median)),
+            Shape::Box([p1, p25, _, p75, p99]) => (at(*p1), at(*p99), at(*p25), at(*p75)),
         };
+        // Flat boxes keep enough height to show their colours.
+        let missing = match shape {
+            Shape::Bar(_) => 0.0,
+            Shape::Box(_) => (5.0 - (bottom - top)).max(0.0),
+        };
+        let (top, height) = (top - missing / 2.0, bottom - top + missing);
+        if let Shape::Box(_) = shape {
+            self.line(x, low, x, high, class);
+        }
         self.put(format_args!(
-            r#"<rect class="{class} fill" x="{left:.1}" y="{to:.1}" width="{width:.1}" height="{:.1}"/>"#,
-            (from - to).max(0.5)
+            r#"<rect class="{class} fill" x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}"/>"#
         ));
-        self.line(x, low, x, high, "whisker");
-        if let Some(middle) = middle {
-            self.line(left, middle, left + width, middle, "median");
+        match shape {
+            Shape::Bar(_) => self.line(x, low, x, high, "whisker"),
+            Shape::Box(percentiles) => {
+                let middle = at(percentiles[2]);
+                self.line(left, middle, left + width, middle, "median");
+            }
         }
     }
 
@@ -289,7 +311,7 @@ fn style() -> String {
     let mut common = String::from(
         "text{font:13px system-ui,sans-serif}.title{font-size:15px;font-weight:600}\
          line{stroke-width:1.2}polyline{fill:none;stroke-width:2}.grid{stroke-width:1}\
-         .median{stroke-width:2}\n",
+         .median{stroke-width:1.5}\n",
     );
     let mut dark = String::from(
         "text{fill:#e6e8ec}.page{fill:#14171c}.axis{stroke:#98a1b3}.grid{stroke:#2b313b}\
