@@ -40,7 +40,10 @@ fn a_difference_is_shown_by_a_packet() {
     assert!(ended.out.contains("the second: drops"), "{}", ended.out);
     // The packet shows it when it is sent through the chains.
     for (file, came) in [("a.click", 1), ("b.click", 0)] {
-        let text = folder.read(file).replace("in.pcap", "d.pcap").replace("ToDump(out.pcap)", "c :: Counter -> Discard");
+        let text = folder
+            .read(file)
+            .replace("in.pcap", "d.pcap")
+            .replace("ToDump(out.pcap)", "c :: Counter -> Discard");
         folder.file("run.click", text);
         let ran = folder.run(["run", "run.click", "-h", "c.count"]);
         assert!(ran.well().contains(&came.to_string()), "{file}: {}", ran.out);

@@ -104,11 +104,14 @@ pub(crate) struct Machine<'a> {
     limit: usize,
 }
 
+/// `None` if they cannot be said as conjunctions.
+type MadeRules = Option<Rc<Rules>>;
+
 /// What tables and rules come to, kept from run to run for those that are still the same.
 #[derive(Clone, Default)]
 pub(crate) struct Cache {
     tables: HashMap<*const PrefixTable, (Arc<PrefixTable>, Rc<Vec<Row>>)>,
-    matches: HashMap<*const Rule, (Arc<[Rule]>, Option<Rc<Rules>>)>,
+    matches: HashMap<*const Rule, (Arc<[Rule]>, MadeRules)>,
 }
 
 impl Cache {
