@@ -4,6 +4,8 @@
 mod conditions;
 mod figures;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 pub use conditions::{Asked, Condition, Conditions, alternatives, conditions};
 pub use figures::{Figures, of_chain, of_way};

@@ -108,6 +108,7 @@ impl<'a> Told<'a> {
                 None => format!("{value:#x}"),
             };
             Some(match old {
+                Some(old) if old == new => format!("{} {}, as it was", done.name, said(old)),
                 Some(old) => format!("{} {} → {}", done.name, said(old), said(new)),
                 None => format!("{} {}", done.name, said(new)),
             })

@@ -221,3 +221,42 @@ fn a_packet_that_goes_round_is_not_told_for_ever() {
     let out = explain("Idle -> a :: Null -> b :: Null -> a;", &["--packet", DNS, "--in", "a"]);
     assert!(out.out.contains("and so on") && out.out.len() < 500_000, "{}", out.out.len());
 }
+
+#[test]
+fn the_way_through_the_program_is_told_with_its_state() {
+    let chain = "\
+FromDump(in.pcap) -> Strip(14) -> CheckIPHeader
+  -> nat :: UDPRewriter(pattern 198.51.100.1 1024-65535 - - 0 1)
+  -> fw :: IPFilter(allow dst port 80,
+                    allow dst port 53) -> out :: ToDump(out.pcap);
+nat[1] -> Discard;
+";
+    let folder = Folder::new();
+    folder.file("a.click", chain);
+    let arguments = ["explain", "a.click", "--packet", DNS, "--packet", DNS];
+    let text = folder.run(arguments).well().to_string();
+    let told: Vec<&str> = text.lines().filter(|l| l.contains("synthesised  ")).collect();
+    assert!(told[0].ends_with(": is handed to nat's own code (makes a flow)"), "{text}");
+    let again = text.split("packet 2").nth(1).unwrap();
+    let again = again.split("  synthesised  ").nth(1).unwrap();
+    for said in [
+        "leaves by out",
+        "a flow known to",
+        "ip.dst 8.8.8.8, as it was",
+        "so ‘allow dst port 53’",
+        "a.click:4",
+        "ip.src 10.0.0.1 → 198.51.100.1",
+        "nat's flow renewed",
+    ] {
+        assert!(again.contains(said), "{said} is missing in {again}");
+    }
+    let json = folder.run(arguments.iter().chain(&["--json"])).well().to_string();
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let steps = value["steps"].as_array().unwrap();
+    let programs: Vec<&Value> =
+        steps.iter().map(|s| &s["synthesised"]).filter(|s| !s.is_null()).collect();
+    assert_eq!(programs[1]["destination"], "leaves by out");
+    let operations = programs[1]["operations"].as_array().unwrap();
+    let source = operations.iter().find(|o| o["what"] == "ip.src 10.0.0.1 → 198.51.100.1").unwrap();
+    assert_eq!(source["elements"][0]["place"]["line"], 2);
+}

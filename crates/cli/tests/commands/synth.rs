@@ -268,3 +268,30 @@ fn the_examples_become_programs() {
         }
     }
 }
+
+#[test]
+fn the_picture_shows_both_sides() {
+    let folder = Folder::new();
+    let nested = "elementclass Hop { $n | input -> Strip(14) -> CheckIPHeader -> DecIPTTL
+        -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> output }
+        FromDump(x) -> first :: Hop(1) -> second :: Hop(2) -> out :: ToDump(y);";
+    folder.file("a.click", nested).run(["synth", "a.click", "--svg", "a.svg"]).well();
+    let svg = folder.read("a.svg");
+    assert!(
+        svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.ends_with("</svg>\n")
+    );
+    let heading = |name: &str| svg.contains(&format!("<tspan class=\"name\">{name}</tspan>"));
+    assert!(heading("first") && heading("second"), "{svg}");
+    for said in
+        [">classify<", ">write<", ">egress<", ">ip.ttl -= 2<", "leaves by out", "8 elements"]
+    {
+        assert!(svg.contains(said), "{said} is missing in {svg}");
+    }
+    assert_eq!(svg.matches(">DecIPTTL<").count(), 2);
+    let light = folder.run(["synth", "a.click", "--svg", "-", "--theme", "light"]);
+    assert!(light.well().contains("</svg>") && !light.out.contains("prefers-color-scheme"));
+    let nothing = folder.file("b.click", "").run(["synth", "b.click", "--svg", "-"]);
+    assert!(nothing.well().contains("</svg>"));
+    let lost = folder.run(["synth", "a.click", "--svg", "none/a.svg"]);
+    assert!(lost.refused().contains("none/a.svg: No such file"));
+}
