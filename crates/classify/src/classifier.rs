@@ -57,7 +57,10 @@ pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
     let cost = offer(Box::new(Forest::new(rules)));
     if cost > FAIR && (count <= MANY || cost > DEAR) {
         offer(Box::new(BitVector::new(rules)));
-        offer(Box::new(TupleSpace::new(rules)));
+        let tables = TupleSpace::new(rules);
+        if tables.fullest() <= LIST {
+            offer(Box::new(tables));
+        }
     }
     best.1
 }

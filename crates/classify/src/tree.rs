@@ -25,9 +25,9 @@ const LEAF: u32 = 1 << 31;
 const EMPTY: u32 = LEAF;
 
 /// What a tree costs that is looked into, as [`Classifier::cost`] counts: its leaf included.
-const TREE_COST: usize = 40;
+const TREE_COST: usize = 70;
 /// What a step down a tree costs.
-const NODE_COST: usize = 28;
+const NODE_COST: usize = 23;
 /// What another block of a long leaf costs.
 const BLOCK_COST: usize = 60;
 

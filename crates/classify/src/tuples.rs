@@ -301,6 +301,12 @@ impl TupleSpace {
         }
         Self(tuples)
     }
+
+    /// How many rules the fullest bucket has.
+    pub(crate) fn fullest(&self) -> usize {
+        let buckets = self.0.tables.iter().flat_map(|table| table.buckets.values());
+        buckets.map(|bucket| bucket.count as usize).max().unwrap_or(0)
+    }
 }
 
 impl Classifier for TupleSpace {

@@ -15,10 +15,9 @@ use crate::simd::{CUBES, Isa, Level, Line, Portable};
 
 /// Entries in leaves for every cube of the set.
 const REPLICATION: usize = 6;
-/// How much a split's growth in entries counts against it: as this power, in most sets and in
-/// those of more than [`LARGE`] cubes, whose lookups wait for memory.
-const GROWTH: [f64; 2] = [0.3, 0.6];
-const LARGE: usize = 1 << 15;
+/// How much a split's growth in entries counts against it: as this power, in sets of at most so
+/// many cubes. The more there are, the farther the memory is that lookups wait for.
+const GROWTH: [(usize, f64); 3] = [(1 << 12, 0.1), (1 << 15, 0.3), (usize::MAX, 0.6)];
 /// A split that leaves lists more than this part as long is not worth a step.
 const WORTHWHILE: f64 = 0.98;
 /// Depth that no tree exceeds.
@@ -45,11 +44,13 @@ fn plant(level: Level, rules: &RuleSet, groups: &[Vec<u32>]) -> Forest {
         entries: 0,
     };
     forest.blocks.push_empty();
+    let small_enough = |(size, _): &&(usize, f64)| cubes.len() <= *size;
+    let growth = GROWTH.iter().find(small_enough).map_or(1.0, |g| g.1);
     for members in groups {
         let least = members.iter().map(|&m| cubes[m as usize].rule).min().unwrap_or(0);
         let budget = members.len() * REPLICATION + 64;
         let dimensions = forest.blocks.dimensions().to_vec();
-        let mut builder = Builder { cubes, dimensions, forest: &mut forest };
+        let mut builder = Builder { cubes, dimensions, growth, forest: &mut forest };
         let root = builder.grow(members.clone(), &rules.everything(0), budget, MAX_DEPTH);
         let deepest = depth(&forest.nodes, root);
         forest.trees.push(Tree { root, least, deepest });
@@ -164,6 +165,7 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>) -> Vec<Vec<u32>>
 struct Builder<'a> {
     cubes: &'a [Cube],
     dimensions: Vec<u8>,
+    growth: f64,
     forest: &'a mut Forest,
 }
 
@@ -315,8 +317,7 @@ impl Builder<'_> {
             if total <= budget {
                 let squares: f64 = counts.iter().map(|&n| n as f64 * n as f64).sum();
                 let n = members.len() as f64;
-                let score = squares / n
-                    * (total as f64 / n).powf(GROWTH[usize::from(self.cubes.len() > LARGE)]);
+                let score = squares / n * (total as f64 / n).powf(self.growth);
                 return Some(Split { dimension: d, place, bounds, counts, total, score });
             }
             if bounds.len() < 2 {
