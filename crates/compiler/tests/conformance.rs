@@ -7,10 +7,12 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use catena_compiler::equivalence::differential::Effort;
+use catena_compiler::equivalence::{Outcome, Subjects, verify_chain};
 use catena_compiler::{Chain, Options, elaborate, flatten, instantiate};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
-use ir::{Diagnostic, Severity, Sources};
+use ir::{Diagnostic, Severity, Sources, Store};
 use net::{Batch, Pool};
 use shape::{Folder, show};
 
@@ -43,13 +45,13 @@ fn cases(errors: bool) -> Vec<PathBuf> {
     cases
 }
 
-struct Outcome {
+struct Elaborated {
     sources: Sources,
     chain: Option<Chain>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Outcome {
+impl Elaborated {
     fn shown(&self) -> Vec<String> {
         self.diagnostics.iter().map(|d| show(&self.sources, d)).collect()
     }
@@ -85,7 +87,7 @@ impl Device for Silent {
     }
 }
 
-fn elaborated(case: &Path) -> Outcome {
+fn elaborated(case: &Path) -> Elaborated {
     let mut sources = Sources::new();
     let text = fs::read_to_string(case.join("case.click")).expect("a case has a configuration");
     let file = sources.add("case.click", text);
@@ -97,7 +99,7 @@ fn elaborated(case: &Path) -> Outcome {
         let mut devices = Existing { root: case.to_owned() };
         elements.initialize(chain, &mut sources, &mut files, &mut devices, &mut diagnostics);
     }
-    Outcome { sources, chain, diagnostics }
+    Elaborated { sources, chain, diagnostics }
 }
 
 #[test]
@@ -139,6 +141,33 @@ fn every_case_is_the_same_flat() {
         shape::assert_same(&chain, &again);
         assert!(again.graph.groups.is_empty());
     }
+}
+
+#[test]
+fn every_case_equals_what_it_becomes() {
+    let mut proofs = 0;
+    for case in cases(false) {
+        let mut sources = Sources::new();
+        let text = fs::read_to_string(case.join("case.click")).expect("a configuration");
+        let file = sources.add("case.click", text);
+        let (mut files, mut said) = (Folder::new(&case), Vec::new());
+        let (chain, _) = elaborate(&mut sources, file, &Options::default(), &mut files);
+        let chain = chain.expect("a chain");
+        let made = instantiate(&chain, &mut sources, &mut files, &mut said);
+        let Some(mut made) = made else { continue };
+        let mut devices = Existing { root: case.clone() };
+        made.initialize(&chain, &mut sources, &mut files, &mut devices, &mut said);
+        let mut state = Store::new();
+        for (element, node) in made.elements.iter().zip(&chain.graph.nodes) {
+            element.export(&node.name, &mut state);
+        }
+        let models = made.elements.iter().map(|element| element.model()).collect();
+        let subjects = Subjects { graph: chain.graph, models, state };
+        let found = verify_chain(&subjects, Some(Effort { packets: 150, seed: 1 }));
+        assert_eq!(found.outcome(), Outcome::Equal, "{}: {found:#?}", name_of(&case));
+        proofs += found.proofs.len();
+    }
+    assert!(corpus().is_none() || proofs > 50, "only {proofs} programs");
 }
 
 fn name_of(case: &Path) -> &str {
