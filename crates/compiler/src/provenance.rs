@@ -7,7 +7,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use conditions::{Asked, Condition, Conditions, alternatives, conditions};
+pub use conditions::{Alternatives, Asked, Condition, Conditions, conditions};
 pub use figures::{Figures, of_chain, of_way};
 pub use replay::{Place, Replayer, Space, Visit};
 

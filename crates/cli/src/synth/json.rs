@@ -119,8 +119,10 @@ fn conditions(report: &Report<'_>, words: &Words<'_>, known: &Conditions) -> Vec
             "elements": elements(report, &condition.elements),
         });
         if let Asked::Rules(node) = asked {
-            let spans = words.spans(*node, &condition.set);
-            value["rules"] = spans.iter().map(|(number, _)| json!(number)).collect();
+            // First and last of each run, counted from 0.
+            let runs = condition.set.intervals().iter();
+            value["rules_of"] = json!(report.element(*node));
+            value["rules"] = runs.map(|(low, high)| json!([*low as u64, *high as u64])).collect();
             value["unmatched"] = json!(condition.unmatched);
         }
         if let Some(span) = one_rule(words, asked, condition) {

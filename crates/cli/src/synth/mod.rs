@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use compiler::provenance::{
-    Asked, Condition, Conditions, Figures, Place, Replayer, Space, Visit, Ways, alternatives,
+    Alternatives, Asked, Condition, Conditions, Figures, Place, Replayer, Space, Visit, Ways,
     conditions, of_chain, of_way,
 };
 use compiler::{Chain, Synthesis};
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
 
 impl<'a> Became<'a> {
     pub(crate) fn of(graph: &'a Graph, models: &'a [Model], program: &'a Program) -> Self {
-        let ways = Ways::of(program);
+        let (ways, alternatives) = (Ways::of(program), Alternatives::of(program));
         let mut replayer = Replayer::new(graph, models);
         let mut classes = Vec::new();
         for (step, known) in conditions(program) {
@@ -155,7 +155,7 @@ impl<'a> Became<'a> {
                 exit,
                 egress: egress(graph, models, exit),
                 ways: ways.count(step),
-                alternatives: alternatives(program, step, &known, MAX_WAYS),
+                alternatives: alternatives.at(step, &known, MAX_WAYS),
                 known,
                 layout: Layout::default(),
                 chain: of_chain(&visits),

@@ -73,77 +73,88 @@ pub fn conditions(program: &Program) -> Vec<(StepId, Conditions)> {
     exits
 }
 
-/// What is known of packets on each way to an exit beyond what is known on all, `common`: packets
-/// of the class are those for which `common` holds and one of these. Ways that another covers are
-/// left out. `None` if there are more ways than `limit`.
-pub fn alternatives(
-    program: &Program,
-    exit: StepId,
-    common: &Conditions,
-    limit: usize,
-) -> Option<Vec<Conditions>> {
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); program.steps.len()];
-    for (i, step) in program.steps.iter().enumerate() {
-        for next in step.next() {
-            if let Some(list) = before.get_mut(next.0 as usize)
-                && !list.contains(&i)
-            {
-                list.push(i);
+/// The ways to each exit of a program, one by one.
+#[derive(Clone, Debug)]
+pub struct Alternatives<'a> {
+    program: &'a Program,
+    /// The steps that lead to each.
+    before: Vec<Vec<usize>>,
+}
+
+impl<'a> Alternatives<'a> {
+    /// The ways through a program.
+    pub fn of(program: &'a Program) -> Self {
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); program.steps.len()];
+        for (i, step) in program.steps.iter().enumerate() {
+            for next in step.next() {
+                if let Some(list) = before.get_mut(next.0 as usize)
+                    && list.last() != Some(&i)
+                {
+                    list.push(i);
+                }
             }
         }
+        Self { program, before }
     }
-    let mut ways = Vec::new();
-    let mut work: Vec<Vec<usize>> = vec![vec![exit.0 as usize]];
-    while let Some(way) = work.pop() {
-        let first = *way.last()?;
-        if first == 0 {
-            ways.push(way);
-        } else {
-            work.extend(before.get(first)?.iter().map(|&step| {
-                let mut longer = way.clone();
-                longer.push(step);
-                longer
-            }));
-        }
-        if ways.len() + work.len() > limit {
-            return None;
-        }
-    }
-    let mut all: Vec<Conditions> = Vec::new();
-    for way in ways {
-        let mut known = Conditions::new();
-        for (&from, &to) in way.iter().rev().zip(way.iter().rev().skip(1)) {
-            let step = program.steps.get(from)?;
-            let mut then: Option<Conditions> = None;
-            for (branch, _) in branches(step).into_iter().filter(|b| b.1.0 as usize == to) {
-                let mut known = known.clone();
-                learn(program, step, branch, from, &mut known);
-                then = Some(match then {
-                    None => known,
-                    Some(other) => meet(program, other, &known),
-                });
+
+    /// What is known of packets on each way to an exit beyond what is known on all, `common`:
+    /// packets of the class are those for which `common` holds and one of these. Ways that another
+    /// covers are left out. `None` if there are more ways than `limit`.
+    pub fn at(&self, exit: StepId, common: &Conditions, limit: usize) -> Option<Vec<Conditions>> {
+        let Self { program, before } = self;
+        let mut ways = Vec::new();
+        let mut work: Vec<Vec<usize>> = vec![vec![exit.0 as usize]];
+        while let Some(way) = work.pop() {
+            let first = *way.last()?;
+            if first == 0 {
+                ways.push(way);
+            } else {
+                work.extend(before.get(first)?.iter().map(|&step| {
+                    let mut longer = way.clone();
+                    longer.push(step);
+                    longer
+                }));
             }
-            known = then?;
+            if ways.len() + work.len() > limit {
+                return None;
+            }
         }
-        let contradiction = is_contradiction(&known);
-        known.retain(|asked, condition| {
-            common.get(asked).is_none_or(|c| !c.says_as_much_as(condition))
-        });
-        if !contradiction {
-            all.push(known);
+        let mut all: Vec<Conditions> = Vec::new();
+        for way in ways {
+            let mut known = Conditions::new();
+            for (&from, &to) in way.iter().rev().zip(way.iter().rev().skip(1)) {
+                let step = program.steps.get(from)?;
+                let mut then: Option<Conditions> = None;
+                for (branch, _) in branches(step).into_iter().filter(|b| b.1.0 as usize == to) {
+                    let mut known = known.clone();
+                    learn(program, step, branch, from, &mut known);
+                    then = Some(match then {
+                        None => known,
+                        Some(other) => meet(program, other, &known),
+                    });
+                }
+                known = then?;
+            }
+            let contradiction = is_contradiction(&known);
+            known.retain(|asked, condition| {
+                common.get(asked).is_none_or(|c| !c.says_as_much_as(condition))
+            });
+            if !contradiction {
+                all.push(known);
+            }
         }
+        let covers = |a: &Conditions, b: &Conditions| {
+            a.iter().all(|(asked, weak)| b.get(asked).is_some_and(|c| c.says_as_much_as(weak)))
+        };
+        let mut left: Vec<Conditions> = Vec::new();
+        for known in all {
+            if !left.iter().any(|other| covers(other, &known)) {
+                left.retain(|other| !covers(&known, other));
+                left.push(known);
+            }
+        }
+        Some(left)
     }
-    let covers = |a: &Conditions, b: &Conditions| {
-        a.iter().all(|(asked, weak)| b.get(asked).is_some_and(|c| c.says_as_much_as(weak)))
-    };
-    let mut left: Vec<Conditions> = Vec::new();
-    for known in all {
-        if !left.iter().any(|other| covers(other, &known)) {
-            left.retain(|other| !covers(&known, other));
-            left.push(known);
-        }
-    }
-    Some(left)
 }
 
 /// Whether no packet is like that: one condition rules another out.

@@ -111,7 +111,7 @@ fn conditions_are_what_all_packets_of_a_class_have() {
     assert_eq!(ttl(of(late)), Some(IntervalSet::single(2)));
     // Every exit that has conditions can be told exactly here.
     for (step, known) in &all {
-        assert!(alternatives(&program, *step, known, 64).is_some());
+        assert!(Alternatives::of(&program).at(*step, known, 64).is_some());
     }
 }
 
