@@ -525,14 +525,25 @@ impl Terms {
             Decided::Open(atom, false) => (atom, otherwise, then),
         };
         if let Atom::Test(term, set) = &atom
-            && *term == otherwise
-            && set.as_single() == Some(0)
+            && let Some(value) = set.as_single()
             && self.as_constant(then) == Some(0xffff)
+            && self.is_zero_at(otherwise, *term, value)
         {
             return self.non_zero(otherwise);
         }
         let (a, b) = (self.bounds(then), self.bounds(otherwise));
         self.intern(Term::Choose(atom, then, otherwise), (a.0.min(b.0), a.1.max(b.1)))
+    }
+
+    /// Whether a number is 0 exactly where a part of it has a value.
+    fn is_zero_at(&self, number: TermId, part: TermId, value: u128) -> bool {
+        let linear = self.linear(number);
+        match (&linear.terms[..], i128::try_from(value)) {
+            ([(term, factor)], Ok(value)) if *term == part => {
+                factor.checked_mul(value).and_then(|v| v.checked_add(linear.constant)) == Some(0)
+            }
+            _ => false,
+        }
     }
 
     /// The condition that a number is in a set.
