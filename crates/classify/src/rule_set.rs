@@ -6,7 +6,8 @@ pub const MAX_DIMENSIONS: usize = 8;
 /// The greatest number that a rule can have.
 pub const MAX_RULE: u32 = (1 << 31) - 2;
 
-/// What is looked up: a number for each dimension, 0 in those beyond the last.
+/// What is looked up: a number for each dimension, none above that dimension's greatest, and 0 in
+/// those beyond the last.
 pub type Key = [u32; MAX_DIMENSIONS];
 
 /// The keys whose every number lies in a range, and the rule that they match.
