@@ -174,6 +174,11 @@ fn interpreted() {
 }
 
 #[test]
+fn synthesised() {
+    walk(session::Path::Synthesised);
+}
+
+#[test]
 fn synthesised_and_interpreted() {
     walk(session::Path::SynthesisedInterpreted);
 }

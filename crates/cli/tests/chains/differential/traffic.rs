@@ -59,7 +59,9 @@ impl Traffic {
 
     pub fn burst(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
-        for _ in 0..self.rng.usize(1..9) {
+        // Now and then as many as a busy device gives.
+        let most = if self.rng.u8(..8) == 0 { 80 } else { 9 };
+        for _ in 0..self.rng.usize(1..most) {
             let known = match self.rng.u8(..20) {
                 0..6 => self.answer(),
                 6..8 => self.error(),
