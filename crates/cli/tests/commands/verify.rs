@@ -23,7 +23,8 @@ fn a_chain_written_otherwise_is_equal() {
     // Rules that exclude each other in another order, and an element that does nothing.
     let other = FILTER
         .replace("allow tcp && dst port 80, allow udp", "allow udp, allow tcp && dst port 80")
-        .replace("-> DecIPTTL", "-> Null -> DecIPTTL");
+        .replace("-> DecIPTTL", "-> Null -> DecIPTTL")
+        .replace("in.pcap", "in.pcap, BURST 8");
     folder.file("a.click", FILTER).file("b.click", other);
     let ended = folder.run(["verify", "a.click", "b.click", "--packets", "500"]);
     assert!(ended.well().starts_with("equal a.click and b.click"), "{}", ended.out);

@@ -135,7 +135,7 @@ pub(crate) struct Outcome {
 pub enum View {
     /// Everything: packets, counters, reasons, state, the elements on the way.
     Whole,
-    /// Which packets come out where, and what flow tables hold.
+    /// Which packets come out where.
     Packets,
 }
 

@@ -15,7 +15,7 @@ use ir::{Graph, Model, Op, Port, Program, Store};
 
 pub use walk::Walk;
 
-use super::{Observation, View};
+use super::{Observation, View, on_large_stack};
 use crate::witness::{Random, Witness};
 
 /// A chain and what takes its elements' place.
@@ -118,6 +118,15 @@ struct Both<'a> {
 }
 
 fn run_both(subject: &Both<'_>, effort: Effort) -> Evidence {
+    on_large_stack(|| run_here(subject, effort)).unwrap_or(Evidence {
+        packets: 0,
+        sequences: 0,
+        exits: (0, 0),
+        disagreement: None,
+    })
+}
+
+fn run_here(subject: &Both<'_>, effort: Effort) -> Evidence {
     let mut random = Random(effort.seed);
     let mut evidence = Evidence {
         packets: 0,

@@ -34,7 +34,7 @@ pub use verify::{
 use crate::witness::{Goal, Random, Values, Witness, seeds, solve};
 
 /// How much effort a comparison takes at the most.
-pub const BUDGET: u64 = 20_000_000;
+pub const BUDGET: u64 = 4_000_000;
 
 /// Two programs that are compared, and what their elements are called. Elements and ports that
 /// are called alike are taken for the same.
@@ -87,16 +87,19 @@ pub struct Difference {
 }
 
 /// Ways are followed by recursion, and chains may be long.
-const STACK: usize = 1 << 30;
+const STACK: usize = 512 << 20;
+
+/// Does work on a stack that suffices for the longest ways; `None` if there is no room for one.
+fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(STACK);
+        worker.spawn_scoped(scope, work).ok()?.join().ok()
+    })
+}
 
 /// Compares two programs for every packet.
 pub fn compare(comparison: &Comparison<'_>) -> Compared {
-    let done = std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new().stack_size(STACK);
-        let worker = worker.spawn_scoped(scope, || compare_here(comparison));
-        worker.ok().and_then(|worker| worker.join().ok())
-    });
-    done.unwrap_or_else(|| Compared {
+    on_large_stack(|| compare_here(comparison)).unwrap_or_else(|| Compared {
         verdict: Verdict::Unproven("the comparison could not be carried out".into()),
         visited: 0,
     })

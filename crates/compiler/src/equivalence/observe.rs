@@ -105,16 +105,18 @@ impl program::interp::Environment for Around<'_> {
     fn reached(&mut self, _: StepId) {}
 }
 
-/// State as it is compared: what is as at the beginning is left out.
+/// State as it is compared: what is as at the beginning is left out. What state is good for shows
+/// in packets that follow, so where only packets count it does not.
 pub(super) fn state_of(store: &Store, view: View) -> Vec<(String, String, StateValue)> {
     let counts = |value: &StateValue| match value {
-        StateValue::Counter { packets, bytes } => {
-            view == View::Whole && (*packets, *bytes) != (0, 0)
-        }
-        StateValue::Cells(_) => view == View::Whole,
+        StateValue::Counter { packets, bytes } => (*packets, *bytes) != (0, 0),
+        StateValue::Cells(_) => true,
         StateValue::Flows(flows) => !flows.is_empty(),
     };
-    let all = store.iter().filter(|(_, _, value)| counts(value));
+    if view == View::Packets {
+        return Vec::new();
+    }
+    let all = store.iter().filter(|entry| counts(entry.2));
     all.map(|(owner, name, value)| (owner.to_string(), name.to_string(), value.clone())).collect()
 }
 

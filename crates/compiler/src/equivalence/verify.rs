@@ -63,7 +63,8 @@ impl Verification {
             return Outcome::Different;
         }
         let open = self.proofs.iter().any(|p| matches!(p.verdict, Verdict::Unproven(_)));
-        if open || !self.notes.is_empty() { Outcome::Undecided } else { Outcome::Equal }
+        let untried = self.evidence.packets == 0 && !self.proofs.is_empty();
+        if open || untried || !self.notes.is_empty() { Outcome::Undecided } else { Outcome::Equal }
     }
 }
 
@@ -116,7 +117,8 @@ fn prove(
 }
 
 /// Compares what two chains do with packets: which come out where, and how. Elements that were
-/// given the same name are taken for the same, and others by class, configuration and order.
+/// given the same name are taken for the same, sources and sinks that stand for the same device or
+/// file, and others by class, configuration and order.
 pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verification {
     let (names_a, names_b) = common_names(&a.graph, &b.graph);
     let (a, b) = (renamed(a, &names_a), renamed(b, &names_b));
@@ -175,9 +177,13 @@ fn common_names(a: &Graph, b: &Graph) -> (Vec<String>, Vec<String>) {
             if given(other, &node.name) && given(graph, &node.name) {
                 return node.name.clone();
             }
-            let kind = match node.config.is_empty() {
+            // Of sources and sinks, what they are connected to says who they are.
+            let is_end = node.inputs.is_empty() || node.outputs.is_empty();
+            let first = node.config.split(',').next().unwrap_or_default().trim();
+            let config = if is_end { first } else { &node.config };
+            let kind = match config.is_empty() {
                 true => node.class.clone(),
-                false => format!("{}({})", node.class, node.config),
+                false => format!("{}({config})", node.class),
             };
             let count = seen.entry(kind.clone()).or_default();
             *count += 1;
