@@ -1,5 +1,6 @@
 //! A report for people.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -169,10 +170,11 @@ pub(crate) fn longest<'r, 'a>(became: &'r Became<'a>) -> Vec<&'r Class<'a>> {
     best.into_values().max_by_key(|c| weight(c)).into_iter().collect()
 }
 
-/// Most elements count; of as many, the way that takes the fewest decisions is the most usual.
-pub(crate) fn weight(class: &Class<'_>) -> (usize, std::cmp::Reverse<usize>, usize) {
-    let decisions = std::cmp::Reverse(class.figures.decisions);
-    (class.chain.elements, decisions, class.chain.writes)
+/// Most elements count; of as many, the way that takes the fewest decisions and writes is the most
+/// usual.
+pub(crate) fn weight(class: &Class<'_>) -> (usize, Reverse<usize>, Reverse<usize>) {
+    let figures = class.figures;
+    (class.chain.elements, Reverse(figures.decisions), Reverse(class.chain.writes))
 }
 
 fn row(table: &mut Table, to: String, who: &str, f: Figures) {
