@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ir::field::Base;
 use ir::model::{BinaryOp, Block, PrefixTable, Reg, Rule, StateRef};
 use ir::program::{
     ClassifyRule, Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
 };
-use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
 use ir::{Graph, Port};
+use ir::{IntervalSet, Model, Op, Reason};
 
 use super::draft::Draft;
+use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
 use super::rules::Rules;
@@ -55,10 +55,10 @@ struct Frame<'a> {
 
 /// A packet on its way.
 #[derive(Clone)]
-struct Way<'a> {
-    facts: Facts,
-    packet: Packet,
-    registers: Vec<Option<TermId>>,
+pub(super) struct Way<'a> {
+    pub(super) facts: Facts,
+    pub(super) packet: Packet,
+    pub(super) registers: Vec<Option<TermId>>,
     effects: Vec<Effect>,
     through: Vec<Port>,
     /// Lookups that found a flow, the latest last.
@@ -94,7 +94,7 @@ pub(crate) struct TooManySteps {
 
 pub(crate) struct Machine<'a> {
     chain: &'a Chain<'a>,
-    terms: Terms,
+    pub(super) terms: Terms,
     state: Vec<StateOf>,
     lookups: Vec<FlowLookup>,
     steps: Vec<Option<Step>>,
@@ -666,234 +666,6 @@ impl<'a> Machine<'a> {
         });
         StateId(at as u16)
     }
-
-    fn numbers(&mut self, way: &Way<'a>, exprs: &[Expr]) -> Result<Vec<TermId>, Stop> {
-        exprs.iter().map(|e| self.expr(way, e)).collect()
-    }
-
-    /// A number that must be known here.
-    fn constant(&mut self, way: &Way<'a>, expr: &Expr) -> Result<u128, Stop> {
-        let term = self.expr(way, expr)?;
-        match self.terms.as_constant(term).or_else(|| way.facts.single(&self.terms, term)) {
-            Some(value) => Ok(value),
-            None => {
-                // Mostly a header's length: the usual one may do.
-                let linear = self.terms.linear(term);
-                if let [(part, _)] = linear.terms[..] {
-                    let (least, _) = way.facts.bounds(&self.terms, part);
-                    let (first, _) = self.terms.bounds(part);
-                    if least <= first.max(5) {
-                        let test = self.terms.test(part, &IntervalSet::single(least.max(5)));
-                        if way.facts.resolve(&mut self.terms, &test).is_none() {
-                            return Err(Stop::Split(test));
-                        }
-                    }
-                }
-                Err(Stop::Unsupported("works at a place that the packet says"))
-            }
-        }
-    }
-
-    fn expr(&mut self, way: &Way<'a>, expr: &Expr) -> Result<TermId, Stop> {
-        Ok(match expr {
-            Expr::Const(value) => self.terms.constant(*value),
-            Expr::Field(field) => way.packet.read(&mut self.terms, &way.facts, *field)?,
-            Expr::Reg(reg) => way
-                .registers
-                .get(usize::from(reg.0))
-                .copied()
-                .flatten()
-                .ok_or(Stop::Unsupported("reads a register that was not written"))?,
-            Expr::Load { base, offset, width } => {
-                let offset = self.constant(way, offset)?;
-                let field = field_at(*base, offset, *width)?;
-                way.packet.read(&mut self.terms, &way.facts, field)?
-            }
-            Expr::Position(header) => {
-                let at = way.packet.position(&mut self.terms, &way.facts, *header)?;
-                let start = self.terms.constant(i128::from(way.packet.start) as u128);
-                self.terms.binary(BinaryOp::Sub, at, start)
-            }
-            Expr::Choose(cond, then, otherwise) => {
-                if let Some(sum) = folded(cond, then, otherwise) {
-                    let sum = self.expr(way, sum)?;
-                    return Ok(self.terms.fold(sum));
-                }
-                self.choose(way, cond, then, otherwise)?
-            }
-            Expr::Binary(op, a, b) => {
-                let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
-                match op {
-                    BinaryOp::Min => way.facts.min(&mut self.terms, a, b),
-                    _ => self.terms.binary(*op, a, b),
-                }
-            }
-            Expr::Sum16 { base, offset, length } => {
-                let offset = self.constant(way, offset)?;
-                let length = self.expr(way, length)?;
-                self.sum16(way, *base, offset, length)?
-            }
-            Expr::Hash(numbers) => {
-                let numbers = self.numbers(way, numbers)?;
-                self.terms.hash(numbers)
-            }
-            Expr::Now => self.terms.now(),
-            Expr::ByteSum { .. } => return Err(Stop::Unsupported("adds bytes up")),
-            Expr::Random(..) => return Err(Stop::Unsupported("draws lots")),
-        })
-    }
-
-    fn choose(
-        &mut self,
-        way: &Way<'a>,
-        cond: &Cond,
-        then: &Expr,
-        otherwise: &Expr,
-    ) -> Result<TermId, Stop> {
-        if let Some(known) = self.try_cond(way, cond)? {
-            return self.expr(way, if known { then } else { otherwise });
-        }
-        let (then, otherwise) = (self.expr(way, then)?, self.expr(way, otherwise)?);
-        self.choose_terms(way, cond, then, otherwise)
-    }
-
-    fn choose_terms(
-        &mut self,
-        way: &Way<'a>,
-        cond: &Cond,
-        then: TermId,
-        otherwise: TermId,
-    ) -> Result<TermId, Stop> {
-        match cond {
-            Cond::Not(inner) => self.choose_terms(way, inner, otherwise, then),
-            Cond::All(all) => all
-                .iter()
-                .rev()
-                .try_fold(then, |then, c| self.choose_terms(way, c, then, otherwise)),
-            Cond::Any(any) => any
-                .iter()
-                .rev()
-                .try_fold(otherwise, |otherwise, c| self.choose_terms(way, c, then, otherwise)),
-            _ => {
-                let decided = self.atom(way, cond)?;
-                match way.facts.resolve(&mut self.terms, &decided) {
-                    Some(true) => Ok(then),
-                    Some(false) => Ok(otherwise),
-                    None => Ok(self.terms.choose(decided, then, otherwise)),
-                }
-            }
-        }
-    }
-
-    /// A condition that is not made from others.
-    fn atom(&mut self, way: &Way<'a>, cond: &Cond) -> Result<Decided, Stop> {
-        match cond {
-            Cond::Const(value) => Ok(Decided::Known(*value)),
-            Cond::Test(expr, set) => {
-                let term = self.expr(way, expr)?;
-                Ok(self.terms.test(term, set))
-            }
-            Cond::Compare(op, a, b) => {
-                let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
-                let decided = self.terms.compare(*op, a, b);
-                Ok(way.facts.plain(&mut self.terms, decided))
-            }
-            _ => Err(Stop::Unsupported("asks whether a flow exists")),
-        }
-    }
-
-    /// Whether a condition holds, if that is known.
-    fn try_cond(&mut self, way: &Way<'a>, cond: &Cond) -> Result<Option<bool>, Stop> {
-        match self.cond(way, cond) {
-            Ok(known) => Ok(Some(known)),
-            Err(Stop::Split(_)) => Ok(None),
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Whether a condition holds; asks for a split if it is not known.
-    fn cond(&mut self, way: &Way<'a>, cond: &Cond) -> Result<bool, Stop> {
-        match cond {
-            Cond::All(all) => {
-                for c in all {
-                    if !self.cond(way, c)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Cond::Any(any) => {
-                for c in any {
-                    if self.cond(way, c)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Cond::Not(inner) => Ok(!self.cond(way, inner)?),
-            _ => {
-                let decided = self.atom(way, cond)?;
-                way.facts.resolve(&mut self.terms, &decided).ok_or(Stop::Split(decided))
-            }
-        }
-    }
-
-    /// The ones' complement sum of some bytes: that of the bytes as they came in, with what was
-    /// written added and what was there before taken off.
-    fn sum16(
-        &mut self,
-        way: &Way<'a>,
-        base: Base,
-        offset: u128,
-        length: TermId,
-    ) -> Result<TermId, Stop> {
-        if !matches!(base, Base::Data | Base::Header(_)) {
-            return Err(Stop::Unsupported("sums what is not the packet"));
-        }
-        let base = way.packet.base(&mut self.terms, &way.facts, base)?;
-        let at = i32::try_from(offset).ok().and_then(|o| base.checked_add(o));
-        let at = at.ok_or(Stop::Unsupported("sums bytes far away"))?;
-        let offset =
-            u16::try_from(at).map_err(|_| Stop::Unsupported("sums bytes that were pushed"))?;
-        // Without options, most headers: worth a way of its own.
-        let linear = self.terms.linear(length);
-        if let ([(part, 4)], 0) = (&linear.terms[..], linear.constant) {
-            let usual = self.terms.test(*part, &IntervalSet::single(5));
-            if way.facts.resolve(&mut self.terms, &usual).is_none() {
-                return Err(Stop::Split(usual));
-            }
-        }
-        let (least, most) = way.facts.bounds(&self.terms, length);
-        let all = way.packet.data.changed_words(8 * i32::from(offset), most);
-        let sure = way.packet.data.changed_words(8 * i32::from(offset), least & !1);
-        if all != sure {
-            return Err(Stop::Unsupported("sums bytes that may have been written"));
-        }
-        let length = match way.facts.single(&self.terms, length) {
-            Some(known) => self.terms.constant(known),
-            None => length,
-        };
-        let mut sum = self.terms.sum16(offset, length);
-        if all.is_empty() {
-            return Ok(sum);
-        }
-        // A sum of bytes that are not all zero is not zero, however it is computed.
-        let first = Field::bits(Base::Data, offset * 8, 16);
-        let first = self.terms.input(first);
-        if all.contains(&(8 * i32::from(offset))) || way.facts.bounds(&self.terms, first).0 == 0 {
-            return Err(Stop::Unsupported("sums bytes that may all be zero"));
-        }
-        let ones = self.terms.constant(0xffff);
-        for at in all {
-            let new = way.packet.data.read(&mut self.terms, at, 16);
-            let new = new.ok_or(Stop::Unsupported("sums bytes that nothing wrote"))?;
-            let old = self.terms.input(Field::bits(Base::Data, at as u16, 16));
-            let old = self.terms.binary(BinaryOp::Sub, ones, old);
-            sum = self.terms.binary(BinaryOp::Add, sum, old);
-            sum = self.terms.binary(BinaryOp::Add, sum, new);
-        }
-        Ok(self.terms.fold(sum))
-    }
 }
 
 fn bind(way: &mut Way<'_>, reg: Reg, value: TermId) {
@@ -902,25 +674,4 @@ fn bind(way: &mut Way<'_>, reg: Reg, value: TermId) {
         way.registers.resize(at + 1, None);
     }
     way.registers[at] = Some(value);
-}
-
-fn field_at(base: Base, offset: u128, width: u16) -> Result<Field, Stop> {
-    let far = Stop::Unsupported("works at bytes far away");
-    match u16::try_from(offset).ok().and_then(|o| o.checked_mul(8)) {
-        Some(offset) if (1..=128).contains(&width) => Ok(Field::bits(base, offset, width)),
-        _ => Err(far),
-    }
-}
-
-/// The sum, if this is how [`Expr::fold16`] folds one.
-fn folded<'e>(cond: &'e Cond, then: &Expr, otherwise: &Expr) -> Option<&'e Expr> {
-    let Cond::Test(sum, set) = cond else { return None };
-    if set.as_single() != Some(0) || *then != Expr::Const(0) {
-        return None;
-    }
-    let Expr::Binary(BinaryOp::Add, rem, one) = otherwise else { return None };
-    let Expr::Binary(BinaryOp::Rem, less, ones) = &**rem else { return None };
-    let Expr::Binary(BinaryOp::Sub, inner, one_less) = &**less else { return None };
-    let shape = **one == Expr::Const(1) && **ones == Expr::Const(0xffff);
-    (shape && **one_less == Expr::Const(1) && **inner == *sum).then_some(sum)
 }

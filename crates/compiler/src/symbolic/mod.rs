@@ -2,6 +2,7 @@
 //! algorithms 1 and 2), with what was written before taken into account.
 
 pub(crate) mod draft;
+mod evaluate;
 pub(crate) mod execute;
 pub(crate) mod facts;
 pub(crate) mod packet;
