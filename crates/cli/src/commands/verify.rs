@@ -260,8 +260,8 @@ impl Report<'_> {
 
     fn show_packet(&self, text: &mut String, title: &str, packet: &Witness) {
         let words = net::notation::describe(&packet.frame, is_ethernet(&packet.frame));
-        let _ = writeln!(text, "  {title} {words}");
-        let _ = writeln!(text, "    {}", hex(&packet.frame));
+        let _ = writeln!(text, "  {title} {}", clipped(words));
+        let _ = writeln!(text, "    {}", clipped(hex(&packet.frame)));
         if packet.annotations.iter().any(|&b| b != 0) {
             let _ = writeln!(text, "    annotations {}", hex(&packet.annotations));
         }
@@ -312,7 +312,7 @@ impl Report<'_> {
             Fate::Arrived(queue, packet) => {
                 let place = self.place(side, &queue.element);
                 let words = net::notation::describe(&packet.frame, is_ethernet(&packet.frame));
-                format!("sends to '{}' [{}]{place} {words}", queue.element, queue.port)
+                format!("sends to '{}' [{}]{place} {}", queue.element, queue.port, clipped(words))
             }
             Fate::Dropped(element, reason, length) => {
                 let place = self.place(side, element);
@@ -405,7 +405,7 @@ impl Report<'_> {
 fn difference_of(mine: &Witness, theirs: &Witness) -> String {
     let mut parts = Vec::new();
     if mine.frame != theirs.frame {
-        parts.push(format!("bytes {}", hex(&mine.frame)));
+        parts.push(format!("bytes {}", clipped(hex(&mine.frame))));
     }
     if mine.annotations != theirs.annotations {
         parts.push(format!("annotations {}", hex(&mine.annotations)));
@@ -454,6 +454,16 @@ fn only_here(seen: &Observation, other: &Observation) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Text that is cut where it is too long to be read.
+fn clipped(mut text: String) -> String {
+    const LONGEST: usize = 320;
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -5,7 +5,7 @@
 //! interpretation of one model after the other, so a mistake in what makes programs from models is
 //! seen here.
 
-mod packets;
+pub(super) mod packets;
 mod walk;
 
 use std::collections::HashMap;

@@ -226,10 +226,27 @@ fn confirm(
         let flows = held(comparison, decisions, &found, &values);
         let (a, b) = observe::both(comparison, &values.witness, &flows);
         if a != b {
-            return Some(Difference { packet: values.witness, flows, a, b });
+            let mut found = Difference { packet: values.witness, flows, a, b };
+            if found.flows.is_empty() {
+                simplify(comparison, &mut found);
+            }
+            return Some(found);
         }
     }
     None
+}
+
+/// Makes the packet of a difference easier to read.
+fn simplify(comparison: &Comparison<'_>, found: &mut Difference) {
+    for simpler in differential::packets::simplifications() {
+        let mut packet = found.packet.clone();
+        if simpler(&mut packet) {
+            let (a, b) = observe::both(comparison, &packet, &[]);
+            if a != b {
+                (found.packet, found.a, found.b) = (packet, a, b);
+            }
+        }
+    }
 }
 
 /// The flows that the lookups of a way find.

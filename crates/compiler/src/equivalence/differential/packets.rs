@@ -106,6 +106,16 @@ fn mend(frame: &mut [u8]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
+/// Makes the IPv4 header's length that of the packet; says whether it was not.
+fn fit(frame: &mut [u8]) -> bool {
+    let Some(at) = ipv4_at(frame) else { return false };
+    let length = ((frame.len() - at) as u16).to_be_bytes();
+    let changed = frame[at + 2..at + 4] != length;
+    frame[at + 2..at + 4].copy_from_slice(&length);
+    mend(frame);
+    changed
+}
+
 /// Where the transport header is, if there is room for ports.
 fn transport_at(frame: &[u8]) -> Option<usize> {
     let at = ipv4_at(frame)?;
@@ -316,10 +326,10 @@ impl<'a> Sequence<'a> {
     }
 }
 
-type Simplification = Box<dyn Fn(&mut Witness) -> bool>;
+pub(in crate::equivalence) type Simplification = Box<dyn Fn(&mut Witness) -> bool>;
 
 /// Changes that make a packet easier to read; each says whether it changed something.
-pub(super) fn simplifications() -> Vec<Simplification> {
+pub(in crate::equivalence) fn simplifications() -> Vec<Simplification> {
     let mut all: Vec<Simplification> = vec![
         Box::new(|packet| {
             let changed = packet.annotations.iter().any(|&b| b != 0);
@@ -332,6 +342,13 @@ pub(super) fn simplifications() -> Vec<Simplification> {
         all.push(Box::new(move |packet| {
             let longer = packet.frame.len() > keep;
             packet.frame.truncate(keep);
+            longer
+        }));
+        // As a whole packet.
+        all.push(Box::new(move |packet| {
+            let longer = packet.frame.len() > keep;
+            packet.frame.truncate(keep);
+            fit(&mut packet.frame);
             longer
         }));
     }
@@ -357,14 +374,7 @@ pub(super) fn simplifications() -> Vec<Simplification> {
     all.extend([put(0..12, false), put(12..14, false)]);
     all.extend([1..2, 4..6, 6..8, 8..9, 12..16, 16..20].map(|range| put(range, true)));
     all.extend([20..22, 22..24].map(|range| put(range, true)));
-    all.push(Box::new(|packet| {
-        let Some(at) = ipv4_at(&packet.frame) else { return false };
-        let length = ((packet.frame.len() - at) as u16).to_be_bytes();
-        let changed = packet.frame[at + 2..at + 4] != length;
-        packet.frame[at + 2..at + 4].copy_from_slice(&length);
-        mend(&mut packet.frame);
-        changed
-    }));
+    all.push(Box::new(|packet| fit(&mut packet.frame)));
     for from in (0..64).step_by(4) {
         all.push(Box::new(move |packet| {
             let Some(at) = transport_at(&packet.frame) else { return false };
