@@ -10,6 +10,7 @@ mod classifiers;
 mod compile;
 mod lanes;
 mod plan;
+mod ranges;
 mod scalar;
 mod sites;
 mod tables;

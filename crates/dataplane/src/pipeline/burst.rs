@@ -369,17 +369,15 @@ impl Pipeline {
             let mut fits = true;
             for (slot, number) in cached.slots.iter().zip(&mut line.slots) {
                 *number = match slot {
-                    Slot::Term { term, exact } => {
-                        let value = self.scalar.value(*term, packet);
-                        fits &= !exact || value <= u32::MAX.into();
-                        value as u32
+                    Slot::Term(term) => self.scalar.value(*term, packet) as u32,
+                    Slot::Sum(terms, more) => {
+                        let total = self.scalar.sum(terms, *more, packet);
+                        fits &= total >= 0;
+                        if total <= 0 { 0 } else { ((total - 1) % 0xffff + 1) as u32 }
                     }
-                    Slot::Sum(terms) => {
-                        let mut total = 0u128;
-                        for &term in terms {
-                            total = total.saturating_add(self.scalar.value(term, packet));
-                        }
-                        if total == 0 { 0 } else { ((total - 1) % 0xffff + 1) as u32 }
+                    Slot::Residue(terms, more) => {
+                        let total = self.scalar.sum(terms, *more, packet);
+                        (total - 1).rem_euclid(0xffff) as u32 + 1
                     }
                 };
             }

@@ -2,28 +2,24 @@
 
 use std::collections::HashMap;
 
+use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet};
+use net::Header;
 
 use super::lanes::{Cond, Lanes, Op, Reg};
-
-/// A number in a column.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Value {
-    pub(super) reg: Reg,
-    /// The greatest value that it can have, if the column holds it exactly; else only its lower
-    /// 32 bits are right.
-    pub(super) most: Option<u32>,
-}
+use super::ranges::{Range, fits, ranges};
 
 /// What a slot of the flow cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A term's value. With `exact`, no more than 32 bits of it may be set.
-    Term { term: TermId, exact: bool },
-    /// A sum of terms, folded to 16 bits.
-    Sum(Vec<TermId>),
+    /// The lower 32 bits of a term's value.
+    Term(TermId),
+    /// A sum of terms (negative ones with `true`) and a number, folded to 16 bits.
+    Sum(Vec<(bool, TermId)>, i64),
+    /// The same, and not 0 whatever they are.
+    Residue(Vec<(bool, TermId)>, i64),
 }
 
 /// What is the same for all packets with the same inputs that flows are looked up by.
@@ -37,7 +33,7 @@ pub(super) struct Known {
 pub(super) struct Residual<'a> {
     pub(super) known: &'a Known,
     pub(super) slots: Vec<Slot>,
-    memo: HashMap<TermId, Option<Value>>,
+    memo: HashMap<TermId, Option<Reg>>,
 }
 
 impl<'a> Residual<'a> {
@@ -46,25 +42,29 @@ impl<'a> Residual<'a> {
     }
 }
 
-/// Makes columns for terms.
+/// Makes columns for terms. A column holds the lower 32 bits of a number; where more matters, its
+/// range tells whether they are all.
 pub(super) struct Compiler<'a> {
     program: &'a Program,
     pub(super) lanes: Lanes,
     ops: HashMap<Op, Reg>,
-    memo: HashMap<TermId, Option<Value>>,
+    memo: HashMap<TermId, Option<Reg>>,
     /// By term: whether it is made from what lookups bind.
     bound: Vec<bool>,
+    ranges: Vec<Range>,
     /// How deep terms are nested: those that would take too much stack are not compiled.
     depth: Vec<u32>,
 }
 
-const MOST: u64 = u32::MAX as u64;
 /// Terms may be nested so deeply.
 const DEEPEST: u32 = 500;
 
 fn ones(bits: u32) -> u32 {
     u32::MAX.checked_shr(32 - bits.min(32)).unwrap_or(0)
 }
+
+/// How terms of a sum are collected: subtracted or added.
+type Signed = Vec<(bool, TermId)>;
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a Program) -> Self {
@@ -82,6 +82,7 @@ impl<'a> Compiler<'a> {
             ops: HashMap::new(),
             memo: HashMap::new(),
             bound,
+            ranges: ranges(program),
             depth,
         }
     }
@@ -99,32 +100,31 @@ impl<'a> Compiler<'a> {
         reg
     }
 
-    fn exact(&mut self, op: Op, most: u64) -> Option<Value> {
-        let most = u32::try_from(most).ok();
-        Some(Value { reg: self.op(op), most })
+    fn range(&self, term: TermId) -> Range {
+        self.ranges[term.0 as usize]
     }
 
-    pub(super) fn constant(&mut self, value: u128) -> Value {
-        let most = u32::try_from(value).ok();
-        Value { reg: self.op(Op::Const(value as u32)), most }
+    /// Whether 32 bits are all of a number.
+    pub(super) fn is_whole(&self, term: TermId) -> bool {
+        fits(self.range(term))
     }
 
-    /// A column for a term; `None` if it takes more than columns can do.
-    pub(super) fn term(&mut self, term: TermId) -> Option<Value> {
+    /// A column for the lower 32 bits of a term; `None` if it takes more than columns can do.
+    pub(super) fn term(&mut self, term: TermId) -> Option<Reg> {
         self.compile(term, &mut None)
     }
 
-    /// A column for a term, some of it taken from the flow cache.
-    pub(super) fn residual(&mut self, term: TermId, with: &mut Residual<'_>) -> Option<Value> {
+    /// The same, some of it taken from the flow cache.
+    pub(super) fn residual(&mut self, term: TermId, with: &mut Residual<'_>) -> Option<Reg> {
         self.compile(term, &mut Some(with))
     }
 
-    /// The columns that are computed when one is.
+    /// A column for a term of which 32 bits are all.
     pub(super) fn exactly(&mut self, term: TermId) -> Option<Reg> {
-        self.term(term).filter(|v| v.most.is_some()).map(|v| v.reg)
+        self.is_whole(term).then(|| self.term(term)).flatten()
     }
 
-    fn compile(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Value> {
+    fn compile(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
         let at = term.0 as usize;
         if self.depth[at] > DEEPEST {
             return None;
@@ -138,131 +138,89 @@ impl<'a> Compiler<'a> {
         if let Some(&known) = own {
             return known;
         }
-        let value = match with {
+        let reg = match with {
             Some(residual) if residual.known.fixed[at] => {
-                let exact = self.width(term) <= 32;
-                let slot = residual.slot(Slot::Term { term, exact })?;
-                Some(self.slot(slot, exact.then(|| ones(self.width(term).into()))))
+                let slot = residual.slot(Slot::Term(term))?;
+                Some(self.op(Op::Slot(slot)))
             }
             _ => self.make(term, with),
         };
         match with {
-            Some(residual) => residual.memo.insert(term, value),
-            None => self.memo.insert(term, value),
+            Some(residual) => residual.memo.insert(term, reg),
+            None => self.memo.insert(term, reg),
         };
-        value
+        reg
     }
 
-    fn slot(&mut self, slot: u8, most: Option<u32>) -> Value {
-        Value { reg: self.op(Op::Slot(slot)), most }
-    }
-
-    /// How many bits a term has at the most.
-    fn width(&self, term: TermId) -> u16 {
-        match self.program.term(term) {
-            Term::Const(value) => 128 - value.leading_zeros() as u16,
-            Term::Input(field) => field.width,
-            Term::Position(_) => 32,
-            Term::Bound(lookup, index) => {
-                let flows = self.program.lookups[usize::from(lookup.0)].flows;
-                self.program.state[usize::from(flows.0)].kind.width(usize::from(*index))
-            }
-            Term::Slice { width, .. } => u16::from(*width),
-            Term::Concat { high, width, .. } => self.width(*high).saturating_add((*width).into()),
-            Term::Sum16 { .. } | Term::Fold(_) => 16,
-            Term::NonZero(of) => self.width(*of).max(16),
-            Term::Binary(BinaryOp::And | BinaryOp::Min, a, b) => self.width(*a).min(self.width(*b)),
-            Term::Binary(BinaryOp::Rem, _, b) => self.width(*b),
-            Term::Binary(BinaryOp::Or | BinaryOp::Xor | BinaryOp::Max, a, b) => {
-                self.width(*a).max(self.width(*b))
-            }
-            Term::Choose(_, a, b) => self.width(*a).max(self.width(*b)),
-            _ => 128,
-        }
-    }
-
-    fn input(&mut self, field: Field) -> Option<Value> {
+    fn input(&mut self, field: Field) -> Option<Reg> {
         if field.width > 32 {
             return None;
         }
         let (first, last) = field.byte_range();
-        let most = u64::from(ones(field.width.into()));
         let at = u16::try_from(first).ok()?;
         let bytes = (last - first) as u8;
         let shift = (last * 8 - usize::from(field.offset) - usize::from(field.width)) as u8;
-        let mask = most as u32;
-        match field.base {
-            Base::Data => self.exact(Op::Data { at, bytes, shift, mask }, most),
-            Base::Annotation => self.exact(Op::Annotation { at, bytes, shift, mask }, most),
-            Base::Header(_) => None,
-            Base::Meta => {
-                use ir::field::meta;
-                use net::Header::{Mac, Network, Transport};
-                let op = match field {
-                    meta::LEN => Op::Length,
-                    meta::HEADROOM => Op::Headroom,
-                    meta::TYPE => Op::Type,
-                    meta::AVAIL_MAC => Op::Available(Mac),
-                    meta::AVAIL_NET => Op::Available(Network),
-                    meta::AVAIL_TRANSPORT => Op::Available(Transport),
-                    meta::HAS_MAC => Op::Has(Mac),
-                    meta::HAS_NET => Op::Has(Network),
-                    meta::HAS_TRANSPORT => Op::Has(Transport),
-                    _ => return None,
-                };
-                // No packet is as long as that; sums of lengths stay exact.
-                let most = if most == MOST { MOST >> 8 } else { most };
-                self.exact(op, most)
-            }
-        }
+        let mask = ones(field.width.into());
+        let op = match field.base {
+            Base::Data => Op::Data { at, bytes, shift, mask },
+            Base::Annotation => Op::Annotation { at, bytes, shift, mask },
+            Base::Header(_) => return None,
+            Base::Meta => match field {
+                meta::LEN => Op::Length,
+                meta::HEADROOM => Op::Headroom,
+                meta::TYPE => Op::Type,
+                meta::AVAIL_MAC => Op::Available(Header::Mac),
+                meta::AVAIL_NET => Op::Available(Header::Network),
+                meta::AVAIL_TRANSPORT => Op::Available(Header::Transport),
+                meta::HAS_MAC => Op::Has(Header::Mac),
+                meta::HAS_NET => Op::Has(Header::Network),
+                meta::HAS_TRANSPORT => Op::Has(Header::Transport),
+                _ => return None,
+            },
+        };
+        Some(self.op(op))
     }
 
-    fn make(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Value> {
-        let both = |value: Value| value.most.map(u64::from);
-        match self.program.term(term) {
-            Term::Const(value) => Some(self.constant(*value)),
-            Term::Input(field) => self.input(*field),
-            Term::Position(header) => self.exact(Op::Position(*header), MOST),
+    fn make(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
+        let op = match self.program.term(term) {
+            Term::Const(value) => Op::Const(*value as u32),
+            Term::Input(field) => return self.input(*field),
+            Term::Position(header) => Op::Position(*header),
             Term::Sum16 { offset, length } => {
-                let length = self.compile(*length, with)?;
-                length.most?;
-                self.exact(Op::Sum16 { at: *offset, length: length.reg }, 0xffff)
+                let length = self.whole(*length, with)?;
+                Op::Sum16 { at: *offset, length }
             }
-            Term::Binary(op, a, b) => self.binary(*op, *a, *b, with),
+            Term::Binary(op, a, b) => self.binary(*op, *a, *b, with)?,
             Term::Slice { of, low, width } => {
-                let of = self.compile(*of, with)?;
-                let (low, width) = (u32::from(*low), u32::from(*width));
-                if width > 32 || low >= 32 || (of.most.is_none() && low + width > 32) {
+                let (low, bits) = (u32::from(*low), u32::from(*width));
+                if low >= 32 || bits > 32 || (low + bits > 32 && !self.is_whole(*of)) {
                     return None;
                 }
-                let shifted = self.op(Op::Shr(of.reg, low as u8));
-                let mask = self.constant(ones(width).into());
-                self.exact(Op::And(shifted, mask.reg), ones(width).into())
+                let of = self.compile(*of, with)?;
+                let shifted = if low == 0 { of } else { self.op(Op::Shr(of, low as u8)) };
+                let mask = self.op(Op::Const(ones(bits)));
+                Op::And(shifted, mask)
             }
             Term::Concat { high, low, width } => {
                 let (high, low) = (self.compile(*high, with)?, self.compile(*low, with)?);
-                let width = u32::from(*width).min(32);
-                let shifted = match width {
-                    32 => self.constant(0).reg,
-                    width => self.op(Op::Shl(high.reg, width as u8)),
-                };
-                let most = both(high).zip(both(low)).map(|(h, l)| (h << width) + l);
-                self.exact(Op::Or(shifted, low.reg), most.unwrap_or(u64::MAX))
+                match width {
+                    32.. => return Some(low),
+                    width => Op::Or(self.op(Op::Shl(high, *width)), low),
+                }
             }
-            Term::Fold(sum) => self.fold(*sum, with),
-            Term::NonZero(of) => {
-                let of = self.compile(*of, with)?;
-                let most = both(of)?;
-                self.exact(Op::NonZero(of.reg), most.max(0xffff))
-            }
+            Term::Fold(sum) => Op::Fold(self.sum(*sum, with)?),
+            Term::NonZero(of) => Op::NonZero(self.whole(*of, with)?),
             Term::Choose(atom, a, b) => {
                 let cond = self.cond(atom, with)?;
-                let (a, b) = (self.compile(*a, with)?, self.compile(*b, with)?);
-                let most = both(a).zip(both(b)).map(|(a, b)| a.max(b));
-                self.exact(Op::Choose(cond, a.reg, b.reg), most.unwrap_or(u64::MAX))
+                Op::Choose(cond, self.compile(*a, with)?, self.compile(*b, with)?)
             }
-            Term::Bound(..) | Term::Hash(_) | Term::Now => None,
-        }
+            Term::Bound(..) | Term::Hash(_) | Term::Now => return None,
+        };
+        Some(self.op(op))
+    }
+
+    fn whole(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
+        self.is_whole(term).then(|| self.compile(term, with)).flatten()
     }
 
     fn binary(
@@ -271,108 +229,103 @@ impl<'a> Compiler<'a> {
         a: TermId,
         b: TermId,
         with: &mut Option<&mut Residual<'_>>,
-    ) -> Option<Value> {
+    ) -> Option<Op> {
         let constant = match self.program.term(b) {
-            Term::Const(value) => Some(*value),
+            Term::Const(value) => u32::try_from(*value).ok(),
             _ => None,
         };
-        let a = self.compile(a, with)?;
-        let exactly = a.most.map(u64::from);
-        match (op, constant) {
-            (BinaryOp::Shl, Some(by)) => {
-                let by = u8::try_from(by).ok().filter(|by| *by < 32)?;
-                let most = exactly.map_or(u64::MAX, |a| a << by);
-                return self.exact(Op::Shl(a.reg, by), most);
+        Some(match op {
+            BinaryOp::Shl => {
+                let by = constant.filter(|by| *by < 32)?;
+                Op::Shl(self.compile(a, with)?, by as u8)
             }
-            (BinaryOp::Shr, Some(by)) => {
-                let by = u8::try_from(by).ok().filter(|by| *by < 32)?;
-                return self.exact(Op::Shr(a.reg, by), exactly? >> by);
+            BinaryOp::Shr => {
+                let by = constant.filter(|by| *by < 32)?;
+                Op::Shr(self.whole(a, with)?, by as u8)
             }
-            (BinaryOp::Div, Some(by)) => {
-                let by = u32::try_from(by).ok().filter(|by| *by > 0)?;
-                return self.exact(Op::Div(a.reg, by), exactly? / u64::from(by));
-            }
-            (BinaryOp::Rem, Some(by)) => {
-                let by = u32::try_from(by).ok().filter(|by| *by > 0)?;
-                return self.exact(Op::Rem(a.reg, by), exactly?.min(u64::from(by) - 1));
-            }
-            _ => {}
-        }
-        let b = self.compile(b, with)?;
-        let both = exactly.zip(b.most.map(u64::from));
-        let ones_of = |n: u64| u64::from(ones(64 - n.leading_zeros()));
-        let (op, most) = match op {
-            BinaryOp::Add => (Op::Add(a.reg, b.reg), both.map(|(a, b)| a + b)),
-            BinaryOp::Sub => (Op::Sub(a.reg, b.reg), None),
-            BinaryOp::Mul => (Op::Mul(a.reg, b.reg), both.map(|(a, b)| a.saturating_mul(b))),
-            BinaryOp::And => {
-                let least = match (exactly, b.most) {
-                    (Some(a), Some(b)) => Some(a.min(b.into())),
-                    (a, b) => a.or(b.map(u64::from)),
-                };
-                (Op::And(a.reg, b.reg), least)
-            }
-            BinaryOp::Or => (Op::Or(a.reg, b.reg), both.map(|(a, b)| ones_of(a | b))),
-            BinaryOp::Xor => (Op::Xor(a.reg, b.reg), both.map(|(a, b)| ones_of(a | b))),
-            BinaryOp::Min => (Op::Min(a.reg, b.reg), Some(both.map(|(a, b)| a.min(b))?)),
-            BinaryOp::Max => (Op::Max(a.reg, b.reg), Some(both.map(|(a, b)| a.max(b))?)),
-            BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Div | BinaryOp::Rem => return None,
-        };
-        self.exact(op, most.unwrap_or(u64::MAX))
+            BinaryOp::Div => Op::Div(self.whole(a, with)?, constant.filter(|by| *by > 0)?),
+            BinaryOp::Rem => Op::Rem(self.whole(a, with)?, constant.filter(|by| *by > 0)?),
+            BinaryOp::Min => Op::Min(self.whole(a, with)?, self.whole(b, with)?),
+            BinaryOp::Max => Op::Max(self.whole(a, with)?, self.whole(b, with)?),
+            BinaryOp::Add => Op::Add(self.compile(a, with)?, self.compile(b, with)?),
+            BinaryOp::Sub => Op::Sub(self.compile(a, with)?, self.compile(b, with)?),
+            BinaryOp::Mul => Op::Mul(self.compile(a, with)?, self.compile(b, with)?),
+            BinaryOp::And => Op::And(self.compile(a, with)?, self.compile(b, with)?),
+            BinaryOp::Or => Op::Or(self.compile(a, with)?, self.compile(b, with)?),
+            BinaryOp::Xor => Op::Xor(self.compile(a, with)?, self.compile(b, with)?),
+        })
     }
 
-    /// `fold(a + fold(b))` is `fold(a + b)`, so all that is fixed in a sum of sums is one slot.
-    fn fold(&mut self, sum: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Value> {
-        let (mut fixed, mut rest) = (Vec::new(), Vec::new());
-        let mut waiting = vec![sum];
-        while let Some(term) = waiting.pop() {
-            let at = term.0 as usize;
-            let residual = with.as_ref().filter(|_| self.bound[sum.0 as usize]);
-            if residual.is_some_and(|r| r.known.fixed[at]) {
-                fixed.push(term);
-                continue;
-            }
+    /// A column that folds to the same as a sum. `fold(a + fold(b))` is `fold(a + b)`, and of what
+    /// is not 0 only the remainder by 0xffff counts; so all that is fixed in a sum of sums is one
+    /// slot.
+    fn sum(&mut self, sum: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
+        if with.is_none() || !self.bound[sum.0 as usize] {
+            return self.whole(sum, with);
+        }
+        let never_zero = self.range(sum).is_some_and(|(low, _)| low > 0);
+        let is_fixed = |term: TermId, with: &Option<&mut Residual<'_>>| {
+            with.as_ref().is_some_and(|r| r.known.fixed[term.0 as usize])
+        };
+        let (mut fixed, mut rest): (Signed, Signed) = (Vec::new(), Vec::new());
+        let mut constant = 0i128;
+        let mut waiting = vec![(false, sum)];
+        while let Some((minus, term)) = waiting.pop() {
             match self.program.term(term) {
-                Term::Binary(BinaryOp::Add, a, b) => waiting.extend([*b, *a]),
-                Term::Fold(of) => waiting.push(*of),
-                _ => match self.inverse_of_inverse(term) {
-                    Some(inner) => waiting.push(inner),
-                    None => rest.push(term),
-                },
+                Term::Const(value) => {
+                    let value = i128::from(i64::try_from(*value as i128).ok()?);
+                    constant += if minus { -value } else { value };
+                }
+                _ if is_fixed(term, with) => fixed.push((minus, term)),
+                Term::Binary(BinaryOp::Add, a, b) => waiting.extend([(minus, *a), (minus, *b)]),
+                Term::Binary(BinaryOp::Sub, a, b) => waiting.extend([(minus, *a), (!minus, *b)]),
+                Term::Fold(of)
+                    if (!minus || never_zero) && self.range(*of).is_some_and(|r| r.0 >= 0) =>
+                {
+                    waiting.push((minus, *of));
+                }
+                Term::Binary(BinaryOp::Rem, of, by)
+                    if never_zero
+                        && *self.program.term(*by) == Term::Const(0xffff)
+                        && self.range(*of).is_some_and(|r| r.0 >= 0) =>
+                {
+                    waiting.push((minus, *of));
+                }
+                _ => rest.push((minus, term)),
             }
         }
-        let mut addends = Vec::new();
-        if !fixed.is_empty() {
-            let slot = with.as_mut()?.slot(Slot::Sum(fixed))?;
-            addends.push(self.slot(slot, Some(0xffff)));
-        }
-        for term in rest {
-            addends.push(self.compile(term, with)?);
-        }
-        let most = addends.iter().try_fold(0, |sum, a| Some(sum + u64::from(a.most?)))?;
-        if most > MOST {
+        let of_all = |all: &Signed| {
+            all.iter().try_fold((0i128, 0i128), |(low, high), &(minus, term)| {
+                let (l, h) = self.range(term)?;
+                Some(if minus { (low - h, high - l) } else { (low + l, high + h) })
+            })
+        };
+        let (least, most) = of_all(&rest)?;
+        let of_fixed = of_all(&fixed).map(|(low, _)| low);
+        // So much must be added to what differs, lest it be negative.
+        let own = (-least).max(0);
+        let left = constant - own;
+        let (slot, own) = if of_fixed.is_some_and(|low| low + left >= 0) {
+            (Slot::Sum(fixed, i64::try_from(left).ok()?), own)
+        } else if never_zero {
+            (Slot::Residue(fixed, i64::try_from(left).ok()?), own)
+        } else {
+            return None;
+        };
+        if most + own + 0xffff > u32::MAX.into() {
             return None;
         }
-        let mut addends = addends.into_iter();
-        let first = addends.next()?.reg;
-        let sum = addends.fold(first, |sum, next| self.op(Op::Add(sum, next.reg)));
-        self.exact(Op::Fold(sum), 0xffff)
-    }
-
-    /// `x` of `0xffff ^ (0xffff ^ x)`, if `x` has 16 bits.
-    fn inverse_of_inverse(&self, term: TermId) -> Option<TermId> {
-        let inverse = |term: TermId| match self.program.term(term) {
-            Term::Binary(BinaryOp::Xor, a, b) => {
-                match (self.program.term(*a), self.program.term(*b)) {
-                    (Term::Const(0xffff), _) => Some(*b),
-                    (_, Term::Const(0xffff)) => Some(*a),
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        let inner = inverse(inverse(term)?)?;
-        (self.width(inner) <= 16).then_some(inner)
+        let slot = with.as_mut()?.slot(slot)?;
+        let mut total = self.op(Op::Slot(slot));
+        if own > 0 {
+            let own = self.op(Op::Const(u32::try_from(own).ok()?));
+            total = self.op(Op::Add(total, own));
+        }
+        for (minus, term) in rest {
+            let term = self.compile(term, with)?;
+            total = self.op(if minus { Op::Sub(total, term) } else { Op::Add(total, term) });
+        }
+        Some(total)
     }
 
     /// A condition on columns.
@@ -383,14 +336,17 @@ impl<'a> Compiler<'a> {
     ) -> Option<Cond> {
         match atom {
             Atom::Test(term, set) => {
-                let value = self.compile(*term, with)?;
-                value.most?;
-                Some(test(value.reg, set))
+                let range = self.range(*term)?;
+                let ranges = ranges_of(set, range)?;
+                Some(test(self.compile(*term, with)?, ranges))
             }
             Atom::Compare(op, a, b) => {
-                let (a, b) = (self.compile(*a, with)?, self.compile(*b, with)?);
-                a.most.and(b.most)?;
-                Some(Cond::Compare(*op, a.reg, b.reg))
+                let (range, other) = (self.range(*a)?, self.range(*b)?);
+                // Numbers that wrapped must be above all others in 32 bits too.
+                if range.1.max(other.1) >= (1 << 32) + range.0.min(other.0).min(0) {
+                    return None;
+                }
+                Some(Cond::Compare(*op, self.compile(*a, with)?, self.compile(*b, with)?))
             }
         }
     }
@@ -398,6 +354,12 @@ impl<'a> Compiler<'a> {
     /// A condition on the packet alone.
     pub(super) fn atom(&mut self, atom: &Atom) -> Option<Cond> {
         self.cond(atom, &mut None)
+    }
+
+    /// The condition that a number of which 32 bits are all is in a set.
+    pub(super) fn case(&mut self, term: TermId, set: &IntervalSet) -> Option<Cond> {
+        let reg = self.exactly(term)?;
+        Some(test(reg, ranges_of(set, (0, u32::MAX.into()))?))
     }
 }
 
@@ -411,17 +373,31 @@ impl Residual<'_> {
     }
 }
 
-/// The ranges of 32-bit numbers in a set.
-pub(super) fn ranges(set: &IntervalSet) -> Vec<(u32, u32)> {
-    let small = set.intervals().iter().filter(|i| i.0 <= u32::MAX.into());
-    small.map(|&(low, high)| (low as u32, u32::try_from(high).unwrap_or(u32::MAX))).collect()
+/// What a set holds of the numbers of a range, by their lower 32 bits.
+pub(super) fn ranges_of(set: &IntervalSet, (least, most): (i128, i128)) -> Option<Vec<(u32, u32)>> {
+    // As 128-bit numbers: those from 0 on, and those that wrapped.
+    let wrapped = (least < 0).then(|| (least as u128, u128::MAX));
+    if most >= (1 << 32) + least.min(0) || least < -(1 << 31) {
+        return None;
+    }
+    let parts = [(most >= 0).then_some((0, most as u128)), wrapped];
+    let mut ranges = Vec::new();
+    for (from, to) in parts.into_iter().flatten() {
+        for &(low, high) in set.intervals() {
+            if low.max(from) <= high.min(to) {
+                ranges.push((low.max(from) as u32, high.min(to) as u32));
+            }
+        }
+    }
+    ranges.sort_unstable();
+    Some(ranges)
 }
 
-/// The condition that a number is in a set.
-pub(super) fn test(of: Reg, set: &IntervalSet) -> Cond {
-    match ranges(set)[..] {
+/// The condition that a number is in one of some ranges, which are in order.
+pub(super) fn test(of: Reg, ranges: Vec<(u32, u32)>) -> Cond {
+    match ranges[..] {
         [(low, high)] => Cond::Range { of, low, span: high - low },
-        ref ranges => Cond::Ranges { of, ranges: ranges.to_vec() },
+        _ => Cond::Ranges { of, ranges },
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
 
-use super::compile::{Compiler, Residual, Slot, Value, ranges, test};
+use super::compile::{Compiler, Residual, Slot, ranges_of};
 use super::lanes::{Cond, Reg};
 
 /// Bytes that one exit's writes may lie apart.
@@ -101,12 +101,14 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
             let (needs, otherwise) = (compiler.lanes.needs([of]), *otherwise);
             let intervals: usize = cases.iter().map(|(set, _)| set.intervals().len()).sum();
             if cases.len() <= 6 && intervals <= 24 {
-                let cases = cases.iter().map(|(set, to)| (test(of, set), *to)).collect();
+                let cases = cases.iter().map(|(set, to)| Some((compiler.case(*on, set)?, *to)));
+                let cases = cases.collect::<Option<_>>()?;
                 return Some(Node::Cases { needs, cases, otherwise });
             }
             let of_case = |(set, to): &(_, StepId)| {
                 let to = *to;
-                ranges(set).into_iter().map(move |(low, high)| (low, high, to))
+                let all = ranges_of(set, (0, u32::MAX.into())).unwrap_or_default();
+                all.into_iter().map(move |(low, high)| (low, high, to))
             };
             let mut ranges: Vec<_> = cases.iter().flat_map(of_case).collect();
             ranges.sort_unstable();
@@ -151,7 +153,7 @@ fn stores(
     program: &Program,
     writes: &[Write],
     (first, size): (i32, usize),
-    mut value: impl FnMut(TermId) -> Option<Value>,
+    mut value: impl FnMut(TermId) -> Option<Reg>,
 ) -> Option<Vec<Store>> {
     let mut stores = Vec::new();
     // Constant bytes, and where they start.
@@ -170,7 +172,7 @@ fn stores(
             run.1.extend(&number.to_be_bytes()[16 - length..]);
             continue;
         }
-        let reg = value(write.value)?.reg;
+        let reg = value(write.value)?;
         let at = at as u8;
         stores.push(match length {
             1 => Store::Low8(at, reg),
@@ -199,10 +201,9 @@ pub(super) fn plan(
     };
     let mut regs: Vec<Reg> = Vec::new();
     let mut exactly = |compiler: &mut Compiler<'_>, term: TermId| {
-        let value = value(compiler, term)?;
-        value.most?;
-        regs.push(value.reg);
-        Some(value.reg)
+        let reg = compiler.is_whole(term).then(|| value(compiler, term)).flatten()?;
+        regs.push(reg);
+        Some(reg)
     };
     let lengths = lengths.iter().map(|&l| exactly(compiler, l)).collect::<Option<Vec<Reg>>>()?;
     let writes = &exit.writes;
@@ -230,17 +231,17 @@ pub(super) fn plan(
                 Mark::At(term) => match program.term(term) {
                     Term::Const(at) => NewMark::At((*at as u32 as i32).checked_sub(writes.start)?),
                     _ => {
-                        let value = value(compiler, term)?;
-                        regs.push(value.reg);
-                        NewMark::Computed(value.reg)
+                        let reg = value(compiler, term)?;
+                        regs.push(reg);
+                        NewMark::Computed(reg)
                     }
                 },
             };
         }
         if let Some(term) = writes.packet_type {
-            let value = value(compiler, term)?;
-            regs.push(value.reg);
-            plan.packet_type = Some(value.reg);
+            let reg = value(compiler, term)?;
+            regs.push(reg);
+            plan.packet_type = Some(reg);
         }
         if let Some(term) = writes.timestamp {
             let Term::Const(time) = program.term(term) else { return None };
@@ -249,9 +250,9 @@ pub(super) fn plan(
         let first = writes.bytes.iter().map(|write| write.offset).min().unwrap_or(0);
         plan.window = first.checked_sub(writes.start)?;
         let mut register = |term| {
-            let value = value(compiler, term)?;
-            regs.push(value.reg);
-            Some(value)
+            let reg = value(compiler, term)?;
+            regs.push(reg);
+            Some(reg)
         };
         plan.stores = stores(program, &writes.bytes, (first, WINDOW), &mut register)?;
         let area = (0, net::annotation::SIZE);

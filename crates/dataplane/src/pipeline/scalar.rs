@@ -144,6 +144,14 @@ impl Scalar {
         self.values[at]
     }
 
+    /// The sum of terms, negative ones with `true`, and a number.
+    pub(super) fn sum(&mut self, terms: &[(bool, TermId)], more: i64, packet: &Packet) -> i128 {
+        terms.iter().fold(more.into(), |sum, &(minus, term)| {
+            let value = self.value(term, packet) as i128;
+            if minus { sum.wrapping_sub(value) } else { sum.wrapping_add(value) }
+        })
+    }
+
     fn get(&self, term: TermId) -> u128 {
         self.values[term.0 as usize]
     }

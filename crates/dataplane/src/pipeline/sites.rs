@@ -10,7 +10,7 @@ use ir::model::BinaryOp;
 use ir::program::{Program, Step, StepId, Term, TermId};
 
 use super::cache::SLOTS;
-use super::compile::{Compiler, Known, Residual, leading_to, reachable, test};
+use super::compile::{Compiler, Known, Residual, leading_to, reachable};
 use super::lanes::{Cond, Reg};
 use super::plan::{CachedExit, Node, Plan, Site, node, plan, updates};
 
@@ -144,11 +144,9 @@ impl<'c, 'a> Builder<'c, 'a> {
                 let cond = self.compiler.atom(atom)?;
                 number(cond, all)
             }
-            Step::Switch { on, cases, .. } => {
-                let of = self.compiler.exactly(*on)?;
-                let mut numbers = cases.iter().map(|(set, _)| number(test(of, set), all));
-                numbers.try_fold(0, |bits, bit| Some(bits | bit?))
-            }
+            Step::Switch { on, cases, .. } => cases.iter().try_fold(0, |bits, (set, _)| {
+                Some(bits | number(self.compiler.case(*on, set)?, all)?)
+            }),
             _ => None,
         }
     }
