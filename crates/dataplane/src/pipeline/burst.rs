@@ -9,7 +9,7 @@ use net::{Header, Packet, PacketType};
 use super::cache::{Line, Member, SLOTS};
 use super::classifiers::Key;
 use super::compile::Slot;
-use super::lanes::{Column, LANES, Lanes, sum};
+use super::lanes::{Column, LANES, Lanes, Packets, sum};
 use super::plan::{NewMark, Node, Plan, Store, WINDOW};
 use super::{DROP, Pipeline};
 
@@ -98,6 +98,7 @@ impl Pipeline {
     fn walk_together(&mut self, packets: &[Packet]) -> u32 {
         let Self { lanes, nodes, sites, burst, scalar, cache, .. } = self;
         let mut alone = 0;
+        let packets = &Packets::new(packets);
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;
@@ -398,8 +399,9 @@ impl Pipeline {
     /// Does what plans say to the lanes that are done.
     fn finish(&mut self, packets: &mut [Packet], done: u32, from: usize) {
         let Self { lanes, plans, burst, outcomes, decided, .. } = self;
+        let all = &Packets::new(packets);
         for &plan in &burst.used {
-            lanes.compute(&plans[plan as usize].needs, packets, &burst.slots);
+            lanes.compute(&plans[plan as usize].needs, all, &burst.slots);
         }
         for plan in burst.used.drain(..) {
             let mask = std::mem::take(&mut burst.planned[plan as usize]) & done;

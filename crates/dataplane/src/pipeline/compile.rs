@@ -9,7 +9,7 @@ use ir::{Base, Field, IntervalSet};
 use net::Header;
 
 use super::lanes::{Cond, Lanes, Op, Reg};
-use super::ranges::{Range, fits, ranges};
+use super::ranges::{Range, complement, fits, is_decided, ranges};
 
 /// What a slot of the flow cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,8 +208,22 @@ impl<'a> Compiler<'a> {
                     width => Op::Or(self.op(Op::Shl(high, *width)), low),
                 }
             }
-            Term::Fold(sum) => Op::Fold(self.sum(*sum, with)?),
+            Term::Fold(sum) => {
+                let never_zero = self.range(*sum).is_some_and(|(low, _)| low > 0);
+                Op::Fold(self.sum(*sum, never_zero, with)?)
+            }
             Term::NonZero(of) => Op::NonZero(self.whole(*of, with)?),
+            choice if let Some(of) = complement(self.program, choice) => {
+                // Whether a sum comes to 0 or to 0xffff is all the same here.
+                let sum = match self.program.term(of) {
+                    Term::Fold(sum) if self.range(*sum).is_some_and(|r| r.0 >= 0) => *sum,
+                    _ => of,
+                };
+                let sum = self.sum(sum, true, with)?;
+                let folded = self.op(Op::Fold(sum));
+                let all = self.op(Op::Const(0xffff));
+                Op::NonZero(self.op(Op::Sub(all, folded)))
+            }
             Term::Choose(atom, a, b) => {
                 let cond = self.cond(atom, with)?;
                 Op::Choose(cond, self.compile(*a, with)?, self.compile(*b, with)?)
@@ -257,13 +271,17 @@ impl<'a> Compiler<'a> {
     }
 
     /// A column that folds to the same as a sum. `fold(a + fold(b))` is `fold(a + b)`, and of what
-    /// is not 0 only the remainder by 0xffff counts; so all that is fixed in a sum of sums is one
-    /// slot.
-    fn sum(&mut self, sum: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
+    /// is not 0 (or where that makes no difference: `modular`) only the remainder by 0xffff counts;
+    /// so all that is fixed in a sum of sums is one slot.
+    fn sum(
+        &mut self,
+        sum: TermId,
+        modular: bool,
+        with: &mut Option<&mut Residual<'_>>,
+    ) -> Option<Reg> {
         if with.is_none() || !self.bound[sum.0 as usize] {
             return self.whole(sum, with);
         }
-        let never_zero = self.range(sum).is_some_and(|(low, _)| low > 0);
         let is_fixed = |term: TermId, with: &Option<&mut Residual<'_>>| {
             with.as_ref().is_some_and(|r| r.known.fixed[term.0 as usize])
         };
@@ -280,16 +298,19 @@ impl<'a> Compiler<'a> {
                 Term::Binary(BinaryOp::Add, a, b) => waiting.extend([(minus, *a), (minus, *b)]),
                 Term::Binary(BinaryOp::Sub, a, b) => waiting.extend([(minus, *a), (!minus, *b)]),
                 Term::Fold(of)
-                    if (!minus || never_zero) && self.range(*of).is_some_and(|r| r.0 >= 0) =>
+                    if (!minus || modular) && self.range(*of).is_some_and(|r| r.0 >= 0) =>
                 {
                     waiting.push((minus, *of));
                 }
                 Term::Binary(BinaryOp::Rem, of, by)
-                    if never_zero
+                    if modular
                         && *self.program.term(*by) == Term::Const(0xffff)
                         && self.range(*of).is_some_and(|r| r.0 >= 0) =>
                 {
                     waiting.push((minus, *of));
+                }
+                choice if modular && let Some(of) = complement(self.program, choice) => {
+                    waiting.push((!minus, of));
                 }
                 _ => rest.push((minus, term)),
             }
@@ -307,7 +328,7 @@ impl<'a> Compiler<'a> {
         let left = constant - own;
         let (slot, own) = if of_fixed.is_some_and(|low| low + left >= 0) {
             (Slot::Sum(fixed, i64::try_from(left).ok()?), own)
-        } else if never_zero {
+        } else if modular {
             (Slot::Residue(fixed, i64::try_from(left).ok()?), own)
         } else {
             return None;
@@ -349,6 +370,11 @@ impl<'a> Compiler<'a> {
                 Some(Cond::Compare(*op, self.compile(*a, with)?, self.compile(*b, with)?))
             }
         }
+    }
+
+    /// Whether a condition says nothing, because it always holds or never.
+    pub(super) fn is_decided(&self, atom: &Atom) -> bool {
+        is_decided(&self.ranges, atom)
     }
 
     /// A condition on the packet alone.

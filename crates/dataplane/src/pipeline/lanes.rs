@@ -150,9 +150,32 @@ fn map(out: &mut Column, a: &Column, f: impl Fn(u32) -> u32) {
     }
 }
 
-fn each<'a>(out: &mut Column, packets: &'a [Packet], f: impl Fn(&'a Packet) -> u32) {
-    for (out, packet) in out.iter_mut().zip(packets) {
+fn each(out: &mut Column, packets: &Packets<'_>, f: impl Fn(&Packet) -> u32) {
+    for (out, packet) in out.iter_mut().zip(packets.packets) {
         *out = f(packet);
+    }
+}
+
+fn each_of<'a>(out: &mut Column, all: &[&'a [u8]; LANES], f: impl Fn(&'a [u8]) -> u32) {
+    for (out, bytes) in out.iter_mut().zip(all) {
+        *out = f(bytes);
+    }
+}
+
+/// At most [`LANES`] packets, and their data.
+pub(super) struct Packets<'a> {
+    packets: &'a [Packet],
+    data: [&'a [u8]; LANES],
+}
+
+impl<'a> Packets<'a> {
+    #[inline]
+    pub(super) fn new(packets: &'a [Packet]) -> Self {
+        let mut data: [&[u8]; LANES] = [&[]; LANES];
+        for (data, packet) in data.iter_mut().zip(packets) {
+            *data = packet.data();
+        }
+        Self { packets, data }
     }
 }
 
@@ -161,30 +184,20 @@ fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
 
-/// Loads big-endian numbers from `bytes_of` each packet.
+/// Loads a big-endian number of each packet.
 #[inline(always)]
-fn load<'a>(
-    out: &mut Column,
-    packets: &'a [Packet],
-    (at, bytes, shift, mask): (u16, u8, u8, u32),
-    bytes_of: impl Fn(&'a Packet) -> &'a [u8],
-) {
+fn load(out: &mut Column, all: &[&[u8]; LANES], (at, bytes, shift, mask): (u16, u8, u8, u32)) {
     let at = usize::from(at);
-    match (bytes, shift) {
-        (1, _) => {
-            each(out, packets, |p| bytes_of(p).get(at).map_or(0, |&b| u32::from(b) >> shift & mask))
-        }
-        (2, 0) => each(out, packets, |p| {
-            chunk(bytes_of(p), at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) & mask)
+    match bytes {
+        1 => each_of(out, all, |b| b.get(at).map_or(0, |&b| u32::from(b) >> shift & mask)),
+        2 => each_of(out, all, |b| {
+            chunk(b, at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) >> shift & mask)
         }),
-        (2, _) => each(out, packets, |p| {
-            chunk(bytes_of(p), at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) >> shift & mask)
+        4 => each_of(out, all, |b| {
+            chunk(b, at).map_or(0, |b| u32::from_be_bytes(*b) >> shift & mask)
         }),
-        (4, 0) => each(out, packets, |p| {
-            chunk(bytes_of(p), at).map_or(0, |b| u32::from_be_bytes(*b) & mask)
-        }),
-        _ => each(out, packets, |p| {
-            let bytes = bytes_of(p).get(at..at + usize::from(bytes)).unwrap_or(&[]);
+        _ => each_of(out, all, |b| {
+            let bytes = b.get(at..at + usize::from(bytes)).unwrap_or(&[]);
             let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
             (value >> shift) as u32 & mask
         }),
@@ -253,7 +266,7 @@ impl Lanes {
 
     /// Computes columns that are not known yet, each after those that it is computed from.
     #[inline]
-    pub(super) fn compute(&mut self, needs: &[Reg], packets: &[Packet], slots: &[Column]) {
+    pub(super) fn compute(&mut self, needs: &[Reg], packets: &Packets<'_>, slots: &[Column]) {
         for &reg in needs {
             let known = &mut self.known[reg as usize];
             if *known != self.epoch {
@@ -263,17 +276,21 @@ impl Lanes {
         }
     }
 
-    fn run(&mut self, at: usize, packets: &[Packet], slots: &[Column]) {
+    fn run(&mut self, at: usize, packets: &Packets<'_>, slots: &[Column]) {
         let (before, rest) = self.columns.split_at_mut(at);
         let Some(out) = rest.first_mut() else { return };
         let of = |reg: &Reg| &before[*reg as usize];
         match &self.ops[at] {
             Op::Const(value) => out.fill(*value),
             Op::Data { at, bytes, shift, mask } => {
-                load(out, packets, (*at, *bytes, *shift, *mask), |p| p.data());
+                load(out, &packets.data, (*at, *bytes, *shift, *mask));
             }
             Op::Annotation { at, bytes, shift, mask } => {
-                load(out, packets, (*at, *bytes, *shift, *mask), |p| p.annotations().bytes());
+                let mut areas: [&[u8]; LANES] = [&[]; LANES];
+                for (area, packet) in areas.iter_mut().zip(packets.packets) {
+                    *area = packet.annotations().bytes();
+                }
+                load(out, &areas, (*at, *bytes, *shift, *mask));
             }
             Op::Length => each(out, packets, |p| p.len() as u32),
             Op::Headroom => each(out, packets, |p| p.headroom() as u32),
@@ -290,14 +307,12 @@ impl Lanes {
             Op::Sum16 { at, length } => {
                 let at = usize::from(*at);
                 if let Op::Const(20) = self.ops[*length as usize] {
-                    each(out, packets, |p| {
-                        chunk::<20>(p.data(), at).map_or(0, |bytes| sum16(bytes))
-                    });
+                    let sum = |b| chunk::<20>(b, at).map_or(0, |bytes| sum16(bytes));
+                    each_of(out, &packets.data, sum);
                 } else {
                     let lengths = of(length);
-                    for ((out, packet), length) in out.iter_mut().zip(packets).zip(lengths) {
-                        let range = at..at.saturating_add(*length as usize);
-                        *out = packet.data().get(range).map_or(0, sum16);
+                    for ((out, data), length) in out.iter_mut().zip(&packets.data).zip(lengths) {
+                        *out = data.get(at..at.saturating_add(*length as usize)).map_or(0, sum16);
                     }
                 }
             }
@@ -319,10 +334,16 @@ impl Lanes {
             Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
             Op::Fold(a) => map(out, of(a), fold),
             Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
-            Op::Choose(cond, a, b) => {
-                let holds = mask(cond, &of);
+            Op::Choose(Cond::Range { of: by, low, span }, a, b) => {
+                let (by, a, b) = (of(by), of(a), of(b));
                 for (i, out) in out.iter_mut().enumerate() {
-                    *out = if holds >> i & 1 == 1 { of(a)[i] } else { of(b)[i] };
+                    *out = if by[i].wrapping_sub(*low) <= *span { a[i] } else { b[i] };
+                }
+            }
+            Op::Choose(cond, a, b) => {
+                let (holds, a, b) = (mask(cond, &of), of(a), of(b));
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = if holds >> i & 1 == 1 { a[i] } else { b[i] };
                 }
             }
             Op::Slot(slot) => *out = slots[usize::from(*slot)],
@@ -336,9 +357,20 @@ impl Lanes {
     }
 }
 
+/// A bit for each lane.
 #[inline(always)]
 fn bits(holds: impl Fn(usize) -> bool) -> u32 {
-    (0..LANES).fold(0, |bits, i| bits | u32::from(holds(i)) << i)
+    let mut bytes = [0u8; LANES];
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from(holds(i));
+    }
+    // The product's highest byte gathers the lowest bit of each of eight bytes.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let eights = bytes.as_chunks::<8>().0.iter().enumerate();
+    eights.fold(0, |bits, (i, eight)| {
+        let gathered = u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
+        bits | (gathered as u32) << (8 * i)
+    })
 }
 
 fn mask<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> u32 {

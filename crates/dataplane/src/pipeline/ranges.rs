@@ -1,8 +1,9 @@
 //! What numbers a program's terms can be.
 
+use ir::IntervalSet;
 use ir::field::meta;
 use ir::model::BinaryOp;
-use ir::program::{Program, Term};
+use ir::program::{Atom, Program, Term, TermId};
 
 /// The least and the greatest number that a term can be, where numbers that wrapped below 0 count
 /// as negative; `None` if nothing useful is known.
@@ -56,6 +57,9 @@ pub(super) fn ranges(program: &Program) -> Vec<Range> {
                 })
             }
             Term::NonZero(t) => whole(t).map(|(_, high)| (1, high.max(0xffff))),
+            Term::Choose(..) if let Some(of) = complement(program, term) => {
+                whole(&of).map(|(low, high)| (1.max(0xffff - high), (0xffff - low).max(0xffff)))
+            }
             Term::Choose(_, a, b) => of(a).zip(of(b)).map(|((l, h), (m, i))| (l.min(m), h.max(i))),
             Term::Hash(_) | Term::Now => bits(64),
             Term::Binary(op, a, b) => {
@@ -93,6 +97,27 @@ pub(super) fn ranges(program: &Program) -> Vec<Range> {
         ranges.push(range);
     }
     ranges
+}
+
+/// `x` of a checksum that is the complement of `x` or, rather than 0, 0xffff.
+pub(super) fn complement(program: &Program, term: &Term) -> Option<TermId> {
+    let Term::Choose(Atom::Test(of, set), yes, no) = term else { return None };
+    let Term::Binary(BinaryOp::Sub, all, subtracted) = program.term(*no) else { return None };
+    let is_all = |t: &TermId| *program.term(*t) == Term::Const(0xffff);
+    let is_it = is_all(yes) && is_all(all) && subtracted == of && set.as_single() == Some(0xffff);
+    is_it.then_some(*of)
+}
+
+/// Whether a condition holds for all numbers that a term can be, or for none.
+pub(super) fn is_decided(ranges: &[Range], atom: &Atom) -> bool {
+    let Atom::Test(term, set) = atom else { return false };
+    match ranges[term.0 as usize] {
+        Some((low, high)) if low >= 0 => {
+            let all = IntervalSet::range(low as u128, high as u128);
+            all.is_subset(set) || !all.intersects(set)
+        }
+        _ => false,
+    }
 }
 
 /// Whether 32 bits hold such numbers as they are.

@@ -140,10 +140,14 @@ impl<'c, 'a> Builder<'c, 'a> {
             return Some(0);
         }
         match step {
-            Step::Test { atom, .. } => {
-                let cond = self.compiler.atom(atom)?;
-                number(cond, all)
-            }
+            Step::Test { atom, .. } if self.compiler.is_decided(atom) => Some(0),
+            Step::Test { atom, .. } => match self.compiler.atom(atom) {
+                Some(cond) => number(cond, all),
+                None => atom
+                    .operands()
+                    .iter()
+                    .try_fold(0, |bits, &term| Some(bits | self.choices(term, known, all)?)),
+            },
             Step::Switch { on, cases, .. } => cases.iter().try_fold(0, |bits, (set, _)| {
                 Some(bits | number(self.compiler.case(*on, set)?, all)?)
             }),
@@ -189,8 +193,11 @@ impl<'c, 'a> Builder<'c, 'a> {
             match program.term(term) {
                 Term::Choose(atom, a, b) => {
                     if !atom.operands().iter().all(|t| known.fixed[t.0 as usize]) {
-                        let cond = self.compiler.atom(atom)?;
-                        deciding |= number(cond, all)?;
+                        match self.compiler.atom(atom) {
+                            Some(cond) => deciding |= number(cond, all)?,
+                            // What it compares is itself chosen by such conditions.
+                            None => waiting.extend(atom.operands()),
+                        }
                     }
                     waiting.extend([*a, *b]);
                 }
