@@ -14,7 +14,7 @@ use net::flow::FlowHash;
 /// How many numbers a line can hold.
 pub(super) const SLOTS: usize = 6;
 /// Lines that a key may be in.
-const WAYS: usize = 4;
+const WAYS: usize = 8;
 const FEWEST: usize = 1 << 10;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
@@ -167,7 +167,7 @@ impl FlowCache {
         if members.len() > self.stride {
             return;
         }
-        if self.used >= self.lines.len() / 4 * 3 && self.lines.len() < self.most {
+        if self.used >= self.lines.len() / 2 && self.lines.len() < self.most {
             // Lines come back with the next packets of their flows.
             self.resize(self.lines.len() * 2);
         }
