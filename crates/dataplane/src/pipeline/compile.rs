@@ -402,7 +402,7 @@ impl Residual<'_> {
 /// What a set holds of the numbers of a range, by their lower 32 bits.
 pub(super) fn ranges_of(set: &IntervalSet, (least, most): (i128, i128)) -> Option<Vec<(u32, u32)>> {
     // As 128-bit numbers: those from 0 on, and those that wrapped.
-    let wrapped = (least < 0).then(|| (least as u128, u128::MAX));
+    let wrapped = (least < 0).then_some((least as u128, u128::MAX));
     if most >= (1 << 32) + least.min(0) || least < -(1 << 31) {
         return None;
     }
