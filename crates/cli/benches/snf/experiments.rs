@@ -318,6 +318,8 @@ pub(crate) struct Example {
 
 /// The example chain's elements: each is the difference that it makes at the end of those before it.
 pub(crate) fn elements(data: &Data, effort: &Effort) -> Example {
+    // Differences of a few nanoseconds need more rounds than sums do.
+    let effort = &Effort { rounds: effort.rounds * 3, ..*effort };
     let steps = example();
     let whole = steps.len();
     let lengths: Vec<u32> = (0..=whole as u32).collect();
