@@ -336,8 +336,16 @@ impl<'a> Compiler<'a> {
         if most + own + 0xffff > u32::MAX.into() {
             return None;
         }
-        let slot = with.as_mut()?.slot(slot)?;
-        let mut total = self.op(Op::Slot(slot));
+        let mut total = match &slot {
+            // Nothing is fixed but a number.
+            Slot::Sum(fixed, left) if fixed.is_empty() => {
+                self.op(Op::Const(u32::try_from(*left).ok()?))
+            }
+            _ => {
+                let slot = with.as_mut()?.slot(slot)?;
+                self.op(Op::Slot(slot))
+            }
+        };
         if own > 0 {
             let own = self.op(Op::Const(u32::try_from(own).ok()?));
             total = self.op(Op::Add(total, own));
