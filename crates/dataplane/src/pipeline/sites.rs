@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use ir::Field;
 use ir::model::BinaryOp;
 use ir::program::{Program, Step, StepId, Term, TermId};
 
@@ -283,12 +284,24 @@ fn inputs(program: &Program, region: &[StepId]) -> Option<Vec<TermId>> {
 
 /// By term: whether it is the same for all packets with the same inputs.
 fn fixed(program: &Program, inputs: &[TermId]) -> Vec<bool> {
+    // A part of a field that is looked at is as fixed as the field.
+    let covers = |whole: Field, part: Field| {
+        let end = |f: Field| u32::from(f.offset) + u32::from(f.width);
+        whole.base == part.base && whole.offset <= part.offset && end(part) <= end(whole)
+    };
+    let is_part = |part: Field| {
+        inputs.iter().any(|input| match program.term(*input) {
+            Term::Input(whole) => covers(*whole, part),
+            _ => false,
+        })
+    };
     let mut fixed = Vec::with_capacity(program.terms.len());
     for (at, term) in program.terms.iter().enumerate() {
         fixed.push(match term {
             Term::Const(_) | Term::Bound(..) => true,
             Term::Now | Term::Sum16 { .. } => false,
-            Term::Input(_) | Term::Position(_) => inputs.contains(&TermId(at as u32)),
+            Term::Input(field) => is_part(*field),
+            Term::Position(_) => inputs.contains(&TermId(at as u32)),
             other => other.operands().iter().all(|t| fixed[t.0 as usize]),
         });
     }
