@@ -115,8 +115,9 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
             Some(Node::Switch { needs, of, ranges, otherwise })
         }
         Step::Classify { keys, arms, otherwise, .. } => {
+            // Of packets that come here, keys have 32 bits: of all others it does not matter.
             let keys: Vec<Reg> =
-                keys.iter().map(|&key| compiler.exactly(key)).collect::<Option<_>>()?;
+                keys.iter().map(|&key| compiler.term(key)).collect::<Option<_>>()?;
             let needs = compiler.lanes.needs(keys.iter().copied());
             Some(Node::Classify { needs, keys, arms: arms.clone(), otherwise: *otherwise })
         }
