@@ -84,7 +84,14 @@ pub fn start(
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
         let mut installer = Installer::new(&chain, store, &mut router);
-        installer.install(&mut router);
+        let refused = installer.install(&mut router);
+        diagnostics.extend(refused.into_iter().map(|(entry, why)| {
+            Diagnostic::warning(
+                "not-synthesised",
+                "packets go from element to element from here on",
+            )
+            .label(chain.graph.nodes[entry.node].span, why)
+        }));
         router.set_planner(Box::new(move |router| installer.resume(router)));
     }
     Some((chain, router))
@@ -98,8 +105,6 @@ const REST: u32 = 20;
 struct Installer {
     synthesizer: Synthesizer,
     graph: Graph,
-    /// What the elements meant when they were last looked at.
-    models: Vec<Model>,
     /// The state of elements that are interpreted, and of programs then.
     store: Option<Rc<RefCell<Store>>>,
     /// Entries that programs were made for.
@@ -111,9 +116,9 @@ struct Installer {
 impl Installer {
     fn new(chain: &Chain, store: Option<Rc<RefCell<Store>>>, router: &mut Router) -> Self {
         let graph = chain.graph.clone();
-        let models: Vec<Model> = graph.nodes.iter().map(|node| model(router, node)).collect();
-        let synthesizer = Synthesizer::new(graph.clone(), models.clone());
-        Self { synthesizer, graph, models, store, installed: HashSet::new(), rest: None }
+        let models = graph.nodes.iter().map(|node| model(router, node)).collect();
+        let synthesizer = Synthesizer::new(graph.clone(), models);
+        Self { synthesizer, graph, store, installed: HashSet::new(), rest: None }
     }
 
     fn resume(&mut self, router: &mut Router) {
@@ -121,22 +126,23 @@ impl Installer {
         if self.rest.is_some_and(|rest| begin < rest) {
             return;
         }
-        for (id, (known, node)) in self.models.iter_mut().zip(&self.graph.nodes).enumerate() {
-            let now = model(router, node);
-            if *known != now {
-                known.clone_from(&now);
-                self.synthesizer.change(id, now);
-            }
+        for (id, node) in self.graph.nodes.iter().enumerate() {
+            self.synthesizer.change(id, model(router, node));
         }
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
-        self.install(router);
+        for (entry, why) in self.install(router) {
+            let name = &self.graph.nodes[entry.node].name;
+            router.message(&format!("{name}: not synthesised again: {why}"));
+        }
         self.rest = begin.elapsed().checked_mul(REST).and_then(|rest| begin.checked_add(rest));
     }
 
-    /// Makes programs for entries that have none.
-    fn install(&mut self, router: &mut Router) {
+    /// Makes programs for entries that have none. Tells of those that cannot be carried out, where
+    /// elements go on as they are.
+    fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
+        let mut refused = Vec::new();
         for program in self.synthesizer.synthesize().programs {
             debug_assert!(
                 verify::is_well_formed(&program),
@@ -152,10 +158,10 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(&program, Box::new(stage));
                 }
-                // Where a program cannot be carried out, elements go on as they are.
-                None => drop(router.install_programs([program])),
+                None => refused.extend(router.install_programs([program])),
             }
         }
+        refused
     }
 }
 

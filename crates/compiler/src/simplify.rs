@@ -123,7 +123,7 @@ impl Simplify<'_> {
         }
         let (on, first) = self.passing(at)?;
         let mut passing = first.clone();
-        let (mut step, mut asked, mut element) = (self.main(at)?, 1, None);
+        let (mut step, mut asked) = (self.main(at)?, 1);
         loop {
             if let Some((other, set)) = self.passing(step)
                 && other == on
@@ -134,7 +134,6 @@ impl Simplify<'_> {
                     asked += 1;
                 }
             }
-            element = element.or(element_of(&self.draft.steps[at.0 as usize]));
             match self.main(step) {
                 Some(next) => step = next,
                 None => break,
@@ -143,21 +142,18 @@ impl Simplify<'_> {
         if asked < 2 || passing == first {
             return None;
         }
+        let Decided::Open(atom, true) = self.draft.terms.test(on, &passing) else { return None };
+        let element = element_of(&self.draft.steps[at.0 as usize])?;
         self.hoists += 1;
         let mut facts = Facts::default();
-        facts.restrict(on, passing.clone());
+        facts.restrict(on, passing);
         let fast = self.restrict(at, &facts);
         let length = self.lengths[&at];
         // The way as it was asks what it asks; it is not looked at again.
         let slow = self.draft.steps[at.0 as usize].clone();
         let slow = self.push(slow, 0);
         self.done.insert(slow, slow);
-        let atom = match self.draft.terms.test(on, &passing) {
-            Decided::Open(atom, true) => atom,
-            _ => return None,
-        };
-        let test = Step::Test { atom, yes: fast, no: slow, element: element? };
-        Some(self.push(test, length))
+        Some(self.push(Step::Test { atom, yes: fast, no: slow, element }, length))
     }
 
     /// The number that a step asks, and those with which a packet stays on the longest way.

@@ -58,12 +58,14 @@ impl Synthesizer {
         Self { graph, models, cache: Cache::default() }
     }
 
-    /// Takes what an element means now.
+    /// Takes what an element means now. One that means what it did keeps what was made of it.
     pub fn change(&mut self, element: NodeId, model: Model) {
-        if let Some(place) = self.models.get_mut(element) {
+        if let Some(place) = self.models.get_mut(element)
+            && *place != model
+        {
             *place = model;
+            self.cache.tidy();
         }
-        self.cache.tidy();
     }
 
     /// Makes programs for the chain as it is.

@@ -428,6 +428,11 @@ impl Router {
         self.nodes.nodes.iter().filter_map(of).collect()
     }
 
+    /// Says a line to whoever listens.
+    pub fn message(&mut self, text: &str) {
+        self.nodes.listener.message(text);
+    }
+
     /// Number of errors that elements met while running.
     pub fn errors(&self) -> u64 {
         self.nodes.errors

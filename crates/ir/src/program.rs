@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use net::Header;
 
+use crate::Span;
 use crate::field::Field;
 use crate::graph::{NodeId, Port};
 use crate::interval::IntervalSet;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
-use crate::{Base, Span};
 
 /// Index of a [`Term`] in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,8 +46,8 @@ pub struct StepId(pub u32);
 pub enum Term {
     /// A constant.
     Const(u128),
-    /// A field of the packet as it came in: [`Base::Data`] counts from its first data byte then.
-    /// Never of [`Base::Header`]: where headers lie is resolved, see [`Term::Position`]. A field
+    /// A field of the packet as it came in: [`crate::Base::Data`] counts from its first data byte then.
+    /// Never of [`crate::Base::Header`]: where headers lie is resolved, see [`Term::Position`]. A field
     /// beyond the packet's bytes reads as 0; programs test lengths before it matters.
     Input(Field),
     /// Bytes from the first data byte to a header that was marked before the packet came in; two's
@@ -424,11 +424,6 @@ impl Term {
             }
             Term::Hash(all) => all.clone(),
         }
-    }
-
-    /// Whether it is a field of the packet's bytes.
-    pub fn is_data(&self) -> bool {
-        matches!(self, Term::Input(field) if field.base == Base::Data)
     }
 }
 

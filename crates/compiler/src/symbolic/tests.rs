@@ -195,14 +195,7 @@ fn truth(terms: &Terms, atom: &Atom, world: &World) -> bool {
         Atom::Test(t, set) => set.contains(value(terms, *t, world)),
         Atom::Compare(op, a, b) => {
             let (a, b) = (value(terms, *a, world), value(terms, *b, world));
-            match op {
-                CompareOp::Eq => a == b,
-                CompareOp::Ne => a != b,
-                CompareOp::Lt => a < b,
-                CompareOp::Le => a <= b,
-                CompareOp::Gt => a > b,
-                CompareOp::Ge => a >= b,
-            }
+            op.holds(a, b)
         }
     }
 }
@@ -250,14 +243,7 @@ fn answer(question: &Question, world: &World) -> bool {
         Question::Test(n, low, high) => (*low..=*high).contains(&plain(n, world)),
         Question::Compare(op, a, b) => {
             let (a, b) = (plain(a, world), plain(b, world));
-            match op {
-                CompareOp::Eq => a == b,
-                CompareOp::Ne => a != b,
-                CompareOp::Lt => a < b,
-                CompareOp::Le => a <= b,
-                CompareOp::Gt => a > b,
-                CompareOp::Ge => a >= b,
-            }
+            op.holds(a, b)
         }
     }
 }
