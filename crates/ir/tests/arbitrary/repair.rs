@@ -77,10 +77,10 @@ fn op(op: &Op, loops: usize, changed: &mut bool) -> Option<Op> {
     Some(match op {
         Op::Let(r, e) => Op::Let(reg(*r), expr(e)),
         Op::Set(f, e) => {
-            let field = place(*f);
-            if field.base == Base::Meta {
-                return Some(Op::Set(field::meta::TIMESTAMP, expr(e)));
-            }
+            let field = match place(*f) {
+                place if place.base == Base::Meta => field::meta::TIMESTAMP,
+                place => place,
+            };
             let value = match expr(e) {
                 Expr::Const(c) => Expr::Const(c & field.max()),
                 e => e,
