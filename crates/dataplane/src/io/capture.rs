@@ -12,7 +12,7 @@ use net::{Batch, Pool};
 /// A capture file that is read. `-` is the standard input.
 pub(super) struct Input {
     path: PathBuf,
-    reader: Reader<Box<dyn Read>>,
+    reader: Reader<Box<dyn Read + Send>>,
     link_type: u32,
 }
 
@@ -20,8 +20,8 @@ fn explain(path: &Path, why: impl std::fmt::Display) -> String {
     format!("{}: {why}", path.display())
 }
 
-fn open(path: &Path) -> Result<Reader<Box<dyn Read>>, String> {
-    let file: Box<dyn Read> = if path.as_os_str() == "-" {
+fn open(path: &Path) -> Result<Reader<Box<dyn Read + Send>>, String> {
+    let file: Box<dyn Read + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {
         let file = File::open(path).map_err(|e| explain(path, e))?;
@@ -34,7 +34,7 @@ fn open(path: &Path) -> Result<Reader<Box<dyn Read>>, String> {
 }
 
 impl Input {
-    pub(super) fn open(path: &Path) -> Result<Box<dyn Device>, String> {
+    pub(super) fn open(path: &Path) -> Result<Box<dyn Device + Send>, String> {
         let reader = open(path)?;
         let link_type = reader.link_type().map_or(1, |l| l.0);
         Ok(Box::new(Self { path: path.to_path_buf(), reader, link_type }))
@@ -103,7 +103,7 @@ pub(super) struct Output {
     link_type: u32,
     unbuffered: bool,
     /// Gone once the file is complete or an error ended it.
-    writer: Option<Writer<Box<dyn Write>>>,
+    writer: Option<Writer<Box<dyn Write + Send>>>,
 }
 
 impl Output {
@@ -111,8 +111,8 @@ impl Output {
         path: &Path,
         options: &Options,
         unbuffered: bool,
-    ) -> Result<Box<dyn Device>, String> {
-        let file: Box<dyn Write> = if path.as_os_str() == "-" {
+    ) -> Result<Box<dyn Device + Send>, String> {
+        let file: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(std::io::stdout())
         } else {
             Box::new(File::create(path).map_err(|e| explain(path, e))?)

@@ -66,7 +66,7 @@ impl Generator {
         rate=PACKETS-PER-SECOND, count=N (0: without end), seed=N, src=ADDR, dst=ADDR";
 
     /// A device that makes this traffic.
-    pub(super) fn start(&self) -> Box<dyn Device> {
+    pub(super) fn start(&self) -> Box<dyn Device + Send> {
         Box::new(Running::new(self.clone()))
     }
 }

@@ -62,10 +62,15 @@ impl Bindings {
         let (here, beside) = (self.folder.join(path), self.beside.join(path));
         if path != "-" && !here.exists() && beside.exists() { beside } else { here }
     }
-}
 
-impl Devices for Bindings {
-    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+    /// Opens what an element asks for, so that it can go on in the hands of another thread.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    pub fn open_device(
+        &mut self,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device + Send>, String> {
         match request {
             DeviceRequest::CaptureIn { path } => capture::Input::open(&self.find(path)),
             DeviceRequest::CaptureOut { path, snap_length, link_type, nanoseconds, unbuffered } => {
@@ -99,6 +104,12 @@ impl Devices for Bindings {
                 }
             }
         }
+    }
+}
+
+impl Devices for Bindings {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        Ok(self.open_device(request)?)
     }
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {

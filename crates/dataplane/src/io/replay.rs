@@ -32,8 +32,8 @@ impl FromStr for Replay {
 }
 
 impl Replay {
-    pub(super) fn start(&self) -> Result<Box<dyn Device>, String> {
-        Running::load(&self.path, self.count).map(|r| Box::new(r) as Box<dyn Device>)
+    pub(super) fn start(&self) -> Result<Box<dyn Device + Send>, String> {
+        Running::load(&self.path, self.count).map(|r| Box::new(r) as Box<dyn Device + Send>)
     }
 }
 
