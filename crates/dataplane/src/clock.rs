@@ -21,7 +21,7 @@ pub struct RealClock {
 }
 
 /// The longest wait in one piece, so that signals and control connections are seen.
-const PATIENCE: Duration = Duration::from_millis(10);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 
 impl RealClock {
     /// Starts the clock.

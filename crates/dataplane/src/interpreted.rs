@@ -1,6 +1,7 @@
 //! An element carried out by interpreting its model: the reference that native code is held to.
 
 use std::cell::RefCell;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use elements::Element;
@@ -188,6 +189,10 @@ impl Element for Interpreted {
 
     fn run(&mut self, cx: &mut Context<'_>) -> Work {
         self.native(|element| element.run(cx))
+    }
+
+    fn wait_on(&self) -> Option<RawFd> {
+        self.element.borrow().wait_on()
     }
 
     fn wake(&mut self, cx: &mut Context<'_>) {

@@ -10,8 +10,10 @@ mod stage;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::Write;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
@@ -21,7 +23,8 @@ use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, PATIENCE};
+use crate::io::{Polling, Waiter};
 use crate::pipeline::Pipeline;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
@@ -154,6 +157,9 @@ pub struct Router {
     tasks: Vec<NodeId>,
     started: bool,
     planner: Option<Planner>,
+    waiter: Waiter,
+    /// Kept for its storage.
+    waits_on: Vec<RawFd>,
 }
 
 /// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call.
@@ -235,6 +241,8 @@ impl Router {
             tasks,
             started: false,
             planner: None,
+            waiter: Waiter::default(),
+            waits_on: Vec::new(),
         }
     }
 
@@ -309,11 +317,45 @@ impl Router {
                 return rest;
             }
             match rest {
-                Rest::Busy => {}
-                Rest::Until(time) => self.clock.wait_until(time),
+                Rest::Busy => self.waiter.worked(),
+                Rest::Until(time) => self.wait(Some(time)),
+                Rest::Idle if self.awaits() => self.wait(None),
                 Rest::Idle | Rest::Stopped => return rest,
             }
         }
+    }
+
+    /// What becomes readable when an element will have something to do.
+    fn wait_on(&self) -> impl Iterator<Item = RawFd> + '_ {
+        let running = self.tasks.iter().map(|&task| &self.nodes.nodes[task]);
+        let running = running.filter(|node| node.task == Task::Running);
+        running.filter_map(|node| node.cell.as_ref()?.element.wait_on())
+    }
+
+    /// Whether packets may come from outside though there is nothing to do now.
+    pub fn awaits(&self) -> bool {
+        self.wait_on().next().is_some()
+    }
+
+    /// How to wait for packets from outside.
+    pub fn set_polling(&mut self, polling: Polling) {
+        self.waiter = Waiter::new(polling);
+    }
+
+    /// Waits for packets from outside and until a time, or a while less.
+    pub fn wait(&mut self, until: Option<u64>) {
+        let mut on = std::mem::take(&mut self.waits_on);
+        on.clear();
+        on.extend(self.wait_on());
+        if !on.is_empty() {
+            let left = until.map_or(PATIENCE, |time| {
+                PATIENCE.min(Duration::from_nanos(time.saturating_sub(self.clock.now())))
+            });
+            self.waiter.wait(&on, left);
+        } else if let Some(time) = until {
+            self.clock.wait_until(time);
+        }
+        self.waits_on = on;
     }
 
     /// Waits a little for something to come from outside.

@@ -3,8 +3,10 @@
 //! Elements say what they need ([`DeviceRequest`]); whoever runs the chain opens it.
 
 use std::cell::Cell;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
+use ir::Reason;
 use net::{Batch, Pool};
 
 /// What an element asks to be opened.
@@ -46,6 +48,24 @@ pub enum Received {
     End,
 }
 
+/// What a device has to tell besides its packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Frames were lost: by the kernel before they could be received, or as they were sent.
+    Lost {
+        /// Why.
+        reason: Reason,
+        /// How many; 1 or more.
+        packets: u64,
+        /// Their bytes; 0 if nobody knows.
+        bytes: u64,
+        /// Whether they were to be sent.
+        sending: bool,
+    },
+    /// A line for the user: a link went down, an interface was opened again.
+    Notice(String),
+}
+
 /// A source or a sink of frames.
 pub trait Device {
     /// Appends up to `burst` packets to the batch.
@@ -59,20 +79,42 @@ pub trait Device {
         pool: &mut Pool,
     ) -> Result<Received, String>;
 
-    /// Sends all packets of the batch and recycles them.
+    /// Sends the packets of the batch and recycles them. The last of them stay in the batch when
+    /// there is no room for them now; some may be lost, of which [`Device::next_event`] tells.
     ///
     /// # Errors
-    /// A message; the packets are recycled all the same.
+    /// A message, after which the device has ended; the packets are recycled all the same.
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String>;
 
-    /// Sends copies of all packets of the batch, which stay.
+    /// Sends copies of the packets of the batch, which stay; of how many, counted from the first,
+    /// is returned.
     ///
     /// # Errors
     /// A message.
-    fn send_copies(&mut self, batch: &Batch, pool: &mut Pool) -> Result<(), String> {
+    fn send_copies(&mut self, batch: &Batch, pool: &mut Pool) -> Result<usize, String> {
         let mut copies = Batch::new();
         copies.extend(batch.iter().map(|p| pool.copy(p)));
-        self.send(&mut copies, pool)
+        self.send(&mut copies, pool)?;
+        let taken = batch.len() - copies.len();
+        pool.recycle_all(&mut copies);
+        Ok(taken)
+    }
+
+    /// What becomes readable when there is something to receive, for a device whose frames come
+    /// from outside; `None` for one that needs no waiting for.
+    fn wait_on(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// The next thing that the device has to tell; to be asked for after each call.
+    fn next_event(&mut self) -> Option<Event> {
+        None
+    }
+
+    /// The most packets that the device wants to be asked for at a time where the configuration
+    /// does not say; it then finds for itself how many suit the load.
+    fn burst(&self) -> Option<usize> {
+        None
     }
 
     /// Makes sure that what was sent has arrived.

@@ -1,6 +1,7 @@
 //! The contract of an element.
 
 use std::cell::RefCell;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use ir::{Model, Reason, StateValue, Store};
@@ -98,6 +99,13 @@ pub trait Element {
     /// Does a round of the element's own work (a source's burst, an active pull).
     fn run(&mut self, _cx: &mut Context<'_>) -> Work {
         Work::Idle
+    }
+
+    /// What becomes readable when [`Element::run`] will have something to do again, for work that
+    /// comes from outside of the chain. While there is any such, a chain at rest waits and does
+    /// not end.
+    fn wait_on(&self) -> Option<RawFd> {
+        None
     }
 
     /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.

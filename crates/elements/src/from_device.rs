@@ -1,6 +1,7 @@
 //! FromDevice and ToDevice: the interfaces of a chain.
 
 use std::cell::Cell;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use click::config::Argument;
@@ -10,7 +11,7 @@ use net::{Batch, Packet, PacketType};
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{Device, DeviceRequest, Received};
+use crate::device::{Device, DeviceRequest, Event, Received};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::from_dump::LinkType;
 use crate::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
@@ -20,12 +21,14 @@ element! {
     /// FromDevice(DEVNAME [, KEYWORDS]) -- receives frames from an interface
     ///
     /// Pushes out the frames that the interface DEVNAME receives. What DEVNAME is bound to, the
-    /// command line says: a capture file or a traffic generator. Frames are marked as broadcast
-    /// or multicast by their destination; one without a timestamp gets the present time.
+    /// command line says: an interface of the host, a capture file or a traffic generator. Frames
+    /// are marked as broadcast or multicast by their destination; one without a timestamp gets
+    /// the present time. Frames that an interface lost are counted as dropped here, by reason.
     ///
     /// = KEYWORDS
     ///
-    /// BURST (number, default 32): how many frames are taken at a time.
+    /// BURST (number): how many frames are taken at a time, at most. The default is 32 for a
+    /// file; from an interface as many are taken as are there, up to 256.
     /// FORCE_IP (bool, default false): whether only IP packets go to output 0, their header
     /// marked; others go to output 1, or are dropped if that is not connected.
     /// TIMESTAMP (bool, default true): whether frames are stamped with the present time if they
@@ -54,7 +57,8 @@ element! {
 pub(crate) struct FromDevice {
     name: String,
     span: Span,
-    burst: usize,
+    /// As configured, else what the device wants.
+    burst: Option<usize>,
     force_ip: bool,
     timestamp: bool,
     active: bool,
@@ -82,6 +86,20 @@ fn interface(arguments: &mut Arguments<'_, '_>) -> (String, Span) {
     match name {
         Some(name) => (arguments.parse("DEVNAME", &name).unwrap_or_default(), name.span),
         None => (arguments.required("DEVNAME"), span),
+    }
+}
+
+/// Counts or passes on what a device has to tell; packets and bytes that were lost in sending.
+fn tell(event: Event, cx: &mut Context<'_>) -> (u64, u64) {
+    match event {
+        Event::Lost { reason, packets, bytes, sending } => {
+            cx.tally.drop_all(reason, packets, bytes);
+            if sending { (packets, bytes) } else { (0, 0) }
+        }
+        Event::Notice(text) => {
+            cx.message(&text);
+            (0, 0)
+        }
     }
 }
 
@@ -117,7 +135,7 @@ impl FromDevice {
             "ENCAP",
         ]);
         let (name, span) = interface(&mut arguments);
-        let burst: usize = arguments.keyword("BURST").unwrap_or(Batch::DEFAULT_BURST);
+        let burst: Option<usize> = arguments.keyword("BURST");
         let force_ip = arguments.keyword("FORCE_IP").unwrap_or(false);
         let timestamp = arguments.keyword("TIMESTAMP").unwrap_or(true);
         let active = arguments.keyword("ACTIVE").unwrap_or(true);
@@ -134,7 +152,7 @@ impl FromDevice {
         Ok(Self {
             name,
             span,
-            burst: burst.clamp(1, MAX_BURST),
+            burst: burst.map(|burst| burst.clamp(1, MAX_BURST)),
             force_ip,
             timestamp,
             active,
@@ -180,13 +198,20 @@ impl Element for FromDevice {
             return Err(Failed);
         }
         self.force_ip |= is_raw(self.link_type);
-        self.pace = device.rate().map(|rate| TokenBucket::new(rate, self.burst as u64));
+        let burst = *self
+            .burst
+            .get_or_insert(device.burst().unwrap_or(Batch::DEFAULT_BURST).min(MAX_BURST));
+        self.pace = device.rate().map(|rate| TokenBucket::new(rate, burst as u64));
         self.device = Some(device);
         Ok(())
     }
 
     fn has_task(&self) -> bool {
         true
+    }
+
+    fn wait_on(&self) -> Option<RawFd> {
+        self.device.as_ref().filter(|_| self.active)?.wait_on()
     }
 
     fn wake(&mut self, cx: &mut Context<'_>) {
@@ -201,7 +226,7 @@ impl Element for FromDevice {
         }
         let Some(device) = self.device.as_mut() else { return Work::Ended };
         let now = cx.now();
-        let mut burst = self.burst;
+        let mut burst = self.burst.unwrap_or(Batch::DEFAULT_BURST);
         if let Some(pace) = &mut self.pace {
             pace.fill(now);
             burst = burst.min(pace.available() as usize);
@@ -212,6 +237,9 @@ impl Element for FromDevice {
         }
         let mut batch = cx.core.batch();
         let received = device.receive(burst, &mut batch, &mut cx.core.pool);
+        while let Some(event) = device.next_event() {
+            tell(event, cx);
+        }
         if let Some(pace) = &mut self.pace {
             pace.take(batch.len() as u64);
         }
@@ -277,8 +305,8 @@ impl Element for FromDevice {
 element! {
     /// ToDevice(DEVNAME [, KEYWORDS BURST]) -- sends frames on an interface
     ///
-    /// Sends packets on the interface DEVNAME. What DEVNAME is bound to, the command line says: a
-    /// capture file. Packets that were sent go to output 0, and those that could not be to output
+    /// Sends packets on the interface DEVNAME. What DEVNAME is bound to, the command line says: an
+    /// interface of the host or a capture file. Packets that were sent go to output 0, and those that could not be to output
     /// 1, where these are connected.
     ///
     /// = KEYWORDS
@@ -310,6 +338,8 @@ pub(crate) struct ToDevice {
     pulls: bool,
     passes: bool,
     device: Option<Box<dyn Device>>,
+    /// Packets that were pulled and could not be sent yet.
+    held: Batch,
     count: u64,
     bytes: u64,
     drops: u64,
@@ -329,32 +359,65 @@ impl ToDevice {
         }
         arguments.finish()?;
         let burst = burst.clamp(1, MAX_BURST);
-        Ok(Self { name, span, burst, pulls, passes, device: None, count: 0, bytes: 0, drops: 0 })
+        Ok(Self {
+            name,
+            span,
+            burst,
+            pulls,
+            passes,
+            device: None,
+            held: Batch::default(),
+            count: 0,
+            bytes: 0,
+            drops: 0,
+        })
     }
 
+    /// Sends a batch and empties it. Packets for which there is no room now are kept for the next
+    /// time if they were pulled, and given up if they were pushed.
     fn send(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
-        let (packets, bytes) = (batch.len() as u64, batch.bytes());
+        if batch.is_empty() {
+            return;
+        }
         for packet in batch.iter_mut().filter(|p| p.timestamp() == 0) {
             packet.set_timestamp(cx.core.now);
         }
+        let (packets, bytes) = (batch.len() as u64, batch.bytes());
+        let mut left = cx.core.batch();
         let pool = &mut cx.core.pool;
         let result = match self.device.as_mut() {
             None => None,
-            Some(device) if self.passes => Some(device.send_copies(batch, pool)),
-            Some(device) => Some(device.send(batch, pool)),
+            Some(device) if self.passes => {
+                let taken = device.send_copies(batch, pool);
+                Some(taken.map(|taken| batch.split_to(taken, &mut left)))
+            }
+            Some(device) => Some(device.send(batch, pool).map(|()| left.append(batch))),
         };
+        let mut lost = (0, 0);
+        while let Some(event) = self.device.as_mut().and_then(|device| device.next_event()) {
+            let (packets, bytes) = tell(event, cx);
+            lost = (lost.0 + packets, lost.1 + bytes);
+        }
         if let Some(Ok(())) = result {
-            self.count += packets;
-            self.bytes += bytes;
+            let unsent = left.len() as u64 + lost.0;
+            self.count += packets.saturating_sub(unsent);
+            self.bytes += bytes.saturating_sub(left.bytes() + lost.1);
+            self.drops += lost.0;
             cx.emit_all(0, batch);
-            return;
+            if self.pulls {
+                self.held.append(&mut left);
+            }
+        } else {
+            self.drops += packets;
+            if let Some(Err(why)) = result {
+                self.device = None;
+                cx.error(&why);
+            }
+            batch.drain().for_each(|packet| cx.reject(1, packet, NOT_SENT));
         }
-        self.drops += packets;
-        if let Some(Err(why)) = result {
-            self.device = None;
-            cx.error(&why);
-        }
-        batch.drain().for_each(|packet| cx.reject(1, packet, NOT_SENT));
+        self.drops += left.len() as u64;
+        left.drain().for_each(|packet| cx.reject(1, packet, NOT_SENT));
+        cx.core.recycle_batch(left);
     }
 }
 
@@ -379,6 +442,7 @@ impl Element for ToDevice {
 
     fn run(&mut self, cx: &mut Context<'_>) -> Work {
         let mut batch = cx.core.batch();
+        batch.append(&mut self.held);
         while batch.len() < self.burst
             && let Some(packet) = cx.pull(0)
         {
@@ -391,6 +455,9 @@ impl Element for ToDevice {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
+        let mut held = std::mem::take(&mut self.held);
+        self.drops += held.len() as u64;
+        held.drain().for_each(|packet| cx.reject(1, packet, NOT_SENT));
         if let Some(mut device) = self.device.take()
             && let Err(why) = device.flush()
         {

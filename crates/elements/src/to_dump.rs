@@ -188,7 +188,7 @@ impl ToDump {
             self.count += batch.len() as u64;
             self.bytes += batch.bytes();
             if let Some(device) = self.device.as_mut() {
-                let result = device.send_copies(batch, &mut cx.core.pool);
+                let result = device.send_copies(batch, &mut cx.core.pool).map(|_| ());
                 self.settle(result, cx);
             }
         } else {

@@ -4,6 +4,8 @@
 mod capture;
 mod generator;
 mod replay;
+mod sys;
+mod wait;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,6 +18,7 @@ use net::pcap::{Format, LinkType, Options};
 
 pub use generator::Generator;
 pub use replay::Replay;
+pub use wait::{Polling, Waiter};
 
 /// What an interface's name is bound to.
 #[derive(Clone, Debug)]

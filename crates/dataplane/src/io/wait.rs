@@ -1,0 +1,123 @@
+//! Waiting for packets: busily for a short while, then in poll(2).
+//!
+//! How long is worth being busy is found as KVM finds how long a halted processor should poll: a
+//! wait that ended soon after the thread fell asleep would have been shorter without sleeping, so
+//! the busy while grows; one that lasted long lets it shrink. A chain without traffic costs no
+//! core; one with traffic pays for no wake-up.
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use super::sys;
+
+/// How a worker with nothing to do waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Polling {
+    /// Busily for a while that adapts itself, then asleep until something comes.
+    #[default]
+    Adaptive,
+    /// Busily always: the least latency, and a whole core.
+    Busy,
+}
+
+/// The shortest and the longest busy while.
+const SHORTEST: Duration = Duration::from_micros(4);
+const LONGEST: Duration = Duration::from_micros(200);
+
+/// A worker's way of waiting.
+#[derive(Debug)]
+pub struct Waiter {
+    polling: Polling,
+    /// How long it is busy before it sleeps.
+    busy: Duration,
+    /// Since when there was nothing to do.
+    idle: Option<Instant>,
+}
+
+impl Waiter {
+    /// Waits in this way.
+    pub fn new(polling: Polling) -> Self {
+        Self { polling, busy: SHORTEST, idle: None }
+    }
+
+    /// There was something to do.
+    #[inline]
+    pub fn worked(&mut self) {
+        self.idle = None;
+    }
+
+    /// Waits until one of the descriptors becomes readable or so much time has passed, or comes
+    /// back earlier to be called again if there is still nothing to do.
+    pub fn wait(&mut self, on: &[RawFd], longest: Duration) {
+        if self.polling == Polling::Busy {
+            std::hint::spin_loop();
+            return;
+        }
+        let begin = Instant::now();
+        let idle = *self.idle.get_or_insert(begin);
+        if begin.saturating_duration_since(idle) < self.busy {
+            std::hint::spin_loop();
+            return;
+        }
+        let came = sys::wait_readable(on, longest);
+        let slept = begin.elapsed();
+        if came && slept < LONGEST {
+            self.busy = (self.busy * 2).min(LONGEST);
+        } else {
+            self.busy = (self.busy / 2).max(SHORTEST);
+        }
+        if !came {
+            // Nothing came: no reason to be busy before the next sleep.
+            return;
+        }
+        self.idle = None;
+    }
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        Self::new(Polling::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn sleeps_until_something_comes() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let mut waiter = Waiter::default();
+        near.write_all(b"x").unwrap();
+        // Whatever busy rounds come first, it ends well before the hour is over.
+        let mut rounds = 0;
+        waiter.worked();
+        while waiter.idle.is_some() || rounds == 0 {
+            waiter.wait(&[far.as_raw_fd()], Duration::from_secs(3600));
+            rounds += 1;
+        }
+    }
+
+    #[test]
+    fn being_busy_is_given_up_when_it_is_in_vain() {
+        let (_near, far) = UnixStream::pair().unwrap();
+        let mut waiter = Waiter::new(Polling::Adaptive);
+        waiter.busy = LONGEST;
+        let mut rounds = 0;
+        while waiter.busy > SHORTEST {
+            waiter.wait(&[far.as_raw_fd()], Duration::from_micros(1));
+            rounds += 1;
+            assert!(rounds < 100_000_000, "it stays busy");
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_is_gone_does_not_hang() {
+        let mut waiter = Waiter { busy: Duration::ZERO, ..Waiter::default() };
+        waiter.wait(&[-1, 1 << 20], Duration::from_millis(1));
+    }
+}
