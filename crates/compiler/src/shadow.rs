@@ -91,7 +91,7 @@ impl List {
             if positions.iter().flatten().all(|&p| list.rules[p].is_alive()) {
                 continue;
             }
-            let fates = fates(rules.iter().map(|r| &r.when), budget);
+            let fates = fates(rules.iter().map(|r| &*r.when), budget);
             for ((rule, fate), position) in rules.iter().zip(fates).zip(&positions) {
                 let Some(position) = *position else { continue };
                 if let Fate::Covered(covers) = &fate {

@@ -203,7 +203,8 @@ impl Element for ARPResponder {
             ) {
                 Some(set) => wanted.is_in(set),
                 None => (wanted.get() & entry.network.mask).eq(entry.network.address),
-            },
+            }
+            .into(),
             arm: arm as u32,
             text: Arc::from(describe(entry.network)),
             span: None,

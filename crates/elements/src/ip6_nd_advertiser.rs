@@ -183,7 +183,7 @@ impl Element for IP6NDAdvertiser {
         let unanswered = || reject(1, self.outputs, UNANSWERED);
         let wanted = Field::bytes(Base::Data, (ICMP + 8) as u16, 16);
         let rule = |(arm, (prefix, _)): (usize, &(Ip6Prefix, EtherAddr))| Rule {
-            when: wanted.is_in(set_of(prefix)),
+            when: wanted.is_in(set_of(prefix)).into(),
             arm: arm as u32,
             text: Arc::from(describe(prefix)),
             span: None,

@@ -78,7 +78,7 @@ impl BinaryOp {
 }
 
 /// A number computed from the packet, from state and from registers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A constant.
     Const(u128),
@@ -155,7 +155,7 @@ impl CompareOp {
 }
 
 /// A condition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cond {
     /// Always or never.
     Const(bool),
@@ -177,10 +177,10 @@ pub enum Cond {
 pub type Block = Vec<Op>;
 
 /// One rule of a [`Op::Match`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it matches.
-    pub when: Cond,
+    /// What it matches. Lists that have a rule in common share it.
+    pub when: Arc<Cond>,
     /// Index of the arm that runs.
     pub arm: u32,
     /// What was written in the configuration, for people.
@@ -190,7 +190,7 @@ pub struct Rule {
 }
 
 /// A longest-prefix-match table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixTable {
     /// Width of the key in bits.
     pub width: u16,
@@ -221,7 +221,7 @@ impl PrefixTable {
 }
 
 /// One direction of a flow: the key that packets are looked up by and what the lookup yields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSide {
     /// The key's numbers.
     pub key: Vec<Expr>,
@@ -230,7 +230,7 @@ pub struct FlowSide {
 }
 
 /// An operation of a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Computes a register.
     Let(Reg, Expr),
@@ -406,7 +406,7 @@ pub struct StateDecl {
 }
 
 /// What an element means.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// State that the operations refer to.
     pub state: Vec<StateDecl>,

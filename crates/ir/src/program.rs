@@ -135,8 +135,9 @@ pub struct FlowLookup {
 /// One rule of a [`Step::Classify`]: a union of conjunctions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClassifyRule {
-    /// Conjunctions: for some of the keys, by index, the numbers that match.
-    pub cubes: Vec<Vec<(u8, IntervalSet)>>,
+    /// Conjunctions: for some of the keys, by index, the numbers that match. Lists that have a rule
+    /// in common share them.
+    pub cubes: Arc<[Vec<(u8, IntervalSet)>]>,
     /// Index of the arm that it leads to.
     pub arm: u32,
     /// Its number among the element's rules, from 0.

@@ -119,7 +119,7 @@ fn conditions_are_what_all_packets_of_a_class_have() {
 fn rules_are_told_by_their_numbers() {
     let span = |n: usize| Some(Span::new(FileId(0), n, n + 1));
     let rule = |n: u32| Rule {
-        when: Cond::Test(Expr::Field(eth::TYPE), IntervalSet::single(u128::from(n) * 2)),
+        when: Cond::Test(Expr::Field(eth::TYPE), IntervalSet::single(u128::from(n) * 2)).into(),
         arm: n % 2,
         text: "rule".into(),
         span: span(n as usize),

@@ -610,7 +610,7 @@ impl<'a> Machine<'a> {
             Arc::clone(&table.rules)
         } else {
             let some = table.rules.iter().filter_map(|rule| {
-                let cubes: Vec<_> = rule.cubes.iter().filter(|c| fits(c)).cloned().collect();
+                let cubes: Arc<[_]> = rule.cubes.iter().filter(|c| fits(c)).cloned().collect();
                 (!cubes.is_empty()).then(|| ClassifyRule { cubes, ..rule.clone() })
             });
             some.collect()

@@ -34,7 +34,7 @@ impl Rules {
                 return None;
             }
             made.push(ClassifyRule {
-                cubes: of_rule,
+                cubes: of_rule.into(),
                 arm: rule.arm,
                 number: number as u32,
                 span: rule.span,
@@ -44,7 +44,7 @@ impl Rules {
             let hull = hulls
                 .entry(rule.arm)
                 .or_insert_with(|| vec![Some(IntervalSet::empty()); exprs.len()]);
-            for cube in &rule.cubes {
+            for cube in rule.cubes.iter() {
                 for (at, hull) in hull.iter_mut().enumerate() {
                     let set = cube.iter().find(|(k, _)| usize::from(*k) == at).map(|(_, s)| s);
                     *hull = match (hull.take(), set) {

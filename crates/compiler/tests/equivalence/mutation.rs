@@ -123,9 +123,11 @@ fn off_by_one(program: &mut Program, dice: &mut Dice) -> bool {
         Step::Classify { rules, .. } => {
             let mut all = rules.to_vec();
             let at = choice % all.len();
-            let Some(cube) = dice.pick(&mut all[at].cubes) else { return false };
+            let mut cubes = all[at].cubes.to_vec();
+            let Some(cube) = dice.pick(&mut cubes) else { return false };
             let Some((_, set)) = dice.pick(cube) else { return false };
             *set = shifted(set, dice);
+            all[at].cubes = cubes.into();
             *rules = all.into();
         }
         _ => return false,

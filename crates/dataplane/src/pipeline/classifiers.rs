@@ -45,7 +45,7 @@ fn greatest(program: &Program, term: TermId) -> u32 {
 fn build(rules: &[ClassifyRule], greatest: &[u32]) -> Structure {
     let mut set = RuleSet::new(greatest, MAX_CUBES);
     for (number, rule) in (0..).zip(rules) {
-        for cube in &rule.cubes {
+        for cube in rule.cubes.iter() {
             let narrow = |n: u128| u32::try_from(n).unwrap_or(u32::MAX);
             // What lies above 32 bits matches nothing.
             let sets: Vec<(usize, Vec<(u32, u32)>)> = cube

@@ -105,7 +105,7 @@ impl Filter {
     /// What the rules mean; `arms` are what they lead to.
     pub(crate) fn model(&self, arms: Vec<ir::model::Block>, otherwise: ir::model::Block) -> Model {
         let rule = |rule: &Rule, pattern: &Pattern| ModelRule {
-            when: pattern.cond(),
+            when: pattern.cond().into(),
             arm: rule.arm,
             text: Arc::clone(&rule.text),
             span: rule.span,

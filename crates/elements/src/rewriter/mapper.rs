@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use ir::model::{Rule, StateKind};
-use ir::{Expr, IntervalSet, Op, StateValue, Store};
+use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
 
 use super::Ports;
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
@@ -154,9 +154,9 @@ impl Mapper {
 
     /// The same in the model; `fail` ends the packet's way.
     pub(crate) fn model(&self, b: &mut Builder, fail: Vec<Op>) -> Vec<Op> {
-        let rule = |i: usize, when| {
+        let rule = |i: usize, when: Cond| {
             let text = self.mapped[i].pattern.pattern().unparse().into();
-            Rule { when, arm: i as u32, text, span: None }
+            Rule { when: when.into(), arm: i as u32, text, span: None }
         };
         let ports = |mapped: &Mapped| {
             [

@@ -304,7 +304,7 @@ impl Verifier<'_> {
             if rule.arm as usize >= arms {
                 self.error("no-such-arm", format!("rule {} has no arm", rule.number));
             }
-            for cube in &rule.cubes {
+            for cube in rule.cubes.iter() {
                 let mut seen = [false; MAX_KEYS];
                 for (key, set) in cube {
                     self.set(set);
@@ -523,7 +523,7 @@ mod tests {
         assert_eq!(instead(switch(twice)), ["overlap"]);
         assert_eq!(instead(switch(vec![(IntervalSet::empty(), StepId(1))])), ["empty-set"]);
         let classify = |keys: Vec<TermId>, cube: Vec<(u8, IntervalSet)>, arm| {
-            let rules = [ClassifyRule { cubes: vec![cube], arm, number: 0, span: None }].into();
+            let rules = [ClassifyRule { cubes: [cube].into(), arm, number: 0, span: None }].into();
             instead(Step::Classify { keys, rules, arms: vec![StepId(1)], otherwise, element })
         };
         let cube = vec![(0, single(1))];

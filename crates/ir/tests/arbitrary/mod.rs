@@ -190,7 +190,7 @@ pub(crate) fn any_op() -> BoxedStrategy<Op> {
         .prop_recursive(3, 16, 3, |inner| {
             let block = prop::collection::vec(inner, 0..3);
             let rule = (any_cond(), 0u32..3, prop::sample::select(NAMES)).prop_map(
-                |(when, arm, text)| Rule { when, arm, text: text.into(), span: None });
+                |(when, arm, text)| Rule { when: when.into(), arm, text: text.into(), span: None });
             let rules = prop::collection::vec(rule, 0..3);
             let arms = prop::collection::vec(block.clone(), 0..3);
             prop_oneof![

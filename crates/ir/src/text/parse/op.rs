@@ -198,7 +198,7 @@ impl Parser<'_> {
                 text = written.as_str().into();
                 self.bump();
             }
-            rules.push(Rule { when, arm, text, span: None });
+            rules.push(Rule { when: when.into(), arm, text, span: None });
         }
         let mut arms = Vec::new();
         while self.takes("arm") {
