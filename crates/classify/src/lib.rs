@@ -3,13 +3,15 @@
 //!
 //! A key is a handful of numbers taken from a packet. This crate knows neither packets nor where
 //! rules come from. [`build`] picks the structure for a set of rules by what looking keys up in
-//! it costs; every structure gives the same answers. [`Updatable`] lets rules change meanwhile.
+//! it costs; every structure gives the same answers. [`Updatable`] lets rules change meanwhile,
+//! and [`RuleList`] those of a list by their index.
 
 mod bit_vector;
 mod block;
 mod classifier;
 mod linear;
 pub mod lpm;
+mod rule_list;
 mod rule_set;
 mod simd;
 mod tree;
@@ -19,6 +21,7 @@ mod updatable;
 pub use bit_vector::BitVector;
 pub use classifier::{Classifier, build};
 pub use linear::Linear;
+pub use rule_list::{Edit, NoRoom, RuleList, edits};
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
 pub use tree::Forest;
 pub use tuples::TupleSpace;

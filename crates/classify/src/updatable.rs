@@ -115,7 +115,12 @@ fn is_set(bits: &[u64], i: usize) -> bool {
 impl Updatable {
     /// The rules of a set, whose numbers become their priorities.
     pub fn new(rules: &RuleSet) -> Self {
-        let cubes = rules.cubes().iter().map(|cube| (u64::from(cube.rule), *cube)).collect();
+        Self::with_priorities(rules, u64::from)
+    }
+
+    /// The rules of a set, with these priorities.
+    pub(crate) fn with_priorities(rules: &RuleSet, priority: impl Fn(u32) -> u64) -> Self {
+        let cubes = rules.cubes().iter().map(|cube| (priority(cube.rule), *cube)).collect();
         let base = Arc::new(Base::new(*rules.greatest(), cubes));
         Self {
             removed: vec![0; base.cubes.len().div_ceil(64)],
@@ -247,9 +252,26 @@ impl Updatable {
     /// # Panics
     /// If `found` is shorter than `keys`.
     pub fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u64>]) {
+        self.lookup_each(keys, &mut found[..keys.len()], |priority| priority);
+    }
+
+    /// Looks several keys up and says what their priorities stand for.
+    #[inline]
+    pub(crate) fn lookup_each<T>(
+        &self,
+        keys: &[Key],
+        found: &mut [Option<T>],
+        of: impl Fn(u64) -> T,
+    ) {
         let mut places = [None; LANES];
-        for (keys, found) in keys.chunks(LANES).zip(found[..keys.len()].chunks_mut(LANES)) {
+        for (keys, found) in keys.chunks(LANES).zip(found.chunks_mut(LANES)) {
             self.base.classifier.lookup_batch(keys, &mut places);
+            if self.changes == 0 {
+                for (found, place) in found.iter_mut().zip(&places) {
+                    *found = place.map(|place| of(self.base.priorities[place as usize]));
+                }
+                continue;
+            }
             for ((key, found), place) in keys.iter().zip(found).zip(&places) {
                 let base = match place {
                     Some(place) if self.is_removed((*place).into()) => {
@@ -259,8 +281,16 @@ impl Updatable {
                 };
                 let base = base.map(|place| self.base.priorities[place as usize]);
                 let added = self.fresh.lookup(key, base.unwrap_or(u64::MAX), |_| true);
-                *found = added.or(base);
+                *found = added.or(base).map(&of);
             }
+        }
+    }
+
+    /// What most keys are looked up in, for people.
+    pub fn describe(&self) -> String {
+        match self.changes {
+            0 => self.base.classifier.describe(),
+            changes => format!("{}, changed {changes} times", self.base.classifier.describe()),
         }
     }
 
