@@ -142,7 +142,7 @@ impl Installer {
     /// Makes programs for entries that have none. Tells of those that cannot be carried out, where
     /// elements go on as they are.
     fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
-        let mut refused = Vec::new();
+        let mut native = Vec::new();
         for program in self.synthesizer.synthesize().programs {
             debug_assert!(
                 verify::is_well_formed(&program),
@@ -158,10 +158,10 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(&program, Box::new(stage));
                 }
-                None => refused.extend(router.install_programs([program])),
+                None => native.push(program),
             }
         }
-        refused
+        router.install_programs(native)
     }
 }
 

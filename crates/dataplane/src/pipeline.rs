@@ -25,6 +25,7 @@ use net::Batch;
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::FlowCache;
+pub(crate) use classifiers::Library;
 use compile::Compiler;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};
@@ -41,6 +42,8 @@ pub(crate) trait Surroundings {
     fn table(&self, node: NodeId) -> Option<Table>;
     /// The element and all that packets can get to from it.
     fn behind(&self, node: NodeId) -> BTreeSet<NodeId>;
+    /// What programs look keys up in.
+    fn classifiers(&self) -> &Library;
 }
 
 /// Where packets go that are not dropped.
@@ -155,7 +158,7 @@ impl Pipeline {
             tick: 0,
             cache: FlowCache::new(tables.len(), 0),
             burst: Burst::default(),
-            scalar: Scalar::new(Rc::clone(&program)),
+            scalar: Scalar::new(Rc::clone(&program), chain.classifiers()),
             tables,
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],

@@ -25,7 +25,7 @@ use net::{Batch, Packet};
 
 use crate::clock::{Clock, PATIENCE};
 use crate::io::{Polling, Waiter};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Library, Pipeline};
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 
@@ -132,6 +132,8 @@ struct Nodes {
     /// Batches on their way, the next one last.
     stack: Vec<Delivery>,
     stages: Stages,
+    /// What programs look keys up in.
+    classifiers: Library,
     /// Alarms of the nodes; those that a node no longer has are passed over.
     timers: BinaryHeap<Reverse<(u64, NodeId)>>,
     later: VecDeque<LaterWrite>,
@@ -226,6 +228,7 @@ impl Router {
                 names,
                 stack: Vec::new(),
                 stages: Stages::default(),
+                classifiers: Library::default(),
                 timers: BinaryHeap::new(),
                 later: VecDeque::new(),
                 runcount: 1,
@@ -252,6 +255,7 @@ impl Router {
         if !self.nodes.stages.stale.is_empty() {
             self.plan();
         }
+        self.nodes.classifiers.tend();
         self.core.now = self.clock.now();
         let mut worked = false;
         if !self.started {
@@ -371,7 +375,9 @@ impl Router {
     }
 
     /// Has programs carried out in the place of the elements that they were made from. Tells of
-    /// which entries that cannot be done, and why; there the elements go on as they are.
+    /// which entries that cannot be done, and why; there the elements go on as they are. What
+    /// programs that were taken out looked keys up in is used again by those that are given at
+    /// the next call.
     pub fn install_programs(
         &mut self,
         programs: impl IntoIterator<Item = Program>,
@@ -384,6 +390,7 @@ impl Router {
                 Err(why) => refused.push((program.entry, why)),
             }
         }
+        self.nodes.classifiers.tidy();
         refused
     }
 

@@ -1,32 +1,64 @@
-//! The classification steps of a program.
+//! The classification steps of programs.
+//!
+//! A program that takes the place of another takes over what the other looked keys up in: as it
+//! is if the rules are the same, changed where they differ in a few. What was changed is built
+//! anew in another thread once so many keys were looked up that this is worth its time.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
-use classify::{Classifier, MAX_DIMENSIONS, RuleSet};
+use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
 use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
 
 /// Cubes that are worth a structure; more are tried one after the other.
 const MAX_CUBES: usize = 1 << 20;
+/// Rules that differ in more are looked up in something new.
+const MAX_EDITS: usize = 64;
+/// About what building takes for each rule, in nanoseconds.
+const BUILD: u64 = 12_000;
+/// About what a lookup loses when rules were changed, and that for each change, in nanoseconds.
+const LOSS: [u64; 2] = [10, 1];
 
 /// What a key matches.
 pub(super) type Key = [u32; MAX_DIMENSIONS];
 
 /// Finds the arm of the first rule that matches.
 enum Structure {
-    /// By the index of a rule.
-    Built(Box<dyn Classifier>),
+    Built(Box<RuleList>),
     /// The rules make too many cubes.
-    List,
+    OneByOne,
 }
 
+/// Rules, and what keys are looked up in.
 struct Classification {
+    /// The greatest value of each key.
+    greatest: Vec<u32>,
     rules: Arc<[ClassifyRule]>,
-    structure: Structure,
+    structure: RefCell<Structure>,
+    /// Keys that were looked up since the rules changed.
+    lookups: Cell<u64>,
+    /// Another thread's work.
+    rebuild: RefCell<Option<Rebuild>>,
 }
 
-/// See the module.
+/// A structure that another thread builds.
+struct Rebuild {
+    rules: Arc<[ClassifyRule]>,
+    built: Receiver<Structure>,
+}
+
+/// What the programs of a router look keys up in.
+#[derive(Default)]
+pub(crate) struct Library {
+    all: RefCell<Vec<Rc<Classification>>>,
+    /// Whether some of it was changed.
+    changed: Cell<bool>,
+}
+
+/// What a program looks keys up in.
 pub(super) struct Classifiers {
     steps: HashMap<StepId, Rc<Classification>>,
 }
@@ -42,87 +74,283 @@ fn greatest(program: &Program, term: TermId) -> u32 {
     u32::MAX >> (32 - width.clamp(1, 32))
 }
 
-fn build(rules: &[ClassifyRule], greatest: &[u32]) -> Structure {
-    let mut set = RuleSet::new(greatest, MAX_CUBES);
-    for (number, rule) in (0..).zip(rules) {
-        for cube in rule.cubes.iter() {
-            let narrow = |n: u128| u32::try_from(n).unwrap_or(u32::MAX);
-            // What lies above 32 bits matches nothing.
-            let sets: Vec<(usize, Vec<(u32, u32)>)> = cube
-                .iter()
-                .map(|(key, set)| {
-                    let small = set.intervals().iter().filter(|i| i.0 <= u32::MAX.into());
-                    (usize::from(*key), small.map(|&(l, h)| (narrow(l), narrow(h))).collect())
-                })
-                .collect();
-            let sets: Vec<(usize, &[(u32, u32)])> =
-                sets.iter().map(|(key, set)| (*key, &set[..])).collect();
-            if sets.iter().any(|(key, _)| *key >= greatest.len())
-                || set.push_rule(number, &sets).is_err()
-            {
-                return Structure::List;
+/// Adds the cubes of a rule to a set; whether it can hold them.
+fn push(set: &mut RuleSet, number: u32, rule: &ClassifyRule, dimensions: usize) -> bool {
+    rule.cubes.iter().all(|cube| {
+        let narrow = |n: u128| u32::try_from(n).unwrap_or(u32::MAX);
+        // What lies above 32 bits matches nothing.
+        let sets: Vec<(usize, Vec<(u32, u32)>)> = cube
+            .iter()
+            .map(|(key, set)| {
+                let small = set.intervals().iter().filter(|i| i.0 <= u32::MAX.into());
+                (usize::from(*key), small.map(|&(l, h)| (narrow(l), narrow(h))).collect())
+            })
+            .collect();
+        let sets: Vec<(usize, &[(u32, u32)])> =
+            sets.iter().map(|(key, set)| (*key, &set[..])).collect();
+        sets.iter().all(|(key, _)| *key < dimensions) && set.push_rule(number, &sets).is_ok()
+    })
+}
+
+impl Structure {
+    fn new(rules: &[ClassifyRule], greatest: &[u32]) -> Self {
+        let mut set = RuleSet::new(greatest, MAX_CUBES);
+        let fit = (0..).zip(rules).all(|(i, rule)| push(&mut set, i, rule, greatest.len()));
+        let arms: Vec<u32> = rules.iter().map(|rule| rule.arm).collect();
+        match RuleList::new(&set, &arms) {
+            Ok(list) if fit => Self::Built(Box::new(list)),
+            _ => Self::OneByOne,
+        }
+    }
+
+    /// What makes it one of other rules, if it is not too much.
+    fn edits(&self, old: &[ClassifyRule], new: &[ClassifyRule]) -> Option<Vec<Edit>> {
+        let same = |i: usize, j: usize| {
+            let (old, new) = (&old[i], &new[j]);
+            old.arm == new.arm && (Arc::ptr_eq(&old.cubes, &new.cubes) || old.cubes == new.cubes)
+        };
+        match self {
+            Self::Built(_) => edits(old.len(), new.len(), MAX_EDITS, same),
+            Self::OneByOne => None,
+        }
+    }
+
+    /// Makes it one of other rules; of no use any more if that does not work out.
+    fn change(&mut self, edits: &[Edit], new: &[ClassifyRule], greatest: &[u32]) -> bool {
+        let Self::Built(list) = self else { return false };
+        // From the end on, so that indices stay what they are.
+        edits.iter().rev().all(|edit| {
+            edit.old.clone().for_each(|_| list.remove(edit.old.start));
+            edit.new.clone().rev().all(|i| {
+                let mut set = RuleSet::new(greatest, MAX_CUBES);
+                push(&mut set, 0, &new[i], greatest.len())
+                    && list.insert(edit.old.start, new[i].arm, set.cubes()).is_ok()
+            })
+        })
+    }
+
+    fn changes(&self) -> usize {
+        match self {
+            Self::Built(list) => list.changes(),
+            Self::OneByOne => 0,
+        }
+    }
+}
+
+impl Classification {
+    /// Has it built anew if that is worth it, and takes what was built.
+    fn tend(&self) {
+        let rebuild = &mut *self.rebuild.borrow_mut();
+        if let Some(Rebuild { rules, built }) = rebuild {
+            // Where there is no thread any more, nothing will come.
+            let Ok(mut new) = built.try_recv() else { return };
+            let edits = new.edits(rules, &self.rules);
+            if edits.is_some_and(|edits| new.change(&edits, &self.rules, &self.greatest)) {
+                *self.structure.borrow_mut() = new;
+            }
+            *rebuild = None;
+            self.lookups.set(0);
+        }
+        let changes = self.structure.borrow().changes() as u64;
+        let lost = (LOSS[0] + LOSS[1] * changes).saturating_mul(self.lookups.get());
+        if changes > 0 && lost > BUILD * self.rules.len() as u64 {
+            let (done, built) = channel();
+            let (rules, greatest) = (Arc::clone(&self.rules), self.greatest.clone());
+            let work = move || {
+                // Nobody may be waiting any more.
+                let _ = done.send(Structure::new(&rules, &greatest));
+            };
+            if std::thread::Builder::new().name("classifier".into()).spawn(work).is_ok() {
+                *rebuild = Some(Rebuild { rules: Arc::clone(&self.rules), built });
             }
         }
     }
-    Structure::Built(classify::build(&set))
+}
+
+impl Library {
+    /// What keys are looked up in for these rules.
+    fn classification(
+        &self,
+        rules: &Arc<[ClassifyRule]>,
+        greatest: Vec<u32>,
+    ) -> Rc<Classification> {
+        let all = &mut *self.all.borrow_mut();
+        if let Some(known) =
+            all.iter().find(|c| Arc::ptr_eq(&c.rules, rules) && c.greatest == greatest)
+        {
+            return Rc::clone(known);
+        }
+        let taken_over = (0..all.len()).find_map(|at| {
+            if Rc::strong_count(&all[at]) > 1 || all[at].greatest != greatest {
+                return None;
+            }
+            let edits = all[at].structure.borrow().edits(&all[at].rules, rules)?;
+            let mut old = Rc::try_unwrap(all.swap_remove(at)).ok()?;
+            old.rules = Arc::clone(rules);
+            let changed = old.structure.get_mut().change(&edits, rules, &greatest);
+            Some(changed.then_some(old))
+        });
+        let new = taken_over.flatten().unwrap_or_else(|| Classification {
+            structure: RefCell::new(Structure::new(rules, &greatest)),
+            rules: Arc::clone(rules),
+            lookups: Cell::new(0),
+            rebuild: RefCell::new(None),
+            greatest,
+        });
+        self.changed.set(self.changed.get() || new.structure.borrow().changes() > 0);
+        let new = Rc::new(new);
+        all.push(Rc::clone(&new));
+        new
+    }
+
+    /// Forgets what no program uses.
+    pub(crate) fn tidy(&self) {
+        self.all.borrow_mut().retain(|c| Rc::strong_count(c) > 1);
+    }
+
+    /// Has what was changed built anew in another thread when that is worth it, and takes what was
+    /// built. To be called now and then.
+    #[inline]
+    pub(crate) fn tend(&self) {
+        if self.changed.get() {
+            self.tend_changed();
+        }
+    }
+
+    #[cold]
+    fn tend_changed(&self) {
+        let all = self.all.borrow();
+        all.iter().for_each(|c| c.tend());
+        self.changed.set(all.iter().any(|c| c.structure.borrow().changes() > 0));
+    }
 }
 
 impl Classifiers {
-    pub(super) fn new(program: &Program) -> Self {
-        let mut steps = HashMap::new();
-        // Steps that differ in where they lead only share what they look up.
-        let mut built: Vec<(Vec<u32>, Rc<Classification>)> = Vec::new();
-        for (i, step) in program.steps.iter().enumerate() {
-            let Step::Classify { keys, rules, .. } = step else { continue };
-            let greatest: Vec<u32> = keys.iter().map(|&key| greatest(program, key)).collect();
-            let same = |(g, c): &&(Vec<u32>, Rc<Classification>)| {
-                *g == greatest && Arc::ptr_eq(&c.rules, rules)
-            };
-            let classification = match built.iter().find(same) {
-                Some((_, known)) => Rc::clone(known),
-                None => {
-                    let structure = build(rules, &greatest);
-                    let new = Rc::new(Classification { rules: Arc::clone(rules), structure });
-                    built.push((greatest, Rc::clone(&new)));
-                    new
-                }
-            };
-            steps.insert(StepId(i as u32), classification);
-        }
-        Self { steps }
+    pub(super) fn new(program: &Program, library: &Library) -> Self {
+        let steps = program.steps.iter().zip(0..).filter_map(|(step, id)| {
+            let Step::Classify { keys, rules, .. } = step else { return None };
+            let greatest = keys.iter().map(|&key| greatest(program, key)).collect();
+            Some((StepId(id), library.classification(rules, greatest)))
+        });
+        Self { steps: steps.collect() }
     }
 
     /// The arm that a key leads to at a step.
     pub(super) fn lookup(&self, step: StepId, key: &Key) -> Option<u32> {
-        let Classification { rules, structure } = &**self.steps.get(&step)?;
-        let rule = match structure {
-            Structure::Built(classifier) => classifier.lookup(key)? as usize,
-            Structure::List => rules.iter().position(|rule| {
-                rule.cubes.iter().any(|cube| {
-                    let inside = |(i, set): &(u8, ir::IntervalSet)| {
-                        key.get(usize::from(*i)).is_some_and(|&n| set.contains(n.into()))
-                    };
-                    cube.iter().all(inside)
-                })
-            })?,
-        };
-        rules.get(rule).map(|rule| rule.arm)
+        let mut found = [None];
+        self.lookup_batch(step, std::slice::from_ref(key), &mut found);
+        found[0]
     }
 
     /// The same for several keys.
     pub(super) fn lookup_batch(&self, step: StepId, keys: &[Key], found: &mut [Option<u32>]) {
-        match self.steps.get(&step).map(|c| (&c.rules, &c.structure)) {
-            Some((rules, Structure::Built(classifier))) => {
-                classifier.lookup_batch(keys, found);
-                for found in &mut found[..keys.len()] {
-                    *found = found.and_then(|rule| rules.get(rule as usize)).map(|rule| rule.arm);
-                }
-            }
-            _ => {
+        let Some(classification) = self.steps.get(&step) else { return found.fill(None) };
+        classification.lookups.set(classification.lookups.get() + keys.len() as u64);
+        match &*classification.structure.borrow() {
+            Structure::Built(list) => list.lookup_batch(keys, found),
+            Structure::OneByOne => {
                 for (key, found) in keys.iter().zip(found) {
-                    *found = self.lookup(step, key);
+                    let rules = &classification.rules;
+                    *found = rules.iter().find(|rule| matches(rule, key)).map(|rule| rule.arm);
                 }
             }
         }
+    }
+}
+
+/// Whether a key is in one of a rule's cubes.
+fn matches(rule: &ClassifyRule, key: &Key) -> bool {
+    rule.cubes.iter().any(|cube| {
+        cube.iter().all(|(i, set)| {
+            key.get(usize::from(*i)).is_some_and(|&number| set.contains(number.into()))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::IntervalSet;
+
+    use super::*;
+
+    const GREATEST: [u32; 2] = [u32::MAX, 0xffff];
+
+    fn rule(random: &mut fastrand::Rng) -> ClassifyRule {
+        let mut range = |most: u128| {
+            let low = random.u128(..most);
+            IntervalSet::range(low, random.u128(low..=most))
+        };
+        let cube = vec![(0, range(200)), (1, range(20))];
+        ClassifyRule { cubes: [cube].into(), arm: random.u32(..4), number: 0, span: None }
+    }
+
+    fn check(classification: &Rc<Classification>, rules: &[ClassifyRule]) {
+        let steps = HashMap::from([(StepId(0), Rc::clone(classification))]);
+        let classifiers = Classifiers { steps };
+        for key in (0..220).flat_map(|a| (0..22).map(move |b| [a, b, 0, 0, 0, 0, 0, 0])) {
+            let expected = rules.iter().find(|rule| matches(rule, &key)).map(|rule| rule.arm);
+            assert_eq!(classifiers.lookup(StepId(0), &key), expected, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_not_used_any_more_becomes_one_that_differs_a_little() {
+        let random = &mut fastrand::Rng::with_seed(1);
+        let library = Library::default();
+        let mut rules: Vec<ClassifyRule> = (0..300).map(|_| rule(random)).collect();
+        let mut used = library.classification(&rules.clone().into(), GREATEST.into());
+        check(&used, &rules);
+        for round in 1..=20 {
+            drop(used);
+            rules.remove(random.usize(..rules.len()));
+            rules.insert(random.usize(..=rules.len()), rule(random));
+            used = library.classification(&rules.clone().into(), GREATEST.into());
+            library.tidy();
+            assert_eq!(library.all.borrow().len(), 1);
+            assert_eq!(used.structure.borrow().changes(), 2 * round);
+            check(&used, &rules);
+        }
+    }
+
+    #[test]
+    fn a_list_in_use_stays_what_it_is() {
+        let random = &mut fastrand::Rng::with_seed(2);
+        let library = Library::default();
+        let mut rules: Vec<ClassifyRule> = (0..100).map(|_| rule(random)).collect();
+        let (list, before): (Arc<[_]>, _) = (rules.clone().into(), rules.clone());
+        let old = library.classification(&list, GREATEST.into());
+        assert!(Rc::ptr_eq(&old, &library.classification(&list, GREATEST.into())));
+        rules.remove(50);
+        let new = library.classification(&rules.clone().into(), GREATEST.into());
+        check(&old, &before);
+        check(&new, &rules);
+        assert_eq!(new.structure.borrow().changes(), 0);
+    }
+
+    #[test]
+    fn what_was_changed_is_built_anew_after_many_lookups() {
+        let random = &mut fastrand::Rng::with_seed(3);
+        let library = Library::default();
+        let mut rules: Vec<ClassifyRule> = (0..60).map(|_| rule(random)).collect();
+        let mut used = library.classification(&rules.clone().into(), GREATEST.into());
+        let mut change = |used, rules: &mut Vec<ClassifyRule>| {
+            drop(used);
+            rules.insert(random.usize(..=rules.len()), rule(random));
+            library.classification(&rules.clone().into(), GREATEST.into())
+        };
+        used = change(used, &mut rules);
+        library.tend();
+        assert!(used.rebuild.borrow().is_none(), "a few lookups are not worth it");
+        used.lookups.set(u64::MAX);
+        library.tend();
+        assert!(used.rebuild.borrow().is_some());
+        // It is not lost if the rules change meanwhile.
+        used = change(used, &mut rules);
+        while used.rebuild.borrow().is_some() {
+            library.tend();
+            std::thread::yield_now();
+        }
+        assert_eq!(used.structure.borrow().changes(), 1);
+        check(&used, &rules);
     }
 }

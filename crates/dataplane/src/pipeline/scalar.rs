@@ -10,7 +10,7 @@ use ir::program::{Atom, Effect, Exit, LookupId, Mark, Program, Step, StepId, Ter
 use ir::{Base, Field};
 use net::{Header, Packet, PacketType};
 
-use super::classifiers::Classifiers;
+use super::classifiers::{Classifiers, Library};
 use super::tables::Tables;
 
 /// The steps of a program and what is computed on the way.
@@ -65,7 +65,7 @@ fn read_data(data: &[u8], field: Field) -> u128 {
 }
 
 impl Scalar {
-    pub(super) fn new(program: Rc<Program>) -> Self {
+    pub(super) fn new(program: Rc<Program>, library: &Library) -> Self {
         let (mut operands, mut starts) = (Vec::new(), vec![0]);
         for term in &program.terms {
             operands.extend(term.operands());
@@ -73,7 +73,7 @@ impl Scalar {
         }
         let terms = program.terms.len();
         Self {
-            classifiers: Classifiers::new(&program),
+            classifiers: Classifiers::new(&program, library),
             operands,
             starts,
             values: vec![0; terms],

@@ -9,7 +9,7 @@ use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use super::{Delivery, Nodes};
-use crate::pipeline::{Surroundings, Table};
+use crate::pipeline::{Library, Surroundings, Table};
 
 /// Carries out a program: takes the packets that come to its entry, in the place of the elements.
 ///
@@ -168,6 +168,10 @@ impl Surroundings for Nodes {
             }
         }
         reached
+    }
+
+    fn classifiers(&self) -> &Library {
+        &self.classifiers
     }
 }
 
