@@ -270,6 +270,17 @@ impl Element for FromDevice {
         Work::Ended
     }
 
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(device) = self.device.as_mut() {
+            if let Err(why) = device.flush() {
+                cx.error(&why);
+            }
+            while let Some(event) = device.next_event() {
+                tell(event, cx);
+            }
+        }
+    }
+
     fn traffic(&self) -> Option<Traffic> {
         Some(Traffic { source: true, packets: self.count, bytes: self.bytes })
     }

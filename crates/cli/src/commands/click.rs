@@ -227,10 +227,11 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         print_error("click: warning: one worker runs, whatever -j says\n");
     }
     let mut found = Vec::new();
+    let mut bindings = Bindings { direct: true, ..Bindings::default() };
     let setup = Setup {
         variables: options.variables.clone(),
         files: &mut Disk::default(),
-        devices: &mut Bindings::default(),
+        devices: &mut bindings,
         clock: Box::new(RealClock::new()),
         listener: Box::new(Terminal),
         seed: 0,
@@ -244,6 +245,9 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
+    for line in bindings.take_lines() {
+        print_error(&format!("{line}\n"));
+    }
     let flat = compiler::flatten(&chain);
     let mut failed = false;
     match options.output.as_deref() {

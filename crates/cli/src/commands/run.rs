@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dataplane::clock::RealClock;
 use dataplane::control_socket::ControlServer;
-use dataplane::io::{Binding, Bindings};
+use dataplane::io::{Binding, Bindings, Polling};
 use dataplane::{Listener, Rest, Router};
 use ir::{Sources, has_errors};
 
@@ -30,12 +30,20 @@ pub(crate) struct Run {
     /// Variables for the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// What FromDevice(NAME) reads: a capture file or gen:KEY=VALUE,… (see below)
-    #[arg(long = "in", value_name = "NAME=FILE|gen:…")]
+    /// What FromDevice(NAME) receives from: an interface, to which ToDevice(NAME) then sends
+    /// unless --out says otherwise; a capture file; or generated traffic, gen:KEY=VALUE,…
+    #[arg(long = "in", value_name = "NAME=INTERFACE|FILE|gen:…")]
     inputs: Vec<String>,
-    /// Where ToDevice(NAME) writes: a capture file
-    #[arg(long = "out", value_name = "NAME=FILE")]
+    /// What ToDevice(NAME) sends to: an interface or a capture file
+    #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
+    /// How frames are carried from and to interfaces, or one of them: auto, af-packet-mmsg (many
+    /// frames in a system call), af-packet (one)
+    #[arg(long, value_name = "[INTERFACE=]MODE")]
+    io: Vec<String>,
+    /// What a chain without packets does: adaptive (polls for a while, then sleeps), busy
+    #[arg(long, value_name = "HOW", default_value = "adaptive")]
+    poll: String,
     /// Read a handler after the run and print it
     #[arg(short = 'h', value_name = "ELEMENT.HANDLER")]
     read: Vec<String>,
@@ -102,9 +110,59 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     }
     for text in &run.outputs {
         let (name, value) = pair("--out", text)?;
-        bindings.outputs.insert(name.to_string(), Binding::Capture(value.into()));
+        bindings.outputs.insert(name.to_string(), Binding::sink(value));
+    }
+    for (name, binding) in &bindings.inputs {
+        if matches!(binding, Binding::Interface(_)) && !bindings.outputs.contains_key(name) {
+            bindings.outputs.insert(name.clone(), binding.clone());
+        }
+    }
+    check_receivers(&bindings)?;
+    for text in &run.io {
+        let (interface, mode) = match text.split_once('=') {
+            Some((interface, mode)) => (Some(interface), mode),
+            None => (None, text.as_str()),
+        };
+        let mode = match mode {
+            "auto" => None,
+            mode => Some(mode.parse().map_err(|why| format!("--io {text}: {why}"))?),
+        };
+        if !bindings.set_mode(interface, mode) {
+            return Err(match interface {
+                Some(name) => format!("--io {text}: no name is bound to the interface '{name}'"),
+                None => format!("--io {text}: no name is bound to an interface"),
+            });
+        }
     }
     Ok(bindings)
+}
+
+/// Frames of an interface cannot come in under two names.
+fn check_receivers(bindings: &Bindings) -> Result<(), String> {
+    let mut receivers: Vec<_> = bindings
+        .inputs
+        .iter()
+        .filter_map(|(name, binding)| match binding {
+            Binding::Interface(spec) => Some((&spec.name, name)),
+            _ => None,
+        })
+        .collect();
+    receivers.sort();
+    match receivers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(&[(interface, a), (_, b)]) => Err(format!(
+            "'{a}' and '{b}' would both receive from {interface}, and each frame comes once"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// `--poll HOW`.
+fn polling(text: &str) -> Result<Polling, String> {
+    match text {
+        "adaptive" => Ok(Polling::Adaptive),
+        "busy" => Ok(Polling::Busy),
+        _ => Err(format!("--poll {text}: there are adaptive and busy")),
+    }
 }
 
 /// A flag that SIGINT and SIGTERM raise; a second one ends the process at once.
@@ -161,10 +219,12 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         .map(|v| pair("a variable", v).map(|(n, v)| (n.to_string(), v.to_string())))
         .collect::<Result<_, _>>()?;
     let mut found = Vec::new();
+    let polling = polling(&run.poll)?;
+    let mut bindings = bindings(run)?;
     let setup = Setup {
         variables,
         files: &mut Disk::default(),
-        devices: &mut bindings(run)?,
+        devices: &mut bindings,
         clock: Box::new(RealClock::new()),
         listener: Box::new(Terminal),
         seed: run.seed,
@@ -181,6 +241,10 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let Some((_, mut router)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
+    for line in bindings.take_lines() {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+    router.set_polling(polling);
     for text in &run.write {
         let (handler, value) = text.split_once('=').unwrap_or((text, ""));
         router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))?;

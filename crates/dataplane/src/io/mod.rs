@@ -1,8 +1,17 @@
 //! Devices: where frames come from and go to. Each kind has its own file; [`Bindings`] is the one
 //! place that chooses among them.
 
+#![allow(dead_code)]
+
+mod af_packet;
 mod capture;
 mod generator;
+mod interface;
+mod live;
+mod messages;
+mod netdev;
+mod offload;
+mod port;
 mod replay;
 mod sys;
 mod wait;
@@ -10,13 +19,19 @@ mod wait;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest};
 use net::pcap::{Format, LinkType, Options};
 
+use interface::Interface;
+use live::{Handle, Live};
+
 pub use generator::Generator;
+pub use interface::{InterfaceSpec, Mode};
+pub use port::Part;
 pub use replay::Replay;
 pub use wait::{Polling, Waiter};
 
@@ -29,23 +44,53 @@ pub enum Binding {
     Generator(Generator),
     /// A capture replayed from memory (receive only).
     Replay(Replay),
+    /// A network interface of the host.
+    Interface(InterfaceSpec),
 }
 
-/// Opens what elements ask for: capture files by their path, interfaces by their binding.
-#[derive(Clone, Debug, Default)]
+/// What the names in a configuration are bound to. It can be copied to every worker; copies share
+/// the interfaces that are open.
+#[derive(Clone, Default)]
 pub struct Bindings {
     /// What `FromDevice(NAME)` reads.
     pub inputs: HashMap<String, Binding>,
     /// What `ToDevice(NAME)` writes.
     pub outputs: HashMap<String, Binding>,
+    /// Whether a name that nothing is bound to is that of an interface of the host.
+    pub direct: bool,
+    /// The worker whose devices are opened.
+    pub part: Part,
     /// Folder that relative paths of captures count from; the current one if empty.
     pub folder: PathBuf,
     /// The configuration's folder: captures to read that are not in `folder` are looked for here.
     pub beside: PathBuf,
+    /// The interfaces that are open.
+    pub interfaces: Interfaces,
+}
+
+/// What is open on interfaces; clones are of the same. All of it is closed when no element has it
+/// any more.
+#[derive(Clone, Default)]
+pub struct Interfaces(Arc<Mutex<Shared>>);
+
+#[derive(Default)]
+struct Shared {
+    /// By the interface's name.
+    interfaces: HashMap<String, Weak<Interface>>,
+    /// By the interface's name and the worker.
+    live: HashMap<(String, usize), Weak<Mutex<Live>>>,
+    /// What is to be told of interfaces that were opened.
+    lines: Vec<String>,
+}
+
+/// Whether a name is that of an interface, and not of a file.
+fn is_interface(name: &str) -> bool {
+    !Path::new(name).exists() && netdev::exists(name)
 }
 
 impl Binding {
-    /// What a source's name is bound to: `gen:…`, `replay:…` or a capture file.
+    /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, a capture file or
+    /// an interface.
     ///
     /// # Errors
     /// What is not understood.
@@ -54,8 +99,21 @@ impl Binding {
             _ if text == "gen" => Self::Generator(Generator::default()),
             Some(("gen", spec)) => Self::Generator(spec.parse()?),
             Some(("replay", spec)) => Self::Replay(spec.parse()?),
-            _ => Self::Capture(text.into()),
+            _ => return Ok(Self::sink(text)),
         })
+    }
+
+    /// What a sink's name is bound to: `dev:INTERFACE`, an interface or a capture file.
+    pub fn sink(text: &str) -> Self {
+        match text.split_once(':') {
+            Some(("dev", name)) => {
+                Self::Interface(InterfaceSpec { name: name.to_string(), mode: None })
+            }
+            _ if is_interface(text) => {
+                Self::Interface(InterfaceSpec { name: text.to_string(), mode: None })
+            }
+            _ => Self::Capture(text.into()),
+        }
     }
 }
 
@@ -64,6 +122,61 @@ impl Bindings {
     fn find(&self, path: &str) -> PathBuf {
         let (here, beside) = (self.folder.join(path), self.beside.join(path));
         if path != "-" && !here.exists() && beside.exists() { beside } else { here }
+    }
+
+    /// Has an interface's frames carried in this mode, or those of all interfaces; the best mode
+    /// is chosen if none is given. Whether there is such an interface.
+    pub fn set_mode(&mut self, interface: Option<&str>, mode: Option<Mode>) -> bool {
+        let mut found = false;
+        for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
+            if let Binding::Interface(spec) = binding
+                && interface.is_none_or(|name| name == spec.name)
+            {
+                spec.mode = mode;
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// A line for each interface that was opened since the last call: its name in the
+    /// configuration, its I/O and why it is this one, what was changed.
+    pub fn take_lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared().lines)
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.interfaces.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The interface, for who receives or who sends. It is opened once for all workers, and each
+    /// worker's part of it once for all elements.
+    fn interface(
+        &self,
+        name: &str,
+        spec: &InterfaceSpec,
+        receives: bool,
+    ) -> Result<Box<dyn Device + Send>, String> {
+        let shared = &mut *self.shared();
+        let key = (spec.name.clone(), self.part.index);
+        if let Some(live) = shared.live.get(&key).and_then(Weak::upgrade) {
+            return Ok(Box::new(Handle::new(live, receives)));
+        }
+        let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
+            Some(interface) => interface,
+            None => {
+                let interface = Arc::new(Interface::open(spec, self.part.count)?);
+                shared.lines.push(match name == spec.name {
+                    true => interface.describe(),
+                    false => format!("{name}: {}", interface.describe()),
+                });
+                shared.interfaces.insert(spec.name.clone(), Arc::downgrade(&interface));
+                interface
+            }
+        };
+        let live = Arc::new(Mutex::new(Live::open(&interface, self.part)?));
+        shared.live.insert(key, Arc::downgrade(&live));
+        Ok(Box::new(Handle::new(live, receives)))
     }
 
     /// Opens what an element asks for, so that it can go on in the hands of another thread.
@@ -87,8 +200,8 @@ impl Bindings {
                 capture::Output::create(&path, &options, *unbuffered)
             }
             DeviceRequest::Interface { name, receive } => {
-                let bindings = if *receive { &self.inputs } else { &self.outputs };
-                match (bindings.get(name), receive) {
+                let all = if *receive { &self.inputs } else { &self.outputs };
+                match (all.get(name), receive) {
                     (Some(Binding::Capture(path)), true) => capture::Input::open(path),
                     (Some(Binding::Capture(path)), false) => {
                         capture::Output::create(path, &Options::for_file_name(path), false)
@@ -98,12 +211,19 @@ impl Bindings {
                     (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
                         Err(format!("'{name}' is bound to a source, which cannot be written to"))
                     }
-                    (None, true) => Err(format!(
-                        "nothing is bound to '{name}': bind it with --in {name}=FILE or --in {name}=gen:…"
-                    )),
-                    (None, false) => {
-                        Err(format!("nothing is bound to '{name}': bind it with --out {name}=FILE"))
+                    (Some(Binding::Interface(spec)), _) => self.interface(name, spec, *receive),
+                    (None, _) if self.direct => {
+                        let spec = InterfaceSpec { name: name.clone(), mode: None };
+                        self.interface(name, &spec, *receive)
                     }
+                    (None, true) => Err(format!(
+                        "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
+                         --in {name}=FILE or --in {name}=gen:…"
+                    )),
+                    (None, false) => Err(format!(
+                        "nothing is bound to '{name}': bind it with --out {name}=INTERFACE or \
+                         --out {name}=FILE"
+                    )),
                 }
             }
         }

@@ -1,9 +1,59 @@
 //! System calls, each behind a function that is safe to call.
-
 #![allow(unsafe_code)]
 
-use std::os::fd::RawFd;
+use std::ffi::{c_int, c_ulong, c_void};
+use std::io::{Error, Result};
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
 use std::time::Duration;
+
+/// Types of which every pattern of bytes is a value.
+///
+/// # Safety
+/// Implemented for integers, and for arrays and `repr(C)` structures of such.
+pub(super) unsafe trait Plain: Copy {}
+
+// SAFETY: integers.
+unsafe impl Plain for c_int {}
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
+// SAFETY: structures of integers.
+unsafe impl Plain for libc::sockaddr_ll {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_nl {}
+// SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_xdp {}
+// SAFETY: as above.
+unsafe impl Plain for libc::packet_mreq {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_options {}
+// SAFETY: an array of integers.
+unsafe impl<const N: usize> Plain for [u32; N] {}
+// SAFETY: an array of integers.
+unsafe impl<const N: usize> Plain for [u8; N] {}
+
+/// A value of zero bytes.
+pub(super) fn zero<T: Plain>() -> T {
+    // SAFETY: every pattern of bytes is a value of a plain type.
+    unsafe { zeroed() }
+}
+
+/// What a system call returned, or the error that it left.
+fn check(result: c_int) -> Result<c_int> {
+    if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The number of the error, 0 if it is none of the kernel's.
+pub(super) fn number(error: &Error) -> c_int {
+    error.raw_os_error().unwrap_or(0)
+}
 
 /// Waits until one of the descriptors is readable or in error; `false` when the time passed or a
 /// signal came first.
@@ -20,4 +70,220 @@ pub(super) fn wait_readable(on: &[RawFd], longest: Duration) -> bool {
         libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null())
     };
     n > 0
+}
+
+/// A socket that does not block and is not passed on to other programs.
+pub(super) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes no pointer; the descriptor it returns is new, so nobody else owns it.
+    unsafe { check(libc::socket(domain, kind, protocol)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Sets an option of a socket.
+pub(super) fn set<T: Plain>(socket: &OwnedFd, level: c_int, name: c_int, value: &T) -> Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast::<c_void>();
+    // SAFETY: the kernel reads `size` bytes of the value, which lives through the call.
+    unsafe { check(libc::setsockopt(socket.as_raw_fd(), level, name, value, size)).map(drop) }
+}
+
+/// Reads an option of a socket.
+pub(super) fn get<T: Plain>(socket: &OwnedFd, level: c_int, name: c_int) -> Result<T> {
+    let mut value: T = zero();
+    let mut size = size_of::<T>() as libc::socklen_t;
+    let to = std::ptr::from_mut(&mut value).cast::<c_void>();
+    // SAFETY: the kernel writes at most `size` bytes into the value, which may hold any bytes.
+    unsafe { check(libc::getsockopt(socket.as_raw_fd(), level, name, to, &mut size))? };
+    Ok(value)
+}
+
+/// Binds a socket to an address of its family.
+pub(super) fn bind<T: Plain>(socket: &OwnedFd, address: &T) -> Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    let address = std::ptr::from_ref(address).cast::<libc::sockaddr>();
+    // SAFETY: the kernel reads `size` bytes of the address, which lives through the call.
+    unsafe { check(libc::bind(socket.as_raw_fd(), address, size)).map(drop) }
+}
+
+/// A descriptor that is readable while one of these is.
+pub(super) fn any_of(of: &[RawFd]) -> Result<OwnedFd> {
+    // SAFETY: takes no pointer; the descriptor is new.
+    let epoll = unsafe {
+        check(libc::epoll_create1(libc::EPOLL_CLOEXEC)).map(|fd| OwnedFd::from_raw_fd(fd))?
+    };
+    for &fd in of {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
+        // SAFETY: the event lives through the call.
+        unsafe {
+            check(libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event))?;
+        }
+    }
+    Ok(epoll)
+}
+
+/// Reads a message and forgets it; whether there was one.
+pub(super) fn discard(socket: &OwnedFd) -> bool {
+    let mut buffer = [0u8; 8192];
+    let (to, size) = (buffer.as_mut_ptr().cast::<c_void>(), buffer.len());
+    // SAFETY: the kernel writes at most `size` bytes into the buffer.
+    let n = unsafe { libc::recv(socket.as_raw_fd(), to, size, libc::MSG_DONTWAIT) };
+    // A message that was lost for want of room is one, too.
+    n > 0 || (n < 0 && number(&Error::last_os_error()) == libc::ENOBUFS)
+}
+
+/// Reads from a descriptor.
+pub(super) fn read(fd: &OwnedFd, to: &mut [u8]) -> Result<usize> {
+    // SAFETY: the kernel writes at most the slice's length into it.
+    let n = unsafe { libc::read(fd.as_raw_fd(), to.as_mut_ptr().cast(), to.len()) };
+    if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+/// Writes to a descriptor.
+pub(super) fn write(fd: &OwnedFd, from: &[u8]) -> Result<usize> {
+    // SAFETY: the kernel reads the slice.
+    let n = unsafe { libc::write(fd.as_raw_fd(), from.as_ptr().cast(), from.len()) };
+    if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+/// Has the kernel send what lies in a socket's ring.
+pub(super) fn kick(socket: &OwnedFd) -> Result<()> {
+    let fd = socket.as_raw_fd();
+    // SAFETY: no bytes and no address are passed.
+    let n =
+        unsafe { libc::sendto(fd, std::ptr::null(), 0, libc::MSG_DONTWAIT, std::ptr::null(), 0) };
+    if n < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has the kernel take the buffers that lie in a socket's fill ring.
+pub(super) fn wake(socket: &OwnedFd) {
+    let mut fd = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, which lives through the call.
+    unsafe { libc::poll(&mut fd, 1, 0) };
+}
+
+/// What is asked about an interface by its name.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct InterfaceRequest {
+    name: [u8; libc::IFNAMSIZ],
+    /// Numbers and addresses, as the request has them.
+    pub(super) value: [u8; 24],
+}
+
+impl InterfaceRequest {
+    /// Asks about this interface.
+    pub(super) fn new(name: &str) -> Result<Self> {
+        let mut request = Self { name: [0; libc::IFNAMSIZ], value: [0; 24] };
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+            return Err(Error::from_raw_os_error(libc::ENODEV));
+        }
+        request.name[..name.len()].copy_from_slice(name.as_bytes());
+        Ok(request)
+    }
+
+    /// The first four bytes of the value as a number.
+    pub(super) fn number(&self) -> i32 {
+        i32::from_ne_bytes([self.value[0], self.value[1], self.value[2], self.value[3]])
+    }
+
+    /// The name, which some requests fill in.
+    pub(super) fn name(&self) -> String {
+        let end = self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len());
+        String::from_utf8_lossy(&self.name[..end]).into_owned()
+    }
+}
+
+/// Asks the kernel about an interface, with one of the requests that keep to [`InterfaceRequest`]
+/// and have no pointer in it (`SIOCGIFINDEX`, `SIOCGIFMTU`, `TUNSETIFF` …).
+pub(super) fn ask(fd: &OwnedFd, request: c_ulong, with: &mut InterfaceRequest) -> Result<()> {
+    debug_assert_ne!(request, SIOCETHTOOL, "has a pointer in it");
+    let with = std::ptr::from_mut(with);
+    // SAFETY: the structure is laid out as `ifreq`, which the kernel reads and writes.
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), request as _, with)).map(drop) }
+}
+
+const SIOCETHTOOL: c_ulong = 0x8946;
+
+/// Asks the driver of an interface; `command` begins with the number of the ethtool command, whose
+/// structure it must be as long as.
+pub(super) fn ethtool<T: Plain>(fd: &OwnedFd, name: &str, command: &mut T) -> Result<()> {
+    let mut request = InterfaceRequest::new(name)?;
+    let pointer = std::ptr::from_mut(command).addr().to_ne_bytes();
+    request.value[..pointer.len()].copy_from_slice(&pointer);
+    let _exposed = std::ptr::from_mut(command).expose_provenance();
+    let with = std::ptr::from_mut(&mut request);
+    // SAFETY: the request holds a pointer to `command`, which lives through the call, is as long
+    // as the kernel takes the structure to be, and may hold any bytes.
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL as _, with)).map(drop) }
+}
+
+/// Memory shared with the kernel.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    /// Memory of a socket's ring, at an offset that names it.
+    pub(super) fn of(socket: &OwnedFd, length: usize, offset: i64) -> Result<Self> {
+        Self::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
+    }
+
+    /// New memory of zeros.
+    pub(super) fn anonymous(length: usize) -> Result<Self> {
+        Self::map(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
+    fn map(length: usize, flags: c_int, fd: RawFd, offset: i64) -> Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the place, so nothing that exists is mapped over.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| Error::other("mapped to nothing"))?;
+        Ok(Self { start, length })
+    }
+
+    /// Where it starts.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its length in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this memory was mapped by `map`, and whoever points into it is gone with it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// The system call bpf(2); `attributes` is the part of `bpf_attr` that the command reads.
+pub(super) fn bpf<T: BpfAttributes>(command: c_int, attributes: &T) -> Result<c_int> {
+    let size = size_of_val(attributes);
+    let attributes = std::ptr::from_ref(attributes);
+    // SAFETY: the kernel reads `size` bytes of the attributes, and what their pointers point at;
+    // `BpfAttributes` promises that these are good.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
+    check(result as c_int)
+}
+
+/// What bpf(2) is given.
+///
+/// # Safety
+/// `repr(C)` and laid out as the command's part of `bpf_attr`; the pointers in it are good for the
+/// lengths beside them as long as the value lives, and for writing where the command writes.
+pub(super) unsafe trait BpfAttributes {}
+
+/// Takes over a descriptor that a system call has just returned.
+pub(super) fn own(fd: c_int) -> OwnedFd {
+    // SAFETY: callers pass what `bpf` returned for a command that makes a descriptor.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }

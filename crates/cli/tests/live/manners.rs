@@ -1,0 +1,100 @@
+//! How a chain behaves towards the interfaces it runs on: what it refuses, what it survives, and
+//! how it leaves them.
+
+use crate::lab::{Lab, MACS, possible, until};
+
+const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
+const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
+
+/// What a chain in the middle says when it does not start.
+#[track_caller]
+fn refusal(lab: &Lab, chain: &str, arguments: &[&str]) -> String {
+    let (well, _, told) = lab.start_on("middle", chain, arguments).end();
+    assert!(!well, "it ran: {told}");
+    told
+}
+
+#[test]
+fn what_cannot_be_opened_is_refused_with_the_mend() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let told = refusal(&lab, WIRE, &["--in", "left=dev:eth7", "--in", "right=eth1"]);
+    assert!(told.contains("there is no interface 'eth7'; `ip link` lists"), "{told}");
+    lab.ip("middle", &["link", "set", "eth0", "down"]);
+    let told = refusal(&lab, WIRE, &BOUND);
+    assert!(told.contains("eth0 is down; switch it on with `ip link set eth0 up`"), "{told}");
+    let told = refusal(&lab, WIRE, &["--in", "left=eth1", "--in", "right=eth1"]);
+    assert!(told.contains("'left' and 'right' would both receive from eth1"), "{told}");
+    let told =
+        refusal(&lab, WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "eth9=auto"]);
+    assert!(told.contains("no name is bound to the interface 'eth9'"), "{told}");
+    let told = refusal(&lab, WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "fast"]);
+    assert!(told.contains("'fast' is no way of I/O; there are auto, af-"), "{told}");
+}
+
+#[test]
+fn offloads_are_as_found_after_ctrl_c() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let gro = |interface| {
+        let features = lab.on("middle", "ethtool", &["-k", interface]);
+        features.contains("generic-receive-offload: on")
+    };
+    lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
+    let running = lab.run(WIRE, &[&BOUND[..], &["--io", "af-packet-mmsg"]].concat());
+    let told = running.told();
+    assert!(told.contains("left: eth0: af-packet-mmsg, mtu 1500; switched off: gro\n"), "{told}");
+    assert!(!gro("eth0"));
+    running.stop();
+    assert!(gro("eth0") && !gro("eth1"));
+}
+
+#[test]
+fn links_flap_and_interfaces_come_back() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let mut running = lab.run(WIRE, &BOUND);
+    let reachable = || {
+        let ping = lab.try_on("left", "ping", &["-n", "-c", "1", "-W", "1", "10.9.0.3"]);
+        ping.status.success()
+    };
+    assert!(reachable());
+    lab.ip("middle", &["link", "set", "eth1", "down"]);
+    running.wait_for("eth1: the link is switched off");
+    lab.ip("middle", &["link", "set", "eth1", "up"]);
+    until("frames after the link came back", reachable);
+    lab.ip("middle", &["link", "del", "eth1"]);
+    running.wait_for("eth1: the interface is gone");
+    lab.connect("right", "eth1", MACS[1], 1500);
+    // The host behind it has another address now.
+    lab.ip("left", &["neigh", "flush", "dev", "veth0"]);
+    running.wait_for("; it is back");
+    until("frames after the interface came back", reachable);
+    running.stop();
+}
+
+/// A chain without packets sleeps.
+#[test]
+fn an_idle_chain_burns_no_core() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let mut running = lab.run(
+        "FromDevice(left) -> Discard; FromDevice(right) -> Discard;
+         Script(wait 1s, print \"now\", wait 1s, print \"then\", loop)",
+        &BOUND,
+    );
+    running.wait_for_output("now");
+    let before = running.processor_time();
+    running.wait_for_output("then");
+    let used = running.processor_time() - before;
+    running.stop();
+    assert!(used.as_millis() < 100, "{used:?} of a second of idleness");
+}

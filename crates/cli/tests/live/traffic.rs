@@ -1,0 +1,149 @@
+//! Real hosts speak with each other through a chain, by each way of I/O.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+
+use crate::lab::{Lab, PATIENCE, possible};
+
+/// The ways of I/O that work on the links of a [`Lab`].
+const MODES: [&str; 2] = ["af-packet-mmsg", "af-packet"];
+
+const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
+
+/// Frames go through as they are.
+const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
+
+const ROUTER: &str = include_str!("router.click");
+const NAT: &str = include_str!("nat.click");
+
+#[track_caller]
+fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) {
+    if !possible() {
+        return;
+    }
+    for mode in MODES {
+        let lab = Lab::new(mtu);
+        let arguments = [&BOUND[..], &["--io", mode]].concat();
+        let running = lab.run(chain, &arguments);
+        assert!(running.told().contains(&format!("left: eth0: {mode}")), "{}", running.told());
+        check(&lab, mode);
+        running.stop();
+    }
+}
+
+/// Bytes that are not the same anywhere.
+fn bytes(count: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..count).map(|_| random.u8(..)).collect()
+}
+
+/// Sends bytes from the left to the right, and others back, over TCP.
+#[track_caller]
+fn exchange(lab: &Lab, address: &'static str, count: usize) {
+    let (to, from) = std::sync::mpsc::channel();
+    let server = lab.at("right", move || {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        to.send(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        stream.write_all(&received).unwrap();
+        received
+    });
+    let client = lab.at("left", move || {
+        let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&bytes(count)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        received
+    });
+    let back = client.join().expect("the client got an answer");
+    assert!(back == bytes(count), "bytes changed on the way");
+    assert!(server.join().unwrap() == bytes(count), "bytes changed on the way there");
+}
+
+#[test]
+fn pings_and_errors_are_routed() {
+    in_each_mode(1500, ROUTER, |lab, _| {
+        lab.ping("left", &["10.2.0.2"]);
+        lab.ping("right", &["10.1.0.2"]);
+        lab.ping("left", &["-s", "1472", "-M", "do", "10.2.0.2"]);
+        lab.ping("left", &["10.1.0.1"]);
+        let far = lab.try_on("left", "ping", &["-n", "-c", "1", "-W", "5", "-t", "1", "10.2.0.2"]);
+        let told = String::from_utf8_lossy(&far.stdout).into_owned();
+        assert!(told.contains("From 10.1.0.1") && told.contains("Time to live exceeded"), "{told}");
+    });
+}
+
+#[test]
+fn tcp_through_nat_with_checksums_and_segments_left_to_hardware() {
+    in_each_mode(1500, NAT, |lab, _| exchange(lab, "10.2.0.2", 3_000_000));
+}
+
+#[test]
+fn tcp_over_a_wire() {
+    in_each_mode(1500, WIRE, |lab, _| {
+        exchange(lab, "10.9.0.3", 1_000_000);
+    });
+}
+
+#[test]
+fn udp_through_nat() {
+    in_each_mode(1500, NAT, |lab, _| {
+        let (to, from) = std::sync::mpsc::channel();
+        let server = lab.at("right", move || {
+            let socket = UdpSocket::bind("10.2.0.2:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            to.send(socket.local_addr().unwrap()).unwrap();
+            let mut buffer = [0; 2000];
+            let (n, peer) = socket.recv_from(&mut buffer).unwrap();
+            socket.send_to(&buffer[..n], peer).unwrap();
+            peer
+        });
+        let client = lab.at("left", move || {
+            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.send_to(&bytes(1400), from.recv().unwrap()).unwrap();
+            let mut buffer = [0; 2000];
+            let n = socket.recv(&mut buffer).unwrap();
+            buffer[..n].to_vec()
+        });
+        assert_eq!(client.join().unwrap(), bytes(1400));
+        assert_eq!(
+            server.join().unwrap().ip().to_string(),
+            "10.2.0.1",
+            "the address is translated"
+        );
+    });
+}
+
+/// The kernel takes tags out of frames; they are put back.
+#[test]
+fn vlan_tags_stay() {
+    in_each_mode(1500, WIRE, |lab, mode| {
+        let received = "FromDevice(veth0) -> Classifier(12/8100 14/a00a 16/0800 30/0a0a0a0a)
+            -> Counter(COUNT_CALL 9 stop) -> Discard;";
+        let receiver = lab.run_on("right", received, &["--in", "veth0=veth0", "--io", mode]);
+        let sent =
+            "InfiniteSource(LENGTH 1400, LIMIT 10) -> UDPIPEncap(10.10.10.10, 1, 10.9.0.3, 2)
+            -> EtherVLANEncap(0x0800, 02:00:00:00:00:09, 02:00:00:00:00:08, VLAN_TCI 0xa00a)
+            -> ToDevice(veth0);";
+        let sender = lab.start_on("left", sent, &["--out", "veth0=veth0", "--io", mode]);
+        let (well, _, told) = sender.end();
+        assert!(well, "{told}");
+        let (well, _, told) = receiver.end();
+        assert!(well, "{told}");
+    });
+}
+
+#[test]
+fn jumbo_frames_pass() {
+    in_each_mode(9000, WIRE, |lab, _| {
+        lab.ping("left", &["-s", "8972", "-M", "do", "10.9.0.3"]);
+        exchange(lab, "10.9.0.3", 1_000_000);
+    });
+}

@@ -1,0 +1,202 @@
+//! AF_PACKET: frames by system calls on a socket, one each or many at a time. Every kernel has it.
+
+use std::ffi::c_int;
+use std::io::{ErrorKind, Result};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use net::{Batch, Pool};
+
+use super::messages::{Receiver, Sender};
+use super::offload::{VnetHeader, complete};
+use super::port::{
+    ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Part, Port, REFUSED, RUNT,
+    TRUNCATED,
+};
+use super::sys;
+
+/// Bytes of frames that the kernel keeps for a socket.
+const SOCKET_BUFFER: c_int = 8 << 20;
+
+/// Frames by recvmmsg(2) and sendmmsg(2), or one by one.
+pub(super) struct AfPacket {
+    receiving: OwnedFd,
+    receiver: Receiver,
+    sending: Sending,
+    /// The most messages in a system call.
+    most: usize,
+}
+
+/// `ETH_P_ALL` in network byte order.
+const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
+
+/// A socket that gets a copy of every frame that comes in on an interface, once it is bound.
+pub(super) fn receiving_socket() -> Result<OwnedFd> {
+    let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    large_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+    Ok(socket)
+}
+
+/// Has a socket get the frames of an interface: all that come in, none that go out, also those
+/// for other stations.
+pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
+    sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
+    let mut address: libc::sockaddr_ll = sys::zero();
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ALL;
+    address.sll_ifindex = index as c_int;
+    sys::bind(socket, &address)?;
+    let mut promiscuous: libc::packet_mreq = sys::zero();
+    promiscuous.mr_ifindex = index as c_int;
+    promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
+    sys::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    if part.count > 1 {
+        // The kernel's hash of a flow is the same for both directions.
+        let group = (std::process::id() ^ index) & 0xffff;
+        let fanout = group | libc::PACKET_FANOUT_HASH << 16;
+        sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
+    }
+    Ok(())
+}
+
+/// Counts the frames that a socket could not keep since the last call; `statistics` is made of
+/// packets and drops, and further numbers.
+pub(super) fn count_overruns(socket: &OwnedFd, losses: &mut Losses) {
+    let counts = sys::get::<[u32; 3]>(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
+    if let Ok([_, drops, _]) = counts {
+        losses.received(OVERRUN, drops.into(), 0);
+    }
+}
+
+fn large_buffer(socket: &OwnedFd, force: c_int, ask: c_int) {
+    // Beyond the limit for everybody if that is allowed, else up to it: a smaller buffer loses
+    // frames earlier, and these are counted.
+    if sys::set(socket, libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
+        let _ = sys::set(socket, libc::SOL_SOCKET, ask, &SOCKET_BUFFER);
+    }
+}
+
+impl AfPacket {
+    /// Opens sockets on the interface with this number, with up to `most` messages in a system
+    /// call.
+    pub(super) fn open(index: u32, most: usize, part: Part) -> Result<Self> {
+        let receiving = receiving_socket()?;
+        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
+        attach(&receiving, index, part)?;
+        let sending = Sending::open(index, most)?;
+        let most = most.min(MOST);
+        Ok(Self { receiving, receiver: Receiver::new(most), sending, most })
+    }
+}
+
+impl Port for AfPacket {
+    fn receive(
+        &mut self,
+        most: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) -> Result<()> {
+        let most = most.min(self.most);
+        let received =
+            self.receiver.receive(&self.receiving, most, pool, |packet, message, pool| {
+                let length = packet.len();
+                let completed = if message.truncated {
+                    Err((packet, TRUNCATED))
+                } else if length < ETHERNET {
+                    Err((packet, RUNT))
+                } else {
+                    complete(packet, &VnetHeader::parse(&message.vnet), message.vlan, batch, pool)
+                };
+                if let Err((packet, why)) = completed {
+                    losses.received(why, 1, length as u64);
+                    pool.recycle(packet);
+                }
+            });
+        match received {
+            Ok(_) => Ok(()),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(e) if sys::number(&e) == libc::EINVAL => {
+                // What is left to do to the frame cannot be said in the header; it is gone.
+                losses.received(NOT_SEGMENTED, 1, 0);
+                Ok(())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
+        self.sending.send(batch, pool, losses)
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        vec![self.receiving.as_raw_fd()]
+    }
+
+    fn count_overruns(&mut self, losses: &mut Losses) {
+        count_overruns(&self.receiving, losses);
+    }
+}
+
+/// The way out, which the receive ring shares.
+pub(super) struct Sending {
+    socket: OwnedFd,
+    sender: Sender,
+}
+
+impl Sending {
+    /// Opens a socket that only sends, on the interface with this number.
+    pub(super) fn open(index: u32, most: usize) -> Result<Self> {
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        large_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+        sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
+        let mut address: libc::sockaddr_ll = sys::zero();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = index as c_int;
+        sys::bind(&socket, &address)?;
+        Ok(Self { socket, sender: Sender::new(most.min(MOST)) })
+    }
+
+    /// Sends packets and recycles them; those for which there is no room now stay.
+    ///
+    /// # Errors
+    /// The kernel's; packets that stay in the batch were not sent.
+    pub(super) fn send(
+        &mut self,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) -> Result<()> {
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < batch.len() {
+            let error = match self.sender.send(&self.socket, batch, done) {
+                Ok(taken) => {
+                    done += taken;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let length = batch.as_slice()[done].len();
+            let why = match sys::number(&error) {
+                libc::EINTR => continue,
+                libc::EAGAIN => break,
+                libc::ENOBUFS => NO_ROOM,
+                libc::EMSGSIZE => OVERSIZE,
+                libc::EINVAL if length < ETHERNET => RUNT,
+                libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
+                    result = Err(error);
+                    break;
+                }
+                _ => REFUSED,
+            };
+            losses.sent(why, 1, length as u64);
+            done += 1;
+        }
+        let mut left = Batch::default();
+        batch.split_to(done, &mut left);
+        pool.recycle_all(batch);
+        batch.append(&mut left);
+        result
+    }
+}

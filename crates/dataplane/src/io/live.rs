@@ -1,0 +1,235 @@
+//! A worker's hold on an interface: the port that carries its frames, kept open through links
+//! that flap and interfaces that go and come back.
+
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use elements::device::{Device, Event, Received};
+use net::{Batch, Pool};
+
+use super::interface::Interface;
+use super::netdev::{Link, Monitor};
+use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, Part, Port, give_up};
+use super::sys;
+
+/// Rounds without a frame after which it is looked whether the interface changed.
+const EMPTY_ROUNDS: u32 = 16;
+/// Rounds after which the kernel is asked what it dropped.
+const ROUNDS: u32 = 4096;
+
+/// What a worker has open on an interface.
+pub(super) struct Live {
+    interface: Arc<Interface>,
+    part: Part,
+    /// Absent while the interface is.
+    port: Option<Box<dyn Port + Send>>,
+    index: u32,
+    link: Option<Link>,
+    monitor: Monitor,
+    /// Readable when a frame comes or an interface changes.
+    descriptor: OwnedFd,
+    multiplexing: Multiplexing,
+    losses: Losses,
+    rounds: u32,
+    empty: u32,
+    /// What last kept the interface from being opened again.
+    obstacle: String,
+}
+
+impl Live {
+    /// Takes a worker's part of an interface.
+    ///
+    /// # Errors
+    /// A message.
+    pub(super) fn open(
+        interface: &Arc<Interface>,
+        part: Part,
+    ) -> std::result::Result<Self, String> {
+        let (port, index) = interface.fetch(part, None)?;
+        let explain = |e: Error| format!("{}: {e}", interface.name());
+        let monitor = Monitor::new().map_err(explain)?;
+        let descriptor = watch(&monitor, Some(&*port)).map_err(explain)?;
+        Ok(Self {
+            interface: Arc::clone(interface),
+            part,
+            port: Some(port),
+            index,
+            link: interface.link().map(|(_, link)| link),
+            monitor,
+            descriptor,
+            multiplexing: Multiplexing::new(),
+            losses: Losses::default(),
+            rounds: 0,
+            empty: 0,
+            obstacle: String::new(),
+        })
+    }
+
+    fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
+        let Some(port) = &mut self.port else {
+            if self.monitor.changed() {
+                self.look();
+            }
+            return Ok(());
+        };
+        let asked = self.multiplexing.ask(most);
+        let before = batch.len();
+        let result = port.receive(asked, batch, pool, &mut self.losses);
+        let came = batch.len() - before;
+        self.multiplexing.came(asked, came);
+        self.rounds = self.rounds.wrapping_add(1);
+        self.empty = if came == 0 { self.empty.wrapping_add(1) } else { 0 };
+        if self.rounds.is_multiple_of(ROUNDS) || self.empty == EMPTY_ROUNDS {
+            port.count_overruns(&mut self.losses);
+        }
+        if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) && self.monitor.changed() {
+            self.look();
+        }
+        match result {
+            Err(error) if is_down(&error) => {
+                self.look();
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
+        let Some(port) = &mut self.port else {
+            give_up(LINK_DOWN, batch, pool, &mut self.losses);
+            return Ok(());
+        };
+        match port.send(batch, pool, &mut self.losses) {
+            Err(error) => {
+                give_up(LINK_DOWN, batch, pool, &mut self.losses);
+                if is_down(&error) { Ok(()) } else { Err(error) }
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Looks what became of the interface.
+    #[cold]
+    fn look(&mut self) {
+        let name = self.interface.name().to_string();
+        let now = self.interface.link();
+        let index = now.map(|(index, _)| index);
+        if self.port.is_some() && index != Some(self.index) {
+            self.port = None;
+            self.losses.notice(format!("{name}: the interface is gone; waiting for it"));
+            self.rewatch();
+        }
+        match now {
+            // One that is off cannot be opened; there will be word when it is switched on.
+            Some((index, link)) if self.port.is_none() && link != Link::Down => self.reopen(index),
+            Some((_, link)) if self.port.is_some() && self.link != Some(link) => {
+                let state = match link {
+                    Link::Up => "up",
+                    Link::Down => "switched off",
+                    Link::NoCarrier => "down: nothing is connected to it",
+                };
+                self.losses.notice(format!("{name}: the link is {state}"));
+                self.link = Some(link);
+            }
+            _ => {}
+        }
+    }
+
+    fn reopen(&mut self, index: u32) {
+        match self.interface.fetch(self.part, Some(index)) {
+            Ok((port, index)) => {
+                (self.port, self.index) = (Some(port), index);
+                self.link = self.interface.link().map(|(_, link)| link);
+                self.obstacle.clear();
+                let told = self.interface.describe();
+                self.losses.notice(format!("{told}; it is back"));
+                self.rewatch();
+            }
+            Err(why) if why != self.obstacle => {
+                self.losses.notice(format!("{why}; trying again when the interface changes"));
+                self.obstacle = why;
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn rewatch(&mut self) {
+        // Without it the worker is awake more often than it had to be, no more.
+        if let Ok(descriptor) = watch(&self.monitor, self.port.as_deref()) {
+            self.descriptor = descriptor;
+        }
+    }
+}
+
+/// Whether an error says that the interface is off or gone.
+fn is_down(error: &Error) -> bool {
+    matches!(
+        sys::number(error),
+        libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::EIO
+    )
+}
+
+fn watch(monitor: &Monitor, port: Option<&(dyn Port + Send)>) -> Result<OwnedFd> {
+    let mut of = port.map(|port| port.descriptors()).unwrap_or_default();
+    of.push(monitor.descriptor().as_raw_fd());
+    sys::any_of(&of)
+}
+
+/// The interface as one element has it: it receives or it sends.
+pub(super) struct Handle {
+    live: Arc<Mutex<Live>>,
+    receives: bool,
+}
+
+impl Handle {
+    pub(super) fn new(live: Arc<Mutex<Live>>, receives: bool) -> Self {
+        Self { live, receives }
+    }
+
+    /// Only the elements of one worker have it, so nobody ever waits for the lock.
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Device for Handle {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> std::result::Result<Received, String> {
+        let mut live = self.live();
+        match live.receive(burst, batch, pool) {
+            Ok(()) => Ok(Received::More),
+            Err(error) => Err(format!("{}: {error}", live.interface.name())),
+        }
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> std::result::Result<(), String> {
+        let mut live = self.live();
+        let result = live.send(batch, pool);
+        result.map_err(|error| format!("{}: {error}", live.interface.name()))
+    }
+
+    fn flush(&mut self) -> std::result::Result<(), String> {
+        let live = &mut *self.live();
+        if let Some(port) = &mut live.port {
+            port.count_overruns(&mut live.losses);
+        }
+        Ok(())
+    }
+
+    fn wait_on(&self) -> Option<RawFd> {
+        self.receives.then(|| self.live().descriptor.as_raw_fd())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.live().losses.next(!self.receives)
+    }
+
+    fn burst(&self) -> Option<usize> {
+        self.receives.then_some(MOST)
+    }
+}

@@ -1,0 +1,180 @@
+//! What the kernel knows of a network interface, and the few switches that are turned on it.
+
+use std::ffi::c_ulong;
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
+
+use super::sys::{self, InterfaceRequest};
+
+const SIOCGIFFLAGS: c_ulong = 0x8913;
+const SIOCSIFFLAGS: c_ulong = 0x8914;
+const SIOCGIFMTU: c_ulong = 0x8921;
+const SIOCGIFHWADDR: c_ulong = 0x8927;
+const SIOCGIFINDEX: c_ulong = 0x8933;
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// Commands that read and that set a feature, the feature's bit if they share a word, its name.
+const MERGERS: [(u32, u32, u32, &str); 2] = [(0x2b, 0x2c, 1, "gro"), (0x25, 0x26, 1 << 15, "lro")];
+
+/// A socket to ask about interfaces through.
+pub(super) struct Asker(OwnedFd);
+
+/// Whether an interface can carry frames now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It is switched off.
+    Down,
+    /// It is switched on, and there is nothing at its other end.
+    NoCarrier,
+    /// It is ready.
+    Up,
+}
+
+impl Asker {
+    /// Opens the socket, in the network namespace of the calling thread.
+    pub(super) fn new() -> Result<Self> {
+        sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map(Self)
+    }
+
+    fn ask(&self, request: c_ulong, name: &str) -> Result<InterfaceRequest> {
+        let mut with = InterfaceRequest::new(name)?;
+        sys::ask(&self.0, request, &mut with)?;
+        Ok(with)
+    }
+
+    /// The interface's number.
+    pub(super) fn index(&self, name: &str) -> Result<u32> {
+        self.ask(SIOCGIFINDEX, name).map(|r| r.number() as u32)
+    }
+
+    /// The longest network packet that it sends, in bytes.
+    pub(super) fn mtu(&self, name: &str) -> Result<usize> {
+        self.ask(SIOCGIFMTU, name).map(|r| r.number().max(0) as usize)
+    }
+
+    /// Whether it can carry frames.
+    pub(super) fn link(&self, name: &str) -> Result<Link> {
+        let flags = self.ask(SIOCGIFFLAGS, name)?;
+        let flags = i32::from(u16::from_ne_bytes([flags.value[0], flags.value[1]]));
+        Ok(match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+            (false, _) => Link::Down,
+            (true, false) => Link::NoCarrier,
+            (true, true) => Link::Up,
+        })
+    }
+
+    /// Switches it on.
+    pub(super) fn switch_on(&self, name: &str) -> Result<()> {
+        let mut flags = self.ask(SIOCGIFFLAGS, name)?;
+        flags.value[0] |= libc::IFF_UP as u8;
+        sys::ask(&self.0, SIOCSIFFLAGS, &mut flags)
+    }
+
+    /// Whether its frames begin with an Ethernet header.
+    pub(super) fn is_ethernet(&self, name: &str) -> Result<bool> {
+        let address = self.ask(SIOCGIFHWADDR, name)?;
+        let family = u16::from_ne_bytes([address.value[0], address.value[1]]);
+        Ok(matches!(family, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
+    }
+
+    /// The name of its driver, empty if it has none that tells.
+    pub(super) fn driver(&self, name: &str) -> String {
+        // struct ethtool_drvinfo: the command, then names of 32 bytes each, then numbers.
+        let mut info = [0u8; 196];
+        info[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+        if sys::ethtool(&self.0, name, &mut info).is_err() {
+            return String::new();
+        }
+        let driver = &info[4..36];
+        let end = driver.iter().position(|b| *b == 0).unwrap_or(driver.len());
+        String::from_utf8_lossy(&driver[..end]).into_owned()
+    }
+
+    /// Number of its receive queues.
+    pub(super) fn queues(&self, name: &str) -> u32 {
+        // struct ethtool_channels: the command, the most of each kind, then how many there are:
+        // receiving, sending, other, both.
+        let mut channels = [0u32; 9];
+        channels[0] = ETHTOOL_GCHANNELS;
+        match sys::ethtool(&self.0, name, &mut channels) {
+            Ok(()) => channels[5].saturating_add(channels[8]).max(1),
+            Err(_) => 1,
+        }
+    }
+
+    fn feature(&self, name: &str, command: u32, value: u32) -> Result<u32> {
+        let mut feature = [command, value];
+        sys::ethtool(&self.0, name, &mut feature)?;
+        Ok(feature[1])
+    }
+
+    /// Switches off what merges frames before they can be received; the names of what was on.
+    pub(super) fn stop_merging(&self, name: &str) -> Result<Vec<&'static str>> {
+        let mut stopped = Vec::new();
+        for (read, set, bit, feature) in MERGERS {
+            // A driver that does not know the command has not got the feature.
+            let Ok(value) = self.feature(name, read, 0) else { continue };
+            if value & bit != 0 {
+                self.feature(name, set, value & !bit)?;
+                stopped.push(feature);
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Switches on again what [`Asker::stop_merging`] switched off.
+    pub(super) fn merge_again(&self, name: &str, stopped: &[&str]) -> Result<()> {
+        for (read, set, bit, _) in MERGERS.iter().filter(|m| stopped.contains(&m.3)) {
+            let value = self.feature(name, *read, 0)?;
+            self.feature(name, *set, value | bit)?;
+        }
+        Ok(())
+    }
+}
+
+/// Hears of changes of interfaces.
+pub(super) struct Monitor(OwnedFd);
+
+impl Monitor {
+    /// Listens, in the network namespace of the calling thread.
+    pub(super) fn new() -> Result<Self> {
+        let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
+        let mut address: libc::sockaddr_nl = sys::zero();
+        address.nl_family = libc::AF_NETLINK as u16;
+        address.nl_groups = libc::RTMGRP_LINK as u32;
+        sys::bind(&socket, &address)?;
+        Ok(Self(socket))
+    }
+
+    /// What becomes readable when something changed.
+    pub(super) fn descriptor(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    /// Whether something changed since the last call.
+    pub(super) fn changed(&self) -> bool {
+        let mut changed = false;
+        while sys::discard(&self.0) {
+            changed = true;
+        }
+        changed
+    }
+}
+
+/// Whether an interface of this name exists.
+pub(super) fn exists(name: &str) -> bool {
+    Asker::new().and_then(|asker| asker.index(name)).is_ok()
+}
+
+/// What may be missing when the kernel refuses.
+pub(super) fn explain(error: &Error, capability: &str) -> String {
+    match sys::number(error) {
+        libc::EPERM | libc::EACCES => format!(
+            "{error}: needs the capability {capability}; run it as root, or give it to the program \
+             with setcap"
+        ),
+        _ => error.to_string(),
+    }
+}

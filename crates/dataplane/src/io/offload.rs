@@ -1,0 +1,247 @@
+//! Doing what senders leave to hardware that is not there.
+//!
+//! A local sender hands its frames to a virtual interface with checksums half done, as
+//! super-frames of up to 64 KB, and with VLAN tags beside the frame: a network card would
+//! complete them. Whoever receives such frames from the kernel must do so in its place.
+
+use std::ops::Range;
+
+use ir::Reason;
+use net::checksum::{self, Sum};
+use net::{Batch, Packet, Pool};
+
+use super::port::{ETHERNET, NOT_SEGMENTED};
+
+/// Bytes of a `virtio_net_hdr`, which the kernel puts in front of a frame.
+pub(super) const VNET_HEADER: usize = 10;
+
+/// IP protocol numbers.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+const NEEDS_CHECKSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_TCP_V4: u8 = 1;
+const GSO_TCP_V6: u8 = 4;
+const GSO_UDP: u8 = 5;
+/// The sender speaks of congestion: the flag CWR is for the first frame alone.
+const GSO_ECN: u8 = 0x80;
+
+/// What is left to do to a frame (`struct virtio_net_hdr`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct VnetHeader {
+    flags: u8,
+    gso_type: u8,
+    gso_size: u16,
+    checksum_start: u16,
+    checksum_offset: u16,
+}
+
+impl VnetHeader {
+    /// Reads the header as the kernel writes it for sockets: in the machine's byte order.
+    pub(super) fn parse(bytes: &[u8; VNET_HEADER]) -> Self {
+        let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        Self {
+            flags: bytes[0],
+            gso_type: bytes[1],
+            gso_size: word(4),
+            checksum_start: word(6),
+            checksum_offset: word(8),
+        }
+    }
+
+    fn leaves_checksum(&self) -> bool {
+        self.flags & NEEDS_CHECKSUM != 0
+    }
+}
+
+/// Completes a frame and appends what becomes of it: one frame, or those of a super-frame.
+///
+/// # Errors
+/// The frame and why it cannot be completed.
+#[inline]
+pub(super) fn complete(
+    mut packet: Packet,
+    header: &VnetHeader,
+    vlan: Option<(u16, u16)>,
+    batch: &mut Batch,
+    pool: &mut Pool,
+) -> Result<(), (Packet, Reason)> {
+    if header.gso_type != GSO_NONE {
+        let from = batch.len();
+        if segment(packet.data(), header, batch, pool).is_none() {
+            return Err((packet, NOT_SEGMENTED));
+        }
+        pool.recycle(packet);
+        if let Some((tpid, tci)) = vlan {
+            batch.as_mut_slice()[from..].iter_mut().for_each(|p| put_tag_back(p, tpid, tci));
+        }
+        return Ok(());
+    }
+    if header.leaves_checksum() {
+        let (start, offset) = (header.checksum_start.into(), header.checksum_offset.into());
+        if complete_checksum(packet.data_mut(), start, offset).is_none() {
+            return Err((packet, NOT_SEGMENTED));
+        }
+    }
+    if let Some((tpid, tci)) = vlan {
+        put_tag_back(&mut packet, tpid, tci);
+    }
+    batch.push(packet);
+    Ok(())
+}
+
+/// Puts the checksum of the bytes from `start` on into the field `offset` bytes further, which
+/// holds the sum of the pseudo-header.
+fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
+    let covered = frame.get_mut(start..)?;
+    let sum = Sum::of(covered).checksum();
+    // 0 means "no checksum" to UDP, and is the same number as 0xffff to everybody else.
+    let sum = if sum == 0 { 0xffff } else { sum };
+    covered.get_mut(offset..offset + 2)?.copy_from_slice(&sum.to_be_bytes());
+    Some(())
+}
+
+/// Puts a VLAN tag that the kernel took out back behind the addresses.
+fn put_tag_back(packet: &mut Packet, tpid: u16, tci: u16) {
+    packet.push(4);
+    let data = packet.data_mut();
+    if data.len() < 4 + ETHERNET {
+        return;
+    }
+    data.copy_within(4..16, 0);
+    data[12..14].copy_from_slice(&tpid.to_be_bytes());
+    data[14..16].copy_from_slice(&tci.to_be_bytes());
+}
+
+/// Where the network header is: behind the Ethernet header and the VLAN tags.
+fn network_offset(frame: &[u8]) -> Option<(usize, u16)> {
+    let mut at = 12;
+    loop {
+        let kind = u16::from_be_bytes(*frame.get(at..)?.first_chunk()?);
+        at += 2;
+        match kind {
+            0x8100 | 0x88a8 if at < 24 => at += 2,
+            _ => return Some((at, kind)),
+        }
+    }
+}
+
+/// Cuts a super-frame into frames that hold `gso_size` bytes of payload each.
+fn segment(frame: &[u8], header: &VnetHeader, batch: &mut Batch, pool: &mut Pool) -> Option<()> {
+    let (network, _) = network_offset(frame)?;
+    let transport = usize::from(header.checksum_start);
+    let size = usize::from(header.gso_size);
+    let kind = header.gso_type & !GSO_ECN;
+    let tcp = match kind {
+        GSO_TCP_V4 | GSO_TCP_V6 => true,
+        GSO_UDP => false,
+        _ => return None,
+    };
+    if !header.leaves_checksum() || size == 0 || transport <= network {
+        return None;
+    }
+    let v4 = frame.get(network)? >> 4 == 4;
+    let payload_at =
+        transport + if tcp { usize::from(frame.get(transport + 12)? >> 4) * 4 } else { 8 };
+    let checksum_at = transport + if tcp { 16 } else { 6 };
+    if network + if v4 { 20 } else { 40 } > transport || checksum_at + 2 > payload_at {
+        return None;
+    }
+    let (headers, payload) = frame.split_at_checked(payload_at)?;
+    let whole = u16::try_from(frame.len() - transport).ok()?;
+    let word = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
+    // The pseudo-header's sum without the length, which differs from frame to frame.
+    let partial = Sum::of_u16(word(checksum_at)).plus(Sum::of_u16(!whole));
+    let count = payload.len().div_ceil(size);
+    for (i, part) in payload.chunks(size).enumerate() {
+        let mut packet = pool.alloc(payload_at + part.len());
+        let data = packet.data_mut();
+        data[..payload_at].copy_from_slice(headers);
+        data[payload_at..].copy_from_slice(part);
+        let length = (data.len() - network) as u16;
+        if v4 {
+            data[network + 2..network + 4].copy_from_slice(&length.to_be_bytes());
+            let id = word(network + 4).wrapping_add(i as u16);
+            data[network + 4..network + 6].copy_from_slice(&id.to_be_bytes());
+            data[network + 10..network + 12].fill(0);
+            let ip_end = network + usize::from(data[network] & 15) * 4;
+            let sum = checksum::checksum(data.get(network..ip_end).unwrap_or_default());
+            data[network + 10..network + 12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            data[network + 4..network + 6].copy_from_slice(&(length - 40).to_be_bytes());
+        }
+        let covered = (data.len() - transport) as u16;
+        if tcp {
+            let at = transport + 4;
+            let sequence = data[at..].first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+            let sequence = sequence.wrapping_add((i * size) as u32);
+            data[at..at + 4].copy_from_slice(&sequence.to_be_bytes());
+            let flags = &mut data[transport + 13];
+            if i + 1 < count {
+                // FIN and PSH belong to the last byte.
+                *flags &= !0x09;
+            }
+            if i > 0 {
+                // CWR is said once.
+                *flags &= !0x80;
+            }
+        } else {
+            data[transport + 4..transport + 6].copy_from_slice(&covered.to_be_bytes());
+        }
+        let pseudo = partial.plus(Sum::of_u16(covered)).fold();
+        data[checksum_at..checksum_at + 2].copy_from_slice(&pseudo.to_be_bytes());
+        complete_checksum(data, transport, checksum_at - transport);
+        batch.push(packet);
+    }
+    Some(())
+}
+
+/// Completes the checksum of a frame that comes without word of whether that is left to do, as
+/// virtual interfaces hand them to XDP: TCP and UDP whose field holds the sum of the
+/// pseudo-header, and not the checksum of what is there.
+#[inline]
+pub(super) fn complete_if_partial(frame: &mut [u8]) {
+    if let Some((covered, offset)) = partial_checksum(frame)
+        && let Some(covered) = frame.get_mut(covered)
+    {
+        complete_checksum(covered, 0, offset);
+    }
+}
+
+/// The bytes that a checksum left half done covers, and where its field is among them.
+fn partial_checksum(frame: &[u8]) -> Option<(Range<usize>, usize)> {
+    let (network, kind) = network_offset(frame)?;
+    let packet = frame.get(network..)?;
+    let (protocol, header, length, addresses) = match kind {
+        0x0800 => {
+            let fixed: &[u8; 20] = packet.first_chunk()?;
+            let header = usize::from(fixed[0] & 15) * 4;
+            let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+            let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
+            if fragment || header < 20 {
+                return None;
+            }
+            (fixed[9], header, total.checked_sub(header)?, &fixed[12..20])
+        }
+        0x86dd => {
+            let fixed: &[u8; 40] = packet.first_chunk()?;
+            let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+            (fixed[6], 40, length, &fixed[8..40])
+        }
+        _ => return None,
+    };
+    let offset = match protocol {
+        TCP => 16,
+        UDP => 6,
+        _ => return None,
+    };
+    let covered = packet.get(header..header + length)?;
+    let field = u16::from_be_bytes(*covered.get(offset..)?.first_chunk()?);
+    let length = u16::try_from(length).ok()?;
+    let numbers = Sum::of_u16(protocol.into()).plus(Sum::of_u16(length));
+    let pseudo = Sum::of(addresses).plus(numbers);
+    let left = pseudo.fold() == field && pseudo.plus(Sum::of(covered)).checksum() != 0;
+    let start = network + header;
+    left.then(|| (start..start + covered.len(), offset))
+}

@@ -1,0 +1,199 @@
+//! A port: one way of carrying frames between an interface and this process.
+
+use std::io::Result;
+use std::os::fd::RawFd;
+
+use elements::device::Event;
+use ir::Reason;
+use net::{Batch, Pool};
+
+/// The most packets that are received at a time.
+pub(super) const MOST: usize = 256;
+
+/// The kernel had no room for a frame that came.
+pub(super) const OVERRUN: Reason = Reason("receive-queue-full");
+/// The kernel took a frame and had no room for it.
+pub(super) const NO_ROOM: Reason = Reason("send-queue-full");
+/// A frame longer than the interface sends, or than a buffer holds.
+pub(super) const OVERSIZE: Reason = Reason("oversize");
+/// A frame without a whole Ethernet header.
+pub(super) const RUNT: Reason = Reason("runt");
+/// A frame of which the kernel handed over only a part.
+pub(super) const TRUNCATED: Reason = Reason("truncated");
+/// A super-frame that cannot be cut into frames.
+pub(super) const NOT_SEGMENTED: Reason = Reason("not-segmented");
+/// The interface is down or gone.
+pub(super) const LINK_DOWN: Reason = Reason("link-down");
+/// The kernel refused a frame, or handed over an entry that makes no sense.
+pub(super) const REFUSED: Reason = Reason("refused");
+
+/// Bytes of an Ethernet header.
+pub(super) const ETHERNET: usize = 14;
+
+/// Which part of an interface's frames a worker takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The worker, from 0.
+    pub index: usize,
+    /// How many workers there are.
+    pub count: usize,
+}
+
+impl Default for Part {
+    /// All frames.
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
+}
+
+/// Carries frames. It holds only what belongs to the kernel, so that it can be thrown away and
+/// opened anew when the interface was.
+pub(super) trait Port {
+    /// Appends what is there, up to `most` packets; never waits.
+    ///
+    /// # Errors
+    /// The kernel's; the port may be of no use any more.
+    fn receive(
+        &mut self,
+        most: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) -> Result<()>;
+
+    /// Sends packets and recycles them; those for which there is no room now stay.
+    ///
+    /// # Errors
+    /// The kernel's; packets that stay in the batch were not sent.
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()>;
+
+    /// What becomes readable when a frame comes.
+    fn descriptors(&self) -> Vec<RawFd>;
+
+    /// Counts the frames that the kernel dropped since the last call.
+    fn count_overruns(&mut self, _losses: &mut Losses) {}
+}
+
+/// Frames that were lost, by reason, until somebody asks.
+#[derive(Debug, Default)]
+pub(super) struct Losses(Vec<Event>);
+
+impl Losses {
+    /// Counts frames that were lost when receiving.
+    pub(super) fn received(&mut self, why: Reason, packets: u64, bytes: u64) {
+        self.add(why, packets, bytes, false);
+    }
+
+    /// Counts frames that were lost when sending.
+    pub(super) fn sent(&mut self, why: Reason, packets: u64, bytes: u64) {
+        self.add(why, packets, bytes, true);
+    }
+
+    #[cold]
+    fn add(&mut self, why: Reason, more: u64, octets: u64, send: bool) {
+        if more == 0 {
+            return;
+        }
+        for event in &mut self.0 {
+            if let Event::Lost { reason, packets, bytes, sending } = event
+                && (*reason, *sending) == (why, send)
+            {
+                *packets += more;
+                *bytes += octets;
+                return;
+            }
+        }
+        self.0.push(Event::Lost { reason: why, packets: more, bytes: octets, sending: send });
+    }
+
+    /// Has the user told something.
+    #[cold]
+    pub(super) fn notice(&mut self, text: String) {
+        self.0.push(Event::Notice(text));
+    }
+
+    /// The next event for who receives, or for who sends; notices are for who receives.
+    #[inline]
+    pub(super) fn next(&mut self, for_sending: bool) -> Option<Event> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let at = self.0.iter().position(|event| match event {
+            Event::Lost { sending, .. } => *sending == for_sending,
+            Event::Notice(_) => !for_sending,
+        })?;
+        Some(self.0.remove(at))
+    }
+}
+
+/// Gives up the packets of a batch as lost in sending.
+pub(super) fn give_up(why: Reason, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) {
+    losses.sent(why, batch.len() as u64, batch.bytes());
+    pool.recycle_all(batch);
+}
+
+/// How many packets to ask the kernel for: one while little comes, so that each is handled at
+/// once; more while as many come as are asked for, so that a system call is shared by many. It
+/// never waits for packets to come.
+#[derive(Debug)]
+pub(super) struct Multiplexing(usize);
+
+impl Multiplexing {
+    pub(super) fn new() -> Self {
+        Self(1)
+    }
+
+    /// How many to ask for, at most `most`.
+    #[inline]
+    pub(super) fn ask(&self, most: usize) -> usize {
+        self.0.min(most)
+    }
+
+    /// So many came of those that were asked for.
+    #[inline]
+    pub(super) fn came(&mut self, asked: usize, came: usize) {
+        if came >= asked {
+            self.0 = (self.0 * 2).min(MOST);
+        } else if came < self.0 / 2 {
+            self.0 = (self.0 / 2).max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_batch_follows_the_load() {
+        let mut asked = Multiplexing::new();
+        assert_eq!(asked.ask(256), 1);
+        for _ in 0..20 {
+            let n = asked.ask(256);
+            asked.came(n, n);
+        }
+        assert_eq!(asked.ask(256), 256);
+        assert_eq!(asked.ask(32), 32);
+        asked.came(256, 130);
+        assert_eq!(asked.ask(256), 256, "more than half is no reason to ask for less");
+        for _ in 0..20 {
+            asked.came(asked.ask(256), 0);
+        }
+        assert_eq!(asked.ask(256), 1);
+    }
+
+    #[test]
+    fn losses_are_summed_and_told_once_to_whom_they_concern() {
+        let mut losses = Losses::default();
+        losses.sent(NO_ROOM, 2, 120);
+        losses.received(RUNT, 1, 3);
+        losses.sent(NO_ROOM, 1, 60);
+        losses.sent(OVERSIZE, 0, 0);
+        let lost =
+            |reason, packets, bytes, sending| Some(Event::Lost { reason, packets, bytes, sending });
+        assert_eq!(losses.next(true), lost(NO_ROOM, 3, 180, true));
+        assert_eq!(losses.next(true), None);
+        assert_eq!(losses.next(false), lost(RUNT, 1, 3, false));
+        assert_eq!(losses.next(false), None);
+    }
+}
