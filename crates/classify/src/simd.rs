@@ -16,17 +16,20 @@ pub(crate) const CUBES: usize = 8;
 
 /// The sets of instructions that code is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
+    /// What every processor has.
     Portable,
+    /// 256-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// 512-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
 impl Level {
     /// Those that this processor has, the widest first.
-    pub(crate) fn available() -> impl Iterator<Item = Self> {
+    pub fn available() -> impl Iterator<Item = Self> {
         let mut levels = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
@@ -50,7 +53,7 @@ impl Level {
     }
 
     /// The widest that this processor has.
-    pub(crate) fn widest() -> Self {
+    pub fn widest() -> Self {
         Self::available().next().unwrap_or(Self::Portable)
     }
 }

@@ -1,5 +1,5 @@
 //! Running chains: workers, devices, handlers, and the element-by-element path.
-// What calls the kernel allows itself `unsafe`, file by file: `cargo xtask tidy` lists them.
+// A few files allow themselves `unsafe`: `cargo xtask tidy` lists them, and why.
 #![deny(unsafe_code)]
 
 pub mod clock;

@@ -12,6 +12,7 @@ mod lanes;
 mod plan;
 mod ranges;
 mod scalar;
+mod simd;
 mod sites;
 mod tables;
 

@@ -87,11 +87,13 @@ impl Annotations {
     }
 
     /// The whole area.
+    #[inline]
     pub fn bytes(&self) -> &[u8; SIZE] {
         &self.0
     }
 
     /// The whole area, to change.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8; SIZE] {
         &mut self.0
     }

@@ -118,13 +118,23 @@ impl Packet {
         &mut p.buffer[p.start as usize..p.end as usize]
     }
 
+    /// `N` bytes of the packet's memory from `offset` bytes behind the first data byte on, as
+    /// [`Packet::window_mut`].
+    #[inline]
+    pub fn window<const N: usize>(&self, offset: i32) -> Option<&[u8; N]> {
+        let p = &*self.0;
+        let at = p.start.wrapping_add_signed(offset) as usize;
+        p.buffer.get(at..at + N)?.first_chunk()
+    }
+
     /// `N` bytes of the packet's memory from `offset` bytes behind the first data byte on, whether
     /// they are data or lie before or behind it; `None` where there is no memory.
     #[inline]
     pub fn window_mut<const N: usize>(&mut self, offset: i32) -> Option<&mut [u8; N]> {
         let p = &mut *self.0;
-        let at = (p.start as usize).checked_add_signed(offset as isize)?;
-        p.buffer.get_mut(at..)?.first_chunk_mut()
+        // One that lies before the buffer wraps to one that lies behind it.
+        let at = p.start.wrapping_add_signed(offset) as usize;
+        p.buffer.get_mut(at..at + N)?.first_chunk_mut()
     }
 
     /// Length of the data in bytes.

@@ -9,7 +9,7 @@ use net::{Header, Packet, PacketType};
 use super::cache::{Line, Member, SLOTS};
 use super::classifiers::Key;
 use super::compile::Slot;
-use super::lanes::{Column, LANES, Lanes, Packets, sum};
+use super::lanes::{Column, LANES, Lanes, Packets, Spare, lanes_of, sum};
 use super::plan::{NewMark, Node, Plan, Store, WINDOW};
 use super::{DROP, Pipeline};
 
@@ -33,6 +33,7 @@ pub(super) struct Burst {
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
     members: Vec<Member>,
+    spare: Spare,
 }
 
 impl Burst {
@@ -63,16 +64,6 @@ impl Burst {
     }
 }
 
-/// The lanes of a mask, in order.
-#[inline]
-fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
-        mask &= mask - 1;
-        Some(lane)
-    })
-}
-
 impl Pipeline {
     /// Takes at most [`LANES`] packets through the program, until one changes what later ones may
     /// find; the number of those that are done.
@@ -96,9 +87,10 @@ impl Pipeline {
 
     /// Takes all lanes as far as they can go at once; gives those that must go on alone.
     fn walk_together(&mut self, packets: &[Packet]) -> u32 {
-        let Self { lanes, nodes, sites, burst, scalar, cache, .. } = self;
+        let Self { lanes, nodes, plans, sites, burst, scalar, cache, .. } = self;
         let mut alone = 0;
-        let packets = &Packets::new(packets);
+        let mut spare = std::mem::take(&mut burst.spare);
+        let packets = &Packets::new(packets, &mut spare);
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;
@@ -152,7 +144,10 @@ impl Pipeline {
                             burst.send(*to.unwrap_or(otherwise), 1 << lane);
                         }
                     }
-                    Node::Exit(plan) => burst.plan(*plan, mask),
+                    Node::Exit(plan) => {
+                        lanes.compute(&plans[*plan as usize].needs, packets, &[]);
+                        burst.plan(*plan, mask);
+                    }
                     Node::Site(number) => {
                         let site = &sites[usize::from(*number)];
                         lanes.compute(&site.needs, packets, &[]);
@@ -188,6 +183,7 @@ impl Pipeline {
                 }
             }
         }
+        burst.spare = spare;
         alone
     }
 
@@ -399,9 +395,12 @@ impl Pipeline {
     /// Does what plans say to the lanes that are done.
     fn finish(&mut self, packets: &mut [Packet], done: u32, from: usize) {
         let Self { lanes, plans, burst, outcomes, decided, .. } = self;
-        let all = &Packets::new(packets);
-        for &plan in &burst.used {
-            lanes.compute(&plans[plan as usize].needs, all, &burst.slots);
+        let needs = |plan: &u32| &plans[*plan as usize].needs;
+        if burst.used.iter().any(|plan| !lanes.knows(needs(plan))) {
+            let all = &Packets::new(packets, &mut burst.spare);
+            for plan in &burst.used {
+                lanes.compute(needs(plan), all, &burst.slots);
+            }
         }
         for plan in burst.used.drain(..) {
             let mask = std::mem::take(&mut burst.planned[plan as usize]) & done;
@@ -424,83 +423,137 @@ impl Pipeline {
                     }
                 }
                 Some(target) => {
-                    for lane in lanes_of(mask) {
-                        decided[from + lane] = target;
-                        write(plan, lanes, lane, &mut packets[lane]);
-                    }
+                    let mut numbers = [0; LANES];
+                    let each = numbers.iter_mut().zip(lanes_of(mask));
+                    let count = each.map(|(number, lane)| *number = lane).count();
+                    let numbers = &numbers[..count];
+                    let decided = &mut decided[from..];
+                    numbers.iter().for_each(|&lane| decided[lane] = target);
+                    write(plan, lanes, packets, numbers);
                 }
             }
         }
     }
 }
 
-/// Writes what a plan says into a packet.
-#[inline]
-fn write(plan: &Plan, lanes: &Lanes, lane: usize, packet: &mut Packet) {
-    match plan.start {
-        0 => {}
-        start @ 1.. => packet.pull(start as usize),
-        start => packet.push(start.unsigned_abs() as usize),
+/// Writes what a plan says into the packets of these numbers.
+fn write(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
+    place(plan, lanes, packets, numbers);
+    if !plan.annotations.is_empty() {
+        let mut none = [[0; _]; LANES];
+        let mut areas = none.each_mut();
+        for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
+            *area = packet.annotations_mut().bytes_mut();
+        }
+        plan.annotations.iter().for_each(|one| store(one, lanes, numbers, &mut areas));
     }
     if !plan.stores.is_empty() {
-        if plan.window < 0 && packet.headroom() < plan.window.unsigned_abs() as usize {
-            // Room before the data, for what is written there.
-            packet.push(plan.window.unsigned_abs() as usize);
-            packet.pull(plan.window.unsigned_abs() as usize);
+        let mut none = [[0; WINDOW]; LANES];
+        let mut windows = none.each_mut();
+        for (window, packet) in windows.iter_mut().zip(packets) {
+            if packet.window::<WINDOW>(plan.window).is_none() {
+                make_room(plan.window, packet);
+            }
+            if let Some(bytes) = packet.window_mut(plan.window) {
+                *window = bytes;
+            }
         }
-        if packet.window_mut::<WINDOW>(plan.window).is_none() {
-            let behind = packet.len();
-            packet.put(WINDOW);
-            packet.truncate(behind);
+        plan.stores.iter().for_each(|one| store(one, lanes, numbers, &mut windows));
+    }
+}
+
+/// Says where frames and their headers start and end.
+fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
+    let length = plan.length.map(|reg| lanes.column(reg));
+    let [mac, network, transport] = plan.marks;
+    for &lane in numbers {
+        let packet = &mut packets[lane];
+        match plan.start {
+            0 => {}
+            start @ 1.. => packet.pull(start as usize),
+            start => packet.push(start.unsigned_abs() as usize),
         }
-        if let Some(window) = packet.window_mut::<WINDOW>(plan.window) {
-            store(&plan.stores, lanes, lane, window);
+        if let Some(length) = length {
+            packet.truncate(length[lane % LANES] as usize);
         }
-    }
-    if !plan.annotations.is_empty() {
-        store(&plan.annotations, lanes, lane, packet.annotations_mut().bytes_mut());
-    }
-    if let Some(length) = plan.length {
-        packet.truncate(lanes.column(length)[lane] as usize);
-    }
-    const HEADERS: [Header; 3] = [Header::Mac, Header::Network, Header::Transport];
-    for (header, mark) in HEADERS.into_iter().zip(plan.marks) {
-        match mark {
+        let mut mark = |header, mark| match mark {
             NewMark::Keep => {}
             NewMark::Clear => packet.clear_header(header),
             NewMark::At(at) => packet.set_header_offset(header, at as isize),
             NewMark::Computed(reg) => {
-                let at = lanes.column(reg)[lane] as i32 as isize;
+                let at = lanes.column(reg)[lane % LANES] as i32 as isize;
                 packet.set_header_offset(header, at - plan.start as isize);
             }
-        }
+        };
+        mark(Header::Mac, mac);
+        mark(Header::Network, network);
+        mark(Header::Transport, transport);
     }
     if let Some(reg) = plan.packet_type {
-        packet.set_packet_type(PacketType::from_u8(lanes.column(reg)[lane] as u8));
+        let column = lanes.column(reg);
+        for &lane in numbers {
+            packets[lane].set_packet_type(PacketType::from_u8(column[lane % LANES] as u8));
+        }
     }
     if let Some(time) = plan.timestamp {
-        packet.set_timestamp(time);
+        numbers.iter().for_each(|&lane| packets[lane].set_timestamp(time));
     }
 }
 
-#[inline]
-fn store<const N: usize>(stores: &[Store], lanes: &Lanes, lane: usize, to: &mut [u8; N]) {
-    fn put<const N: usize, const M: usize>(to: &mut [u8; N], at: u8, bytes: [u8; M]) {
-        let place = to.get_mut(usize::from(at)..).and_then(|to| to.first_chunk_mut());
-        debug_assert!(place.is_some(), "stores lie in the window");
-        if let Some(place) = place {
-            *place = bytes;
+/// Makes memory for a window.
+#[cold]
+fn make_room(window: i32, packet: &mut Packet) {
+    if window < 0 && packet.headroom() < window.unsigned_abs() as usize {
+        packet.push(window.unsigned_abs() as usize);
+        packet.pull(window.unsigned_abs() as usize);
+    }
+    if packet.window::<WINDOW>(window).is_none() {
+        let behind = packet.len();
+        packet.put(WINDOW);
+        packet.truncate(behind);
+    }
+}
+
+/// Stores into areas of the packets of these numbers.
+fn store<const N: usize>(
+    store: &Store,
+    lanes: &Lanes,
+    numbers: &[usize],
+    areas: &mut [&mut [u8; N]; LANES],
+) {
+    match *store {
+        Store::One(at, byte) => put(areas, numbers, at, |_| [byte]),
+        Store::Two(at, bytes) => put(areas, numbers, at, |_| bytes),
+        Store::Four(at, bytes) => put(areas, numbers, at, |_| bytes),
+        Store::Eight(at, bytes) => put(areas, numbers, at, |_| bytes),
+        Store::Low8(at, reg) => {
+            let column = lanes.column(reg);
+            put(areas, numbers, at, |lane| [column[lane] as u8]);
+        }
+        Store::Low16(at, reg) => {
+            let column = lanes.column(reg);
+            put(areas, numbers, at, |lane| (column[lane] as u16).to_be_bytes());
+        }
+        Store::Low32(at, reg) => {
+            let column = lanes.column(reg);
+            put(areas, numbers, at, |lane| column[lane].to_be_bytes());
         }
     }
-    for store in stores {
-        match *store {
-            Store::One(at, byte) => put(to, at, [byte]),
-            Store::Two(at, bytes) => put(to, at, bytes),
-            Store::Four(at, bytes) => put(to, at, bytes),
-            Store::Eight(at, bytes) => put(to, at, bytes),
-            Store::Low8(at, reg) => put(to, at, [lanes.column(reg)[lane] as u8]),
-            Store::Low16(at, reg) => put(to, at, (lanes.column(reg)[lane] as u16).to_be_bytes()),
-            Store::Low32(at, reg) => put(to, at, lanes.column(reg)[lane].to_be_bytes()),
+}
+
+#[inline(always)]
+fn put<const N: usize, const M: usize>(
+    areas: &mut [&mut [u8; N]; LANES],
+    numbers: &[usize],
+    at: u8,
+    bytes: impl Fn(usize) -> [u8; M],
+) {
+    let at = usize::from(at);
+    debug_assert!(at + M <= N, "stores lie in their area");
+    for lane in numbers {
+        let lane = lane % LANES;
+        if let Some(place) = areas[lane].get_mut(at..).and_then(|area| area.first_chunk_mut()) {
+            *place = bytes(lane);
         }
     }
 }

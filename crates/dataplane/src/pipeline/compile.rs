@@ -8,7 +8,7 @@ use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 use net::Header;
 
-use super::lanes::{Cond, Lanes, Op, Reg};
+use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::ranges::{Range, complement, fits, is_decided, ranges};
 
 /// What a slot of the flow cache holds.
@@ -156,14 +156,9 @@ impl<'a> Compiler<'a> {
         if field.width > 32 {
             return None;
         }
-        let (first, last) = field.byte_range();
-        let at = u16::try_from(first).ok()?;
-        let bytes = (last - first) as u8;
-        let shift = (last * 8 - usize::from(field.offset) - usize::from(field.width)) as u8;
-        let mask = ones(field.width.into());
         let op = match field.base {
-            Base::Data => Op::Data { at, bytes, shift, mask },
-            Base::Annotation => Op::Annotation { at, bytes, shift, mask },
+            Base::Data => return self.field(Area::Data, field),
+            Base::Annotation => return self.field(Area::Annotations, field),
             Base::Header(_) => return None,
             Base::Meta => match field {
                 meta::LEN => Op::Length,
@@ -181,14 +176,66 @@ impl<'a> Compiler<'a> {
         Some(self.op(op))
     }
 
+    /// A field that lies in an area, taken from a word that others may share.
+    fn field(&mut self, area: Area, field: Field) -> Option<Reg> {
+        let (first, last) = field.byte_range();
+        let from_end =
+            |end: usize| (end * 8 - usize::from(field.offset) - usize::from(field.width)) as u8;
+        let mask = ones(field.width.into());
+        // Behind an Ethernet header, tagged or not, these are the words that protocols count in.
+        let origin = if area == Area::Data { 2 } else { 0 };
+        let shared = ((first + origin) / 4 * 4).checked_sub(origin);
+        let at = shared.filter(|at| last <= at + 4).unwrap_or(first);
+        if last <= at + 4 && at + 4 <= area.size() {
+            let word = self.op(Op::Word { area, at: at as u8 });
+            return Some(self.bits(word, from_end(at + 4), mask));
+        }
+        let (Ok(at), Area::Data) = (u16::try_from(first), area) else { return None };
+        let (bytes, shift) = ((last - first) as u8, from_end(last));
+        Some(self.op(Op::Bytes { at, bytes, shift, mask }))
+    }
+
+    /// Some bits of a column.
+    fn bits(&mut self, of: Reg, shift: u8, mask: u32) -> Reg {
+        if (shift, mask) == (0, u32::MAX) {
+            return of;
+        }
+        match *self.lanes.op(of) {
+            Op::Bits { of, shift: before, mask: inner } if before + shift < 32 => {
+                self.op(Op::Bits { of, shift: before + shift, mask: inner >> shift & mask })
+            }
+            _ => self.op(Op::Bits { of, shift, mask }),
+        }
+    }
+
+    /// The folded sum of a few whole words.
+    fn sum_of_words(&mut self, at: usize, length: usize) -> Option<Op> {
+        if length == 0 || length % 4 != 0 || at + length > Area::Data.size() {
+            return None;
+        }
+        let halves = (at..at + length).step_by(4).map(|at| {
+            let word = self.op(Op::Word { area: Area::Data, at: at as u8 });
+            self.op(Op::Halves(word))
+        });
+        let halves: Vec<Reg> = halves.collect();
+        let sum = halves.into_iter().reduce(|sum, halves| self.op(Op::Add(sum, halves)))?;
+        Some(Op::Fold(sum))
+    }
+
     fn make(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
         let op = match self.program.term(term) {
             Term::Const(value) => Op::Const(*value as u32),
             Term::Input(field) => return self.input(*field),
             Term::Position(header) => Op::Position(*header),
             Term::Sum16 { offset, length } => {
-                let length = self.whole(*length, with)?;
-                Op::Sum16 { at: *offset, length }
+                let words = match self.program.term(*length) {
+                    Term::Const(length) => usize::try_from(*length).ok(),
+                    _ => None,
+                };
+                match words.and_then(|length| self.sum_of_words((*offset).into(), length)) {
+                    Some(sum) => sum,
+                    None => Op::Sum16 { at: *offset, length: self.whole(*length, with)? },
+                }
             }
             Term::Binary(op, a, b) => self.binary(*op, *a, *b, with)?,
             Term::Slice { of, low, width } => {
@@ -197,9 +244,7 @@ impl<'a> Compiler<'a> {
                     return None;
                 }
                 let of = self.compile(*of, with)?;
-                let shifted = if low == 0 { of } else { self.op(Op::Shr(of, low as u8)) };
-                let mask = self.op(Op::Const(ones(bits)));
-                Op::And(shifted, mask)
+                return Some(self.bits(of, low as u8, ones(bits)));
             }
             Term::Concat { high, low, width } => {
                 let (high, low) = (self.compile(*high, with)?, self.compile(*low, with)?);

@@ -7,8 +7,13 @@
 use ir::model::CompareOp;
 use net::{Header, Packet};
 
+use super::simd::{self, Level, Task};
+
 /// Packets that are computed with at once.
 pub(super) const LANES: usize = 32;
+
+/// Bytes at the start of the data that are within reach at once: headers of all usual packets.
+const WINDOW: usize = 128;
 
 /// A number of each packet.
 pub(super) type Column = [u32; LANES];
@@ -42,24 +47,47 @@ impl Cond {
     }
 }
 
+/// Bytes of a packet that words are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Area {
+    Data,
+    Annotations,
+}
+
+impl Area {
+    /// How many bytes at its start words are taken from.
+    pub(super) fn size(self) -> usize {
+        match self {
+            Area::Data => WINDOW,
+            Area::Annotations => net::annotation::SIZE,
+        }
+    }
+}
+
 /// How a column is computed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Op {
     Const(u32),
+    /// Four bytes of an area from `at` on; whatever lies there behind the end of the data.
+    Word {
+        area: Area,
+        at: u8,
+    },
+    /// A number shifted right and masked.
+    Bits {
+        of: Reg,
+        shift: u8,
+        mask: u32,
+    },
     /// `bytes` (at most 8) of the data at `at`, shifted right and masked; 0 if they lie beyond.
-    Data {
+    Bytes {
         at: u16,
         bytes: u8,
         shift: u8,
         mask: u32,
     },
-    /// The same of the annotation area.
-    Annotation {
-        at: u16,
-        bytes: u8,
-        shift: u8,
-        mask: u32,
-    },
+    /// The sum of a number's halves.
+    Halves(Reg),
     Length,
     Headroom,
     Type,
@@ -95,8 +123,8 @@ impl Op {
     pub(super) fn operands(&self) -> impl Iterator<Item = Reg> {
         let all = match self {
             Op::Const(_)
-            | Op::Data { .. }
-            | Op::Annotation { .. }
+            | Op::Word { .. }
+            | Op::Bytes { .. }
             | Op::Length
             | Op::Headroom
             | Op::Type
@@ -105,6 +133,8 @@ impl Op {
             | Op::Position(_)
             | Op::Slot(_) => [None; 4],
             Op::Sum16 { length: a, .. }
+            | Op::Bits { of: a, .. }
+            | Op::Halves(a)
             | Op::Shl(a, _)
             | Op::Shr(a, _)
             | Op::Div(a, _)
@@ -129,8 +159,8 @@ impl Op {
 }
 
 /// The columns of a program.
-#[derive(Default)]
 pub(super) struct Lanes {
+    level: Level,
     ops: Vec<Op>,
     columns: Vec<Column>,
     /// The epoch in which each column was computed.
@@ -138,69 +168,90 @@ pub(super) struct Lanes {
     epoch: u32,
 }
 
+#[inline(always)]
 fn zip(out: &mut Column, a: &Column, b: &Column, f: impl Fn(u32, u32) -> u32) {
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        *out = f(*a, *b);
+    let mut results = [0; LANES];
+    for lane in 0..LANES {
+        results[lane] = f(a[lane], b[lane]);
     }
+    *out = results;
 }
 
+#[inline(always)]
 fn map(out: &mut Column, a: &Column, f: impl Fn(u32) -> u32) {
-    for (out, a) in out.iter_mut().zip(a) {
-        *out = f(*a);
-    }
+    zip(out, a, a, |a, _| f(a));
 }
 
+#[inline(always)]
 fn each(out: &mut Column, packets: &Packets<'_>, f: impl Fn(&Packet) -> u32) {
     for (out, packet) in out.iter_mut().zip(packets.packets) {
         *out = f(packet);
     }
 }
 
-fn each_of<'a>(out: &mut Column, all: &[&'a [u8]; LANES], f: impl Fn(&'a [u8]) -> u32) {
-    for (out, bytes) in out.iter_mut().zip(all) {
-        *out = f(bytes);
-    }
-}
-
-/// At most [`LANES`] packets, and their data.
+/// At most [`LANES`] packets, and what is within reach of their data.
 pub(super) struct Packets<'a> {
     packets: &'a [Packet],
-    data: [&'a [u8]; LANES],
+    windows: [&'a [u8; WINDOW]; LANES],
 }
 
 impl<'a> Packets<'a> {
+    /// `spare` is for the data of packets that lie at the very end of their memory.
     #[inline]
-    pub(super) fn new(packets: &'a [Packet]) -> Self {
-        let mut data: [&[u8]; LANES] = [&[]; LANES];
-        for (data, packet) in data.iter_mut().zip(packets) {
-            *data = packet.data();
+    pub(super) fn new(packets: &'a [Packet], spare: &'a mut Spare) -> Self {
+        let mut windows = [&[0; WINDOW]; LANES];
+        let mut without = 0u32;
+        for (lane, (window, packet)) in windows.iter_mut().zip(packets).enumerate() {
+            match packet.window(0) {
+                Some(bytes) => *window = bytes,
+                None => without |= 1 << lane,
+            }
         }
-        Self { packets, data }
+        if without != 0 {
+            spare.fill(packets, without);
+            for lane in lanes_of(without) {
+                windows[lane] = &spare.0[lane];
+            }
+        }
+        Self { packets, windows }
     }
 }
 
-#[inline(always)]
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
-    bytes.get(at..)?.first_chunk()
+/// Room for windows that packets have no memory for.
+#[derive(Default)]
+pub(super) struct Spare(Vec<[u8; WINDOW]>);
+
+impl Spare {
+    #[cold]
+    fn fill(&mut self, packets: &[Packet], lanes: u32) {
+        self.0.resize(LANES, [0; WINDOW]);
+        for lane in lanes_of(lanes) {
+            let data = packets[lane].data();
+            let (window, length) = (&mut self.0[lane], data.len().min(WINDOW));
+            window[..length].copy_from_slice(&data[..length]);
+        }
+    }
 }
 
-/// Loads a big-endian number of each packet.
+/// The lanes of a mask, in order.
+#[inline]
+pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(lane)
+    })
+}
+
+/// Big-endian words at an offset of each window.
 #[inline(always)]
-fn load(out: &mut Column, all: &[&[u8]; LANES], (at, bytes, shift, mask): (u16, u8, u8, u32)) {
-    let at = usize::from(at);
-    match bytes {
-        1 => each_of(out, all, |b| b.get(at).map_or(0, |&b| u32::from(b) >> shift & mask)),
-        2 => each_of(out, all, |b| {
-            chunk(b, at).map_or(0, |b| u32::from(u16::from_be_bytes(*b)) >> shift & mask)
-        }),
-        4 => each_of(out, all, |b| {
-            chunk(b, at).map_or(0, |b| u32::from_be_bytes(*b) >> shift & mask)
-        }),
-        _ => each_of(out, all, |b| {
-            let bytes = b.get(at..at + usize::from(bytes)).unwrap_or(&[]);
-            let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
-            (value >> shift) as u32 & mask
-        }),
+fn words<'a, const N: usize>(
+    out: &mut Column,
+    windows: impl Iterator<Item = &'a [u8; N]>,
+    at: usize,
+) {
+    for (out, window) in out.iter_mut().zip(windows) {
+        *out = window[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     }
 }
 
@@ -222,6 +273,18 @@ fn sum16(bytes: &[u8]) -> u32 {
 pub(super) fn fold(sum: u32) -> u32 {
     let sum = (sum & 0xffff) + (sum >> 16);
     (sum & 0xffff) + (sum >> 16)
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self {
+            level: Level::widest(),
+            ops: Vec::new(),
+            columns: Vec::new(),
+            known: Vec::new(),
+            epoch: 0,
+        }
+    }
 }
 
 impl Lanes {
@@ -264,115 +327,152 @@ impl Lanes {
         &self.columns[reg as usize]
     }
 
+    /// Whether columns were computed from the packets at hand.
+    pub(super) fn knows(&self, regs: &[Reg]) -> bool {
+        regs.iter().all(|&reg| self.known[reg as usize] == self.epoch)
+    }
+
     /// Computes columns that are not known yet, each after those that it is computed from.
     #[inline]
     pub(super) fn compute(&mut self, needs: &[Reg], packets: &Packets<'_>, slots: &[Column]) {
-        for &reg in needs {
-            let known = &mut self.known[reg as usize];
-            if *known != self.epoch {
-                *known = self.epoch;
-                self.run(reg as usize, packets, slots);
-            }
-        }
-    }
-
-    fn run(&mut self, at: usize, packets: &Packets<'_>, slots: &[Column]) {
-        let (before, rest) = self.columns.split_at_mut(at);
-        let Some(out) = rest.first_mut() else { return };
-        let of = |reg: &Reg| &before[*reg as usize];
-        match &self.ops[at] {
-            Op::Const(value) => out.fill(*value),
-            Op::Data { at, bytes, shift, mask } => {
-                load(out, &packets.data, (*at, *bytes, *shift, *mask));
-            }
-            Op::Annotation { at, bytes, shift, mask } => {
-                let mut areas: [&[u8]; LANES] = [&[]; LANES];
-                for (area, packet) in areas.iter_mut().zip(packets.packets) {
-                    *area = packet.annotations().bytes();
-                }
-                load(out, &areas, (*at, *bytes, *shift, *mask));
-            }
-            Op::Length => each(out, packets, |p| p.len() as u32),
-            Op::Headroom => each(out, packets, |p| p.headroom() as u32),
-            Op::Type => each(out, packets, |p| p.packet_type() as u32),
-            Op::Available(header) => {
-                each(out, packets, |p| p.header(*header).map_or(0, |h| h.len() as u32));
-            }
-            Op::Has(header) => {
-                each(out, packets, |p| u32::from(p.header_offset(*header).is_some()));
-            }
-            Op::Position(header) => each(out, packets, |p| {
-                p.header_offset(*header).map_or(0x8000_0000, |at| at as i32 as u32)
-            }),
-            Op::Sum16 { at, length } => {
-                let at = usize::from(*at);
-                if let Op::Const(20) = self.ops[*length as usize] {
-                    let sum = |b| chunk::<20>(b, at).map_or(0, |bytes| sum16(bytes));
-                    each_of(out, &packets.data, sum);
-                } else {
-                    let lengths = of(length);
-                    for ((out, data), length) in out.iter_mut().zip(&packets.data).zip(lengths) {
-                        *out = data.get(at..at.saturating_add(*length as usize)).map_or(0, sum16);
-                    }
-                }
-            }
-            Op::Add(a, b) => zip(out, of(a), of(b), u32::wrapping_add),
-            Op::Sub(a, b) => zip(out, of(a), of(b), u32::wrapping_sub),
-            Op::Mul(a, b) => zip(out, of(a), of(b), u32::wrapping_mul),
-            Op::And(a, b) => zip(out, of(a), of(b), |a, b| a & b),
-            Op::Or(a, b) => zip(out, of(a), of(b), |a, b| a | b),
-            Op::Xor(a, b) => zip(out, of(a), of(b), |a, b| a ^ b),
-            Op::Min(a, b) => zip(out, of(a), of(b), u32::min),
-            Op::Max(a, b) => zip(out, of(a), of(b), u32::max),
-            Op::Shl(a, by) => map(out, of(a), |a| a << by),
-            Op::Shr(a, by) => map(out, of(a), |a| a >> by),
-            Op::Div(a, by) => map(out, of(a), |a| a.checked_div(*by).unwrap_or(0)),
-            Op::Rem(a, 0xffff) => map(out, of(a), |a| match fold(a) {
-                0xffff => 0,
-                folded => folded,
-            }),
-            Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
-            Op::Fold(a) => map(out, of(a), fold),
-            Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
-            Op::Choose(Cond::Range { of: by, low, span }, a, b) => {
-                let (by, a, b) = (of(by), of(a), of(b));
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = if by[i].wrapping_sub(*low) <= *span { a[i] } else { b[i] };
-                }
-            }
-            Op::Choose(cond, a, b) => {
-                let (holds, a, b) = (mask(cond, &of), of(a), of(b));
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = if holds >> i & 1 == 1 { a[i] } else { b[i] };
-                }
-            }
-            Op::Slot(slot) => *out = slots[usize::from(*slot)],
+        if !self.knows(needs) {
+            simd::run(self.level, Compute { lanes: self, needs, packets, slots });
         }
     }
 
     /// The lanes in which a condition on known columns holds.
     #[inline]
     pub(super) fn mask(&self, cond: &Cond) -> u32 {
-        mask(cond, &|reg: &Reg| &self.columns[*reg as usize])
+        simd::run(self.level, Mask { lanes: self, cond })
+    }
+}
+
+struct Compute<'a> {
+    lanes: &'a mut Lanes,
+    needs: &'a [Reg],
+    packets: &'a Packets<'a>,
+    slots: &'a [Column],
+}
+
+impl Task for Compute<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Lanes { ops, columns, known, epoch, .. } = self.lanes;
+        for &reg in self.needs {
+            let at = reg as usize;
+            if known[at] != *epoch {
+                known[at] = *epoch;
+                compute(&ops[at], at, columns, self.packets, self.slots);
+            }
+        }
+    }
+}
+
+struct Mask<'a> {
+    lanes: &'a Lanes,
+    cond: &'a Cond,
+}
+
+impl Task for Mask<'_> {
+    type Result = u32;
+
+    #[inline(always)]
+    fn run(self) -> u32 {
+        mask(self.cond, &|reg: &Reg| &self.lanes.columns[*reg as usize])
+    }
+}
+
+/// Computes a column from those before it.
+#[inline(always)]
+fn compute(op: &Op, at: usize, columns: &mut [Column], packets: &Packets<'_>, slots: &[Column]) {
+    let (before, rest) = columns.split_at_mut(at);
+    let Some(out) = rest.first_mut() else { return };
+    let of = |reg: &Reg| &before[*reg as usize];
+    match op {
+        Op::Const(value) => out.fill(*value),
+        Op::Word { area: Area::Data, at } => {
+            words(out, packets.windows.iter().copied(), usize::from(*at));
+        }
+        Op::Word { area: Area::Annotations, at } => {
+            let areas = packets.packets.iter().map(|p| p.annotations().bytes());
+            words(out, areas, usize::from(*at));
+        }
+        Op::Bits { of: a, shift, mask } => map(out, of(a), |a| a >> shift & mask),
+        Op::Bytes { at, bytes, shift, mask } => each(out, packets, |p| {
+            let at = usize::from(*at);
+            let bytes = p.data().get(at..at + usize::from(*bytes)).unwrap_or(&[]);
+            let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+            (value >> shift) as u32 & mask
+        }),
+        Op::Halves(a) => map(out, of(a), |a| (a >> 16) + (a & 0xffff)),
+        Op::Length => each(out, packets, |p| p.len() as u32),
+        Op::Headroom => each(out, packets, |p| p.headroom() as u32),
+        Op::Type => each(out, packets, |p| p.packet_type() as u32),
+        Op::Available(header) => {
+            each(out, packets, |p| p.header(*header).map_or(0, |h| h.len() as u32));
+        }
+        Op::Has(header) => {
+            each(out, packets, |p| u32::from(p.header_offset(*header).is_some()));
+        }
+        Op::Position(header) => each(out, packets, |p| {
+            p.header_offset(*header).map_or(0x8000_0000, |at| at as i32 as u32)
+        }),
+        Op::Sum16 { at, length } => {
+            let at = usize::from(*at);
+            for ((out, packet), length) in out.iter_mut().zip(packets.packets).zip(of(length)) {
+                let bytes = packet.data().get(at..at.saturating_add(*length as usize));
+                *out = bytes.map_or(0, sum16);
+            }
+        }
+        Op::Add(a, b) => zip(out, of(a), of(b), u32::wrapping_add),
+        Op::Sub(a, b) => zip(out, of(a), of(b), u32::wrapping_sub),
+        Op::Mul(a, b) => zip(out, of(a), of(b), u32::wrapping_mul),
+        Op::And(a, b) => zip(out, of(a), of(b), |a, b| a & b),
+        Op::Or(a, b) => zip(out, of(a), of(b), |a, b| a | b),
+        Op::Xor(a, b) => zip(out, of(a), of(b), |a, b| a ^ b),
+        Op::Min(a, b) => zip(out, of(a), of(b), u32::min),
+        Op::Max(a, b) => zip(out, of(a), of(b), u32::max),
+        Op::Shl(a, by) => map(out, of(a), |a| a << by),
+        Op::Shr(a, by) => map(out, of(a), |a| a >> by),
+        Op::Div(a, by) => map(out, of(a), |a| a.checked_div(*by).unwrap_or(0)),
+        Op::Rem(a, 0xffff) => map(out, of(a), |a| match fold(a) {
+            0xffff => 0,
+            folded => folded,
+        }),
+        Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
+        Op::Fold(a) => map(out, of(a), fold),
+        Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
+        Op::Choose(Cond::Range { of: by, low, span }, a, b) => {
+            let (by, a, b) = (of(by), of(a), of(b));
+            let mut results = [0; LANES];
+            for (i, result) in results.iter_mut().enumerate() {
+                *result = if by[i].wrapping_sub(*low) <= *span { a[i] } else { b[i] };
+            }
+            *out = results;
+        }
+        Op::Choose(cond, a, b) => {
+            let (holds, a, b) = (mask(cond, &of), of(a), of(b));
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = if holds >> i & 1 == 1 { a[i] } else { b[i] };
+            }
+        }
+        Op::Slot(slot) => *out = slots[usize::from(*slot)],
     }
 }
 
 /// A bit for each lane.
 #[inline(always)]
 fn bits(holds: impl Fn(usize) -> bool) -> u32 {
-    let mut bytes = [0u8; LANES];
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from(holds(i));
+    let mut bits = [0; LANES];
+    for (lane, bit) in bits.iter_mut().enumerate() {
+        *bit = u32::from(holds(lane)) << lane;
     }
-    // The product's highest byte gathers the lowest bit of each of eight bytes.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let eights = bytes.as_chunks::<8>().0.iter().enumerate();
-    eights.fold(0, |bits, (i, eight)| {
-        let gathered = u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
-        bits | (gathered as u32) << (8 * i)
-    })
+    bits.iter().fold(0, |all, bit| all | bit)
 }
 
+#[inline(always)]
 fn mask<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> u32 {
     match cond {
         Cond::Range { of, low, span } => {
@@ -386,7 +486,13 @@ fn mask<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> u32 {
                 bits(|i| column[i].wrapping_sub(*low) <= span)
             };
             match ranges.len() {
-                0..=8 => ranges.iter().fold(0, |mask, range| mask | one(range)),
+                0..=40 => {
+                    let mut mask = 0;
+                    for range in ranges {
+                        mask |= one(range);
+                    }
+                    mask
+                }
                 _ => bits(|i| {
                     let at = ranges.partition_point(|&(_, high)| high < column[i]);
                     ranges.get(at).is_some_and(|&(low, _)| low <= column[i])

@@ -45,6 +45,19 @@ pub(super) enum Node {
     Scalar,
 }
 
+impl Node {
+    /// What is known of all lanes that go on from here.
+    pub(super) fn needs(&self) -> &[Reg] {
+        match self {
+            Node::Test { needs, .. }
+            | Node::Cases { needs, .. }
+            | Node::Switch { needs, .. }
+            | Node::Classify { needs, .. } => needs,
+            Node::Exit(_) | Node::Site(_) | Node::Scalar => &[],
+        }
+    }
+}
+
 /// A store of bytes that lie in a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Store {

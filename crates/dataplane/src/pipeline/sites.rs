@@ -4,7 +4,7 @@
 //! things (lengths, flags, the time to live). Such a condition is computed for every packet, and
 //! a line says which of them matter to it and what they must come to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ir::Field;
 use ir::model::BinaryOp;
@@ -42,8 +42,15 @@ pub(super) struct Builder<'c, 'a> {
     asks: Vec<bool>,
     /// Absent if times are computed in ways that lines cannot follow.
     tick: Option<u64>,
+    /// By step: the last step that all lanes have been at that come to it; [`NONE`] if there is
+    /// none.
+    dominators: Vec<u32>,
     compiled: Compiled,
 }
+
+const NONE: u32 = u32::MAX;
+/// Steps on the way to one that are asked what is known when lanes come to it.
+const MOST_DOMINATORS: usize = 64;
 
 impl<'c, 'a> Builder<'c, 'a> {
     pub(super) fn build(
@@ -56,7 +63,8 @@ impl<'c, 'a> Builder<'c, 'a> {
         let nodes = program.steps.iter().map(|_| Node::Scalar).collect();
         let tick_mask = tick.unwrap_or(0);
         let compiled = Compiled { nodes, plans: Vec::new(), sites: Vec::new(), tick: tick_mask };
-        let mut builder = Self { compiler, exits, asks, tick, compiled };
+        let dominators = vec![NONE; program.steps.len()];
+        let mut builder = Self { compiler, exits, asks, tick, dominators, compiled };
         builder.visit();
         builder.compiled
     }
@@ -87,14 +95,49 @@ impl<'c, 'a> Builder<'c, 'a> {
                         Some(Node::Site(self.compiled.sites.len() as u16 - 1))
                     }
                     None => node(self.compiler, other).inspect(|_| {
-                        other.next().for_each(|to| reached[to.0 as usize] = true);
+                        other.next().for_each(|to| {
+                            self.lead(at as u32, to.0 as usize, reached[to.0 as usize]);
+                            reached[to.0 as usize] = true;
+                        });
                     }),
                 },
             };
-            if let Some(made) = made {
+            if let Some(mut made) = made {
+                self.leave_out_known(at, &mut made);
                 self.compiled.nodes[at] = made;
             }
         }
+    }
+
+    /// Lanes come from one step to another, which others came to `before`.
+    fn lead(&mut self, from: u32, to: usize, before: bool) {
+        let (mut a, mut b) = (from, if before { self.dominators[to] } else { from });
+        while a != b {
+            // Steps lead to later ones only.
+            let later = if a != NONE && (b == NONE || a > b) { &mut a } else { &mut b };
+            *later = self.dominators[*later as usize];
+        }
+        self.dominators[to] = a;
+    }
+
+    /// Takes out of what a node needs the columns that are known whenever lanes come to it.
+    fn leave_out_known(&mut self, at: usize, made: &mut Node) {
+        let mut known: HashSet<Reg> = HashSet::new();
+        let next = |at: &u32| Some(self.dominators[*at as usize]).filter(|at| *at != NONE);
+        for before in std::iter::successors(next(&(at as u32)), next).take(MOST_DOMINATORS) {
+            known.extend(self.compiled.nodes[before as usize].needs());
+        }
+        let Compiled { plans, sites, .. } = &mut self.compiled;
+        let needs = match made {
+            Node::Test { needs, .. }
+            | Node::Cases { needs, .. }
+            | Node::Switch { needs, .. }
+            | Node::Classify { needs, .. } => needs,
+            Node::Exit(plan) => &mut plans[*plan as usize].needs,
+            Node::Site(site) => &mut sites[usize::from(*site)].needs,
+            Node::Scalar => return,
+        };
+        *needs = needs.iter().copied().filter(|reg| !known.contains(reg)).collect();
     }
 
     /// The site at a step, if packets with the same inputs to lookups go the same way from there.
