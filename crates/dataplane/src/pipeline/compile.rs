@@ -210,7 +210,7 @@ impl<'a> Compiler<'a> {
 
     /// The folded sum of a few whole words.
     fn sum_of_words(&mut self, at: usize, length: usize) -> Option<Op> {
-        if length == 0 || length % 4 != 0 || at + length > Area::Data.size() {
+        if length == 0 || !length.is_multiple_of(4) || at + length > Area::Data.size() {
             return None;
         }
         let halves = (at..at + length).step_by(4).map(|at| {
