@@ -9,6 +9,7 @@ use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
+use elements::legacy::Legacy;
 use ir::interp::{End, Environment, FlowEvent, interpret};
 use ir::model::{PrefixEntry, PrefixTable, Rule};
 use ir::{Model, Reason, Store};
@@ -177,6 +178,24 @@ impl Element for Interpreted {
         for (owner, state, value) in own.iter().filter(|(owner, state, _)| declared(owner, state)) {
             store.set(owner, state, value.clone());
         }
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        let element = self.element.get_mut();
+        element.import(name, store);
+        element.export(&self.name, &mut self.store.borrow_mut());
+    }
+
+    fn held(&self) -> usize {
+        self.element.borrow().held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.native(|element| element.hand_over())
+    }
+
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        self.native(|element| element.take_over(legacy, cx));
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

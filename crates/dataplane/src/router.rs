@@ -4,6 +4,7 @@
 //! before what it emits next, as in Click. The way is kept on an explicit stack, so that a long
 //! or cyclic chain cannot exhaust the thread's.
 
+mod change;
 mod handlers;
 mod stage;
 

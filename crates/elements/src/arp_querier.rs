@@ -16,6 +16,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header;
+use crate::legacy::Legacy;
 use crate::neighbours::{KEYWORDS, Neighbours};
 
 element! {
@@ -375,6 +376,25 @@ impl Element for ARPQuerier {
 
     fn import(&mut self, name: &str, store: &Store) {
         self.table.borrow_mut().import(self.owner.as_deref().unwrap_or(name), store);
+    }
+
+    fn held(&self) -> usize {
+        if self.owner.is_none() { self.table.borrow().held() } else { 0 }
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let legacy = match self.owner {
+            None => self.table.borrow_mut().hand_over(),
+            Some(_) => Legacy::default(),
+        };
+        Legacy { numbers: vec![self.queries, self.responses], ..legacy }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        if let Some(counts) = legacy.counts() {
+            [self.queries, self.responses] = counts;
+        }
+        self.table.borrow_mut().take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -10,6 +10,7 @@ use crate::argument::{Ip, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::legacy::Legacy;
 use crate::neighbours::{KEYWORDS, Neighbours};
 
 element! {
@@ -76,6 +77,18 @@ impl Element for ARPTable {
 
     fn import(&mut self, name: &str, store: &Store) {
         self.table.borrow_mut().import(name, store);
+    }
+
+    fn held(&self) -> usize {
+        self.table.borrow().held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.table.borrow_mut().hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.table.borrow_mut().take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -7,6 +7,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Work};
+use crate::legacy::Legacy;
 use crate::rate::show_real;
 
 /// The packet that is held back, and for how long.
@@ -43,6 +44,18 @@ impl Delay {
         }
         packet.set_timestamp(now);
         Some(packet)
+    }
+
+    fn held(&self) -> usize {
+        usize::from(self.held.is_some())
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        Legacy { packets: self.held.take().into_iter().collect(), ..Legacy::default() }
+    }
+
+    fn take_over(&mut self, mut legacy: Legacy) {
+        self.held = legacy.packets.pop();
     }
 
     fn read(&self) -> String {
@@ -94,6 +107,18 @@ impl Element for DelayShaper {
 
     fn model(&self) -> Model {
         Model::opaque("depends on time")
+    }
+
+    fn held(&self) -> usize {
+        self.0.held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.0.hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.0.take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -159,6 +184,18 @@ impl Element for DelayUnqueue {
             cx.emit(0, packet);
         }
         if sent > 0 { Work::Done } else { Work::Idle }
+    }
+
+    fn held(&self) -> usize {
+        self.0.held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.0.hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.0.take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -6,6 +6,7 @@ use net::{Batch, Packet};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::Element;
+use crate::legacy::{Legacy, UNCLAIMED};
 
 element! {
     /// DRRSched([QUANTUM]) -- pulls from its inputs fairly by bytes
@@ -86,5 +87,30 @@ impl Element for DRRSched {
 
     fn model(&self) -> Model {
         Model::opaque("pulls packets")
+    }
+
+    fn held(&self) -> usize {
+        self.inputs.iter().filter(|input| input.head.is_some()).count()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let (mut numbers, mut packets) = (vec![self.next as u64], Vec::new());
+        for input in &mut self.inputs {
+            numbers.extend([input.deficit, u64::from(input.head.is_some())]);
+            packets.extend(input.head.take());
+        }
+        Legacy { numbers, packets, native: None }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        let (mut numbers, mut packets) = (legacy.numbers.iter(), legacy.packets.into_iter());
+        let next = numbers.next().map_or(0, |&next| next as usize);
+        self.next = if next < self.inputs.len() { next } else { 0 };
+        for input in &mut self.inputs {
+            let (Some(&deficit), Some(&held)) = (numbers.next(), numbers.next()) else { break };
+            input.deficit = deficit;
+            input.head = if held == 1 { packets.next() } else { None };
+        }
+        packets.for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 }

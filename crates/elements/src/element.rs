@@ -11,6 +11,7 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::ControlSocketRequest;
 use crate::flow_access::FlowAccess;
+use crate::legacy::{Legacy, UNCLAIMED};
 
 /// What happens to a packet after an element looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,25 @@ pub trait Element {
 
     /// Takes over the state that [`Element::export`] wrote; what is absent stays as it is.
     fn import(&mut self, _name: &str, _store: &Store) {}
+
+    /// How many packets the element holds back now.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Gives away what the element keeps beyond its declared state, and may give declared state
+    /// away natively, which it then exports as empty: another element of the same class and name
+    /// is about to take its place, and this one is asked for nothing but [`Element::export`] any
+    /// more.
+    fn hand_over(&mut self) -> Legacy {
+        Legacy::default()
+    }
+
+    /// Takes what the element of the same class and name gave away whose place this one takes,
+    /// after all elements of the chain imported their declared state.
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
+    }
 
     /// The [`ir::model::StateKind::Flows`] that the model refers to, for lookups without the
     /// element.

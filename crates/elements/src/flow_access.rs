@@ -27,6 +27,9 @@ pub trait FlowAccess {
     /// Removes flows that expired, a few at a time; to be called before a batch is looked up.
     fn expire(&mut self, now: u64);
 
+    /// Number of flows, those that expired but were not removed yet included.
+    fn count(&self) -> usize;
+
     /// The flow of a key, the key's numbers being those that the element's model looks up.
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow>;
 

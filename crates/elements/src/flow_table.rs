@@ -210,7 +210,24 @@ struct Class {
     earliest: u64,
 }
 
+/// All of a [`FlowTable`] but who watches it: what can go to another thread.
+pub(crate) struct HandedOver {
+    hash: FlowHash,
+    capacity: u64,
+    clock: u64,
+    stamp: u32,
+    flows: Slab<Flow>,
+    index: Index,
+    classes: Vec<Class>,
+    taken: Taken,
+}
+
 impl Class {
+    /// The same class without flows.
+    fn emptied(&self) -> Self {
+        Self { head: NONE, tail: NONE, earliest: u64::MAX, ..*self }
+    }
+
     fn guarantee_of(&self, flow: &Flow) -> u64 {
         match self.guarantee {
             0 => 0,
@@ -626,6 +643,60 @@ impl FlowTable {
         let age = |number: u32| self.stamp.wrapping_sub(self.flows.get(number).stamp);
         all.sort_by_key(|&number| std::cmp::Reverse(age(number)));
         all.into_iter().map(|number| (number, self.flows.get(number).sides())).collect()
+    }
+
+    /// Gives away all flows as they stand; the table is empty then.
+    pub(crate) fn hand_over(&mut self) -> HandedOver {
+        self.log(|log, _| log.add_all());
+        let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
+        std::mem::swap(&mut classes, &mut self.classes);
+        let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
+        HandedOver {
+            hash: self.hash.clone(),
+            capacity: self.capacity,
+            clock: self.clock,
+            stamp: self.stamp,
+            flows: std::mem::replace(&mut self.flows, Slab::new()),
+            index: std::mem::replace(&mut self.index, Index::new()),
+            classes,
+            taken,
+        }
+    }
+
+    /// Takes the flows of another table as they stand, if `alike` says that their numbers mean
+    /// the same, and they fit.
+    ///
+    /// # Errors
+    /// What was to be taken, declared: timeouts or capacity differ.
+    pub(crate) fn take_over(&mut self, from: HandedOver, alike: bool) -> Result<(), Flows> {
+        let same = |(a, b): (&Class, &Class)| (a.timeout, a.guarantee) == (b.timeout, b.guarantee);
+        let fits = alike
+            && from.classes.len() == self.classes.len()
+            && from.classes.iter().zip(&self.classes).all(same)
+            && from.flows.len() as u64 <= self.capacity;
+        let HandedOver { hash, capacity, clock, stamp, flows, index, classes, taken } = from;
+        let mut table = Self {
+            hash,
+            capacity,
+            clock,
+            stamp,
+            flows,
+            index,
+            classes,
+            taken,
+            watchers: Vec::new(),
+        };
+        if !fits {
+            return Err(table.export());
+        }
+        self.log(|log, _| log.add_all());
+        if table.taken.pools() != self.taken.pools() {
+            table.taken = Taken::new(table.hash.clone());
+            self.taken.pools().iter().for_each(|&pool| table.watch(pool));
+        }
+        (table.capacity, table.watchers) = (self.capacity, std::mem::take(&mut self.watchers));
+        *self = table;
+        Ok(())
     }
 
     /// The flows as declared.

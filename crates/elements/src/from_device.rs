@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Event, Received};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::from_dump::LinkType;
+use crate::legacy::Legacy;
 use crate::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
 use crate::token_bucket::TokenBucket;
 
@@ -281,6 +282,14 @@ impl Element for FromDevice {
         }
     }
 
+    fn hand_over(&mut self) -> Legacy {
+        Legacy::numbers([self.count, self.bytes])
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        [self.count, self.bytes] = legacy.counts().unwrap_or([self.count, self.bytes]);
+    }
+
     fn traffic(&self) -> Option<Traffic> {
         Some(Traffic { source: true, packets: self.count, bytes: self.bytes })
     }
@@ -473,6 +482,16 @@ impl Element for ToDevice {
             && let Err(why) = device.flush()
         {
             cx.error(&why);
+        }
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        Legacy::numbers([self.count, self.bytes, self.drops])
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        if let Some(counts) = legacy.counts() {
+            [self.count, self.bytes, self.drops] = counts;
         }
     }
 

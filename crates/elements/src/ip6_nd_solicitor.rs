@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header;
 use crate::ip6_header::{self, ICMP6};
+use crate::legacy::Legacy;
 use crate::neighbours::{KEYWORDS, Neighbours};
 
 element! {
@@ -341,6 +342,18 @@ impl Element for IP6NDSolicitor {
 
     fn import(&mut self, name: &str, store: &Store) {
         self.neighbours.get_mut().import(name, store);
+    }
+
+    fn held(&self) -> usize {
+        self.neighbours.borrow().held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.neighbours.get_mut().hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.neighbours.get_mut().take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {

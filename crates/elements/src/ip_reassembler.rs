@@ -12,6 +12,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header::{self, NO_HEADER};
+use crate::legacy::Legacy;
 
 element! {
     /// IPReassembler([KEYWORDS HIMEM, MAX_MTU_ANNO]) -- puts fragments of IP packets together
@@ -354,6 +355,33 @@ impl Element for IPReassembler {
             Op::when(whole, vec![Op::emit(0u8)]),
             Op::Opaque("keeps fragments"),
         ])
+    }
+
+    fn held(&self) -> usize {
+        self.incomplete.len()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let incomplete = std::mem::take(&mut self.incomplete);
+        let numbers = [
+            self.memory as u64,
+            self.next_reap,
+            self.begun,
+            self.fragments,
+            self.whole,
+            self.failed,
+        ];
+        Legacy { native: Some(Box::new(incomplete)), ..Legacy::numbers(numbers) }
+    }
+
+    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
+        if let Some([memory, next_reap, begun, fragments, whole, failed]) = legacy.counts()
+            && let Some(incomplete) = legacy.take_native()
+        {
+            self.incomplete = *incomplete;
+            (self.memory, self.next_reap, self.begun) = (memory as usize, next_reap, begun);
+            (self.fragments, self.whole, self.failed) = (fragments, whole, failed);
+        }
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -75,6 +75,7 @@ mod ip_rewriter;
 mod ip_rewriter_patterns;
 mod ip_rr_switch;
 mod ip_summary_dump;
+pub mod legacy;
 mod link_type;
 mod lookup_ip6_route;
 mod mark_ip_header;

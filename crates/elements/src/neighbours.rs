@@ -11,6 +11,7 @@ use net::wire::EtherAddr;
 use crate::argument::{EtherAddress, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
+use crate::legacy::Legacy;
 
 /// Keywords that say how much is kept and how long.
 pub(crate) const KEYWORDS: [&str; 5] =
@@ -36,6 +37,14 @@ pub(crate) struct Neighbours {
     /// Counts how often entries were set, to tell which is older.
     age: u64,
     next_slim: u64,
+}
+
+/// What goes over to the table that takes this one's place.
+struct HandedOver {
+    entries: HashMap<u128, Entry>,
+    waiting: usize,
+    drops: u64,
+    age: u64,
 }
 
 struct Entry {
@@ -290,6 +299,28 @@ impl Neighbours {
                 age,
             });
             (entry.ether, entry.live_at) = (Some(ether), live_at);
+        }
+    }
+
+    /// Number of packets that wait.
+    pub(crate) fn held(&self) -> usize {
+        self.waiting
+    }
+
+    /// Gives away all entries, with the packets that wait.
+    pub(crate) fn hand_over(&mut self) -> Legacy {
+        let entries = std::mem::take(&mut self.entries);
+        let handed =
+            HandedOver { entries, waiting: self.waiting, drops: self.drops, age: self.age };
+        self.waiting = 0;
+        Legacy { native: Some(Box::new(handed)), ..Legacy::default() }
+    }
+
+    /// Takes the entries of another. What there is no room for goes when the next one is added.
+    pub(crate) fn take_over(&mut self, mut legacy: Legacy) {
+        if let Some(handed) = legacy.take_native::<HandedOver>() {
+            (self.entries, self.waiting) = (handed.entries, handed.waiting);
+            (self.drops, self.age) = (handed.drops, handed.age);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::legacy::Legacy;
 
 element! {
     /// Queue([CAPACITY]) -- stores packets in a first-in first-out queue
@@ -70,6 +71,17 @@ impl Queue {
         Ok(Self { packets, capacity, victim, highwater: 0, drops: 0 })
     }
 
+    /// Drops what the capacity has no room for any more.
+    fn drop_excess(&mut self, cx: &mut Context<'_>) {
+        while self.packets.len() > self.capacity {
+            let packet = match self.victim {
+                Victim::Newest => self.packets.pop_back(),
+                Victim::Oldest => self.packets.pop_front(),
+            };
+            packet.into_iter().for_each(|p| cx.drop(p, FULL));
+        }
+    }
+
     #[cold]
     fn overflow(&mut self, newest: Packet, cx: &mut Context<'_>) {
         self.drops += 1;
@@ -107,6 +119,24 @@ impl Element for Queue {
         Model::opaque("stores packets")
     }
 
+    fn held(&self) -> usize {
+        self.packets.len()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let numbers = vec![self.drops, self.highwater as u64];
+        Legacy { numbers, packets: std::mem::take(&mut self.packets).into(), native: None }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        if let Some([drops, highwater]) = legacy.counts() {
+            (self.drops, self.highwater) = (drops, highwater as usize);
+        }
+        self.packets.extend(legacy.packets);
+        self.drop_excess(cx);
+        self.highwater = self.highwater.max(self.packets.len());
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
@@ -133,13 +163,7 @@ impl Element for Queue {
         match handler {
             "capacity" => {
                 self.capacity = parse_value(value)?;
-                while self.packets.len() > self.capacity {
-                    let packet = match self.victim {
-                        Victim::Newest => self.packets.pop_back(),
-                        Victim::Oldest => self.packets.pop_front(),
-                    };
-                    packet.into_iter().for_each(|p| cx.drop(p, FULL));
-                }
+                self.drop_excess(cx);
             }
             "reset" => self.packets.drain(..).for_each(|packet| cx.reject(1, packet, RESET)),
             _ => (self.drops, self.highwater) = (0, self.packets.len()),

@@ -10,11 +10,13 @@ mod native;
 mod pattern;
 mod peer;
 
+use std::any::Any;
 use std::rc::Rc;
 
 use ir::{Reason, StateValue, Store};
 
 use crate::flow_table::Flow;
+use crate::legacy::Legacy;
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};
@@ -194,6 +196,22 @@ impl Common {
             if let Action::Map(mapper) = &spec.action {
                 mapper.import(store);
             }
+        }
+    }
+
+    /// Gives away the flows, if the capacity is this rewriter's own.
+    fn hand_over(&mut self) -> Legacy {
+        let own = self.joined.as_ref().filter(|joined| joined.root == self.name);
+        let flows = own.map(|joined| joined.set.borrow_mut().hand_over());
+        let native = flows.map(|flows| Box::new(flows) as Box<dyn Any + Send>);
+        Legacy { native, ..Legacy::default() }
+    }
+
+    fn take_over(&mut self, mut legacy: Legacy) {
+        if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
+            && let Some(flows) = legacy.take_native::<peer::HandedOver>()
+        {
+            joined.set.borrow_mut().take_over(*flows);
         }
     }
 }

@@ -240,6 +240,11 @@ impl Store {
         }
     }
 
+    /// Keeps the state for which `keep`, given owner and name, says so, and forgets the rest.
+    pub fn retain(&mut self, keep: impl Fn(&str, &str) -> bool) {
+        self.values.retain(|(owner, name), _| keep(owner, name));
+    }
+
     /// All state: owner, name, value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &StateValue)> {
         self.values.iter().map(|((owner, name), value)| (owner.as_str(), name.as_str(), value))

@@ -104,6 +104,11 @@ impl Taken {
         new
     }
 
+    /// The pools that are watched.
+    pub(super) fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
     pub(super) fn clear(&mut self) {
         (self.words, self.index) = (Slab::new(), Index::new());
     }

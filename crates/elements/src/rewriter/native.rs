@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, Key};
+use crate::legacy::Legacy;
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
 pub(crate) trait Scheme: 'static {
@@ -353,6 +354,14 @@ impl<S: Scheme> Element for Rewriter<S> {
 
     fn import(&mut self, _name: &str, store: &Store) {
         self.common.import(store);
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.common.hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.common.take_over(legacy);
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

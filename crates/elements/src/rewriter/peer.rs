@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::native::REMOVED_AT_ONCE;
 use super::{Kind, Timeouts, Tracking};
 use crate::flow_access::{FlowAccess, FlowLog, FoundFlow};
-use crate::flow_table::{Flow, FlowTable, Key};
+use crate::flow_table::{self, Flow, FlowTable, Key};
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,14 @@ pub(crate) struct FlowSet {
     members: Vec<Member>,
 }
 
+/// The flows of a [`FlowSet`] on their way to another.
+pub(crate) struct HandedOver {
+    table: flow_table::HandedOver,
+    members: Vec<Member>,
+}
+
 /// One of the rewriters.
+#[derive(Clone, PartialEq, Eq)]
 struct Member {
     kind: Kind,
     classes: [u16; 5],
@@ -48,6 +55,20 @@ impl FlowSet {
         self.members[usize::from(member)].classes
     }
 
+    /// Gives away all flows as they stand.
+    pub(crate) fn hand_over(&mut self) -> HandedOver {
+        HandedOver { table: self.table.hand_over(), members: self.members.clone() }
+    }
+
+    /// Takes the flows of another set: at once if the same rewriters with the same timeouts share
+    /// this one, otherwise flow by flow.
+    pub(crate) fn take_over(&mut self, from: HandedOver) {
+        let alike = from.members == self.members;
+        if let Err(flows) = self.table.take_over(from.table, alike) {
+            self.import(&flows);
+        }
+    }
+
     /// Takes over declared flows.
     pub(crate) fn import(&mut self, flows: &ir::state::Flows) {
         let members = &self.members;
@@ -64,6 +85,10 @@ impl FlowSet {
 impl FlowAccess for FlowSet {
     fn expire(&mut self, now: u64) {
         self.table.expire(now, REMOVED_AT_ONCE);
+    }
+
+    fn count(&self) -> usize {
+        self.table.len()
     }
 
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow> {

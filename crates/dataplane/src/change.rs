@@ -1,0 +1,334 @@
+//! Changing a chain while it runs: what of the old chain's state goes on in the new one.
+//!
+//! State is carried from an element to the one of the same name and class. Elements without a
+//! name of their own are numbered, and a number can come to mean another element: those must have
+//! the same configuration too. Declared state must be of the same kind, see [`Plan::new`].
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use elements::context::{Core, Tally};
+use elements::legacy::Legacy;
+use ir::Store;
+use ir::model::StateKind;
+
+/// What the elements of a router may keep; it does not change while the router runs.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    /// By element, in the order of the chain.
+    pub elements: Vec<Keeper>,
+}
+
+/// An element as something that keeps state.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    /// Its full name.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// Its configuration.
+    pub config: String,
+    /// The state that its model declares as its own.
+    pub state: Vec<(&'static str, StateKind)>,
+}
+
+impl Keeper {
+    /// Whether its name is a number that it was given.
+    fn is_anonymous(&self) -> bool {
+        self.name.rsplit('/').next().is_some_and(|name| name.contains('@'))
+    }
+}
+
+/// What an element holds at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Packets.
+    pub packets: usize,
+    /// Flows.
+    pub flows: usize,
+}
+
+/// What becomes of an element's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// All of it goes on.
+    Kept,
+    /// Some of it does not go on, or may not.
+    Partly,
+    /// None of it goes on.
+    Lost,
+    /// The element was not there before.
+    New,
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Fate::Kept => "kept",
+            Fate::Partly => "partly",
+            Fate::Lost => "lost",
+            Fate::New => "new",
+        })
+    }
+}
+
+/// What becomes of the state of one element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The element's full name.
+    pub element: String,
+    /// Its class, in the old chain if it was there.
+    pub class: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// The declared state that it is about.
+    pub state: Vec<&'static str>,
+    /// What it holds, as far as that is known.
+    pub holding: Holding,
+    /// Why, if not everything is kept.
+    pub why: String,
+}
+
+/// What becomes of all state when one router takes the place of another.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// By element: first those that keep something, in the old chain's order, then the new ones.
+    pub lines: Vec<Line>,
+    /// The old chain's elements, and whether each has a successor.
+    kept: HashMap<String, bool>,
+    /// Declared state that does not go over, by owner and name.
+    excluded: HashSet<(String, String)>,
+    /// Elements whose flows do not go over.
+    strange_flows: HashSet<String>,
+}
+
+fn differs(old: &StateKind, new: &StateKind, flows: usize) -> Option<(String, bool)> {
+    match (old, new) {
+        (StateKind::Counter, StateKind::Counter) => None,
+        (
+            StateKind::Cells { width: a, initial: old },
+            StateKind::Cells { width: b, initial: new },
+        ) => match (a == b, old.len() == new.len(), old == new) {
+            (true, true, true) => None,
+            (true, true, false) => Some(("its configuration gives other values".into(), true)),
+            _ => Some((
+                format!("{} numbers of {a} bits become {} of {b}", old.len(), new.len()),
+                true,
+            )),
+        },
+        (
+            StateKind::Flows { capacity: old, widths: a },
+            StateKind::Flows { capacity: new, widths: b },
+        ) => match (a == b, old <= new) {
+            (false, _) => Some(("its flows hold something else".into(), true)),
+            (true, true) => None,
+            (true, false) if flows as u64 <= *new => None,
+            (true, false) => Some((format!("{flows} flows, room for {new}"), false)),
+        },
+        _ => Some(("is something else".into(), true)),
+    }
+}
+
+impl Plan {
+    /// What becomes of the state of `old`, whose elements hold this much now, in `new`.
+    ///
+    /// Counters go over; numbers do if they start out the same in both configurations; flows do
+    /// if they are of one form, as many as there is room for.
+    pub fn new(old: &Inventory, holdings: &HashMap<String, Holding>, new: &Inventory) -> Self {
+        let mut plan = Self::default();
+        let successors: HashMap<&str, &Keeper> =
+            new.elements.iter().map(|k| (k.name.as_str(), k)).collect();
+        for keeper in &old.elements {
+            let holding = holdings.get(&keeper.name).cloned().unwrap_or_default();
+            let lost = match successors.get(keeper.name.as_str()) {
+                None => Some("the new configuration has no element of this name".to_string()),
+                Some(to) if to.class != keeper.class => Some(format!("becomes a {}", to.class)),
+                Some(to) if keeper.is_anonymous() && to.config != keeper.config => {
+                    Some("has no name of its own, and its configuration changes".to_string())
+                }
+                Some(_) => None,
+            };
+            let mut line = Line {
+                element: keeper.name.clone(),
+                class: keeper.class.clone(),
+                fate: Fate::Kept,
+                state: keeper.state.iter().map(|(name, _)| *name).collect(),
+                holding,
+                why: String::new(),
+            };
+            let keeps = !keeper.state.is_empty() || line.holding != Holding::default();
+            match (lost, successors.get(keeper.name.as_str())) {
+                (None, Some(to)) => {
+                    plan.kept.insert(keeper.name.clone(), true);
+                    plan.compare(keeper, to, &mut line);
+                }
+                (why, _) => {
+                    line.fate = Fate::Lost;
+                    line.why = why.unwrap_or_default();
+                    plan.kept.insert(keeper.name.clone(), false);
+                }
+            }
+            if keeps {
+                plan.lines.push(line);
+            }
+        }
+        let before: HashSet<&str> = old.elements.iter().map(|k| k.name.as_str()).collect();
+        for keeper in new.elements.iter().filter(|k| !before.contains(k.name.as_str())) {
+            if !keeper.state.is_empty() {
+                plan.lines.push(Line {
+                    element: keeper.name.clone(),
+                    class: keeper.class.clone(),
+                    fate: Fate::New,
+                    state: keeper.state.iter().map(|(name, _)| *name).collect(),
+                    holding: Holding::default(),
+                    why: String::new(),
+                });
+            }
+        }
+        plan
+    }
+
+    fn compare(&mut self, old: &Keeper, new: &Keeper, line: &mut Line) {
+        let mut reasons = Vec::new();
+        let mut lost = 0;
+        for (name, kind) in &old.state {
+            let found = new.state.iter().find(|(n, _)| n == name);
+            let difference = match found {
+                None => Some(("is not kept any more".to_string(), true)),
+                Some((_, to)) => differs(kind, to, line.holding.flows),
+            };
+            let Some((why, excluded)) = difference else { continue };
+            reasons.push(format!("{name}: {why}"));
+            if excluded {
+                lost += 1;
+                if matches!(kind, StateKind::Flows { .. }) {
+                    self.strange_flows.insert(old.name.clone());
+                }
+                self.excluded.insert((old.name.clone(), name.to_string()));
+            }
+        }
+        if !reasons.is_empty() {
+            let all = lost == old.state.len() && line.holding.packets == 0;
+            line.fate = if all { Fate::Lost } else { Fate::Partly };
+            line.why = reasons.join("; ");
+        }
+    }
+
+    /// Whether anything is lost, or may be.
+    pub fn loses(&self) -> bool {
+        self.lines.iter().any(|line| matches!(line.fate, Fate::Lost | Fate::Partly))
+    }
+
+    /// Whether an element of this name takes the place of one.
+    pub(crate) fn keeps(&self, element: &str) -> bool {
+        self.kept.get(element) == Some(&true)
+    }
+
+    /// Whether declared state goes over. Owners that are no elements are common to all.
+    pub(crate) fn carries(&self, owner: &str, state: &str) -> bool {
+        self.kept.get(owner).is_none_or(|kept| *kept)
+            && !self.excluded.contains(&(owner.to_string(), state.to_string()))
+    }
+
+    /// Whether the flows that an element gave away as they are go over.
+    pub(crate) fn carries_flows(&self, element: &str) -> bool {
+        !self.strange_flows.contains(element)
+    }
+}
+
+/// All that goes from one router to the next, in a form that another thread can take.
+pub struct Handover {
+    /// The worker's possessions.
+    pub(crate) core: Core,
+    pub(crate) state: Store,
+    pub(crate) elements: Vec<(String, Tally, Legacy)>,
+}
+
+/// What a take-over came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TakenOver {
+    /// Elements that took something over.
+    pub elements: usize,
+    /// Packets that had been held by elements without a successor.
+    pub unclaimed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keeper(
+        name: &str,
+        class: &str,
+        config: &str,
+        state: &[(&'static str, StateKind)],
+    ) -> Keeper {
+        let text = |s: &str| s.to_string();
+        Keeper { name: text(name), class: text(class), config: text(config), state: state.to_vec() }
+    }
+
+    fn cells(initial: &[u128]) -> StateKind {
+        StateKind::Cells { width: 32, initial: initial.to_vec() }
+    }
+
+    fn flows(capacity: u64, width: u16) -> StateKind {
+        StateKind::Flows { capacity, widths: vec![width] }
+    }
+
+    fn fates(old: &[Keeper], new: &[Keeper], held: usize) -> Vec<(String, Fate, String)> {
+        let holding = Holding { packets: 0, flows: held };
+        let holdings = old.iter().map(|k| (k.name.clone(), holding.clone())).collect();
+        let inventory = |all: &[Keeper]| Inventory { elements: all.to_vec() };
+        let plan = Plan::new(&inventory(old), &holdings, &inventory(new));
+        plan.lines.into_iter().map(|l| (l.element, l.fate, l.why)).collect()
+    }
+
+    fn fate(old: Keeper, new: Keeper, held: usize) -> (Fate, String) {
+        let (_, fate, why) = fates(&[old], &[new], held).remove(0);
+        (fate, why)
+    }
+
+    #[test]
+    fn state_goes_by_name_and_class() {
+        let counter =
+            |name: &str, class: &str| keeper(name, class, "", &[("count", StateKind::Counter)]);
+        assert_eq!(fate(counter("a", "Counter"), counter("a", "Counter"), 0).0, Fate::Kept);
+        assert_eq!(
+            fate(counter("a", "Counter"), counter("a", "Discard"), 0),
+            (Fate::Lost, "becomes a Discard".to_string())
+        );
+        let all = fates(&[counter("a", "Counter")], &[counter("b", "Counter")], 0);
+        let all: Vec<_> = all.iter().map(|(name, fate, _)| (name.as_str(), *fate)).collect();
+        assert_eq!(all, [("a", Fate::Lost), ("b", Fate::New)]);
+    }
+
+    #[test]
+    fn a_number_is_no_name() {
+        let counter = |config: &str| {
+            keeper("x/Counter@2", "Counter", config, &[("count", StateKind::Counter)])
+        };
+        assert_eq!(fate(counter(""), counter(""), 0).0, Fate::Kept);
+        assert_eq!(fate(counter(""), counter("COUNT_CALL 3 s.run"), 0).0, Fate::Lost);
+    }
+
+    #[test]
+    fn numbers_go_if_the_configuration_does_not_set_others() {
+        let switch = |initial: &[u128]| keeper("s", "Switch", "", &[("output", cells(initial))]);
+        assert_eq!(fate(switch(&[0]), switch(&[0]), 0).0, Fate::Kept);
+        assert_eq!(fate(switch(&[0]), switch(&[1]), 0).0, Fate::Lost);
+        assert_eq!(fate(switch(&[0]), switch(&[0, 0]), 0).0, Fate::Lost);
+    }
+
+    #[test]
+    fn flows_go_as_far_as_there_is_room() {
+        let nat = |kind: StateKind| keeper("n", "IPRewriter", "", &[("flows", kind)]);
+        assert_eq!(fate(nat(flows(100, 32)), nat(flows(200, 32)), 50).0, Fate::Kept);
+        assert_eq!(fate(nat(flows(100, 32)), nat(flows(50, 32)), 50).0, Fate::Kept);
+        assert_eq!(
+            fate(nat(flows(100, 32)), nat(flows(50, 32)), 51),
+            (Fate::Partly, "flows: 51 flows, room for 50".to_string())
+        );
+        assert_eq!(fate(nat(flows(100, 32)), nat(flows(100, 33)), 1).0, Fate::Lost);
+        assert_eq!(fate(nat(flows(100, 32)), nat(cells(&[])), 1).0, Fate::Lost);
+    }
+}

@@ -1,0 +1,87 @@
+//! A router that takes the place of another.
+
+use std::collections::HashMap;
+
+use super::Router;
+use crate::change::{Handover, Holding, Inventory, Keeper, Plan, TakenOver};
+
+impl Router {
+    /// What the elements may keep. It asks them for their models, which takes time: to be called
+    /// before the router runs.
+    pub fn inventory(&self) -> Inventory {
+        let keeper = |node: &super::Node| {
+            let model = node.cell.as_ref().map(|cell| cell.element.model()).unwrap_or_default();
+            let own = model.state.into_iter().filter(|declared| declared.owner.is_none());
+            Keeper {
+                name: node.name.clone(),
+                class: node.class.clone(),
+                config: node.config.clone(),
+                state: own.map(|declared| (declared.name, declared.kind)).collect(),
+            }
+        };
+        Inventory { elements: self.nodes.nodes.iter().map(keeper).collect() }
+    }
+
+    /// What elements hold now: packets and flows.
+    pub fn holdings(&self) -> HashMap<String, Holding> {
+        let mut all = HashMap::new();
+        for node in &self.nodes.nodes {
+            let Some(cell) = &node.cell else { continue };
+            let flows = cell.element.flows().map_or(0, |flows| flows.borrow().count());
+            let holding = Holding { packets: cell.element.held(), flows };
+            if holding != Holding::default() {
+                all.insert(node.name.clone(), holding);
+            }
+        }
+        all
+    }
+
+    /// Gives away everything that another router can go on with. This one must not run any more.
+    pub fn hand_over(&mut self) -> Handover {
+        self.nodes.deliver(&mut self.core);
+        self.nodes.settle(&mut self.core);
+        let mut elements = Vec::new();
+        for node in &mut self.nodes.nodes {
+            let Some(cell) = &mut node.cell else { continue };
+            let legacy = cell.element.hand_over();
+            elements.push((node.name.clone(), std::mem::take(&mut cell.tally), legacy));
+        }
+        // What was given away natively is empty now, and costs nothing to write down.
+        let state = self.state();
+        let seed = self.core.rng.u64(..);
+        let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
+        Handover { core, state, elements }
+    }
+
+    /// Goes on where another router ended, as planned. To be called before this one runs.
+    pub fn take_over(&mut self, from: Handover, plan: &Plan) -> TakenOver {
+        let Handover { core, mut state, elements } = from;
+        self.core = core;
+        state.retain(|owner, name| plan.carries(owner, name));
+        for node in &mut self.nodes.nodes {
+            if let Some(cell) = &mut node.cell {
+                cell.element.import(&node.name, &state);
+            }
+        }
+        let mut done = TakenOver::default();
+        for (name, tally, mut legacy) in elements {
+            let node = self.nodes.names.get(&name).copied().filter(|_| plan.keeps(&name));
+            let Some(node) = node else {
+                done.unclaimed += legacy.packets.len() as u64;
+                legacy.packets.drain(..).for_each(|packet| self.core.pool.recycle(packet));
+                continue;
+            };
+            if let Some(cell) = &mut self.nodes.nodes[node].cell {
+                cell.tally = tally;
+            }
+            if !plan.carries_flows(&name) {
+                legacy.native = None;
+            }
+            self.nodes.lend(&mut self.core, node, |element, cx| element.take_over(legacy, cx));
+            done.elements += 1;
+        }
+        // Packets that there is no room for any more leave where such packets leave.
+        self.nodes.deliver(&mut self.core);
+        done
+    }
+}
