@@ -9,8 +9,10 @@ mod interpreted;
 mod interpreted_program;
 pub mod io;
 mod pipeline;
+pub mod ports;
 mod router;
 pub mod trace;
+pub mod worker;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;

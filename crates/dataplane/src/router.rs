@@ -323,11 +323,17 @@ impl Router {
             }
             match rest {
                 Rest::Busy => self.waiter.worked(),
-                Rest::Until(time) => self.wait(Some(time)),
-                Rest::Idle if self.awaits() => self.wait(None),
+                Rest::Until(time) => self.wait(Some(time), None),
+                Rest::Idle if self.awaits() => self.wait(None, None),
                 Rest::Idle | Rest::Stopped => return rest,
             }
         }
+    }
+
+    /// There was something to do, so that it is worth being awake.
+    #[inline]
+    pub fn worked(&mut self) {
+        self.waiter.worked();
     }
 
     /// What becomes readable when an element will have something to do.
@@ -347,11 +353,13 @@ impl Router {
         self.waiter = Waiter::new(polling);
     }
 
-    /// Waits for packets from outside and until a time, or a while less.
-    pub fn wait(&mut self, until: Option<u64>) {
+    /// Waits for packets from outside, for a descriptor to become readable, and until a time, or a
+    /// while less.
+    pub fn wait(&mut self, until: Option<u64>, bell: Option<RawFd>) {
         let mut on = std::mem::take(&mut self.waits_on);
         on.clear();
         on.extend(self.wait_on());
+        on.extend(bell);
         if !on.is_empty() {
             let left = until.map_or(PATIENCE, |time| {
                 PATIENCE.min(Duration::from_nanos(time.saturating_sub(self.clock.now())))

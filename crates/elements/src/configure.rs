@@ -16,6 +16,23 @@ use crate::names::Names;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
+/// Which of a chain's workers an element is made for. Workers share nothing, but what an element
+/// gives out (external ports, identifiers) must not be given out by two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From 0 on.
+    pub index: usize,
+    /// How many workers there are.
+    pub count: usize,
+}
+
+impl Default for Part {
+    /// The only one.
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
+}
+
 /// Reads the text files that configurations name: libraries, lists of rules.
 pub trait Files {
     /// Adds the text of the file that the source `from` calls `path` to the sources, so that

@@ -485,13 +485,24 @@ impl Element for ToDevice {
         }
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        Legacy::numbers([self.count, self.bytes, self.drops])
+    fn held(&self) -> usize {
+        self.held.len()
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+    fn hand_over(&mut self) -> Legacy {
+        let numbers = vec![self.count, self.bytes, self.drops];
+        Legacy { numbers, packets: self.held.drain().collect(), native: None }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
         if let Some(counts) = legacy.counts() {
             [self.count, self.bytes, self.drops] = counts;
+        }
+        let mut held = Batch::new();
+        held.extend(legacy.packets);
+        match self.pulls {
+            true => self.held.append(&mut held),
+            false => self.send(&mut held, cx),
         }
     }
 

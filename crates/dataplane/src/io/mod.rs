@@ -35,6 +35,11 @@ pub use port::Part;
 pub use replay::Replay;
 pub use wait::{Polling, Waiter};
 
+/// Sleeps until a descriptor becomes readable, or a while less.
+pub(crate) fn sleep_until_readable(descriptor: std::os::fd::RawFd) {
+    sys::wait_readable(&[descriptor], std::time::Duration::from_secs(1));
+}
+
 /// What an interface's name is bound to.
 #[derive(Clone, Debug)]
 pub enum Binding {

@@ -1,0 +1,217 @@
+//! A worker's devices, which outlive the chain that uses them: when one router takes the place of
+//! another, both have the same devices in their hands, and nothing is closed, opened or lost.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use elements::configure::Devices;
+use elements::device::{Device, DeviceRequest, Event, Received};
+use net::{Batch, Pool};
+
+/// Opens devices that can go from thread to thread.
+pub trait Opener: Send {
+    /// Opens what the element of this full name asks for.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    fn open(
+        &mut self,
+        element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device + Send>, String>;
+
+    /// Creates a file that text is written to.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String>;
+}
+
+/// What tells devices apart: interfaces by name and direction, files to write by their path; and
+/// then by how many of the kind a chain asked for before.
+type Key = (String, usize);
+
+type Shared<T> = Arc<Mutex<T>>;
+
+struct Open {
+    opener: Box<dyn Opener>,
+    devices: HashMap<Key, Shared<Box<dyn Device + Send>>>,
+    texts: HashMap<String, Shared<Box<dyn Write + Send>>>,
+}
+
+/// The devices of a worker. Clones are of the same ones.
+#[derive(Clone)]
+pub struct Ports(Shared<Open>);
+
+/// What a chain asked its worker's [`Ports`] for.
+#[derive(Clone, Debug, Default)]
+pub struct InUse {
+    devices: HashSet<Key>,
+    texts: HashSet<String>,
+}
+
+/// Opens the devices of one chain.
+pub struct Attachment {
+    ports: Ports,
+    asked: HashMap<String, usize>,
+    in_use: InUse,
+}
+
+/// A thread that panicked while it had the lock leaves a device as usable as it was.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ports {
+    /// No devices yet.
+    pub fn new(opener: Box<dyn Opener>) -> Self {
+        let open = Open { opener, devices: HashMap::new(), texts: HashMap::new() };
+        Self(Arc::new(Mutex::new(open)))
+    }
+
+    /// Opens devices for a chain; those that are open already it gets as they are.
+    pub fn attach(&self) -> Attachment {
+        Attachment { ports: self.clone(), asked: HashMap::new(), in_use: InUse::default() }
+    }
+
+    /// Closes what is not in use.
+    pub fn close_all_but(&self, in_use: &InUse) {
+        let closed: (Vec<_>, Vec<_>) = {
+            let mut open = lock(&self.0);
+            let devices: Vec<_> =
+                open.devices.extract_if(|key, _| !in_use.devices.contains(key)).collect();
+            let texts = open.texts.extract_if(|path, _| !in_use.texts.contains(path)).collect();
+            (devices, texts)
+        };
+        // Closing takes its time; nobody waits for it.
+        drop(closed);
+    }
+}
+
+impl Attachment {
+    /// What was opened so far.
+    pub fn in_use(&self) -> InUse {
+        self.in_use.clone()
+    }
+}
+
+impl Devices for Attachment {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        self.open_for("", request)
+    }
+
+    fn open_for(
+        &mut self,
+        element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device>, String> {
+        let mut open = lock(&self.ports.0);
+        let name = match request {
+            // Its place in the file is the element's affair.
+            DeviceRequest::CaptureIn { .. } => return Ok(open.opener.open(element, request)?),
+            DeviceRequest::CaptureOut { path, .. } => format!("file {path}"),
+            DeviceRequest::Interface { name, receive: true } => format!("from {name}"),
+            DeviceRequest::Interface { name, receive: false } => format!("to {name}"),
+        };
+        let asked = self.asked.entry(name.clone()).or_default();
+        let key = (name, *asked);
+        *asked += 1;
+        let device = match open.devices.get(&key) {
+            Some(device) => Arc::clone(device),
+            None => {
+                let device = Arc::new(Mutex::new(open.opener.open(element, request)?));
+                open.devices.insert(key.clone(), Arc::clone(&device));
+                device
+            }
+        };
+        self.in_use.devices.insert(key);
+        Ok(Box::new(Handle(device)))
+    }
+
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
+        let mut open = lock(&self.ports.0);
+        let text = match open.texts.get(path) {
+            Some(text) => Arc::clone(text),
+            None => {
+                let text = Arc::new(Mutex::new(open.opener.create(path)?));
+                open.texts.insert(path.to_string(), Arc::clone(&text));
+                text
+            }
+        };
+        self.in_use.texts.insert(path.to_string());
+        Ok(Box::new(Text(text)))
+    }
+}
+
+/// A device that another router may have, too. Only one of them runs, so nobody ever waits for the
+/// lock.
+struct Handle(Shared<Box<dyn Device + Send>>);
+
+impl Device for Handle {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        lock(&self.0).receive(burst, batch, pool)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        lock(&self.0).send(batch, pool)
+    }
+
+    fn send_copies(&mut self, batch: &Batch, pool: &mut Pool) -> Result<usize, String> {
+        lock(&self.0).send_copies(batch, pool)
+    }
+
+    fn wait_on(&self) -> Option<RawFd> {
+        lock(&self.0).wait_on()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        lock(&self.0).next_event()
+    }
+
+    fn burst(&self) -> Option<usize> {
+        lock(&self.0).burst()
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        lock(&self.0).flush()
+    }
+
+    fn rate(&self) -> Option<u64> {
+        lock(&self.0).rate()
+    }
+
+    fn link_type(&self) -> u32 {
+        lock(&self.0).link_type()
+    }
+
+    fn position(&self) -> Option<u64> {
+        lock(&self.0).position()
+    }
+
+    fn seek(&mut self, position: u64) -> Result<(), String> {
+        lock(&self.0).seek(position)
+    }
+
+    fn length(&self) -> Option<u64> {
+        lock(&self.0).length()
+    }
+}
+
+struct Text(Shared<Box<dyn Write + Send>>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        lock(&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        lock(&self.0).flush()
+    }
+}

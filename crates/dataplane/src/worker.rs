@@ -1,0 +1,495 @@
+//! Workers: threads that each run a router to completion, share nothing, and do between two
+//! rounds what they are told.
+//!
+//! A router cannot go to another thread. So whatever is to happen with it is sent to its worker's
+//! [`Mailbox`], which costs a look at a flag a round; and a chain is changed by starting a thread
+//! that makes the new router aside. When that is ready, the old thread finishes its round, hands
+//! over everything that is to go on ([`crate::change`]) and leaves; the devices stay open. What
+//! packets wait for is that hand-over alone.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use elements::configure::Part;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::change::{Handover, Holding, Plan, TakenOver};
+use crate::router::{Rest, Router};
+
+/// Something to do with a router between two rounds.
+type Call = Box<dyn FnOnce(&mut Router) + Send>;
+
+enum Command {
+    Call(Call),
+    /// Another thread goes on.
+    HandOver(Successor),
+    /// The thread ends.
+    Quit,
+}
+
+/// Who goes on, and how.
+struct Successor {
+    next: SyncSender<Start>,
+    plan: Arc<Plan>,
+    done: Sender<(usize, Swapped)>,
+}
+
+/// How a new router begins.
+enum Start {
+    /// Afresh.
+    Fresh(Arc<Slot>),
+    /// Where another ended, whose last round was over at that time.
+    After(Arc<Slot>, Box<Handover>, Instant, Successor),
+}
+
+/// What changing the chain of a worker came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Swapped {
+    /// From the end of the old router's last round to the beginning of the new one's first.
+    pub standstill: Duration,
+    /// What went over.
+    pub taken: TakenOver,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a worker is told. It outlives the worker's thread.
+struct Mailbox {
+    /// `None` once nobody reads them any more.
+    commands: Mutex<Option<Vec<Command>>>,
+    /// Whether there are commands.
+    waiting: AtomicBool,
+    /// A byte in the socket wakes a worker that waits for packets.
+    bell: UnixStream,
+    rung: UnixStream,
+}
+
+impl Mailbox {
+    fn new() -> std::io::Result<Self> {
+        let (bell, rung) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        rung.set_nonblocking(true)?;
+        let commands = Mutex::new(Some(Vec::new()));
+        Ok(Self { commands, waiting: AtomicBool::new(false), bell, rung })
+    }
+
+    fn post(&self, command: Command) {
+        let mut commands = lock(&self.commands);
+        let Some(commands) = commands.as_mut() else { return };
+        commands.push(command);
+        if !self.waiting.swap(true, Ordering::AcqRel) {
+            // Full means that it has been rung.
+            let _ = (&self.bell).write(&[1]);
+        }
+    }
+
+    /// The commands so far.
+    fn take(&self) -> Vec<Command> {
+        let mut bytes = [0; 16];
+        while let Ok(1..) = (&self.rung).read(&mut bytes) {}
+        self.waiting.store(false, Ordering::Release);
+        lock(&self.commands).as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Lets nobody wait for an answer that will not come.
+    fn close(&self) {
+        let commands = lock(&self.commands).take();
+        drop(commands);
+    }
+
+    /// Sleeps until there is a command.
+    fn sleep(&self) {
+        while !self.waiting.load(Ordering::Acquire) {
+            crate::io::sleep_until_readable(self.rung.as_raw_fd());
+        }
+    }
+}
+
+/// How a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// It carries packets, or waits for some.
+    Running,
+    /// Nothing to do unless somebody writes a handler.
+    Idle,
+    /// An element told the driver to stop.
+    Stopped,
+    /// Its thread is gone.
+    Dead,
+}
+
+struct Slot {
+    index: usize,
+    /// The CPU that its thread is bound to.
+    cpu: Option<usize>,
+    /// Where its thread is to be once it is not the worker's any more.
+    spare: Option<CpuSet>,
+    mailbox: Mailbox,
+    status: AtomicU8,
+    /// Told whenever the status changes to one in which there is nothing to do.
+    rested: Sender<()>,
+}
+
+impl Slot {
+    fn status(&self) -> Status {
+        match self.status.load(Ordering::Acquire) {
+            0 => Status::Running,
+            1 => Status::Idle,
+            2 => Status::Stopped,
+            _ => Status::Dead,
+        }
+    }
+
+    fn set(&self, status: Status) {
+        let before = self.status.swap(status as u8, Ordering::AcqRel);
+        if before != status as u8 && status != Status::Running {
+            let _ = self.rested.send(());
+        }
+    }
+}
+
+/// Tells when a worker's thread ends, by whatever way.
+struct Ending<'a>(&'a Slot);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.mailbox.close();
+        self.0.set(Status::Dead);
+    }
+}
+
+/// CPUs for all but workers; all of them if workers have all.
+fn housekeeping(workers: &[Option<usize>]) -> Option<CpuSet> {
+    let mut all = sched_getaffinity(None).ok()?;
+    let whole = all;
+    workers.iter().flatten().for_each(|&cpu| all.unset(cpu));
+    Some(if all.count() == 0 { whole } else { all })
+}
+
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    // A CPU that is not there was refused before.
+    let _ = sched_setaffinity(None, &set);
+}
+
+/// The CPUs that this process may use.
+pub fn cpus() -> Vec<usize> {
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Runs a router until its thread is told to end. `Some` if another goes on.
+fn work(router: &mut Router, slot: &Slot) -> Option<Successor> {
+    let bell = slot.mailbox.rung.as_raw_fd();
+    loop {
+        if slot.mailbox.waiting.load(Ordering::Acquire) {
+            let mut commands = slot.mailbox.take().into_iter();
+            while let Some(command) = commands.next() {
+                match command {
+                    Command::Call(call) => call(router),
+                    Command::HandOver(next) => {
+                        // What comes after is for the one who goes on.
+                        commands.for_each(|command| slot.mailbox.post(command));
+                        return Some(next);
+                    }
+                    Command::Quit => return None,
+                }
+            }
+            slot.set(Status::Running);
+        }
+        match router.round() {
+            Rest::Busy => router.worked(),
+            Rest::Until(time) => router.wait(Some(time), Some(bell)),
+            Rest::Idle if router.awaits() => router.wait(None, Some(bell)),
+            rest => {
+                slot.set(if rest == Rest::Idle { Status::Idle } else { Status::Stopped });
+                slot.mailbox.sleep();
+            }
+        }
+    }
+}
+
+/// A thread's whole life once its router is made.
+fn live(mut router: Router, start: &Receiver<Start>) {
+    let Ok(start) = start.recv() else { return };
+    let (Start::Fresh(slot) | Start::After(slot, ..)) = &start;
+    let slot = Arc::clone(slot);
+    let ending = Ending(&slot);
+    let mut swapped = None;
+    if let Start::After(_, handover, since, Successor { plan, done, .. }) = start {
+        let taken = router.take_over(*handover, &plan);
+        swapped = Some((taken, since, done));
+    }
+    if let Some(cpu) = slot.cpu {
+        pin(cpu);
+    }
+    if let Some((taken, since, done)) = swapped {
+        let _ = done.send((slot.index, Swapped { standstill: since.elapsed(), taken }));
+    }
+    slot.set(Status::Running);
+    if let Some(successor) = work(&mut router, &slot) {
+        let since = Instant::now();
+        let handover = Box::new(router.hand_over());
+        let next = successor.next.clone();
+        let start = Start::After(Arc::clone(&slot), handover, since, successor);
+        if next.send(start).is_ok() {
+            // The worker lives on.
+            std::mem::forget(ending);
+        }
+        // Taking a large chain apart takes long, and its core has work to do.
+        if let Some(spare) = &slot.spare {
+            let _ = sched_setaffinity(None, spare);
+        }
+    }
+}
+
+/// Routers that are made and wait to begin, a thread each.
+pub struct Prepared<R> {
+    threads: Vec<(SyncSender<Start>, JoinHandle<()>)>,
+    /// What there is to tell of each.
+    pub reports: Vec<R>,
+}
+
+/// Why routers could not be made.
+#[derive(Debug)]
+pub enum Refused<R> {
+    /// What there is to tell of the first that could not.
+    Not(R),
+    /// The system gives no thread, or making a router ended in a panic.
+    Broken(String),
+}
+
+/// Makes a router for each of so many workers, aside. `make` is called in the thread in which the
+/// router is to run.
+///
+/// # Errors
+/// If one could not be made; none of them is left then.
+pub fn prepare<R: Send + 'static>(
+    workers: usize,
+    make: impl Fn(Part) -> Result<(Router, R), R> + Send + Sync + 'static,
+) -> Result<Prepared<R>, Refused<R>> {
+    let make = Arc::new(make);
+    let (mut threads, mut made) = (Vec::new(), Vec::new());
+    for index in 0..workers {
+        let (begin, start) = sync_channel(1);
+        let (ready, answer) = sync_channel(1);
+        let (make, part) = (Arc::clone(&make), Part { index, count: workers });
+        let thread = std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
+            match make(part) {
+                Ok((router, report)) => {
+                    let _ = ready.send(Ok(report));
+                    live(router, &start);
+                }
+                Err(report) => {
+                    let _ = ready.send(Err(report));
+                }
+            }
+        });
+        threads.push((begin, thread.map_err(|e| Refused::Broken(e.to_string()))?));
+        made.push(answer);
+    }
+    let mut reports = Vec::new();
+    let mut refused = None;
+    for answer in made {
+        match answer.recv() {
+            Ok(Ok(report)) => reports.push(report),
+            Ok(Err(report)) => refused = refused.or(Some(Refused::Not(report))),
+            Err(_) => {
+                let why = "making the router ended in a panic".to_string();
+                refused = refused.or(Some(Refused::Broken(why)));
+            }
+        }
+    }
+    match refused {
+        None => Ok(Prepared { threads, reports }),
+        Some(why) => {
+            for (begin, thread) in threads {
+                drop(begin);
+                let _ = thread.join();
+            }
+            Err(why)
+        }
+    }
+}
+
+impl<R> Prepared<R> {
+    /// Ends without having begun.
+    pub fn dismiss(self) -> Vec<R> {
+        let (begins, threads): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        drop(begins);
+        for thread in threads {
+            let _ = thread.join();
+        }
+        self.reports
+    }
+
+    /// Starts the workers, each bound to its CPU if it has one. The receiver hears of every worker
+    /// that comes to have nothing to do.
+    ///
+    /// # Errors
+    /// If the system gives no sockets.
+    pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>, Vec<R>)> {
+        let (rested, rests) = channel();
+        let spare = cpus.iter().any(Option::is_some).then(|| housekeeping(cpus)).flatten();
+        let mut slots = Vec::new();
+        for index in 0..self.threads.len() {
+            slots.push(Arc::new(Slot {
+                index,
+                cpu: cpus.get(index).copied().flatten(),
+                spare,
+                mailbox: Mailbox::new()?,
+                status: AtomicU8::new(Status::Running as u8),
+                rested: rested.clone(),
+            }));
+        }
+        // What makes routers must not take the workers' time: threads inherit this.
+        if let Some(spare) = &spare {
+            let _ = sched_setaffinity(None, spare);
+        }
+        let mut threads = Vec::new();
+        for ((begin, thread), slot) in self.threads.into_iter().zip(&slots) {
+            let _ = begin.send(Start::Fresh(Arc::clone(slot)));
+            threads.push(thread);
+        }
+        let fleet = Fleet { slots, threads: Mutex::new(threads), swapping: Mutex::new(()) };
+        Ok((fleet, rests, self.reports))
+    }
+}
+
+/// The workers of a chain. Any thread may tell them something.
+pub struct Fleet {
+    slots: Vec<Arc<Slot>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// One change at a time.
+    swapping: Mutex<()>,
+}
+
+impl Fleet {
+    /// Number of workers.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The CPU that a worker is bound to.
+    pub fn cpu(&self, worker: usize) -> Option<usize> {
+        self.slots.get(worker)?.cpu
+    }
+
+    /// How a worker is.
+    pub fn status(&self, worker: usize) -> Status {
+        self.slots.get(worker).map_or(Status::Dead, |slot| slot.status())
+    }
+
+    /// Has something done with a worker's router between two rounds, and waits for it. `None` if
+    /// the worker is dead.
+    pub fn call<T: Send + 'static>(
+        &self,
+        worker: usize,
+        work: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.post(worker, work)?.recv().ok()
+    }
+
+    /// The same with all workers at once; of those that are not dead the answers, by worker.
+    pub fn call_all<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Router) -> T + Clone + Send + 'static,
+    ) -> Vec<(usize, T)> {
+        let posted: Vec<_> =
+            (0..self.len()).filter_map(|i| Some((i, self.post(i, work.clone())?))).collect();
+        posted.into_iter().filter_map(|(i, answer)| Some((i, answer.recv().ok()?))).collect()
+    }
+
+    fn post<T: Send + 'static>(
+        &self,
+        worker: usize,
+        work: impl FnOnce(&mut Router) -> T + Send + 'static,
+    ) -> Option<Receiver<T>> {
+        let (answer, answered) = sync_channel(1);
+        let call = move |router: &mut Router| {
+            let _ = answer.send(work(router));
+        };
+        self.slots.get(worker)?.mailbox.post(Command::Call(Box::new(call)));
+        Some(answered)
+    }
+
+    /// What the elements of each worker hold now, added up.
+    pub fn holdings(&self) -> HashMap<String, Holding> {
+        let mut all: HashMap<String, Holding> = HashMap::new();
+        for (_, held) in self.call_all(|router| router.holdings()) {
+            for (name, holding) in held {
+                let sum = all.entry(name).or_default();
+                sum.packets += holding.packets;
+                sum.flows += holding.flows;
+            }
+        }
+        all
+    }
+
+    /// Lets prepared routers take the places of those that run, as planned; what it came to, by
+    /// worker, and what there is to tell of each new router.
+    ///
+    /// # Errors
+    /// If a worker is dead; the others have changed then.
+    pub fn swap<R>(
+        &self,
+        prepared: Prepared<R>,
+        plan: &Arc<Plan>,
+    ) -> Result<(Vec<Swapped>, Vec<R>), String> {
+        let _one = lock(&self.swapping);
+        if prepared.threads.len() != self.len() {
+            return Err("the number of workers cannot change".to_string());
+        }
+        let (done, results) = channel();
+        let mut threads = Vec::new();
+        for ((next, thread), slot) in prepared.threads.into_iter().zip(&self.slots) {
+            let (plan, done) = (Arc::clone(plan), done.clone());
+            slot.mailbox.post(Command::HandOver(Successor { next, plan, done }));
+            threads.push(thread);
+        }
+        drop(done);
+        let mut swapped: Vec<Option<Swapped>> = vec![None; self.len()];
+        while let Ok((worker, result)) = results.recv() {
+            swapped[worker] = Some(result);
+        }
+        // The old threads are taking their routers apart; nobody waits for that.
+        let old = std::mem::replace(&mut *lock(&self.threads), threads);
+        drop(old);
+        let all: Option<Vec<Swapped>> = swapped.into_iter().collect();
+        Ok((all.ok_or("a worker is dead")?, prepared.reports))
+    }
+
+    /// Ends all workers.
+    pub fn quit(&self) {
+        for slot in &self.slots {
+            slot.mailbox.post(Command::Quit);
+        }
+        for thread in lock(&self.threads).drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.quit();
+    }
+}
