@@ -10,8 +10,8 @@ use ir::{FileId, Sources};
 
 /// Reads the files that a configuration names; relative paths count from the current folder, and
 /// then from the folder of the file that names them.
-#[derive(Debug, Default)]
-pub(crate) struct Disk {
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
     read: HashMap<PathBuf, FileId>,
 }
 

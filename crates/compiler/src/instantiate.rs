@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use elements::Element;
-use elements::configure::{Configure, Devices, Files, Initialize, Shared, Surroundings};
+use elements::configure::{Configure, Devices, Files, Initialize, Part, Shared, Surroundings};
 use elements::element::Class;
 use elements::names::Names;
 use elements::registry;
@@ -21,6 +21,7 @@ pub struct Elements {
     classes: HashMap<String, String>,
     /// Indices in the order in which the elements were made.
     order: Vec<usize>,
+    part: Part,
 }
 
 /// Makes every element of a chain, those that others refer to first. Appends all errors and
@@ -28,6 +29,17 @@ pub struct Elements {
 /// of unknown classes were reported by [`crate::elaborate`] and are left out.
 pub fn instantiate(
     chain: &Chain,
+    sources: &mut Sources,
+    files: &mut dyn Files,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Elements> {
+    instantiate_part(chain, Part::default(), sources, files, diagnostics)
+}
+
+/// The same for one of the workers that run the chain.
+pub fn instantiate_part(
+    chain: &Chain,
+    part: Part,
     sources: &mut Sources,
     files: &mut dyn Files,
     diagnostics: &mut Vec<Diagnostic>,
@@ -52,6 +64,7 @@ pub fn instantiate(
             names: &mut names,
             shared: &mut shared,
             elements: &classes,
+            part,
             diagnostics: &mut found,
         };
         let mut configure = Configure::new(
@@ -67,7 +80,7 @@ pub fn instantiate(
     diagnostics.append(&mut report.diagnostics);
     let elements: Option<Vec<_>> = made.into_iter().collect();
     let elements = elements.filter(|_| !failed)?;
-    Some(Elements { elements, names, shared, classes, order })
+    Some(Elements { elements, names, shared, classes, order, part })
 }
 
 impl Elements {
@@ -92,6 +105,7 @@ impl Elements {
                 names: &mut self.names,
                 shared: &mut self.shared,
                 elements: &self.classes,
+                part: self.part,
                 diagnostics: &mut found,
             };
             let mut initialize = Initialize::new(&node.name, node.span, &mut *devices, around);

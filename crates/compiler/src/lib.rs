@@ -28,6 +28,6 @@ pub mod witness;
 
 pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;
-pub use instantiate::{Elements, instantiate};
+pub use instantiate::{Elements, instantiate, instantiate_part};
 pub use shadow::shadowed_rules;
 pub use synthesize::{Note, Synthesis, Synthesizer, synthesize, synthesize_plainly};

@@ -14,7 +14,7 @@ pub trait Clock {
 }
 
 /// The machine's clock: monotonic, starting at the wall clock's time.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct RealClock {
     epoch: u64,
     start: Instant,

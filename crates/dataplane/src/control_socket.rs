@@ -359,7 +359,7 @@ enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-trait Stream: Read + Write {}
+trait Stream: Read + Write + Send {}
 impl Stream for TcpStream {}
 impl Stream for UnixStream {}
 
@@ -380,7 +380,10 @@ struct Socket {
 /// Control sockets and their connections.
 #[derive(Default)]
 pub struct ControlServer {
+    /// Those that no element asked for come first.
     sockets: Vec<Socket>,
+    /// How many of them no element asked for.
+    own: usize,
     connections: Vec<Connection>,
     messages: Vec<String>,
 }
@@ -403,7 +406,7 @@ fn listen(request: &ControlSocketRequest) -> std::io::Result<Listener> {
             }
             let listener = result?;
             listener.set_nonblocking(true)?;
-            request.bound.set(Some(listener.local_addr()?.port()));
+            let _ = request.bound.set(listener.local_addr()?.port());
             Listener::Tcp(listener)
         }
         ControlAddress::Unix { path } => {
@@ -421,15 +424,56 @@ impl ControlServer {
     /// # Errors
     /// Which socket cannot be opened, and why, unless it is to be tried again.
     pub fn open(router: &Router, more: Vec<ControlSocketRequest>) -> Result<Self, String> {
+        Self::open_all(router.control_sockets(), more)
+    }
+
+    /// Opens the sockets that elements of these names ask for, and `more`.
+    ///
+    /// # Errors
+    /// Which socket cannot be opened, and why, unless it is to be tried again.
+    pub fn open_all(
+        elements: Vec<(String, ControlSocketRequest)>,
+        more: Vec<ControlSocketRequest>,
+    ) -> Result<Self, String> {
         let mut server = Self::default();
-        let own = more.into_iter().map(|request| ("control socket".to_string(), request));
-        for (name, request) in router.control_sockets().into_iter().chain(own) {
-            let tries = request.retries;
-            let mut socket = Socket { name, request, listener: None, tries, next_try: None };
-            server.messages.extend(socket.open()?);
-            server.sockets.push(socket);
+        server.own = more.len();
+        let more = more.into_iter().map(|request| ("control socket".to_string(), request));
+        for (name, request) in more.chain(elements) {
+            server.add(name, request)?;
         }
         Ok(server)
+    }
+
+    fn add(&mut self, name: String, request: ControlSocketRequest) -> Result<(), String> {
+        let tries = request.retries;
+        let mut socket = Socket { name, request, listener: None, tries, next_try: None };
+        self.messages.extend(socket.open()?);
+        self.sockets.push(socket);
+        Ok(())
+    }
+
+    /// Closes and opens sockets so that they are those that the elements of another chain ask for.
+    /// One that both chains have stays open, and so do all connections.
+    pub fn change(&mut self, elements: Vec<(String, ControlSocketRequest)>) {
+        let mut former = self.sockets.split_off(self.own.min(self.sockets.len()));
+        for (name, request) in elements {
+            let same = |s: &Socket| s.request.address == request.address && s.listener.is_some();
+            match former.iter().position(same) {
+                Some(at) => {
+                    let socket = former.swap_remove(at);
+                    if let Some(&port) = socket.request.bound.get() {
+                        let _ = request.bound.set(port);
+                    }
+                    self.sockets.push(Socket { name, request, ..socket });
+                }
+                None => {
+                    if let Err(why) = self.add(name, request) {
+                        self.messages.push(why);
+                    }
+                }
+            }
+        }
+        former.iter().for_each(Socket::close);
     }
 
     /// Whether there is anything to serve.
@@ -441,7 +485,7 @@ impl ControlServer {
     pub fn addresses(&self) -> Vec<String> {
         let show = |socket: &Socket| match (&socket.request.address, socket.request.bound.get()) {
             (ControlAddress::Tcp { port, .. }, bound) => {
-                format!("TCP port {}", bound.unwrap_or(*port))
+                format!("TCP port {}", bound.unwrap_or(port))
             }
             (ControlAddress::Unix { path }, _) => path.clone(),
         };
@@ -454,11 +498,11 @@ impl ControlServer {
     }
 
     /// Serves every connection a little; says whether there was anything to do.
-    pub fn poll(&mut self, router: &mut Router) -> bool {
+    pub fn poll(&mut self, handlers: &mut dyn Handlers) -> bool {
         let mut worked = self.accept();
         for i in (0..self.connections.len()).rev() {
             let Connection { stream, session } = &mut self.connections[i];
-            let (did, alive) = serve(&mut **stream, session, router);
+            let (did, alive) = serve(&mut **stream, session, handlers);
             worked |= did;
             if !alive {
                 self.connections.swap_remove(i);
@@ -503,6 +547,13 @@ impl ControlServer {
 }
 
 impl Socket {
+    /// Takes the name of a socket in the file system away.
+    fn close(&self) {
+        if let Some(Listener::Unix(_, path)) = &self.listener {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     /// Tries to open the socket; a warning if it is to be tried again.
     fn open(&mut self) -> Result<Option<String>, String> {
         self.next_try = None;
@@ -522,7 +573,11 @@ impl Socket {
 
 /// Reads a piece, carries out a command, and sends what can be sent. Says whether anything was
 /// done, and whether the connection goes on.
-fn serve(stream: &mut dyn Stream, session: &mut Session, router: &mut Router) -> (bool, bool) {
+fn serve(
+    stream: &mut dyn Stream,
+    session: &mut Session,
+    handlers: &mut dyn Handlers,
+) -> (bool, bool) {
     let mut worked = false;
     if session.wants_input() {
         let mut buffer = [0; 4096];
@@ -536,7 +591,7 @@ fn serve(stream: &mut dyn Stream, session: &mut Session, router: &mut Router) ->
             Err(_) => return (true, false),
         }
     }
-    worked |= session.step(router);
+    worked |= session.step(handlers);
     if !session.output().is_empty() {
         match stream.write(session.output()) {
             Ok(n) => {
@@ -556,11 +611,7 @@ impl Drop for ControlServer {
             // One last try to hand over what was answered.
             let _ = connection.stream.write(connection.session.output());
         }
-        for socket in &self.sockets {
-            if let Some(Listener::Unix(_, path)) = &socket.listener {
-                let _ = std::fs::remove_file(path);
-            }
-        }
+        self.sockets.iter().for_each(Socket::close);
     }
 }
 

@@ -186,6 +186,11 @@ impl Element for Interpreted {
         element.export(&self.name, &mut self.store.borrow_mut());
     }
 
+    fn counted(&self) -> Option<(u64, u64)> {
+        self.element.borrow().counted()?;
+        Some(self.store.borrow().counter(&self.name, "count"))
+    }
+
     fn held(&self) -> usize {
         self.element.borrow().held()
     }

@@ -11,6 +11,7 @@ pub mod io;
 mod pipeline;
 pub mod ports;
 mod router;
+pub mod stats;
 pub mod trace;
 pub mod worker;
 

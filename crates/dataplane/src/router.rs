@@ -27,6 +27,7 @@ use net::{Batch, Packet};
 use crate::clock::{Clock, PATIENCE};
 use crate::io::{Polling, Waiter};
 use crate::pipeline::{Library, Pipeline};
+use crate::stats::Load;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 
@@ -161,6 +162,9 @@ pub struct Router {
     started: bool,
     planner: Option<Planner>,
     waiter: Waiter,
+    load: Load,
+    /// Whether there was something to do in the round before.
+    busy: bool,
     /// Kept for its storage.
     waits_on: Vec<RawFd>,
 }
@@ -246,6 +250,8 @@ impl Router {
             started: false,
             planner: None,
             waiter: Waiter::default(),
+            load: Load::default(),
+            busy: false,
             waits_on: Vec::new(),
         }
     }
@@ -253,11 +259,27 @@ impl Router {
     /// One round: due timers, then every task once, everything they push carried to its end.
     /// All of it happens at one time.
     pub fn round(&mut self) -> Rest {
+        let rest = self.turn();
+        self.busy = rest == Rest::Busy;
+        rest
+    }
+
+    /// How busy the worker has been, up to the round before the last.
+    pub fn load(&self) -> Load {
+        self.load
+    }
+
+    fn turn(&mut self) -> Rest {
         if !self.nodes.stages.stale.is_empty() {
             self.plan();
         }
         self.nodes.classifiers.tend();
-        self.core.now = self.clock.now();
+        let now = self.clock.now();
+        if self.busy {
+            self.load.rounds += 1;
+            self.load.busy += now.saturating_sub(self.core.now);
+        }
+        self.core.now = now;
         let mut worked = false;
         if !self.started {
             self.started = true;

@@ -95,9 +95,9 @@ impl Element for ARPTable {
         const {
             &[
                 Handler::read("table"),
-                Handler::read("count"),
-                Handler::read("length"),
-                Handler::read("drops"),
+                Handler::count("count"),
+                Handler::count("length"),
+                Handler::count("drops"),
                 Handler::write("insert"),
                 Handler::write("delete"),
                 Handler::write("clear"),

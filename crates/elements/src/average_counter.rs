@@ -122,6 +122,10 @@ impl Element for AverageCounter {
         model
     }
 
+    fn counted(&self) -> Option<(u64, u64)> {
+        Some((self.packets, self.bytes))
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
         store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
         let times = vec![u128::from(self.first), u128::from(self.last)];
@@ -138,14 +142,14 @@ impl Element for AverageCounter {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
-                Handler::read("byte_count"),
-                Handler::read("bit_count"),
-                Handler::read("link_count"),
-                Handler::read("rate"),
-                Handler::read("byte_rate"),
-                Handler::read("bit_rate"),
-                Handler::read("link_rate"),
+                Handler::count("count"),
+                Handler::count("byte_count"),
+                Handler::count("bit_count"),
+                Handler::count("link_count"),
+                Handler::count("rate"),
+                Handler::count("byte_rate"),
+                Handler::count("bit_rate"),
+                Handler::count("link_rate"),
                 Handler::read("time"),
                 Handler::write("reset"),
             ]

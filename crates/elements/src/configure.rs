@@ -67,6 +67,8 @@ pub struct Surroundings<'a> {
     pub shared: &'a mut Shared,
     /// Names of all elements, with their classes.
     pub elements: &'a HashMap<String, String>,
+    /// Which of the chain's workers the elements are made for.
+    pub part: Part,
     /// Errors and warnings so far.
     pub diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -106,6 +108,11 @@ impl<'a> Configure<'a> {
     /// Where the element was declared.
     pub fn span(&self) -> Span {
         self.span
+    }
+
+    /// Which of the chain's workers the element is made for.
+    pub fn part(&self) -> Part {
+        self.around.part
     }
 
     /// Number of connected inputs.

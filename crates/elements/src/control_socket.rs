@@ -1,7 +1,6 @@
 //! ControlSocket.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use ir::Model;
 use net::Batch;
@@ -87,7 +86,7 @@ impl ControlSocket {
             verbose: arguments.keyword("VERBOSE").unwrap_or(false),
             retries: arguments.keyword("RETRIES").unwrap_or(0),
             retry_warnings: arguments.keyword("RETRY_WARNINGS").unwrap_or(true),
-            bound: Rc::new(Cell::new(None)),
+            bound: Arc::default(),
         };
         arguments.finish()?;
         Ok(Self { request })
@@ -112,7 +111,7 @@ impl Element for ControlSocket {
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         match (&self.request.address, handler) {
             (ControlAddress::Tcp { port, .. }, "port") => {
-                Ok(self.request.bound.get().unwrap_or(*port).to_string())
+                Ok(self.request.bound.get().unwrap_or(port).to_string())
             }
             (ControlAddress::Unix { path }, "filename") => Ok(path.clone()),
             _ => Err(format!("the socket has no {handler}")),

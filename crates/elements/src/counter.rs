@@ -118,6 +118,10 @@ impl Element for Counter {
         model
     }
 
+    fn counted(&self) -> Option<(u64, u64)> {
+        Some((self.packets, self.bytes))
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
         store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
@@ -141,11 +145,11 @@ impl Element for Counter {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
-                Handler::read("byte_count"),
-                Handler::read("rate"),
-                Handler::read("byte_rate"),
-                Handler::read("bit_rate"),
+                Handler::count("count"),
+                Handler::count("byte_count"),
+                Handler::count("rate"),
+                Handler::count("byte_rate"),
+                Handler::count("bit_rate"),
                 Handler::write("reset"),
                 Handler::write("reset_counts"),
                 Handler::both("count_call"),

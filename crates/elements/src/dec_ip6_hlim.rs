@@ -70,7 +70,7 @@ impl Element for DecIP6HLIM {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
@@ -272,7 +272,7 @@ impl Element for IP6Fragmenter {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

@@ -2,9 +2,8 @@
 //!
 //! Elements say what they need ([`DeviceRequest`]); whoever runs the chain opens it.
 
-use std::cell::Cell;
 use std::os::fd::RawFd;
-use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 use ir::Reason;
 use net::{Batch, Pool};
@@ -187,5 +186,5 @@ pub struct ControlSocketRequest {
     /// Whether failed tries are announced.
     pub retry_warnings: bool,
     /// Receives the port that was opened.
-    pub bound: Rc<Cell<Option<u16>>>,
+    pub bound: Arc<OnceLock<u16>>,
 }

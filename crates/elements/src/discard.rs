@@ -95,6 +95,10 @@ impl Element for Discard {
         model
     }
 
+    fn counted(&self) -> Option<(u64, u64)> {
+        Some((self.packets, self.bytes))
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
         store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
@@ -104,7 +108,7 @@ impl Element for Discard {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("count"), Handler::write("reset_counts"), Handler::both("active")] }
+        const { &[Handler::count("count"), Handler::write("reset_counts"), Handler::both("active")] }
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {

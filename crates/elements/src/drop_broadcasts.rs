@@ -63,7 +63,7 @@ impl Element for DropBroadcasts {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

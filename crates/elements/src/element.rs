@@ -145,6 +145,11 @@ pub trait Element {
         None
     }
 
+    /// Packets and bytes that an element has counted which is there to count.
+    fn counted(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Names of the signals of the process (`INT`, `HUP` …) at which the element's handler `run`
     /// is to be written.
     fn signals(&self) -> &[String] {
@@ -235,22 +240,29 @@ pub struct Handler {
     pub read: bool,
     /// Whether it can be written.
     pub write: bool,
+    /// Whether it counts something, so that its values on several cores add up.
+    pub adds_up: bool,
 }
 
 impl Handler {
     /// A handler to read.
     pub const fn read(name: &'static str) -> Self {
-        Self { name, read: true, write: false }
+        Self { name, read: true, write: false, adds_up: false }
+    }
+
+    /// A handler to read, of a number that counts something.
+    pub const fn count(name: &'static str) -> Self {
+        Self { adds_up: true, ..Self::read(name) }
     }
 
     /// A handler to write.
     pub const fn write(name: &'static str) -> Self {
-        Self { name, read: false, write: true }
+        Self { name, read: false, write: true, adds_up: false }
     }
 
     /// A handler to read and write.
     pub const fn both(name: &'static str) -> Self {
-        Self { name, read: true, write: true }
+        Self { name, read: true, write: true, adds_up: false }
     }
 }
 

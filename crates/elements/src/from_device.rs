@@ -297,7 +297,7 @@ impl Element for FromDevice {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset_counts"),
                 Handler::both("active"),
                 Handler::read("encap"),
@@ -511,7 +511,7 @@ impl Element for ToDevice {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("count"), Handler::read("drops"), Handler::write("reset_counts")] }
+        const { &[Handler::count("count"), Handler::count("drops"), Handler::write("reset_counts")] }
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {

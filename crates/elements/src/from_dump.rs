@@ -546,7 +546,7 @@ impl Element for FromDump {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset_counts"),
                 Handler::both("active"),
                 Handler::read("sampling_prob"),

@@ -100,9 +100,9 @@ impl HeaderCheck {
     /// See [`crate::Element::handlers`].
     pub(crate) fn handlers(&self) -> &'static [Handler] {
         if self.details {
-            const { &[Handler::read("count"), Handler::read("drops"), Handler::read("drop_details")] }
+            const { &[Handler::count("count"), Handler::count("drops"), Handler::read("drop_details")] }
         } else {
-            const { &[Handler::read("count"), Handler::read("drops")] }
+            const { &[Handler::count("count"), Handler::count("drops")] }
         }
     }
 

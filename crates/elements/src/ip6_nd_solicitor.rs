@@ -361,9 +361,9 @@ impl Element for IP6NDSolicitor {
             &[
                 Handler::read("table"),
                 Handler::read("stats"),
-                Handler::read("count"),
-                Handler::read("length"),
-                Handler::read("drops"),
+                Handler::count("count"),
+                Handler::count("length"),
+                Handler::count("drops"),
                 Handler::write("insert"),
                 Handler::write("delete"),
                 Handler::write("clear"),

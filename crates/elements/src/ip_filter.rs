@@ -212,9 +212,9 @@ impl Element for IPFilter {
         const {
             &[
                 Handler::read("program"),
-                Handler::read("cache_hits_count"),
-                Handler::read("cache_misses_count"),
-                Handler::read("cache_total_count"),
+                Handler::count("cache_hits_count"),
+                Handler::count("cache_misses_count"),
+                Handler::count("cache_total_count"),
                 Handler::read("cache_hits_ratio"),
                 Handler::read("cache_misses_ratio"),
             ]

@@ -230,7 +230,7 @@ impl Element for IPFragmenter {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops"), Handler::read("fragments")] }
+        const { &[Handler::count("drops"), Handler::count("fragments")] }
     }
 
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

@@ -94,7 +94,7 @@ impl Element for IPGWOptions {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

@@ -201,7 +201,7 @@ impl Element for IPRRSwitch {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("flow_count")] }
+        const { &[Handler::count("flow_count")] }
     }
 
     fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {

@@ -85,7 +85,7 @@ impl Element for Meter {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("rate"), Handler::read("meters")] }
+        const { &[Handler::count("rate"), Handler::read("meters")] }
     }
 
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

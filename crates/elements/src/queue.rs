@@ -140,10 +140,10 @@ impl Element for Queue {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("length"),
+                Handler::count("length"),
                 Handler::read("highwater_length"),
                 Handler::both("capacity"),
-                Handler::read("drops"),
+                Handler::count("drops"),
                 Handler::write("reset_counts"),
                 Handler::write("reset"),
             ]

@@ -80,7 +80,7 @@ impl Element for SetIPChecksum {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

@@ -253,7 +253,7 @@ impl Element for MarkIPCE {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("drops")] }
+        const { &[Handler::count("drops")] }
     }
 
     fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {

@@ -253,7 +253,7 @@ impl Element for RatedUnqueue {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("rate"), Handler::both("active"), Handler::read("calls")] }
+        const { &[Handler::both("rate"), Handler::both("active"), Handler::count("calls")] }
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {

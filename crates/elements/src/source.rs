@@ -273,7 +273,7 @@ impl Element for InfiniteSource {
                 Handler::both("burst"),
                 Handler::both("active"),
                 Handler::both("length"),
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset"),
                 Handler::both("burstsize"),
                 Handler::both("datasize"),
@@ -448,7 +448,7 @@ impl Element for RatedSource {
                 Handler::both("limit"),
                 Handler::both("active"),
                 Handler::both("length"),
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset"),
                 Handler::both("datasize"),
             ]
@@ -569,7 +569,7 @@ impl Element for TimedSource {
                 Handler::both("data"),
                 Handler::both("limit"),
                 Handler::both("active"),
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset"),
             ]
         }

@@ -256,7 +256,7 @@ impl Element for ToDump {
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::read("count"), Handler::write("reset_counts"), Handler::read("filename")] }
+        const { &[Handler::count("count"), Handler::write("reset_counts"), Handler::read("filename")] }
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {

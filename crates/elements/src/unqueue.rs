@@ -91,7 +91,7 @@ impl Element for Unqueue {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::both("active"),
                 Handler::both("burst"),
                 Handler::both("limit"),

@@ -49,7 +49,7 @@ pub struct LineColumn {
     pub column: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Source {
     name: String,
     text: Arc<str>,
@@ -60,7 +60,7 @@ struct Source {
 }
 
 /// Every source text read so far, by [`FileId`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<Source>,
 }

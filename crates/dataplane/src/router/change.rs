@@ -3,7 +3,15 @@
 use std::collections::HashMap;
 
 use super::Router;
+use elements::Element;
+
 use crate::change::{Handover, Holding, Inventory, Keeper, Plan, TakenOver};
+use crate::stats::ElementStats;
+
+fn holding(element: &dyn Element) -> Holding {
+    let flows = element.flows().map_or(0, |flows| flows.borrow().count());
+    Holding { packets: element.held(), flows }
+}
 
 impl Router {
     /// What the elements may keep. It asks them for their models, which takes time: to be called
@@ -22,13 +30,29 @@ impl Router {
         Inventory { elements: self.nodes.nodes.iter().map(keeper).collect() }
     }
 
+    /// What each element has done.
+    pub(crate) fn element_stats(&mut self) -> Vec<ElementStats> {
+        self.nodes.settle(&mut self.core);
+        let all = self.nodes.nodes.iter().filter_map(|node| {
+            let cell = node.cell.as_ref()?;
+            Some(ElementStats {
+                name: node.name.clone(),
+                class: node.class.clone(),
+                traffic: cell.element.traffic(),
+                counter: cell.element.counted(),
+                tally: cell.tally.lines().to_vec(),
+                holding: holding(&*cell.element),
+            })
+        });
+        all.collect()
+    }
+
     /// What elements hold now: packets and flows.
     pub fn holdings(&self) -> HashMap<String, Holding> {
         let mut all = HashMap::new();
         for node in &self.nodes.nodes {
             let Some(cell) = &node.cell else { continue };
-            let flows = cell.element.flows().map_or(0, |flows| flows.borrow().count());
-            let holding = Holding { packets: cell.element.held(), flows };
+            let holding = holding(&*cell.element);
             if holding != Holding::default() {
                 all.insert(node.name.clone(), holding);
             }

@@ -526,8 +526,8 @@ impl Element for FromIPSummaryDump {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
-                Handler::read("bad_lines"),
+                Handler::count("count"),
+                Handler::count("bad_lines"),
                 Handler::write("reset_counts"),
                 Handler::both("active"),
                 Handler::read("encap"),

@@ -416,7 +416,7 @@ impl Element for ToIPSummaryDump {
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
-                Handler::read("count"),
+                Handler::count("count"),
                 Handler::write("reset_counts"),
                 Handler::read("filename"),
                 Handler::write("flush"),

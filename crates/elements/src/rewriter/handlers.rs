@@ -15,10 +15,10 @@ use crate::names::Names;
 /// Those of all rewriters, then those of TCPRewriter and IPRewriter, then those of IPRewriter.
 const HANDLERS: [Handler; 15] = [
     Handler::read("table"),
-    Handler::read("mappings"),
+    Handler::count("mappings"),
     Handler::read("table_size"),
-    Handler::read("nmappings"),
-    Handler::read("mapping_failures"),
+    Handler::count("nmappings"),
+    Handler::count("mapping_failures"),
     Handler::read("patterns"),
     Handler::read("size"),
     Handler::both("capacity"),
@@ -26,8 +26,8 @@ const HANDLERS: [Handler; 15] = [
     Handler::read("lookup"),
     Handler::read("tcp_table"),
     Handler::read("udp_table"),
-    Handler::read("tcp_mappings"),
-    Handler::read("udp_mappings"),
+    Handler::count("tcp_mappings"),
+    Handler::count("udp_mappings"),
     Handler::read("tcp_lookup"),
 ];
 

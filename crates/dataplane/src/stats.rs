@@ -1,0 +1,90 @@
+//! What a worker has done: counts that it keeps anyway, collected when somebody asks.
+
+use elements::context::Tallied;
+use elements::element::Traffic;
+
+use crate::change::Holding;
+use crate::router::Router;
+
+/// How busy a worker has been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Rounds in which there was something to do.
+    pub rounds: u64,
+    /// How long they took, in nanoseconds.
+    pub busy: u64,
+}
+
+/// What one element has done.
+#[derive(Clone, Debug)]
+pub struct ElementStats {
+    /// Its full name.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// What it took in or gave out, for a source or a sink.
+    pub traffic: Option<Traffic>,
+    /// Packets and bytes of the counter that it declares, if it does.
+    pub counter: Option<(u64, u64)>,
+    /// What it dropped or sent to an error output, by reason.
+    pub tally: Vec<Tallied>,
+    /// What it holds.
+    pub holding: Holding,
+}
+
+/// What a worker has done.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// Nanoseconds of the worker's clock.
+    pub now: u64,
+    /// How busy it has been.
+    pub load: Load,
+    /// By element, in the order of the chain.
+    pub elements: Vec<ElementStats>,
+}
+
+impl Router {
+    /// What was done so far. Costs time in proportion to the number of elements, not of packets.
+    pub fn stats(&mut self) -> Stats {
+        let (now, load) = (self.core().now, self.load());
+        Stats { now, load, elements: self.element_stats() }
+    }
+}
+
+impl Stats {
+    /// Adds what another worker of the same chain did.
+    pub fn add(&mut self, other: &Stats) {
+        self.load.rounds += other.load.rounds;
+        self.load.busy += other.load.busy;
+        for (sum, more) in self.elements.iter_mut().zip(&other.elements) {
+            if let (Some(sum), Some(more)) = (&mut sum.traffic, more.traffic) {
+                sum.packets += more.packets;
+                sum.bytes += more.bytes;
+            }
+            if let (Some(sum), Some(more)) = (&mut sum.counter, more.counter) {
+                *sum = (sum.0.wrapping_add(more.0), sum.1.wrapping_add(more.1));
+            }
+            sum.holding.packets += more.holding.packets;
+            sum.holding.flows += more.holding.flows;
+            for line in &more.tally {
+                match sum.tally.iter_mut().find(|l| l.reason == line.reason) {
+                    Some(l) => {
+                        l.dropped += line.dropped;
+                        l.dropped_bytes += line.dropped_bytes;
+                        l.noted += line.noted;
+                    }
+                    None => sum.tally.push(*line),
+                }
+            }
+        }
+    }
+
+    /// Packets that came in, and those that went out.
+    pub fn packets(&self) -> (u64, u64) {
+        let sum = |source| {
+            let traffic = self.elements.iter().filter_map(|e| e.traffic);
+            traffic.filter(|t| t.source == source).map(|t| t.packets).sum()
+        };
+        (sum(true), sum(false))
+    }
+}
