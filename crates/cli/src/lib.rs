@@ -7,6 +7,7 @@ mod dot;
 mod drive;
 mod explain;
 mod family;
+pub mod instance;
 mod layout;
 mod load;
 mod manual;

@@ -11,7 +11,7 @@ use ir::{FileId, Sources};
 /// Reads the files that a configuration names; relative paths count from the current folder, and
 /// then from the folder of the file that names them.
 #[derive(Clone, Debug, Default)]
-pub struct Disk {
+pub(crate) struct Disk {
     read: HashMap<PathBuf, FileId>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use compiler::{Chain, Synthesizer};
 use dataplane::clock::Clock;
 use dataplane::{Interpreted, InterpretedProgram, Listener, Router};
-use elements::configure::{Devices, Files};
+use elements::configure::{Devices, Files, Part};
 use ir::program::verify;
 use ir::{Diagnostic, FileId, Graph, Model, Node, Port, Sources, Store};
 
@@ -68,12 +68,52 @@ pub fn start(
     let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
     diagnostics.extend(found);
     let chain = chain?;
-    let mut elements = compiler::instantiate(&chain, sources, setup.files, diagnostics)?;
-    if !elements.initialize(&chain, sources, setup.files, setup.devices, diagnostics) {
+    let make = Make {
+        part: Part::default(),
+        files: setup.files,
+        devices: setup.devices,
+        clock: setup.clock,
+        listener: setup.listener,
+        seed: setup.seed,
+        path: setup.path,
+    };
+    let router = assemble(&chain, sources, make, diagnostics)?;
+    Some((chain, router))
+}
+
+/// How a router is made of a chain.
+pub struct Make<'a> {
+    /// Which of the chain's workers it is for.
+    pub part: Part,
+    /// Reads further files.
+    pub files: &'a mut dyn Files,
+    /// Opens devices.
+    pub devices: &'a mut dyn Devices,
+    /// Tells the time.
+    pub clock: Box<dyn Clock>,
+    /// Takes messages and errors.
+    pub listener: Box<dyn Listener>,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Which code carries packets.
+    pub path: Path,
+}
+
+/// Makes the elements of a chain and connects them. Diagnostics, warnings too, are added to
+/// `diagnostics`; `None` if there was an error among them.
+pub fn assemble(
+    chain: &Chain,
+    sources: &mut Sources,
+    make: Make<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Router> {
+    let mut elements =
+        compiler::instantiate_part(chain, make.part, sources, make.files, diagnostics)?;
+    if !elements.initialize(chain, sources, make.files, make.devices, diagnostics) {
         return None;
     }
     let mut elements = elements.elements;
-    let store = setup.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
+    let store = make.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
     if let Some(store) = &store {
         elements = elements
             .into_iter()
@@ -81,9 +121,9 @@ pub fn start(
             .map(|(element, node)| Interpreted::wrap(element, &node.name, store))
             .collect();
     }
-    let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
-    if setup.path.is_synthesised() {
-        let mut installer = Installer::new(&chain, store, &mut router);
+    let mut router = Router::new(&chain.graph, elements, make.clock, make.seed, make.listener);
+    if make.path.is_synthesised() {
+        let mut installer = Installer::new(chain, store, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {
             Diagnostic::warning(
@@ -94,7 +134,7 @@ pub fn start(
         }));
         router.set_planner(Box::new(move |router| installer.resume(router)));
     }
-    Some((chain, router))
+    Some(router)
 }
 
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use catena_dataplane::clock::VirtualClock;
 use catena_dataplane::control_socket::ControlServer;
@@ -235,18 +236,18 @@ fn handlers_are_read_and_written_through_a_socket() {
     let journal = Journal::default();
     let mut router = router(&journal, vec![actor("a", &journal, None)], false);
     let address = ControlAddress::Tcp { port: 0, search: false, localhost: true };
-    let bound = Rc::default();
+    let bound: Arc<std::sync::OnceLock<u16>> = Arc::default();
     let request = ControlSocketRequest {
         address,
         read_only: false,
         verbose: true,
         retries: 0,
         retry_warnings: true,
-        bound: Rc::clone(&bound),
+        bound: Arc::clone(&bound),
     };
     let mut server = ControlServer::open(&router, vec![request]).unwrap();
     let port = bound.get().expect("the port is known");
-    let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap();
     client.write_all(b"WRITE a.value 7\r\nREAD 1.value\r\nQUIT\r\n").unwrap();
     client.set_nonblocking(true).unwrap();
     let (mut answer, mut buffer) = (Vec::new(), [0; 256]);

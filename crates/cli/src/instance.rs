@@ -1,0 +1,360 @@
+//! A chain that runs on its workers, and is changed while it runs.
+
+use std::fmt::Write;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use compiler::Chain;
+use dataplane::change::{Inventory, Plan};
+use dataplane::clock::RealClock;
+use dataplane::io::Polling;
+use dataplane::ports::{InUse, Opener, Ports};
+use dataplane::stats::Stats;
+use dataplane::worker::{self, Fleet, Prepared, Refused, Swapped};
+use dataplane::{Listener, Router};
+use elements::configure::Part;
+use elements::device::ControlSocketRequest;
+use ir::{Diagnostic, FileId, Sources, has_errors};
+
+use crate::diagnostics;
+use crate::load::{self, Disk};
+use crate::session::{self, Make, Path};
+
+/// A configuration with every text that it was made from, so that it can be made again as it was.
+#[derive(Clone)]
+pub struct Configuration {
+    chain: Arc<Chain>,
+    sources: Sources,
+    files: Disk,
+    file: FileId,
+}
+
+impl Configuration {
+    /// Reads a configuration and works out the chain that it means. Warnings are added to
+    /// `warnings`, for people.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn read(
+        path: &str,
+        variables: &[(String, String)],
+        colour: bool,
+        warnings: &mut String,
+    ) -> Result<Self, String> {
+        let mut sources = Sources::new();
+        let file = load::configuration(&mut sources, path)?;
+        Self::of(sources, file, variables, colour, warnings)
+    }
+
+    /// The same for a text, which people know under a name.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn of_text(
+        name: &str,
+        text: &str,
+        variables: &[(String, String)],
+        warnings: &mut String,
+    ) -> Result<Self, String> {
+        let mut sources = Sources::new();
+        let file = sources.add(name, text);
+        Self::of(sources, file, variables, false, warnings)
+    }
+
+    fn of(
+        mut sources: Sources,
+        file: FileId,
+        variables: &[(String, String)],
+        colour: bool,
+        warnings: &mut String,
+    ) -> Result<Self, String> {
+        let mut files = Disk::default();
+        let options = compiler::Options { variables: variables.to_vec() };
+        let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
+        let text = diagnostics::render(&found, &sources, colour);
+        match chain.filter(|_| !has_errors(&found)) {
+            Some(chain) => {
+                warnings.push_str(&text);
+                Ok(Self { chain: Arc::new(chain), sources, files, file })
+            }
+            None => Err(text),
+        }
+    }
+
+    /// The name that people know it by.
+    pub fn name(&self) -> &str {
+        self.sources.name(self.file)
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        self.sources.text(self.file)
+    }
+
+    /// The chain that it means.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+/// How the workers of a chain are made.
+pub struct Options {
+    /// The CPUs to bind them to, one each; `None` is a worker that is not bound.
+    pub cpus: Vec<Option<usize>>,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Which code carries packets.
+    pub path: Path,
+    /// How workers without packets wait.
+    pub polling: Polling,
+    /// Whether what is wrong is shown in colours.
+    pub colour: bool,
+    /// Takes messages and errors of each worker.
+    pub listener: fn() -> Box<dyn Listener>,
+}
+
+/// What there is to tell of a router that was made aside, or could not be.
+struct Made {
+    found: Vec<Diagnostic>,
+    sources: Sources,
+    files: Disk,
+    inventory: Inventory,
+    in_use: InUse,
+}
+
+/// A configuration that runs or ran.
+#[derive(Clone)]
+struct Running {
+    configuration: Configuration,
+    inventory: Inventory,
+    in_use: Vec<InUse>,
+}
+
+/// What a change of the chain came to.
+#[derive(Debug)]
+pub struct Changed {
+    /// What became of state.
+    pub plan: Plan,
+    /// By worker; none if the change was only tried.
+    pub swapped: Vec<Swapped>,
+    /// Warnings, for people.
+    pub warnings: String,
+    /// How long it took to make the new routers, aside.
+    pub preparation: Duration,
+}
+
+/// See the module.
+pub struct Instance {
+    fleet: Fleet,
+    ports: Vec<Ports>,
+    options: Options,
+    clock: RealClock,
+    running: Mutex<Running>,
+    former: Mutex<Option<Configuration>>,
+    /// How many configurations have run.
+    generation: Mutex<u64>,
+    since: Instant,
+    /// One change at a time.
+    changing: Mutex<()>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn refusal(refused: Refused<Made>, colour: bool) -> String {
+    match refused {
+        Refused::Not(made) => diagnostics::render(&made.found, &made.sources, colour),
+        Refused::Broken(why) => why,
+    }
+}
+
+impl Instance {
+    /// Starts a configuration on its workers, whose devices `ports` open. `ready` is called for
+    /// each router before any begins to run. The receiver hears of every worker that comes to have
+    /// nothing to do; warnings are added to `warnings`.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn start(
+        configuration: Configuration,
+        openers: Vec<Box<dyn Opener>>,
+        options: Options,
+        ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+        warnings: &mut String,
+    ) -> Result<(Self, Receiver<()>), String> {
+        let ports: Vec<Ports> = openers.into_iter().map(Ports::new).collect();
+        let clock = RealClock::new();
+        let made = prepare(&configuration, &ports, &options, clock, ready);
+        let prepared = made.map_err(|refused| refusal(refused, options.colour))?;
+        let (fleet, rests, reports) =
+            prepared.start(&options.cpus).map_err(|why| format!("a worker: {why}"))?;
+        let running = settle(configuration, reports, options.colour, warnings);
+        let instance = Self {
+            fleet,
+            ports,
+            options,
+            clock,
+            running: Mutex::new(running),
+            former: Mutex::new(None),
+            generation: Mutex::new(1),
+            since: Instant::now(),
+            changing: Mutex::new(()),
+        };
+        Ok((instance, rests))
+    }
+
+    /// The workers.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// How long it has been running.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// How many configurations have run, and the one that runs.
+    pub fn current(&self) -> (u64, Configuration) {
+        (*lock(&self.generation), lock(&self.running).configuration.clone())
+    }
+
+    /// Lets another configuration take the place of the one that runs, and all state that can go
+    /// on with it. With `only_try`, everything is made and nothing changed.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people; the old one runs on.
+    pub fn change(
+        &self,
+        configuration: Configuration,
+        only_try: bool,
+    ) -> Result<Changed, String> {
+        let _one = lock(&self.changing);
+        let begin = Instant::now();
+        let made = prepare(&configuration, &self.ports, &self.options, self.clock, |_| Ok(()));
+        let prepared = made.map_err(|refused| {
+            self.close_unused();
+            refusal(refused, false)
+        })?;
+        let preparation = begin.elapsed();
+        let new = prepared.reports.first().map(|made| &made.inventory);
+        let old = lock(&self.running).inventory.clone();
+        let plan = Plan::new(&old, &self.fleet.holdings(), new.unwrap_or(&Inventory::default()));
+        let mut warnings = String::new();
+        if only_try {
+            let reports = prepared.dismiss();
+            settle(configuration, reports, false, &mut warnings);
+            self.close_unused();
+            return Ok(Changed { plan, swapped: Vec::new(), warnings, preparation });
+        }
+        let plan = Arc::new(plan);
+        let (swapped, reports) = self.fleet.swap(prepared, &plan)?;
+        let running = settle(configuration, reports, false, &mut warnings);
+        let before = std::mem::replace(&mut *lock(&self.running), running);
+        *lock(&self.former) = Some(before.configuration);
+        *lock(&self.generation) += 1;
+        self.close_unused();
+        let plan = Arc::unwrap_or_clone(plan);
+        Ok(Changed { plan, swapped, warnings, preparation })
+    }
+
+    /// Returns to the configuration that ran before.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be made again.
+    pub fn roll_back(&self) -> Result<Changed, String> {
+        let former = lock(&self.former).clone();
+        self.change(former.ok_or("no other configuration has run")?, false)
+    }
+
+    fn close_unused(&self) {
+        let in_use = lock(&self.running).in_use.clone();
+        for (ports, in_use) in self.ports.iter().zip(&in_use) {
+            ports.close_all_but(in_use);
+        }
+    }
+
+    /// What each worker has done, and all of them together.
+    pub fn stats(&self) -> (Vec<(usize, Stats)>, Option<Stats>) {
+        let all = self.fleet.call_all(|router| router.stats());
+        let mut each = all.iter().map(|(_, stats)| stats);
+        let mut sum = each.next().cloned();
+        if let Some(sum) = &mut sum {
+            each.for_each(|stats| sum.add(stats));
+        }
+        (all, sum)
+    }
+
+    /// The control sockets that the elements of the first worker ask for.
+    pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
+        self.fleet.call(0, |router| router.control_sockets()).unwrap_or_default()
+    }
+}
+
+/// Makes the routers of a configuration, aside.
+fn prepare(
+    configuration: &Configuration,
+    ports: &[Ports],
+    options: &Options,
+    clock: RealClock,
+    ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+) -> Result<Prepared<Made>, Refused<Made>> {
+    let (configuration, ports) = (configuration.clone(), ports.to_vec());
+    let (seed, path, polling, listener) =
+        (options.seed, options.path, options.polling, options.listener);
+    let make = move |part: Part| {
+        let Configuration { chain, mut sources, mut files, file } = configuration.clone();
+        let mut devices = ports[part.index].attach();
+        let mut found = Vec::new();
+        let make = Make {
+            part,
+            files: &mut files,
+            devices: &mut devices,
+            clock: Box::new(clock),
+            listener: listener(),
+            // Workers draw different numbers, and a run on one draws what it always did.
+            seed: seed.wrapping_add(part.index as u64),
+            path,
+        };
+        let router = session::assemble(&chain, &mut sources, make, &mut found);
+        let mut made = Made {
+            found,
+            sources,
+            files,
+            inventory: Inventory::default(),
+            in_use: devices.in_use(),
+        };
+        let Some(mut router) = router.filter(|_| !has_errors(&made.found)) else {
+            return Err(made);
+        };
+        router.set_polling(polling);
+        made.inventory = router.inventory();
+        if let Err(why) = ready(&mut router) {
+            let span = ir::Span::new(file, 0, 0);
+            made.found.push(Diagnostic::error("refused", why).label(span, ""));
+            return Err(made);
+        }
+        Ok((router, made))
+    };
+    worker::prepare(options.cpus.len(), make)
+}
+
+/// What is known of a configuration once it was made. All workers tell the same, so one is asked.
+fn settle(
+    configuration: Configuration,
+    reports: Vec<Made>,
+    colour: bool,
+    warnings: &mut String,
+) -> Running {
+    let in_use = reports.iter().map(|made| made.in_use.clone()).collect();
+    match reports.into_iter().next() {
+        Some(made) => {
+            let _ = write!(warnings, "{}", diagnostics::render(&made.found, &made.sources, colour));
+            let (sources, files) = (made.sources, made.files);
+            let configuration = Configuration { sources, files, ..configuration };
+            Running { configuration, inventory: made.inventory, in_use }
+        }
+        None => Running { configuration, inventory: Inventory::default(), in_use },
+    }
+}
