@@ -63,7 +63,7 @@ pub(crate) fn drive(
     }
 }
 
-fn show(server: &mut ControlServer) {
+pub(crate) fn show(server: &mut ControlServer) {
     for message in server.take_messages() {
         let _ = writeln!(std::io::stderr(), "{message}");
     }

@@ -1,6 +1,7 @@
 //! A chain that runs on its workers, and is changed while it runs.
 
-use std::fmt::Write;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use compiler::Chain;
 use dataplane::change::{Inventory, Plan};
 use dataplane::clock::RealClock;
 use dataplane::io::Polling;
-use dataplane::ports::{InUse, Opener, Ports};
+use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Swapped};
 use dataplane::{Listener, Router};
@@ -120,7 +121,10 @@ struct Made {
     sources: Sources,
     files: Disk,
     inventory: Inventory,
+    sockets: Vec<(String, ControlSocketRequest)>,
     in_use: InUse,
+    /// Why it must not run, though it could.
+    refused: Option<String>,
 }
 
 /// A configuration that runs or ran.
@@ -128,6 +132,7 @@ struct Made {
 struct Running {
     configuration: Configuration,
     inventory: Inventory,
+    sockets: Vec<(String, ControlSocketRequest)>,
     in_use: Vec<InUse>,
 }
 
@@ -153,7 +158,7 @@ pub struct Instance {
     running: Mutex<Running>,
     former: Mutex<Option<Configuration>>,
     /// How many configurations have run.
-    generation: Mutex<u64>,
+    generation: AtomicU64,
     since: Instant,
     /// One change at a time.
     changing: Mutex<()>,
@@ -163,46 +168,93 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn refusal(refused: Refused<Made>, colour: bool) -> String {
-    match refused {
-        Refused::Not(made) => diagnostics::render(&made.found, &made.sources, colour),
-        Refused::Broken(why) => why,
+/// Why a configuration does not run.
+#[derive(Debug)]
+pub enum Refusal {
+    /// What is wrong with it, as it is to be shown.
+    Diagnostics(String),
+    /// Something else.
+    Other(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Refusal::Diagnostics(why) | Refusal::Other(why)) = self;
+        f.write_str(why.trim_end())
     }
 }
 
-impl Instance {
-    /// Starts a configuration on its workers, whose devices `ports` open. `ready` is called for
-    /// each router before any begins to run. The receiver hears of every worker that comes to have
-    /// nothing to do; warnings are added to `warnings`.
+impl Refusal {
+    fn of(refused: Refused<Made>, colour: bool) -> Self {
+        match refused {
+            Refused::Not(Made { refused: Some(why), .. }) => Refusal::Other(why),
+            Refused::Not(made) => {
+                Refusal::Diagnostics(diagnostics::render(&made.found, &made.sources, colour))
+            }
+            Refused::Broken(why) => Refusal::Other(why),
+        }
+    }
+}
+
+/// An instance whose routers are made and do not run yet.
+pub struct Staged {
+    prepared: Prepared<Made>,
+    configuration: Configuration,
+    ports: Vec<Ports>,
+    options: Options,
+    clock: RealClock,
+}
+
+impl Staged {
+    /// The control sockets that the elements of the first worker ask for.
+    pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
+        self.prepared.reports.first().map(|made| made.sockets.clone()).unwrap_or_default()
+    }
+
+    /// Lets the workers begin. The receiver hears of every worker that comes to have nothing to
+    /// do; warnings are added to `warnings`.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub fn start(
-        configuration: Configuration,
-        openers: Vec<Box<dyn Opener>>,
-        options: Options,
-        ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
-        warnings: &mut String,
-    ) -> Result<(Self, Receiver<()>), String> {
-        let ports: Vec<Ports> = openers.into_iter().map(Ports::new).collect();
-        let clock = RealClock::new();
-        let made = prepare(&configuration, &ports, &options, clock, ready);
-        let prepared = made.map_err(|refused| refusal(refused, options.colour))?;
-        let (fleet, rests, reports) =
-            prepared.start(&options.cpus).map_err(|why| format!("a worker: {why}"))?;
+    /// If the system gives no sockets.
+    pub fn begin(self, warnings: &mut String) -> Result<(Instance, Receiver<()>), String> {
+        let Self { mut prepared, configuration, ports, options, clock } = self;
+        let reports = std::mem::take(&mut prepared.reports);
         let running = settle(configuration, reports, options.colour, warnings);
-        let instance = Self {
+        let since = Instant::now();
+        let started = prepared.start(&options.cpus);
+        let (fleet, rests) = started.map_err(|why| format!("a worker: {why}"))?;
+        let instance = Instance {
             fleet,
             ports,
             options,
             clock,
             running: Mutex::new(running),
             former: Mutex::new(None),
-            generation: Mutex::new(1),
-            since: Instant::now(),
+            generation: AtomicU64::new(1),
+            since,
             changing: Mutex::new(()),
         };
         Ok((instance, rests))
+    }
+}
+
+impl Instance {
+    /// Makes the routers of a configuration, one for each of the workers, whose devices `ports`
+    /// are. `ready` is called for each router.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn stage(
+        configuration: Configuration,
+        ports: Vec<Ports>,
+        options: Options,
+        ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Result<Staged, Refusal> {
+        let clock = RealClock::new();
+        match prepare(&configuration, &ports, &options, clock, ready) {
+            Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
+            Err(refused) => Err(Refusal::of(refused, options.colour)),
+        }
     }
 
     /// The workers.
@@ -215,9 +267,14 @@ impl Instance {
         self.since.elapsed()
     }
 
+    /// How many configurations have run, counting returns to a former one.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
     /// How many configurations have run, and the one that runs.
     pub fn current(&self) -> (u64, Configuration) {
-        (*lock(&self.generation), lock(&self.running).configuration.clone())
+        (self.generation(), lock(&self.running).configuration.clone())
     }
 
     /// Lets another configuration take the place of the one that runs, and all state that can go
@@ -225,17 +282,13 @@ impl Instance {
     ///
     /// # Errors
     /// What is wrong with it, for people; the old one runs on.
-    pub fn change(
-        &self,
-        configuration: Configuration,
-        only_try: bool,
-    ) -> Result<Changed, String> {
+    pub fn change(&self, configuration: Configuration, only_try: bool) -> Result<Changed, String> {
         let _one = lock(&self.changing);
         let begin = Instant::now();
         let made = prepare(&configuration, &self.ports, &self.options, self.clock, |_| Ok(()));
         let prepared = made.map_err(|refused| {
             self.close_unused();
-            refusal(refused, false)
+            Refusal::of(refused, false).to_string()
         })?;
         let preparation = begin.elapsed();
         let new = prepared.reports.first().map(|made| &made.inventory);
@@ -253,7 +306,7 @@ impl Instance {
         let running = settle(configuration, reports, false, &mut warnings);
         let before = std::mem::replace(&mut *lock(&self.running), running);
         *lock(&self.former) = Some(before.configuration);
-        *lock(&self.generation) += 1;
+        self.generation.fetch_add(1, Ordering::AcqRel);
         self.close_unused();
         let plan = Arc::unwrap_or_clone(plan);
         Ok(Changed { plan, swapped, warnings, preparation })
@@ -288,7 +341,7 @@ impl Instance {
 
     /// The control sockets that the elements of the first worker ask for.
     pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
-        self.fleet.call(0, |router| router.control_sockets()).unwrap_or_default()
+        lock(&self.running).sockets.clone()
     }
 }
 
@@ -304,7 +357,7 @@ fn prepare(
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
     let make = move |part: Part| {
-        let Configuration { chain, mut sources, mut files, file } = configuration.clone();
+        let Configuration { chain, mut sources, mut files, .. } = configuration.clone();
         let mut devices = ports[part.index].attach();
         let mut found = Vec::new();
         let make = Make {
@@ -323,19 +376,17 @@ fn prepare(
             sources,
             files,
             inventory: Inventory::default(),
+            sockets: Vec::new(),
             in_use: devices.in_use(),
+            refused: None,
         };
         let Some(mut router) = router.filter(|_| !has_errors(&made.found)) else {
             return Err(made);
         };
         router.set_polling(polling);
-        made.inventory = router.inventory();
-        if let Err(why) = ready(&mut router) {
-            let span = ir::Span::new(file, 0, 0);
-            made.found.push(Diagnostic::error("refused", why).label(span, ""));
-            return Err(made);
-        }
-        Ok((router, made))
+        (made.inventory, made.sockets) = (router.inventory(), router.control_sockets());
+        made.refused = ready(&mut router).err();
+        if made.refused.is_some() { Err(made) } else { Ok((router, made)) }
     };
     worker::prepare(options.cpus.len(), make)
 }
@@ -350,11 +401,14 @@ fn settle(
     let in_use = reports.iter().map(|made| made.in_use.clone()).collect();
     match reports.into_iter().next() {
         Some(made) => {
-            let _ = write!(warnings, "{}", diagnostics::render(&made.found, &made.sources, colour));
-            let (sources, files) = (made.sources, made.files);
+            warnings.push_str(&diagnostics::render(&made.found, &made.sources, colour));
+            let Made { sources, files, inventory, sockets, .. } = made;
             let configuration = Configuration { sources, files, ..configuration };
-            Running { configuration, inventory: made.inventory, in_use }
+            Running { configuration, inventory, sockets, in_use }
         }
-        None => Running { configuration, inventory: Inventory::default(), in_use },
+        None => {
+            let (inventory, sockets) = (Inventory::default(), Vec::new());
+            Running { configuration, inventory, sockets, in_use }
+        }
     }
 }

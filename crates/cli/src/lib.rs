@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod cores;
 mod diagnostics;
 mod dot;
 mod drive;

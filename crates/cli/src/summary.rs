@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dataplane::Router;
+use dataplane::stats::Stats;
 use serde_json::{Value, json};
 
 use crate::table::{Table, grouped};
@@ -33,12 +33,12 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Looks at a router that has come to rest.
-    pub(crate) fn of(router: &mut Router, elapsed: Duration) -> Self {
+    /// Of what workers did.
+    pub(crate) fn of(stats: &Stats, elapsed: Duration) -> Self {
         let (mut devices, mut losses) = (Vec::new(), Vec::new());
-        for (name, class, tally, traffic) in router.report() {
-            let (element, class) = (name.to_string(), class.to_string());
-            for line in tally.lines() {
+        for done in &stats.elements {
+            let (element, class) = (done.name.clone(), done.class.clone());
+            for line in &done.tally {
                 let lines = [(line.dropped, line.dropped_bytes, false), (line.noted, 0, true)];
                 for (packets, bytes, noted) in lines.into_iter().filter(|l| l.0 > 0) {
                     let (element, class) = (element.clone(), class.clone());
@@ -52,7 +52,7 @@ impl Summary {
                     });
                 }
             }
-            if let Some(t) = traffic {
+            if let Some(t) = done.traffic {
                 let (source, packets, bytes) = (t.source, t.packets, t.bytes);
                 devices.push(Device { element, class, source, packets, bytes });
             }

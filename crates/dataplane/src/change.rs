@@ -241,6 +241,8 @@ pub struct Handover {
     /// The worker's possessions.
     pub(crate) core: Core,
     pub(crate) state: Store,
+    /// Errors that elements met.
+    pub(crate) errors: u64,
     pub(crate) elements: Vec<(String, Tally, Legacy)>,
 }
 

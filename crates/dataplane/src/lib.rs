@@ -2,6 +2,7 @@
 // A few files allow themselves `unsafe`: `cargo xtask tidy` lists them, and why.
 #![deny(unsafe_code)]
 
+pub mod all_cores;
 pub mod change;
 pub mod clock;
 pub mod control_socket;

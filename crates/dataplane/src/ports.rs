@@ -10,6 +10,8 @@ use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Event, Received};
 use net::{Batch, Pool};
 
+use crate::io::Bindings;
+
 /// Opens devices that can go from thread to thread.
 pub trait Opener: Send {
     /// Opens what the element of this full name asks for.
@@ -71,6 +73,14 @@ impl Ports {
         Self(Arc::new(Mutex::new(open)))
     }
 
+    /// The devices of so many workers with the same bindings.
+    pub fn of_workers(bindings: &Bindings, workers: usize) -> Vec<Self> {
+        let first = Self::new(Box::new(bindings.clone()));
+        let further = (1..workers)
+            .map(|_| Self::new(Box::new(FurtherOpener::new(bindings.clone(), first.clone()))));
+        std::iter::once(first.clone()).chain(further).collect()
+    }
+
     /// Opens devices for a chain; those that are open already it gets as they are.
     pub fn attach(&self) -> Attachment {
         Attachment { ports: self.clone(), asked: HashMap::new(), in_use: InUse::default() }
@@ -95,22 +105,11 @@ impl Attachment {
     pub fn in_use(&self) -> InUse {
         self.in_use.clone()
     }
-}
 
-impl Devices for Attachment {
-    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
-        self.open_for("", request)
-    }
-
-    fn open_for(
-        &mut self,
-        element: &str,
-        request: &DeviceRequest,
-    ) -> Result<Box<dyn Device>, String> {
+    fn share(&mut self, element: &str, request: &DeviceRequest) -> Result<Handle, String> {
         let mut open = lock(&self.ports.0);
         let name = match request {
-            // Its place in the file is the element's affair.
-            DeviceRequest::CaptureIn { .. } => return Ok(open.opener.open(element, request)?),
+            DeviceRequest::CaptureIn { path } => format!("read {path}"),
             DeviceRequest::CaptureOut { path, .. } => format!("file {path}"),
             DeviceRequest::Interface { name, receive: true } => format!("from {name}"),
             DeviceRequest::Interface { name, receive: false } => format!("to {name}"),
@@ -127,10 +126,10 @@ impl Devices for Attachment {
             }
         };
         self.in_use.devices.insert(key);
-        Ok(Box::new(Handle(device)))
+        Ok(Handle(device))
     }
 
-    fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
+    fn share_text(&mut self, path: &str) -> Result<Text, String> {
         let mut open = lock(&self.ports.0);
         let text = match open.texts.get(path) {
             Some(text) => Arc::clone(text),
@@ -141,7 +140,29 @@ impl Devices for Attachment {
             }
         };
         self.in_use.texts.insert(path.to_string());
-        Ok(Box::new(Text(text)))
+        Ok(Text(text))
+    }
+}
+
+impl Devices for Attachment {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        self.open_for("", request)
+    }
+
+    fn open_for(
+        &mut self,
+        element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device>, String> {
+        // How far it has read a file is the element's affair.
+        if matches!(request, DeviceRequest::CaptureIn { .. }) {
+            return Ok(lock(&self.ports.0).opener.open(element, request)?);
+        }
+        Ok(Box::new(self.share(element, request)?))
+    }
+
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
+        Ok(Box::new(self.share_text(path)?))
     }
 }
 
@@ -213,5 +234,80 @@ impl Write for Text {
 
     fn flush(&mut self) -> std::io::Result<()> {
         lock(&self.0).flush()
+    }
+}
+
+impl Opener for Bindings {
+    fn open(&mut self, _: &str, request: &DeviceRequest) -> Result<Box<dyn Device + Send>, String> {
+        self.open_device(request)
+    }
+
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String> {
+        self.create_text(path)
+    }
+}
+
+/// Opens the devices of a worker that is not the first. What can be read once only, captures and
+/// generated traffic, the first one reads; files that are written, all write.
+pub struct FurtherOpener {
+    bindings: Bindings,
+    first: Ports,
+}
+
+impl FurtherOpener {
+    /// For a worker with these bindings; `first` are the devices of the first.
+    pub fn new(bindings: Bindings, first: Ports) -> Self {
+        Self { bindings, first }
+    }
+}
+
+impl Opener for FurtherOpener {
+    fn open(
+        &mut self,
+        element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device + Send>, String> {
+        let is_read_once = match request {
+            DeviceRequest::CaptureIn { .. } => true,
+            DeviceRequest::Interface { name, receive: true } => self.bindings.is_read_once(name),
+            _ => false,
+        };
+        if is_read_once {
+            let link_type = self.bindings.open_device(request)?.link_type();
+            return Ok(Box::new(Over { link_type }));
+        }
+        let is_file = match request {
+            DeviceRequest::CaptureOut { .. } => true,
+            DeviceRequest::Interface { name, receive: false } => self.bindings.is_file(name),
+            _ => false,
+        };
+        match is_file {
+            true => Ok(Box::new(self.first.attach().share(element, request)?)),
+            false => self.bindings.open_device(request),
+        }
+    }
+
+    fn create(&mut self, path: &str) -> Result<Box<dyn Write + Send>, String> {
+        Ok(Box::new(self.first.attach().share_text(path)?))
+    }
+}
+
+/// A source that another worker reads.
+struct Over {
+    link_type: u32,
+}
+
+impl Device for Over {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Err("a source cannot be sent to".to_string())
+    }
+
+    fn link_type(&self) -> u32 {
+        self.link_type
     }
 }

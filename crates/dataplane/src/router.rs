@@ -576,6 +576,11 @@ impl Router {
         Some(self.nodes.all_handlers(node))
     }
 
+    /// Whether a handler counts something, so that its values on several cores add up.
+    pub fn adds_up(&self, handler: &str) -> bool {
+        self.nodes.adds_up(handler)
+    }
+
     /// Whether there is a handler `element.handler` that can be read, or written.
     pub fn has_handler(&self, handler: &str, write: bool) -> bool {
         self.nodes.handler_exists(None, handler, write)

@@ -341,7 +341,7 @@ impl<R> Prepared<R> {
     ///
     /// # Errors
     /// If the system gives no sockets.
-    pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>, Vec<R>)> {
+    pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>)> {
         let (rested, rests) = channel();
         let spare = cpus.iter().any(Option::is_some).then(|| housekeeping(cpus)).flatten();
         let mut slots = Vec::new();
@@ -365,7 +365,7 @@ impl<R> Prepared<R> {
             threads.push(thread);
         }
         let fleet = Fleet { slots, threads: Mutex::new(threads), swapping: Mutex::new(()) };
-        Ok((fleet, rests, self.reports))
+        Ok((fleet, rests))
     }
 }
 

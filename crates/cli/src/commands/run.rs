@@ -5,21 +5,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use dataplane::clock::RealClock;
-use dataplane::control_socket::ControlServer;
+use dataplane::all_cores::AllCores;
+use dataplane::control_socket::{ControlServer, Handlers};
 use dataplane::io::{Binding, Bindings, Polling};
-use dataplane::{Listener, Rest, Router};
-use ir::{Sources, has_errors};
+use dataplane::ports::Ports;
+use dataplane::worker::{self, Fleet, Status};
+use dataplane::{Listener, Router};
 
-use crate::diagnostics;
-use crate::drive;
-use crate::load::{self, Disk};
-use crate::session::{self, Path, Setup};
+use crate::instance::{Configuration, Instance, Options, Refusal};
+use crate::session::Path;
 use crate::summary::Summary;
 use crate::table::grouped;
+use crate::{cores, drive};
 
 /// Run a chain on captures or generated traffic, to the end of its input.
 #[derive(Args, Debug)]
@@ -56,6 +57,9 @@ pub(crate) struct Run {
     /// Offer Click's ControlSocket protocol on a UNIX socket
     #[arg(short = 'u', value_name = "PATH")]
     unix: Vec<PathBuf>,
+    /// The CPUs to run on, a worker bound to each: 2, 0-3 or 0,2
+    #[arg(long, value_name = "CPUS")]
+    cores: Option<String>,
     /// Seed of random choices, to repeat a run
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -182,22 +186,23 @@ struct Progress {
     active: bool,
 }
 
+/// How often it is shown.
+const PROGRESS: Duration = Duration::from_millis(250);
+
 impl Progress {
     fn new(active: bool) -> Self {
         Self { shown: None, active: active && std::io::stderr().is_terminal() }
     }
 
-    fn show(&mut self, router: &mut Router, start: Instant) {
-        if !self.active || self.shown.unwrap_or(start).elapsed() < Duration::from_millis(250) {
+    fn show(&mut self, instance: &Instance) {
+        let age = instance.age();
+        if !self.active || self.shown.map_or(age, |shown| shown.elapsed()) < PROGRESS {
             return;
         }
         self.shown = Some(Instant::now());
-        let mut sum = |source| {
-            let traffic = router.report().filter_map(|(.., t)| t).filter(|t| t.source == source);
-            traffic.map(|t| t.packets).sum::<u64>()
-        };
-        let (taken, given) = (sum(true), sum(false));
-        let rate = taken as f64 / start.elapsed().as_secs_f64() / 1e6;
+        let Some(stats) = instance.stats().1 else { return };
+        let (taken, given) = stats.packets();
+        let rate = taken as f64 / age.as_secs_f64() / 1e6;
         let line = format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given));
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
     }
@@ -209,24 +214,70 @@ impl Progress {
     }
 }
 
+/// How long signals wait to be seen when nothing else happens.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Serves control sockets and watches the workers until all have come to rest for good, or a
+/// signal says stop.
+fn supervise(
+    instance: &Instance,
+    server: &mut ControlServer,
+    rests: &Receiver<()>,
+    mut progress: Progress,
+) {
+    let interrupted = interrupt_flag();
+    let mut generation = instance.generation();
+    loop {
+        if instance.generation() != generation {
+            generation = instance.generation();
+            server.change(instance.control_sockets());
+        }
+        let worked = server.poll(&mut AllCores(instance.fleet()));
+        drive::show(server);
+        progress.show(instance);
+        if interrupted.load(Ordering::Relaxed) || is_over(instance.fleet(), server.is_empty()) {
+            break;
+        }
+        let patience = match (worked, server.is_empty()) {
+            (true, _) => Duration::ZERO,
+            (false, false) => Duration::from_millis(1),
+            (false, true) => PATIENCE,
+        };
+        let _ = rests.recv_timeout(patience);
+    }
+    progress.clear();
+}
+
+/// Whether no worker will ever have anything to do again; `alone` if nobody can write handlers.
+fn is_over(fleet: &Fleet, alone: bool) -> bool {
+    let statuses: Vec<Status> = (0..fleet.len()).map(|worker| fleet.status(worker)).collect();
+    let stopped = statuses.iter().any(|s| matches!(s, Status::Stopped | Status::Dead));
+    statuses.iter().all(|s| *s != Status::Running) && (alone || stopped)
+}
+
 /// Runs the command.
 pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
-    let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, &run.file)?;
-    let variables = run
+    let variables: Vec<(String, String)> = run
         .variables
         .iter()
         .map(|v| pair("a variable", v).map(|(n, v)| (n.to_string(), v.to_string())))
         .collect::<Result<_, _>>()?;
-    let mut found = Vec::new();
+    let colour = std::io::stderr().is_terminal();
+    let cpus = match &run.cores {
+        Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
+        None => vec![None],
+    };
     let polling = polling(&run.poll)?;
-    let mut bindings = bindings(run)?;
-    let setup = Setup {
-        variables,
-        files: &mut Disk::default(),
-        devices: &mut bindings,
-        clock: Box::new(RealClock::new()),
-        listener: Box::new(Terminal),
+    let bindings = bindings(run)?;
+    let mut said = String::new();
+    let read = Configuration::read(&run.file, &variables, colour, &mut said);
+    let _ = write!(std::io::stderr(), "{said}");
+    let configuration = match read {
+        Ok(configuration) => configuration,
+        Err(why) => return refuse(&why),
+    };
+    let options = Options {
+        cpus,
         seed: run.seed,
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,
@@ -234,43 +285,56 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
             (true, false) => Path::Native,
             (true, true) => Path::Interpreted,
         },
+        polling,
+        colour,
+        listener: || Box::new(Terminal),
     };
-    let started = session::start(&mut sources, file, setup, &mut found);
-    let colour = std::io::stderr().is_terminal();
-    let _ = write!(std::io::stderr(), "{}", diagnostics::render(&found, &sources, colour));
-    let Some((_, mut router)) = started.filter(|_| !has_errors(&found)) else {
-        return Ok(ExitCode::FAILURE);
+    let writes = run.write.clone();
+    let ready = move |router: &mut Router| {
+        writes.iter().try_for_each(|text| {
+            let (handler, value) = text.split_once('=').unwrap_or((text, ""));
+            router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))
+        })
+    };
+    let ports = Ports::of_workers(&bindings, options.cpus.len());
+    let staged = match Instance::stage(configuration, ports, options, ready) {
+        Ok(staged) => staged,
+        Err(Refusal::Diagnostics(why)) => return refuse(&why),
+        Err(Refusal::Other(why)) => return Err(why),
     };
     for line in bindings.take_lines() {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
-    router.set_polling(polling);
-    for text in &run.write {
-        let (handler, value) = text.split_once('=').unwrap_or((text, ""));
-        router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))?;
-    }
     let mut sockets: Vec<_> =
         run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
-    let mut server = ControlServer::open(&router, sockets)?;
-    let interrupted = interrupt_flag();
-    let mut progress = Progress::new(!run.quiet);
-    let start = Instant::now();
-    let mut rounds = 0u32;
-    drive::drive(&mut router, &mut server, |router, rest| {
-        rounds = rounds.wrapping_add(1);
-        if rounds.is_multiple_of(1024) || rest != Rest::Busy {
-            progress.show(router, start);
-        }
-        interrupted.load(Ordering::Relaxed)
+    let mut server = ControlServer::open_all(staged.control_sockets(), sockets)?;
+    let mut said = String::new();
+    let (instance, rests) = staged.begin(&mut said)?;
+    let _ = write!(std::io::stderr(), "{said}");
+    supervise(&instance, &mut server, &rests, Progress::new(!run.quiet));
+    let elapsed = instance.age();
+    drop(server);
+    finish(run, &instance, elapsed)
+}
+
+/// Shows what is wrong with a configuration.
+fn refuse(why: &str) -> Result<ExitCode, String> {
+    let _ = write!(std::io::stderr(), "{why}");
+    Ok(ExitCode::FAILURE)
+}
+
+/// Ends a run and tells of it.
+fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> Result<ExitCode, String> {
+    let fleet = instance.fleet();
+    let errors = fleet.call_all(|router| {
+        router.finish();
+        router.errors()
     });
-    let elapsed = start.elapsed();
-    router.finish();
-    progress.clear();
-    let mut failed = router.errors() > 0;
+    let mut failed = errors.len() < fleet.len() || errors.iter().any(|(_, errors)| *errors > 0);
     let mut out = std::io::stdout().lock();
     for handler in &run.read {
-        match router.read_handler(handler) {
+        match AllCores(fleet).read(handler) {
             Ok(value) => {
                 let _ = writeln!(out, "{handler}:\n{value}\n");
             }
@@ -280,8 +344,10 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
             }
         }
     }
-    if !run.quiet {
-        let summary = Summary::of(&mut router, elapsed);
+    if !run.quiet
+        && let Some(stats) = instance.stats().1
+    {
+        let summary = Summary::of(&stats, elapsed);
         let _ = match run.json {
             true => writeln!(out, "{}", summary.to_json()),
             false => write!(out, "{}", summary.render()),

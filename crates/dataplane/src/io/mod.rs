@@ -184,6 +184,29 @@ impl Bindings {
         Ok(Box::new(Handle::new(live, receives)))
     }
 
+    /// Creates a file that text is written to; `-` is the standard output.
+    ///
+    /// # Errors
+    /// A message that says why not.
+    pub fn create_text(&self, path: &str) -> Result<Box<dyn Write + Send>, String> {
+        if path == "-" {
+            return Ok(Box::new(std::io::stdout()));
+        }
+        let file = File::create(self.folder.join(path)).map_err(|e| e.to_string())?;
+        Ok(Box::new(BufWriter::new(file)))
+    }
+
+    /// Whether what comes in under a name can be read by one worker only.
+    pub(crate) fn is_read_once(&self, name: &str) -> bool {
+        use Binding::{Capture, Generator, Replay};
+        matches!(self.inputs.get(name), Some(Capture(_) | Generator(_) | Replay(_)))
+    }
+
+    /// Whether what goes out under a name goes to a file.
+    pub(crate) fn is_file(&self, name: &str) -> bool {
+        matches!(self.outputs.get(name), Some(Binding::Capture(_)))
+    }
+
     /// Opens what an element asks for, so that it can go on in the hands of another thread.
     ///
     /// # Errors
@@ -241,10 +264,6 @@ impl Devices for Bindings {
     }
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
-        if path == "-" {
-            return Ok(Box::new(std::io::stdout()));
-        }
-        let file = File::create(self.folder.join(path)).map_err(|e| e.to_string())?;
-        Ok(Box::new(BufWriter::new(file)))
+        Ok(self.create_text(path)?)
     }
 }

@@ -74,12 +74,13 @@ impl Router {
         let state = self.state();
         let seed = self.core.rng.u64(..);
         let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
-        Handover { core, state, elements }
+        Handover { core, state, errors: self.nodes.errors, elements }
     }
 
     /// Goes on where another router ended, as planned. To be called before this one runs.
     pub fn take_over(&mut self, from: Handover, plan: &Plan) -> TakenOver {
-        let Handover { core, mut state, elements } = from;
+        let Handover { core, mut state, errors, elements } = from;
+        self.nodes.errors += errors;
         self.core = core;
         state.retain(|owner, name| plan.carries(owner, name));
         for node in &mut self.nodes.nodes {

@@ -96,6 +96,16 @@ impl Nodes {
         }
     }
 
+    /// Whether a handler counts something.
+    pub(super) fn adds_up(&self, handler: &str) -> bool {
+        match self.resolve(None, handler) {
+            Ok(Resolved { node: Some(node), name, .. }) => {
+                self.nodes[node].handlers.iter().any(|h| h.name == name && h.adds_up)
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn all_handlers(&self, node: Option<NodeId>) -> Vec<Handler> {
         let Some(node) = node else { return GLOBAL.to_vec() };
         let own = self.nodes[node].handlers;

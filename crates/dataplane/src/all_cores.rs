@@ -1,0 +1,97 @@
+//! Handlers of a chain that runs on several cores, each with its own copy of every element.
+
+use crate::control_socket::Handlers;
+use crate::worker::Fleet;
+
+/// The handlers of all workers: what counts something is added up, other values that differ are
+/// told core by core, and what is written is written on all of them.
+#[derive(Clone, Copy)]
+pub struct AllCores<'a>(pub &'a Fleet);
+
+const DEAD: &str = "the worker is dead";
+
+impl AllCores<'_> {
+    /// A core's name for people.
+    fn name(&self, worker: usize) -> String {
+        match self.0.cpu(worker) {
+            Some(cpu) => format!("core {cpu}"),
+            None => format!("worker {worker}"),
+        }
+    }
+
+    /// The values of a handler, by worker.
+    pub fn each(&self, handler: &str) -> Vec<(usize, Result<String, String>)> {
+        let asked = handler.to_string();
+        self.0.call_all(move |router| router.read_handler(&asked))
+    }
+}
+
+/// The sum of numbers, in the form in which they are written; `None` if they are none.
+fn sum(values: &[&str]) -> Option<String> {
+    let whole: Option<u64> = values
+        .iter()
+        .try_fold(0u64, |sum, value| Some(sum.wrapping_add(value.trim().parse().ok()?)));
+    if let Some(sum) = whole {
+        return Some(sum.to_string());
+    }
+    let reals: Option<f64> =
+        values.iter().try_fold(0.0, |sum, value| Some(sum + value.trim().parse::<f64>().ok()?));
+    reals.filter(|sum| sum.is_finite()).map(|sum| sum.to_string())
+}
+
+impl Handlers for AllCores<'_> {
+    fn read(&mut self, handler: &str) -> Result<String, String> {
+        let mut all = self.each(handler);
+        if all.len() <= 1 {
+            return all.pop().map_or(Err(DEAD.to_string()), |(_, value)| value);
+        }
+        let values: Result<Vec<&str>, &String> =
+            all.iter().map(|(_, value)| value.as_deref().map_err(|why| why)).collect();
+        let values = values.map_err(Clone::clone)?;
+        let asked = handler.to_string();
+        let adds_up = self.0.call(all[0].0, move |router| router.adds_up(&asked));
+        if adds_up == Some(true)
+            && let Some(sum) = sum(&values)
+        {
+            return Ok(sum);
+        }
+        if values.iter().all(|value| *value == values[0]) {
+            return Ok(values[0].to_string());
+        }
+        let line = |((worker, _), value): (&(usize, _), &&str)| {
+            let value = value.strip_suffix('\n').unwrap_or(value);
+            match value.contains('\n') {
+                true => format!("{}:\n{value}\n", self.name(*worker)),
+                false => format!("{}: {value}\n", self.name(*worker)),
+            }
+        };
+        Ok(all.iter().zip(&values).map(line).collect())
+    }
+
+    fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        let (handler, value) = (handler.to_string(), value.to_string());
+        let all = self.0.call_all(move |router| router.write_handler(&handler, &value));
+        if all.is_empty() {
+            return Err(DEAD.to_string());
+        }
+        all.into_iter().map(|(_, result)| result).collect()
+    }
+
+    fn exists(&self, handler: &str, write: bool) -> bool {
+        let handler = handler.to_string();
+        self.0.call(0, move |router| router.has_handler(&handler, write)).unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sum;
+
+    #[test]
+    fn whole_numbers_stay_whole() {
+        assert_eq!(sum(&["1", " 2\n"]).as_deref(), Some("3"));
+        assert_eq!(sum(&["1", "0.5"]).as_deref(), Some("1.5"));
+        assert_eq!(sum(&["1", "x"]), None);
+        assert_eq!(sum(&["18446744073709551615", "2"]).as_deref(), Some("1"));
+    }
+}
