@@ -187,10 +187,12 @@ impl fmt::Display for Refusal {
 impl Refusal {
     fn of(refused: Refused<Made>, colour: bool) -> Self {
         match refused {
-            Refused::Not(Made { refused: Some(why), .. }) => Refusal::Other(why),
-            Refused::Not(made) => {
-                Refusal::Diagnostics(diagnostics::render(&made.found, &made.sources, colour))
-            }
+            Refused::Not(made) => match made.refused {
+                Some(why) => Refusal::Other(why),
+                None => {
+                    Refusal::Diagnostics(diagnostics::render(&made.found, &made.sources, colour))
+                }
+            },
             Refused::Broken(why) => Refusal::Other(why),
         }
     }
@@ -381,12 +383,12 @@ fn prepare(
             refused: None,
         };
         let Some(mut router) = router.filter(|_| !has_errors(&made.found)) else {
-            return Err(made);
+            return Err(Box::new(made));
         };
         router.set_polling(polling);
         (made.inventory, made.sockets) = (router.inventory(), router.control_sockets());
         made.refused = ready(&mut router).err();
-        if made.refused.is_some() { Err(made) } else { Ok((router, made)) }
+        if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
     };
     worker::prepare(options.cpus.len(), make)
 }

@@ -46,7 +46,7 @@ impl Handlers for AllCores<'_> {
             return all.pop().map_or(Err(DEAD.to_string()), |(_, value)| value);
         }
         let values: Result<Vec<&str>, &String> =
-            all.iter().map(|(_, value)| value.as_deref().map_err(|why| why)).collect();
+            all.iter().map(|(_, value)| value.as_deref()).collect();
         let values = values.map_err(Clone::clone)?;
         let asked = handler.to_string();
         let adds_up = self.0.call(all[0].0, move |router| router.adds_up(&asked));
@@ -74,7 +74,7 @@ impl Handlers for AllCores<'_> {
         if all.is_empty() {
             return Err(DEAD.to_string());
         }
-        all.into_iter().map(|(_, result)| result).collect()
+        all.into_iter().try_for_each(|(_, result)| result)
     }
 
     fn exists(&self, handler: &str, write: bool) -> bool {

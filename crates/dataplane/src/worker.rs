@@ -267,7 +267,7 @@ pub struct Prepared<R> {
 #[derive(Debug)]
 pub enum Refused<R> {
     /// What there is to tell of the first that could not.
-    Not(R),
+    Not(Box<R>),
     /// The system gives no thread, or making a router ended in a panic.
     Broken(String),
 }
@@ -279,7 +279,7 @@ pub enum Refused<R> {
 /// If one could not be made; none of them is left then.
 pub fn prepare<R: Send + 'static>(
     workers: usize,
-    make: impl Fn(Part) -> Result<(Router, R), R> + Send + Sync + 'static,
+    make: impl Fn(Part) -> Result<(Router, R), Box<R>> + Send + Sync + 'static,
 ) -> Result<Prepared<R>, Refused<R>> {
     let make = Arc::new(make);
     let (mut threads, mut made) = (Vec::new(), Vec::new());
