@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use elements::configure::Devices;
+use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Event, Received};
 use net::{Batch, Pool};
 
@@ -75,9 +75,10 @@ impl Ports {
 
     /// The devices of so many workers with the same bindings.
     pub fn of_workers(bindings: &Bindings, workers: usize) -> Vec<Self> {
-        let first = Self::new(Box::new(bindings.clone()));
+        let of = |index| Bindings { part: Part { index, count: workers }, ..bindings.clone() };
+        let first = Self::new(Box::new(of(0)));
         let further = (1..workers)
-            .map(|_| Self::new(Box::new(FurtherOpener::new(bindings.clone(), first.clone()))));
+            .map(|index| Self::new(Box::new(FurtherOpener::new(of(index), first.clone()))));
         std::iter::once(first.clone()).chain(further).collect()
     }
 

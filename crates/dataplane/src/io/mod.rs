@@ -22,7 +22,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use elements::configure::Devices;
+use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest};
 use net::pcap::{Format, LinkType, Options};
 
@@ -31,7 +31,6 @@ use live::{Handle, Live};
 
 pub use generator::Generator;
 pub use interface::{InterfaceSpec, Mode};
-pub use port::Part;
 pub use replay::Replay;
 pub use wait::{Polling, Waiter};
 

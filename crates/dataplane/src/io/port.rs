@@ -3,6 +3,7 @@
 use std::io::Result;
 use std::os::fd::RawFd;
 
+pub(super) use elements::configure::Part;
 use elements::device::Event;
 use ir::Reason;
 use net::{Batch, Pool};
@@ -29,22 +30,6 @@ pub(super) const REFUSED: Reason = Reason("refused");
 
 /// Bytes of an Ethernet header.
 pub(super) const ETHERNET: usize = 14;
-
-/// Which part of an interface's frames a worker takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The worker, from 0.
-    pub index: usize,
-    /// How many workers there are.
-    pub count: usize,
-}
-
-impl Default for Part {
-    /// All frames.
-    fn default() -> Self {
-        Self { index: 0, count: 1 }
-    }
-}
 
 /// Carries frames. It holds only what belongs to the kernel, so that it can be thrown away and
 /// opened anew when the interface was.

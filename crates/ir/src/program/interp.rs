@@ -586,7 +586,8 @@ pub(super) mod tests {
             exit(Vec::new(), Writes::default(), end)
         };
         let set = IntervalSet::range;
-        let rule = |cubes: Vec<_>, arm| ClassifyRule { cubes: cubes.into(), arm, number: arm, span: None };
+        let rule =
+            |cubes: Vec<_>, arm| ClassifyRule { cubes: cubes.into(), arm, number: arm, span: None };
         let rules = vec![
             rule(vec![vec![(0, set(1, 1)), (1, set(5, 9))]], 1),
             rule(vec![vec![(0, set(2, 2))], vec![(1, set(7, 7))]], 0),

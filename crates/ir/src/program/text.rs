@@ -445,7 +445,12 @@ mod tests {
             Term::Now,
         ];
         let set = IntervalSet::single;
-        let rule = |cubes: Vec<_>, number| ClassifyRule { cubes: cubes.into(), arm: 0, number, span: None };
+        let rule = |cubes: Vec<_>, number| ClassifyRule {
+            cubes: cubes.into(),
+            arm: 0,
+            number,
+            span: None,
+        };
         let cube = vec![(0, set(4)), (1, IntervalSet::prefix(32, 0x0a00_0000, 8))];
         let port = |node, port| Port { node, port };
         let writes = Writes {

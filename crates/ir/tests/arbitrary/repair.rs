@@ -97,7 +97,11 @@ fn op(op: &Op, loops: usize, changed: &mut bool) -> Option<Op> {
         Op::Match { rules, arms, otherwise } if !arms.is_empty() => Op::Match {
             rules: rules
                 .iter()
-                .map(|r| Rule { when: cond(&r.when).into(), arm: r.arm % arms.len() as u32, ..r.clone() })
+                .map(|r| Rule {
+                    when: cond(&r.when).into(),
+                    arm: r.arm % arms.len() as u32,
+                    ..r.clone()
+                })
                 .collect(),
             arms: arms.iter().map(&mut inner).collect(),
             otherwise: inner(otherwise),
