@@ -26,10 +26,12 @@ pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
 pub(super) const TALKATIVE: [&str; 2] = ["crates/cli/", "xtask/"];
 
 /// The files that may hold `unsafe`: which, why.
-pub(super) const UNSAFE_FILES: [(&str, &str); 5] = [
+pub(super) const UNSAFE_FILES: [(&str, &str); 6] = [
     ("crates/classify/benches/rule_sets/rte_acl.rs", "calls the C library that it compares with"),
     ("crates/classify/src/simd.rs", "vector instructions that not every processor has"),
+    ("crates/dataplane/src/io/bpf.rs", "hands the kernel pointers to programs"),
     ("crates/dataplane/src/io/messages.rs", "hands the kernel pointers to packets"),
+    ("crates/dataplane/src/io/rings.rs", "shares memory with the kernel"),
     ("crates/dataplane/src/io/sys.rs", "calls the kernel"),
     ("crates/dataplane/src/pipeline/simd.rs", "vector instructions that not every processor has"),
 ];

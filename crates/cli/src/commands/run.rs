@@ -31,15 +31,16 @@ pub(crate) struct Run {
     /// Variables for the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// What FromDevice(NAME) receives from: an interface, to which ToDevice(NAME) then sends
-    /// unless --out says otherwise; a capture file; or generated traffic, gen:KEY=VALUE,…
+    /// What FromDevice(NAME) receives from: an interface (also dev:INTERFACE, or tap:INTERFACE for
+    /// one that is made), to which ToDevice(NAME) then sends unless --out says otherwise; a
+    /// capture file; or generated traffic, gen:KEY=VALUE,…
     #[arg(long = "in", value_name = "NAME=INTERFACE|FILE|gen:…")]
     inputs: Vec<String>,
     /// What ToDevice(NAME) sends to: an interface or a capture file
     #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
-    /// How frames are carried from and to interfaces, or one of them: auto, af-packet-mmsg (many
-    /// frames in a system call), af-packet (one)
+    /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
+    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet (one)
     #[arg(long, value_name = "[INTERFACE=]MODE")]
     io: Vec<String>,
     /// What a chain without packets does: adaptive (polls for a while, then sleeps), busy

@@ -54,6 +54,44 @@ fn offloads_are_as_found_after_ctrl_c() {
 }
 
 #[test]
+fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let attached = || lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp");
+    let running = lab.run(WIRE, &BOUND);
+    let told = running.told();
+    let line = "left: eth0: af-xdp, copy mode (veth has no zero-copy), 4 queues, mtu 1500\n";
+    assert!(told.contains(line), "{told}");
+    assert!(attached());
+    // While one chain has the interface, another takes the next best way, and says why; or
+    // refuses.
+    let told = refusal(&lab, WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+    assert!(told.contains("another XDP program or socket has eth0"), "{told}");
+    running.stop();
+    assert!(!attached(), "Ctrl-C");
+    let running = lab.run(WIRE, &BOUND);
+    assert!(attached());
+    drop(running);
+    until("the program goes when the process is killed", || !attached());
+}
+
+#[test]
+fn the_next_best_way_is_taken_with_a_word_why() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let first = lab.run("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
+    let second = lab.run("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
+    let told = second.told();
+    assert!(told.contains("eth0: af-packet-mmsg, mtu 1500; not af-xdp: another XDP"), "{told}");
+    first.stop();
+    second.stop();
+}
+
+#[test]
 fn links_flap_and_interfaces_come_back() {
     if !possible() {
         return;

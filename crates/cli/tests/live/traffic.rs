@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use crate::lab::{Lab, PATIENCE, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
-const MODES: [&str; 2] = ["af-packet-mmsg", "af-packet"];
+const MODES: [&str; 3] = ["af-xdp", "af-packet-mmsg", "af-packet"];
 
 const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 
@@ -146,4 +146,20 @@ fn jumbo_frames_pass() {
         lab.ping("left", &["-s", "8972", "-M", "do", "10.9.0.3"]);
         exchange(lab, "10.9.0.3", 1_000_000);
     });
+}
+
+#[test]
+fn a_tap_interface_speaks_with_a_link() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let running = lab.run(WIRE, &["--in", "left=eth0", "--in", "right=tap:cat0"]);
+    assert!(running.told().contains("right: cat0: tap, mtu 1500\n"), "{}", running.told());
+    lab.ip("middle", &["addr", "add", "10.9.0.9/24", "dev", "cat0"]);
+    lab.ping("left", &["10.9.0.9"]);
+    lab.ping("middle", &["-s", "1472", "-M", "do", "10.9.0.2"]);
+    running.stop();
+    let links = lab.ip("middle", &["link"]);
+    assert!(!links.contains("cat0"), "it is still there: {links}");
 }

@@ -7,22 +7,37 @@ use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::af_packet::AfPacket;
+use super::af_xdp::{self, AfXdp, Layout};
+use super::bpf::{self, Attached, SocketMap};
 use super::netdev::{Asker, Link, explain};
 use super::port::{MOST, Part, Port};
 use super::sys;
+use super::tap::Tap;
 
 /// A way of carrying frames between the kernel and the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// AF_XDP: frames go past the kernel's stack.
+    AfXdp,
     /// AF_PACKET, many frames in a system call.
     AfPacketMmsg,
     /// AF_PACKET, one frame in a system call: the baseline.
     AfPacket,
+    /// A TAP interface, made for the chain.
+    Tap,
 }
 
 /// All modes with their names on the command line.
-const MODES: [(Mode, &str); 2] =
-    [(Mode::AfPacketMmsg, "af-packet-mmsg"), (Mode::AfPacket, "af-packet")];
+const MODES: [(Mode, &str); 4] = [
+    (Mode::AfXdp, "af-xdp"),
+    (Mode::AfPacketMmsg, "af-packet-mmsg"),
+    (Mode::AfPacket, "af-packet"),
+    (Mode::Tap, "tap"),
+];
+
+/// Drivers of interfaces whose senders are on this host, or on the host that this one runs on:
+/// they leave checksums half done, and do not tell XDP so.
+const VIRTUAL: [&str; 4] = ["veth", "tun", "virtio_net", "dummy"];
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +66,8 @@ pub struct InterfaceSpec {
 
 /// What is open on an interface. Dropping it leaves the interface as it was found.
 struct Opened {
+    /// What hands frames to the ports, or keeps them from the host.
+    attached: Option<Attached>,
     /// The interface's number; one that is made anew has another.
     index: u32,
     /// What carries each worker's frames, until the worker fetches it.
@@ -67,6 +84,8 @@ pub(super) struct Interface {
     spec: InterfaceSpec,
     /// The mode that was found to be the one.
     mode: Mode,
+    /// Why it is not a better one.
+    why: Option<String>,
     workers: usize,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
@@ -83,14 +102,19 @@ impl Interface {
     pub(super) fn open(spec: &InterfaceSpec, workers: usize) -> Result<Self, String> {
         let name = &spec.name;
         let asker = Asker::new().map_err(|e| format!("{name}: {e}"))?;
-        let mode = spec.mode.unwrap_or(Mode::AfPacketMmsg);
-        let interface = Self {
+        let mut interface = Self {
             spec: spec.clone(),
-            mode,
+            mode: spec.mode.unwrap_or(Mode::AfXdp),
+            why: None,
             workers: workers.max(1),
             asker,
             opened: Mutex::new(None),
         };
+        if interface.mode == Mode::Tap {
+            let opened = interface.open_ports(0).map_err(|why| format!("{name}: tap: {why}"))?;
+            *interface.lock() = Some(opened);
+            return Ok(interface);
+        }
         let index = interface.asker.index(name).map_err(|e| match sys::number(&e) {
             libc::ENODEV => {
                 format!("there is no interface '{name}'; `ip link` lists those there are")
@@ -103,7 +127,15 @@ impl Interface {
         if interface.asker.link(name).is_ok_and(|link| link == Link::Down) {
             return Err(format!("{name} is down; switch it on with `ip link set {name} up`"));
         }
-        let opened = interface.open_ports(index)?;
+        let mut opened = interface.open_ports(index);
+        if spec.mode.is_none()
+            && let Err(why) = opened
+        {
+            interface.mode = Mode::AfPacketMmsg;
+            interface.why = Some(why);
+            opened = interface.open_ports(index);
+        }
+        let opened = opened.map_err(|why| format!("{name}: {}: {why}", interface.mode))?;
         *interface.lock() = Some(opened);
         Ok(interface)
     }
@@ -127,6 +159,9 @@ impl Interface {
             line += remark;
         }
         line += &format!(", mtu {}", opened.mtu);
+        if let Some(why) = &self.why {
+            line += &format!("; not af-xdp: {why}");
+        }
         if !opened.stopped.is_empty() {
             line += &format!("; switched off: {}", opened.stopped.join(", "));
         }
@@ -154,7 +189,8 @@ impl Interface {
         {
             // What was open on the interface that is gone must be closed first.
             drop(opened.take());
-            *opened = Some(self.open_ports(index)?);
+            let again = self.open_ports(index);
+            *opened = Some(again.map_err(|why| format!("{}: {why}", self.spec.name))?);
         }
         let opened = opened.as_mut().ok_or_else(|| format!("{} is gone", self.spec.name))?;
         let port = opened.ports.get_mut(part.index).and_then(Option::take);
@@ -162,28 +198,114 @@ impl Interface {
         Ok((port.ok_or_else(twice)?, opened.index))
     }
 
+    /// Opens the ports of all workers in the interface's mode.
     fn open_ports(&self, index: u32) -> Result<Opened, String> {
-        let name = &self.spec.name;
-        let fail = |e: Error| format!("{name}: {}: {}", self.mode, explain(&e, "CAP_NET_RAW"));
         let mut opened = Opened {
+            attached: None,
             index,
             ports: Vec::new(),
-            mtu: self.asker.mtu(name).map_err(fail)?,
+            mtu: 0,
             remarks: Vec::new(),
             stopped: Vec::new(),
         };
+        if self.mode == Mode::Tap {
+            self.open_tap(&mut opened)?;
+            return Ok(opened);
+        }
+        opened.mtu = self.asker.mtu(&self.spec.name).map_err(|e| e.to_string())?;
+        match self.mode {
+            Mode::Tap => {}
+            Mode::AfXdp => self.open_xdp(&mut opened)?,
+            Mode::AfPacketMmsg => self.open_packet(&mut opened, MOST)?,
+            Mode::AfPacket => self.open_packet(&mut opened, 1)?,
+        }
+        Ok(opened)
+    }
+
+    fn open_packet(&self, opened: &mut Opened, most: usize) -> Result<(), String> {
+        let name = &self.spec.name;
         for worker in 0..self.workers {
             let part = Part { index: worker, count: self.workers };
-            let port: Box<dyn Port + Send> = match self.mode {
-                Mode::AfPacketMmsg => Box::new(AfPacket::open(index, MOST, part).map_err(fail)?),
-                Mode::AfPacket => Box::new(AfPacket::open(index, 1, part).map_err(fail)?),
-            };
-            opened.ports.push(Some(port));
+            let port = AfPacket::open(opened.index, most, part);
+            let port = port.map_err(|e| explain(&e, "CAP_NET_RAW"))?;
+            opened.ports.push(Some(Box::new(port)));
         }
-        opened.stopped = self.asker.stop_merging(name).map_err(|e| {
-            format!("{name}: switching off gro and lro: {}", explain(&e, "CAP_NET_ADMIN"))
-        })?;
-        Ok(opened)
+        // Frames belong to the chain, as they do with AF_XDP, not to the chain and to the host.
+        match bpf::keep_from_host(opened.index) {
+            Ok(attached) => opened.attached = Some(attached),
+            Err(e) => opened.remarks.push(format!("the host gets its frames, too ({e})")),
+        }
+        opened.stopped = self
+            .asker
+            .stop_merging(name)
+            .map_err(|e| format!("switching off gro and lro: {}", explain(&e, "CAP_NET_ADMIN")))?;
+        Ok(())
+    }
+
+    fn open_tap(&self, opened: &mut Opened) -> Result<(), String> {
+        let name = &self.spec.name;
+        let taps: Result<Vec<Tap>, String> =
+            (0..self.workers).map(|_| Tap::open(name, self.workers)).collect();
+        let taps = taps?;
+        let fail = |e: Error| explain(&e, "CAP_NET_ADMIN");
+        self.asker.switch_on(name).map_err(fail)?;
+        opened.index = self.asker.index(name).map_err(fail)?;
+        opened.mtu = self.asker.mtu(name).map_err(fail)?;
+        for mut tap in taps {
+            tap.set_mtu(opened.mtu);
+            opened.ports.push(Some(Box::new(tap)));
+        }
+        Ok(())
+    }
+
+    fn open_xdp(&self, opened: &mut Opened) -> Result<(), String> {
+        let name = &self.spec.name;
+        let queues = self.asker.queues(name);
+        if (queues as usize) < self.workers {
+            let workers = self.workers;
+            return Err(format!(
+                "{name} has {queues} receive queues for {workers} workers; `ethtool -L {name} \
+                 combined {workers}` gives it as many, and af-packet-mmsg needs none"
+            ));
+        }
+        let driver = self.asker.driver(name);
+        let partial = VIRTUAL.contains(&driver.as_str());
+        let layout = Layout::of(opened.mtu);
+        let open = || {
+            let map = SocketMap::new(queues)?;
+            let mut ports = Vec::new();
+            for worker in 0..self.workers {
+                let own: Vec<u32> =
+                    (0..queues).filter(|q| *q as usize % self.workers == worker).collect();
+                let port = AfXdp::open(opened.index, &own, layout, partial)?;
+                port.enter(&map, &own)?;
+                ports.push(port);
+            }
+            Ok((map, ports))
+        };
+        let (map, ports) = open().map_err(|e: Error| af_xdp::explain(name, &e))?;
+        let copy = match ports.iter().all(AfXdp::is_zero_copy) {
+            true => "zero-copy".to_string(),
+            false if driver.is_empty() => "copy mode (no zero-copy in the driver)".to_string(),
+            false => format!("copy mode ({driver} has no zero-copy)"),
+        };
+        let attach =
+            |in_driver| bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces);
+        let attached = match attach(true) {
+            // Whoever asked for it gets it where the driver has none: slower, and said.
+            Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
+                opened.remarks.push("in the kernel's stack (the driver has no XDP)".to_string());
+                opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
+                attach(false)
+            }
+            attached => attached,
+        };
+        opened.attached = Some(attached.map_err(|e| af_xdp::explain(name, &e))?);
+        opened.remarks.push(copy);
+        opened.remarks.push(format!("{queues} queue{}", if queues == 1 { "" } else { "s" }));
+        let ports = ports.into_iter().map(|port| Some(Box::new(port) as Box<dyn Port + Send>));
+        opened.ports.extend(ports);
+        Ok(())
     }
 }
 

@@ -1,9 +1,9 @@
 //! Devices: where frames come from and go to. Each kind has its own file; [`Bindings`] is the one
 //! place that chooses among them.
 
-#![allow(dead_code)]
-
 mod af_packet;
+mod af_xdp;
+mod bpf;
 mod capture;
 mod generator;
 mod interface;
@@ -13,7 +13,9 @@ mod netdev;
 mod offload;
 mod port;
 mod replay;
+mod rings;
 mod sys;
+mod tap;
 mod wait;
 
 use std::collections::HashMap;
@@ -93,8 +95,8 @@ fn is_interface(name: &str) -> bool {
 }
 
 impl Binding {
-    /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, a capture file or
-    /// an interface.
+    /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, `tap:INTERFACE`, an
+    /// interface or a capture file.
     ///
     /// # Errors
     /// What is not understood.
@@ -107,11 +109,15 @@ impl Binding {
         })
     }
 
-    /// What a sink's name is bound to: `dev:INTERFACE`, an interface or a capture file.
+    /// What a sink's name is bound to: `dev:INTERFACE`, `tap:INTERFACE`, an interface or a capture
+    /// file.
     pub fn sink(text: &str) -> Self {
         match text.split_once(':') {
             Some(("dev", name)) => {
                 Self::Interface(InterfaceSpec { name: name.to_string(), mode: None })
+            }
+            Some(("tap", name)) => {
+                Self::Interface(InterfaceSpec { name: name.to_string(), mode: Some(Mode::Tap) })
             }
             _ if is_interface(text) => {
                 Self::Interface(InterfaceSpec { name: text.to_string(), mode: None })
@@ -128,13 +134,14 @@ impl Bindings {
         if path != "-" && !here.exists() && beside.exists() { beside } else { here }
     }
 
-    /// Has an interface's frames carried in this mode, or those of all interfaces; the best mode
-    /// is chosen if none is given. Whether there is such an interface.
+    /// Has an interface's frames carried in this mode, or those of all interfaces that there is a
+    /// choice for; the best mode is chosen if none is given. Whether there is such an interface.
     pub fn set_mode(&mut self, interface: Option<&str>, mode: Option<Mode>) -> bool {
         let mut found = false;
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
             if let Binding::Interface(spec) = binding
                 && interface.is_none_or(|name| name == spec.name)
+                && spec.mode != Some(Mode::Tap)
             {
                 spec.mode = mode;
                 found = true;

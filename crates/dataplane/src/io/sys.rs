@@ -185,12 +185,6 @@ impl InterfaceRequest {
     pub(super) fn number(&self) -> i32 {
         i32::from_ne_bytes([self.value[0], self.value[1], self.value[2], self.value[3]])
     }
-
-    /// The name, which some requests fill in.
-    pub(super) fn name(&self) -> String {
-        let end = self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len());
-        String::from_utf8_lossy(&self.name[..end]).into_owned()
-    }
 }
 
 /// Asks the kernel about an interface, with one of the requests that keep to [`InterfaceRequest`]
