@@ -26,7 +26,7 @@ pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
 pub(super) const TALKATIVE: [&str; 2] = ["crates/cli/", "xtask/"];
 
 /// The files that may hold `unsafe`: which, why.
-pub(super) const UNSAFE_FILES: [(&str, &str); 6] = [
+pub(super) const UNSAFE_FILES: [(&str, &str); 7] = [
     ("crates/classify/benches/rule_sets/rte_acl.rs", "calls the C library that it compares with"),
     ("crates/classify/src/simd.rs", "vector instructions that not every processor has"),
     ("crates/dataplane/src/io/bpf.rs", "hands the kernel pointers to programs"),
