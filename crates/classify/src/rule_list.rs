@@ -92,9 +92,27 @@ impl RuleList {
     /// # Panics
     /// If `found` is shorter than `keys`.
     pub fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u32>]) {
-        self.rules.lookup_each(keys, &mut found[..keys.len()], |priority| {
-            priority as u32 & Self::MAX_ARM
-        });
+        self.rules.lookup_each(keys, &mut found[..keys.len()], Self::arm);
+    }
+
+    /// The ranks of the rules that keys match: see [`Self::rank`].
+    ///
+    /// # Panics
+    /// If `found` is shorter than `keys`.
+    pub fn rank_batch(&self, keys: &[Key], found: &mut [Option<u64>]) {
+        self.rules.lookup_batch(keys, found);
+    }
+
+    /// A number that is less than those of later rules and stays the same while the rule is in the
+    /// list.
+    pub fn rank(&self, index: usize) -> Option<u64> {
+        self.priorities.get(index).copied()
+    }
+
+    /// The arm of the rule that has this rank.
+    #[inline]
+    pub fn arm(rank: u64) -> u32 {
+        rank as u32 & Self::MAX_ARM
     }
 
     /// How many rules there are.

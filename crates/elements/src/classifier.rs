@@ -7,7 +7,8 @@ use net::Batch;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::pattern::{Filter, Origin, Pattern, Place, Rule, Text, Wrong};
+use crate::pattern::{Filter, Origin, Pattern, Place, Rule, Text, Vocabulary, Wrong};
+use crate::reconfigure::Reconfigure;
 
 element! {
     /// Classifier(PATTERN, ...) -- sorts packets by their bytes
@@ -24,6 +25,9 @@ element! {
     /// = HANDLERS
     ///
     /// program (read): how packets are sorted.
+    /// rules (read): the patterns with their numbers, one a line.
+    /// rule_replace `N PATTERN` (write): puts a pattern in the place of the Nth, from 1 on.
+    /// config (read, write): the configuration; what is written takes its place.
     ///
     /// = EXAMPLE
     ///
@@ -45,10 +49,7 @@ element! {
 }
 
 /// See [`Classifier::CLASS`].
-pub(crate) struct Classifier {
-    filter: Filter,
-    outputs: usize,
-}
+pub(crate) struct Classifier(Sorter);
 
 /// No rule matched.
 pub(crate) const NO_MATCH: Reason = Reason("no-match");
@@ -58,31 +59,45 @@ const MAX_OFFSET: usize = 4095;
 
 impl Classifier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let outputs = cx.outputs();
-        let span = cx.span();
-        let mut arguments = cx.arguments(&[]);
-        let patterns = arguments.rest();
-        check_count(patterns.len(), outputs).map_err(|error| {
-            arguments.report(error.label(span, ""));
-            Failed
-        })?;
-        let mut rules = Vec::with_capacity(patterns.len());
-        for (arm, argument) in (0u32..).zip(&patterns) {
-            match parse(argument) {
-                Ok(pattern) => {
-                    let text = argument.text.as_str().into();
-                    rules.push(Rule { pattern, arm, text, span: Some(argument.span) });
-                }
-                Err(wrong) => arguments.report(wrong.diagnostic(&Text::Argument(argument))),
-            }
-        }
-        arguments.finish()?;
-        Ok(Self { filter: Filter::new(rules, outputs as u32), outputs })
+        Sorter::configure(cx, NO_MATCHES, Self::rules).map(Self)
+    }
+
+    fn rules(cx: &mut Configure<'_>) -> Result<Vec<Rule>, Failed> {
+        patterns(cx, |argument, _| parse(&argument.text))
     }
 }
 
+/// Why packets are dropped that no pattern matches.
+pub(crate) const NO_MATCHES: &[Reason] = &[NO_MATCH];
+
+/// Reads rules of elements that have an output for each pattern.
+pub(crate) fn patterns(
+    cx: &mut Configure<'_>,
+    parse: impl Fn(&Argument, &Vocabulary<'_>) -> Result<Pattern, Wrong>,
+) -> Result<Vec<Rule>, Failed> {
+    let (outputs, span, element) = (cx.outputs(), cx.span(), cx.name());
+    let mut arguments = cx.arguments(&[]);
+    let patterns = arguments.rest();
+    if let Err(error) = check_count(patterns.len(), outputs) {
+        arguments.report(error.label(span, ""));
+    }
+    let mut rules = Vec::with_capacity(patterns.len());
+    for (arm, argument) in (0u32..).zip(&patterns) {
+        let vocabulary = Vocabulary { names: arguments.cx().names(), element };
+        match parse(argument, &vocabulary) {
+            Ok(pattern) => {
+                let text = argument.text.as_str().into();
+                rules.push(Rule { pattern, arm, text, span: Some(argument.span) });
+            }
+            Err(wrong) => arguments.report(wrong.diagnostic(&Text::Argument(argument))),
+        }
+    }
+    arguments.finish()?;
+    Ok(rules)
+}
+
 /// A classifier has an output for each pattern.
-pub(crate) fn check_count(patterns: usize, outputs: usize) -> Result<(), ir::Diagnostic> {
+fn check_count(patterns: usize, outputs: usize) -> Result<(), ir::Diagnostic> {
     if patterns == outputs {
         return Ok(());
     }
@@ -91,11 +106,11 @@ pub(crate) fn check_count(patterns: usize, outputs: usize) -> Result<(), ir::Dia
 }
 
 /// Parses a list of clauses.
-fn parse(argument: &Argument) -> Result<Pattern, Wrong> {
-    if argument.text == "-" {
+fn parse(text: &str) -> Result<Pattern, Wrong> {
+    if text == "-" {
         return Ok(Pattern::Const(true));
     }
-    let (text, mut at) = (argument.text.as_str(), 0);
+    let mut at = 0;
     let mut clauses = Vec::new();
     let mut negated = false;
     while let Some(c) = text[at..].chars().next() {
@@ -182,56 +197,155 @@ fn nibbles(text: &str) -> Result<Vec<(u8, u8)>, String> {
     Ok(nibbles.chunks_exact(2).map(byte).collect())
 }
 
-/// Sends packets to the outputs of their arms; arms beyond the outputs drop them, by `reasons`.
-pub(crate) fn push(
-    filter: &mut Filter,
-    batch: &mut Batch,
+/// Sorts packets by rules, which handlers change while it does.
+pub(crate) struct Sorter {
+    filter: Filter,
     outputs: usize,
-    reasons: &[Reason],
-    cx: &mut Context<'_>,
-) {
-    let mut arms = filter.arms(batch).iter();
-    cx.each(batch, |_, _| {
-        let arm = arms.next().map_or(0, |&arm| arm as usize);
-        match arm.checked_sub(outputs) {
-            None => Verdict::To(arm),
-            Some(drop) => Verdict::Drop(reasons[drop.min(reasons.len() - 1)]),
+    /// Why packets are dropped, by how much their arm is beyond the outputs.
+    reasons: &'static [Reason],
+    around: Reconfigure,
+    /// The configuration as it was written, unless single rules were changed since.
+    config: Option<String>,
+}
+
+/// The handlers of elements with an output for each pattern.
+pub(crate) const HANDLERS: &[Handler] = &[
+    Handler::read("program"),
+    Handler::read("rules"),
+    Handler::write("rule_replace"),
+    Handler::both("config"),
+];
+
+impl Sorter {
+    /// Sorts by the rules that `read` yields.
+    pub(crate) fn configure(
+        cx: &mut Configure<'_>,
+        reasons: &'static [Reason],
+        read: impl FnOnce(&mut Configure<'_>) -> Result<Vec<Rule>, Failed>,
+    ) -> Result<Self, Failed> {
+        let (around, outputs, config) = (Reconfigure::new(cx), cx.outputs(), Some(cx.text()));
+        let filter = Filter::new(read(cx)?, outputs as u32);
+        Ok(Self { filter, outputs, reasons, around, config })
+    }
+
+    /// How many outputs there are.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Sends packets to the outputs of their arms; arms beyond the outputs drop them.
+    pub(crate) fn push(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
+        let Self { filter, outputs, reasons, .. } = self;
+        let mut arms = filter.arms(batch).iter();
+        cx.each(batch, |_, _| {
+            let arm = arms.next().map_or(0, |&arm| arm as usize);
+            match arm.checked_sub(*outputs) {
+                None => Verdict::To(arm),
+                Some(drop) => Verdict::Drop(reasons[drop.min(reasons.len() - 1)]),
+            }
+        });
+    }
+
+    /// What [`Self::push`] means.
+    pub(crate) fn model(&self) -> Model {
+        let emits = (0..self.outputs).map(|port| vec![Op::emit(port)]);
+        let drops = self.reasons.iter().map(|&reason| vec![Op::Drop(reason)]);
+        self.filter.model(emits.chain(drops).collect(), vec![Op::Drop(NO_MATCH)])
+    }
+
+    /// Reads `program`, `rules` and `config`; `keywords` are those arguments that are no rules.
+    pub(crate) fn read(&self, handler: &str, keywords: &[String]) -> Result<String, String> {
+        let rules = || self.filter.rules().map(|rule| &*rule.text);
+        match (handler, &self.config) {
+            ("program", _) => Ok(self.filter.describe(|arm| match arm as usize {
+                port if port < self.outputs => format!("[{port}]"),
+                _ => "drop".to_string(),
+            })),
+            ("rules", _) => Ok(rules().zip(1..).map(|(text, n)| format!("{n} {text}\n")).collect()),
+            ("config", Some(config)) => Ok(config.clone()),
+            ("config", None) => {
+                let keywords = keywords.iter().map(|text| &text[..]);
+                Ok(keywords.chain(rules()).collect::<Vec<&str>>().join(", "))
+            }
+            _ => Err(format!("handler '{handler}' is not readable")),
         }
-    });
-}
+    }
 
-/// What [`push`] means.
-pub(crate) fn model(filter: &Filter, outputs: usize, reasons: &[Reason]) -> Model {
-    let emits = (0..outputs).map(|port| vec![Op::emit(port)]);
-    let drops = reasons.iter().map(|&reason| vec![Op::Drop(reason)]);
-    filter.model(emits.chain(drops).collect(), vec![Op::Drop(NO_MATCH)])
-}
+    /// Writes `rule_insert`, `rule_remove` and `rule_replace`; `parse` makes an arm and a pattern
+    /// of a rule that is to have this index.
+    pub(crate) fn change(
+        &mut self,
+        handler: &str,
+        value: &str,
+        parse: impl Fn(&str, usize, &Vocabulary<'_>) -> Result<(u32, Pattern), Wrong>,
+    ) -> Result<(), String> {
+        let (number, text) =
+            value.trim().split_once(char::is_whitespace).unwrap_or((value.trim(), ""));
+        let (text, insert) = (text.trim(), handler == "rule_insert");
+        let most = self.filter.rules().len() + usize::from(insert);
+        let index = number.parse().ok().filter(|n| (1..=most).contains(n)).map(|n: usize| n - 1);
+        let index = index.ok_or_else(|| match (number, most) {
+            ("", _) => "the number of a rule is missing".to_string(),
+            (_, 0) => "there are no rules".to_string(),
+            _ => format!("'{number}' is not the number of a rule, from 1 to {most}"),
+        })?;
+        let mut rules = Vec::new();
+        if handler == "rule_remove" {
+            if !text.is_empty() {
+                return Err(format!("'{text}' is too much: rule_remove takes a number"));
+            }
+        } else if text.is_empty() {
+            return Err("a rule is missing behind its number".to_string());
+        } else {
+            let vocabulary = Vocabulary { names: self.around.names(), element: self.around.name() };
+            let (arm, pattern) =
+                parse(text, index, &vocabulary).map_err(|wrong| match wrong.help {
+                    Some(help) => format!("{} ({help})", wrong.message),
+                    None => wrong.message,
+                })?;
+            rules.push(Rule { pattern, arm, text: text.into(), span: None });
+        }
+        self.filter.splice(index, usize::from(!insert), rules);
+        self.config = None;
+        Ok(())
+    }
 
-/// The handlers of classifying elements.
-pub(crate) const HANDLERS: &[Handler] = &[Handler::read("program")];
-
-/// The text of the handler `program`.
-pub(crate) fn program(filter: &Filter, outputs: usize) -> String {
-    filter.describe(|arm| match arm as usize {
-        port if port < outputs => format!("[{port}]"),
-        _ => "drop".to_string(),
-    })
+    /// Writes `config`: puts the rules that `read` yields in the place of those that there are.
+    pub(crate) fn reconfigure(
+        &mut self,
+        config: &str,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Configure<'_>) -> Result<Vec<Rule>, Failed>,
+    ) -> Result<(), String> {
+        let mut rules = self.around.read(config, cx, read)?;
+        rules.iter_mut().for_each(|rule| rule.span = None);
+        self.filter.set(rules);
+        self.config = Some(config.trim().to_string());
+        Ok(())
+    }
 }
 
 impl Element for Classifier {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        push(&mut self.filter, batch, self.outputs, &[NO_MATCH], cx);
+        self.0.push(batch, cx);
     }
 
     fn model(&self) -> Model {
-        model(&self.filter, self.outputs, &[NO_MATCH])
+        self.0.model()
     }
 
     fn handlers(&self) -> &'static [Handler] {
         HANDLERS
     }
 
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(program(&self.filter, self.outputs))
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        self.0.read(handler, &[])
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        match handler {
+            "config" => self.0.reconfigure(value, cx, Self::rules),
+            _ => self.0.change(handler, value, |text, arm, _| Ok((arm as u32, parse(text)?))),
+        }
     }
 }

@@ -209,6 +209,12 @@ impl<'a> Configure<'a> {
         object
     }
 
+    /// The arguments as they would be written, until they are taken apart.
+    pub fn text(&self) -> String {
+        let arguments: Vec<&str> = self.arguments.iter().map(|a| &a.text[..]).collect();
+        arguments.join(", ")
+    }
+
     /// The arguments, to be taken apart; `keywords` are the keyword arguments that there are.
     pub fn arguments<'c>(&'c mut self, keywords: &'static [&'static str]) -> Arguments<'c, 'a> {
         let mut positional = Vec::new();

@@ -3,11 +3,11 @@
 use ir::Model;
 use net::Batch;
 
-use crate::classifier::{self, NO_MATCH};
+use crate::classifier::{self, NO_MATCHES, Sorter, patterns};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::pattern::{Filter, Rule, Text, Vocabulary, parse};
+use crate::pattern::{Rule, parse};
 
 element! {
     /// IPClassifier(PATTERN, ...) -- sorts IP packets by their headers
@@ -50,6 +50,9 @@ element! {
     /// = HANDLERS
     ///
     /// program (read): how packets are sorted.
+    /// rules (read): the patterns with their numbers, one a line.
+    /// rule_replace `N PATTERN` (write): puts a pattern in the place of the Nth, from 1 on.
+    /// config (read, write): the configuration; what is written takes its place.
     ///
     /// = EXAMPLE
     ///
@@ -81,50 +84,41 @@ element! {
 }
 
 /// See [`IPClassifier::CLASS`].
-pub(crate) struct IPClassifier {
-    filter: Filter,
-    outputs: usize,
-}
+pub(crate) struct IPClassifier(Sorter);
 
 impl IPClassifier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let outputs = cx.outputs();
-        let (span, element) = (cx.span(), cx.name());
-        let mut arguments = cx.arguments(&[]);
-        let patterns = arguments.rest();
-        if let Err(error) = classifier::check_count(patterns.len(), outputs) {
-            arguments.report(error.label(span, ""));
-        }
-        let mut rules = Vec::with_capacity(patterns.len());
-        for (arm, argument) in (0u32..).zip(&patterns) {
-            let vocabulary = Vocabulary { names: arguments.cx().names(), element };
-            match parse(&argument.text, &vocabulary) {
-                Ok(pattern) => {
-                    let text = argument.text.as_str().into();
-                    rules.push(Rule { pattern, arm, text, span: Some(argument.span) });
-                }
-                Err(wrong) => arguments.report(wrong.diagnostic(&Text::Argument(argument))),
-            }
-        }
-        arguments.finish()?;
-        Ok(Self { filter: Filter::new(rules, outputs as u32), outputs })
+        Sorter::configure(cx, NO_MATCHES, Self::rules).map(Self)
+    }
+
+    fn rules(cx: &mut Configure<'_>) -> Result<Vec<Rule>, Failed> {
+        patterns(cx, |argument, vocabulary| parse(&argument.text, vocabulary))
     }
 }
 
 impl Element for IPClassifier {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        classifier::push(&mut self.filter, batch, self.outputs, &[NO_MATCH], cx);
+        self.0.push(batch, cx);
     }
 
     fn model(&self) -> Model {
-        classifier::model(&self.filter, self.outputs, &[NO_MATCH])
+        self.0.model()
     }
 
     fn handlers(&self) -> &'static [Handler] {
         classifier::HANDLERS
     }
 
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(classifier::program(&self.filter, self.outputs))
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        self.0.read(handler, &[])
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        match handler {
+            "config" => self.0.reconfigure(value, cx, Self::rules),
+            _ => self.0.change(handler, value, |text, arm, vocabulary| {
+                Ok((arm as u32, parse(text, vocabulary)?))
+            }),
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! IPFilter.
 
 use click::config::Argument;
-use ir::{Diagnostic, Model, Reason};
+use ir::{Model, Reason};
 use net::Batch;
 
 use crate::argument::parse_integer;
-use crate::classifier::{self, NO_MATCH};
+use crate::classifier::{NO_MATCH, Sorter};
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::pattern::{
-    Filter, Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, parse_words, words,
+    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, parse_words, words,
 };
 
 element! {
@@ -28,11 +28,12 @@ element! {
     /// `@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK`
     ///
     /// with the ranges of source and destination ports. Such rules have no action; they take that
-    /// of the keyword ACTION. Their column of flags is not looked at. Empty lines and lines that
-    /// start with # do not count.
+    /// of the keyword ACTION. Their column of flags is not looked at. They may also stand among the
+    /// arguments. In files, empty lines and lines that start with # do not count.
     ///
     /// Thousands of rules are looked up in a structure that fits them; the time that it takes
-    /// hardly grows with their number.
+    /// hardly grows with their number. A rule that is inserted, removed or replaced while packets
+    /// pass is added to it or taken out.
     ///
     /// = KEYWORDS
     ///
@@ -42,6 +43,11 @@ element! {
     /// = HANDLERS
     ///
     /// program (read): the rules and how they are carried out.
+    /// rules (read): the rules with their numbers, one a line.
+    /// rule_insert `N ACTION PATTERN` (write): inserts a rule, which becomes the Nth, from 1 on.
+    /// rule_remove `N` (write): removes the Nth rule.
+    /// rule_replace `N ACTION PATTERN` (write): puts a rule in the place of the Nth.
+    /// config (read, write): the configuration; what is written takes its place.
     /// cache_hits_count, cache_misses_count, cache_total_count, cache_hits_ratio,
     /// cache_misses_ratio (read): -1, as there is no cache.
     ///
@@ -71,8 +77,9 @@ element! {
 
 /// See [`IPFilter::CLASS`].
 pub(crate) struct IPFilter {
-    filter: Filter,
-    outputs: usize,
+    sorter: Sorter,
+    /// The arm of rules without an action.
+    default: u32,
 }
 
 /// A rule said so.
@@ -83,21 +90,25 @@ const REASONS: &[Reason] = &[NO_MATCH, DENIED];
 
 impl IPFilter {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let mut default = 0;
+        let sorter = Sorter::configure(cx, REASONS, |cx| Self::rules(cx, &mut default))?;
+        Ok(Self { sorter, default })
+    }
+
+    /// Reads the rules, and what those do that have no action.
+    fn rules(cx: &mut Configure<'_>, default: &mut u32) -> Result<Vec<Rule>, Failed> {
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&["ACTION", "CACHING"]);
         arguments.keyword::<bool>("CACHING");
-        let default = arguments.keyword_argument("ACTION");
-        let default = default.and_then(|argument| {
-            let action = words(&argument.text).first().map(|&word| action(word, outputs));
-            match action? {
-                Ok(arm) => Some(arm),
-                Err(wrong) => {
-                    arguments.report(wrong.diagnostic(&Text::Argument(&argument)));
-                    None
-                }
+        *default = 0;
+        if let Some(argument) = arguments.keyword_argument("ACTION") {
+            match words(&argument.text).first().map(|&word| action(word, outputs)) {
+                Some(Ok(arm)) => *default = arm,
+                Some(Err(wrong)) => arguments.report(wrong.diagnostic(&Text::Argument(&argument))),
+                None => {}
             }
-        });
-        let mut reader = Reader { outputs, default: default.unwrap_or(0), rules: Vec::new() };
+        }
+        let mut reader = Reader { outputs, default: *default, rules: Vec::new() };
         for argument in arguments.rest() {
             let (first, rest) = argument.split_word();
             if first.text == "file" {
@@ -107,7 +118,7 @@ impl IPFilter {
             }
         }
         arguments.finish()?;
-        Ok(Self { filter: Filter::new(reader.rules, outputs as u32), outputs })
+        Ok(reader.rules)
     }
 }
 
@@ -124,7 +135,7 @@ impl Reader {
     fn read(&mut self, arguments: &mut Arguments<'_, '_>, text: Text<'_>) {
         let element = arguments.cx().name();
         let vocabulary = Vocabulary { names: arguments.cx().names(), element };
-        match rule(text.as_str(), self.outputs, &vocabulary) {
+        match rule(text.as_str(), self.outputs, self.default, &vocabulary) {
             Ok((arm, pattern)) => {
                 let span = Some(text.span());
                 self.rules.push(Rule { pattern, arm, text: text.as_str().into(), span });
@@ -145,28 +156,26 @@ impl Reader {
             at += line.len();
             let line = line.trim();
             let text = Text::Line(line, file, start);
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if !line.starts_with('@') {
+            if !line.is_empty() && !line.starts_with('#') {
                 self.read(arguments, text);
-            } else if let Some(pattern) = class_bench::parse(line) {
-                let (arm, span) = (self.default, Some(text.span()));
-                self.rules.push(Rule { pattern, arm, text: line.into(), span });
-            } else {
-                let error = Diagnostic::error("bad-pattern", "this is not a rule of ClassBench");
-                arguments.report(
-                    error
-                        .label(text.span(), "")
-                        .help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'"),
-                );
             }
         }
     }
 }
 
-/// Parses an action and a pattern.
-fn rule(text: &str, outputs: usize, vocabulary: &Vocabulary<'_>) -> Result<(u32, Pattern), Wrong> {
+/// Parses an action and a pattern, or a rule of ClassBench, which leads to `default`.
+fn rule(
+    text: &str,
+    outputs: usize,
+    default: u32,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(u32, Pattern), Wrong> {
+    if text.starts_with('@') {
+        return class_bench::parse(text).map(|pattern| (default, pattern)).ok_or_else(|| {
+            let wrong = Wrong::new(0..text.len(), "this is not a rule of ClassBench");
+            wrong.help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'")
+        });
+    }
     let words = words(text);
     let Some((&first, rest)) = words.split_first() else {
         return Err(Wrong::new(0..0, "a rule is missing"));
@@ -201,17 +210,22 @@ fn action(word: Word<'_>, outputs: usize) -> Result<u32, Wrong> {
 
 impl Element for IPFilter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        classifier::push(&mut self.filter, batch, self.outputs, REASONS, cx);
+        self.sorter.push(batch, cx);
     }
 
     fn model(&self) -> Model {
-        classifier::model(&self.filter, self.outputs, REASONS)
+        self.sorter.model()
     }
 
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[
                 Handler::read("program"),
+                Handler::read("rules"),
+                Handler::write("rule_insert"),
+                Handler::write("rule_remove"),
+                Handler::write("rule_replace"),
+                Handler::both("config"),
                 Handler::count("cache_hits_count"),
                 Handler::count("cache_misses_count"),
                 Handler::count("cache_total_count"),
@@ -222,9 +236,25 @@ impl Element for IPFilter {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        match handler {
-            "program" => Ok(classifier::program(&self.filter, self.outputs)),
-            _ => Ok("-1".to_string()),
+        if handler.starts_with("cache_") {
+            return Ok("-1".to_string());
         }
+        let default = match self.default.checked_sub(self.sorter.outputs() as u32) {
+            Some(_) => Some("ACTION drop".to_string()),
+            None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
+        };
+        self.sorter.read(handler, default.as_slice())
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        if handler == "config" {
+            let mut default = 0;
+            self.sorter.reconfigure(value, cx, |cx| Self::rules(cx, &mut default))?;
+            self.default = default;
+            return Ok(());
+        }
+        let (outputs, default) = (self.sorter.outputs(), self.default);
+        self.sorter
+            .change(handler, value, |text, _, vocabulary| rule(text, outputs, default, vocabulary))
     }
 }

@@ -87,6 +87,7 @@ mod pattern;
 mod print;
 mod queue;
 mod rate;
+mod reconfigure;
 mod rewriter;
 mod round_robin_sched;
 mod route_table;

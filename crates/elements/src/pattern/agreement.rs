@@ -1,10 +1,11 @@
 //! Whatever a pattern says, the program, the cubes and the definition agree on every packet.
 
-use net::{Packet, Pool};
+use net::{Batch, Packet, Pool};
 use proptest::prelude::*;
 
 use super::cubes::cubes;
 use super::expr::Pattern;
+use super::filter::{Filter, Rule};
 use super::language::parse;
 use super::primitive::Vocabulary;
 use super::program::{Headers, Program};
@@ -93,6 +94,20 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
+/// Pattern texts that look at a few places, so that many of them make a classifier.
+fn few_places() -> impl Strategy<Value = String> {
+    let places: &[&str] =
+        &["tcp", "udp", "src port", "dst port >", "src host", "dst net 0.0.0.2/31 or dst host"];
+    prop::collection::vec((proptest::sample::select(places), 0u32..4), 1..4).prop_map(|tests| {
+        let test = |(place, number): &(&str, u32)| match *place {
+            "tcp" | "udp" => (*place).to_string(),
+            _ if place.ends_with("host") => format!("({place} 0.0.0.{number})"),
+            _ => format!("{place} {number}"),
+        };
+        tests.iter().map(test).collect::<Vec<_>>().join(" and ")
+    })
+}
+
 /// IP packets of small numbers, so that tests hold often, cut anywhere behind the IP header.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let small = prop::collection::vec(prop_oneof![3 => 0u8..4, 1 => any::<u8>()], 48);
@@ -142,6 +157,47 @@ proptest! {
             }
             pool.recycle(packet);
         }
+    }
+
+    #[test]
+    fn a_filter_that_changed_is_as_good_as_new(
+        texts in prop_oneof![
+            prop::collection::vec((text(), 0u32..4), 1..20),
+            prop::collection::vec((few_places(), 0u32..4), 20..80),
+        ],
+        steps in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, prop::collection::vec((prop_oneof![few_places(), text()], 0u32..4), 0..3), any::<bool>()), 1..12),
+        packets in prop::collection::vec(bytes(), 1..20),
+    ) {
+        let rule = |(text, arm): &(String, u32)| {
+            Rule { pattern: pattern(text), arm: *arm, text: text.as_str().into(), span: None }
+        };
+        let mut rules: Vec<Rule> = texts.iter().map(rule).collect();
+        let mut filter = Filter::new(rules.clone(), 9);
+        let mut pool = Pool::new();
+        let mut batch = Batch::new();
+        packets.iter().for_each(|bytes| batch.push(packet(&mut pool, bytes)));
+        batch.push(pool.packet(&[1, 2, 3]));
+        for (at, removed, added, as_a_whole) in steps {
+            let at = at.index(rules.len() + 1);
+            let removed = removed.min(rules.len() - at);
+            let added: Vec<Rule> = added.iter().map(rule).collect();
+            rules.splice(at..at + removed, added.iter().cloned());
+            match as_a_whole {
+                true => filter.set(rules.clone()),
+                false => filter.splice(at, removed, added),
+            }
+            let mut new = Filter::new(rules.clone(), 9);
+            prop_assert_eq!(filter.arms(&batch), new.arms(&batch), "{:?}", texts);
+            prop_assert_eq!(filter.model(vec![], vec![]), new.model(vec![], vec![]));
+            for (packet, &arm) in batch.iter().zip(new.arms(&batch)) {
+                let headers = Headers::of(packet);
+                if !headers.network.is_empty() {
+                    let first = rules.iter().find(|rule| holds(&rule.pattern, &headers));
+                    prop_assert_eq!(arm, first.map_or(9, |rule| rule.arm));
+                }
+            }
+        }
+        pool.recycle_all(&mut batch);
     }
 
     #[test]

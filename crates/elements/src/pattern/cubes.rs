@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use classify::{Key, MAX_DIMENSIONS, RuleSet, TooManyCubes};
+use classify::{Cube, Key, MAX_DIMENSIONS, RuleSet, TooManyCubes};
 use ir::IntervalSet;
 
 use super::expr::{Origin, Pattern, Place, Test};
@@ -60,18 +60,8 @@ pub(crate) fn cubes(rules: &[(&Pattern, u32)]) -> Option<(Keys, RuleSet)> {
     let keys = Keys { dimensions: dimensions.collect() };
     let greatest: Vec<u32> = keys.dimensions.iter().map(|d| d.greatest).collect();
     let mut set = RuleSet::new(&greatest, CUBES_PER_RULE * rules.len() + MORE_CUBES);
-    let mut sides: Vec<Vec<(u32, u32)>> = Vec::new();
     for &(pattern, rule) in rules {
-        for conjunction in keys.expand(pattern, true).ok()? {
-            sides.clear();
-            let narrow = |&(low, high): &(u128, u128)| (low as u32, high as u32);
-            sides.extend(
-                conjunction.iter().map(|(_, s)| s.intervals().iter().map(narrow).collect()),
-            );
-            let sets: Vec<(usize, &[(u32, u32)])> =
-                conjunction.iter().zip(&sides).map(|((d, _), s)| (*d, &s[..])).collect();
-            set.push_rule(rule, &sets).ok()?;
-        }
+        keys.push(pattern, rule, &mut set)?;
     }
     Some((keys, set))
 }
@@ -107,6 +97,16 @@ fn dimension(place: Place, mask: u32, tests: &[&Test]) -> Dimension {
 }
 
 impl Dimension {
+    /// Whether the values of a class are all alike to a test.
+    fn tells(&self, test: &Test) -> bool {
+        let Some(classes) = &self.classes else { return true };
+        let mut passes = [None; 256];
+        (0..256u32).zip(&**classes).all(|(value, &class)| {
+            let pass = test.set.contains(u128::from(value & test.mask));
+            *passes[usize::from(class)].get_or_insert(pass) == pass
+        })
+    }
+
     /// The dimension's numbers that a test lets pass.
     fn set(&self, test: &Test) -> IntervalSet {
         if self.place.length > 1 {
@@ -122,15 +122,44 @@ impl Dimension {
 }
 
 impl Keys {
+    /// Adds a rule to a set.
+    fn push(&self, pattern: &Pattern, rule: u32, set: &mut RuleSet) -> Option<()> {
+        for conjunction in self.expand(pattern, true).ok()? {
+            let narrow = |&(low, high): &(u128, u128)| (low as u32, high as u32);
+            let side = |s: &IntervalSet| s.intervals().iter().map(narrow).collect();
+            let sides: Vec<Vec<(u32, u32)>> = conjunction.iter().map(|(_, s)| side(s)).collect();
+            let sets: Vec<(usize, &[(u32, u32)])> =
+                conjunction.iter().zip(&sides).map(|((d, _), s)| (*d, &s[..])).collect();
+            set.push_rule(rule, &sets).ok()?;
+        }
+        Some(())
+    }
+
+    /// The cubes of a pattern that the keys were not made for; `None` if they say too little.
+    pub(crate) fn cubes(&self, pattern: &Pattern) -> Option<Vec<Cube>> {
+        let mut told = true;
+        pattern.for_each_test(&mut |test| {
+            told &= self.dimension(test).is_some_and(|(_, dimension)| dimension.tells(test));
+        });
+        let greatest: Vec<u32> = self.dimensions.iter().map(|d| d.greatest).collect();
+        let mut set = RuleSet::new(&greatest, CUBES_OF_RULE);
+        told.then(|| self.push(pattern, 0, &mut set))??;
+        Some(set.cubes().to_vec())
+    }
+
+    /// The dimension that a test is about.
+    fn dimension(&self, test: &Test) -> Option<(usize, &Dimension)> {
+        let mask = if test.place.length == 1 { 0xff } else { test.mask };
+        let same = |(_, d): &(usize, &Dimension)| d.place == test.place && d.mask == mask;
+        self.dimensions.iter().enumerate().find(same)
+    }
+
     /// The pattern, or its negation, as a union of conjunctions.
     fn expand(&self, pattern: &Pattern, holds: bool) -> Result<Vec<Conjunction>, TooManyCubes> {
         match pattern {
             Pattern::Const(value) => Ok(if *value == holds { vec![Vec::new()] } else { vec![] }),
             Pattern::Test(test) => {
-                let mask = if test.place.length == 1 { 0xff } else { test.mask };
-                let same = |d: &Dimension| d.place == test.place && d.mask == mask;
-                let i = self.dimensions.iter().position(same).ok_or(TooManyCubes)?;
-                let dimension = &self.dimensions[i];
+                let (i, dimension) = self.dimension(test).ok_or(TooManyCubes)?;
                 let mut set = dimension.set(test);
                 if !holds {
                     let all = IntervalSet::range(0, u128::from(dimension.greatest));

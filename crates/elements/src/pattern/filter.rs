@@ -1,13 +1,14 @@
-//! Rules put to work: as cubes in a classifier where there are many, else as a program.
+//! Rules put to work, and changed while they are at it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use classify::{Classifier, Key};
+use classify::edits;
 use ir::model::Rule as ModelRule;
-use ir::{Model, Op, Span};
+use ir::{Cond, Model, Op, Span};
 use net::Batch;
 
-use super::cubes::{Keys, cubes};
+use super::engine::Engine;
 use super::expr::{Origin, Pattern};
 use super::program::{Headers, Program};
 use crate::ip_header;
@@ -19,16 +20,43 @@ pub(crate) struct Rule {
     pub(crate) arm: u32,
     /// What was written.
     pub(crate) text: Arc<str>,
-    /// Where it was written.
+    /// Where it was written, if that was in a source.
     pub(crate) span: Option<Span>,
 }
 
-/// A program of more tests than this gives way to a classifier.
-const MANY_TESTS: usize = 32;
+/// A rule with what it comes to.
+pub(super) struct Made {
+    pub(super) rule: Rule,
+    when: Arc<Cond>,
+    /// Whether it looks at IP.
+    needs_header: bool,
+    /// What is left of it for packets without an IP header, if anything matches.
+    headerless: Option<(Pattern, Arc<Cond>)>,
+}
+
+impl Made {
+    fn new(rule: Rule) -> Self {
+        let mut needs_header = false;
+        let is_ip = |origin| matches!(origin, Origin::Network | Origin::Transport);
+        rule.pattern.for_each_test(&mut |test| needs_header |= is_ip(test.place.origin));
+        let headerless = Some(rule.pattern.without_header());
+        let headerless = headerless.filter(|pattern| *pattern != Pattern::Const(false));
+        let headerless = headerless.map(|pattern| (pattern.clone(), pattern.cond().into()));
+        Self { when: rule.pattern.cond().into(), needs_header, headerless, rule }
+    }
+
+    fn model(&self, when: &Arc<Cond>) -> ModelRule {
+        let Rule { arm, text, span, .. } = &self.rule;
+        ModelRule { when: Arc::clone(when), arm: *arm, text: Arc::clone(text), span: *span }
+    }
+}
+
+/// A list that differs from another in more rules is made anew.
+const MAX_EDITS: usize = 64;
 
 /// Rules in order, the first that matches deciding which arm a packet takes.
 pub(crate) struct Filter {
-    rules: Vec<Rule>,
+    rules: Vec<Rc<Made>>,
     /// The arm of packets that no rule matches.
     otherwise: u32,
     /// Whether any rule looks at IP.
@@ -36,34 +64,76 @@ pub(crate) struct Filter {
     /// For packets without an IP header.
     headerless: Program,
     engine: Engine,
+    /// The rules of the model: for packets without an IP header, and for all others.
+    models: [Arc<[ModelRule]>; 2],
     /// The arms of a batch.
     arms: Vec<u32>,
 }
 
-enum Engine {
-    Program(Program),
-    Classifier {
-        keys: Keys,
-        classifier: Box<dyn Classifier>,
-        /// The arm of each run of rules that have one in common, which the classifier takes for
-        /// a single rule.
-        arm_of_run: Vec<u32>,
-        batch: Vec<Key>,
-        found: Vec<Option<u32>>,
-    },
-}
-
 impl Filter {
     pub(crate) fn new(rules: Vec<Rule>, otherwise: u32) -> Self {
-        let mut needs_header = false;
-        for rule in &rules {
-            let is_ip = |origin| matches!(origin, Origin::Network | Origin::Transport);
-            rule.pattern.for_each_test(&mut |test| needs_header |= is_ip(test.place.origin));
-        }
-        let reduced: Vec<_> = rules.iter().map(|r| (r.pattern.without_header(), r.arm)).collect();
-        let headerless = Program::new(reduced.iter().map(|(p, arm)| (p, *arm)), otherwise);
+        let rules: Vec<Rc<Made>> = rules.into_iter().map(|r| Rc::new(Made::new(r))).collect();
         let engine = Engine::new(&rules, otherwise);
-        Self { rules, otherwise, needs_header, headerless, engine, arms: Vec::new() }
+        let mut filter = Self {
+            rules,
+            otherwise,
+            needs_header: false,
+            headerless: Program::new([], otherwise),
+            engine,
+            models: [Arc::new([]), Arc::new([])],
+            arms: Vec::new(),
+        };
+        filter.refresh();
+        filter
+    }
+
+    /// Makes what follows from the rules all together.
+    fn refresh(&mut self) {
+        let rules = &self.rules;
+        self.needs_header = rules.iter().any(|made| made.needs_header);
+        let reduced = || rules.iter().filter_map(|made| Some((made, made.headerless.as_ref()?)));
+        let patterns: Vec<_> = reduced().map(|(made, (p, _))| (p, made.rule.arm)).collect();
+        self.headerless = Program::new(patterns, self.otherwise);
+        self.models = [
+            reduced().map(|(made, (_, when))| made.model(when)).collect(),
+            // All of them, in order: the number of a rule is the one that it has in the list.
+            rules.iter().map(|made| made.model(&made.when)).collect(),
+        ];
+    }
+
+    /// The rules, in order.
+    pub(crate) fn rules(&self) -> impl ExactSizeIterator<Item = &Rule> {
+        self.rules.iter().map(|made| &made.rule)
+    }
+
+    /// Puts rules in the place of `removed` ones from an index on.
+    pub(crate) fn splice(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
+        self.exchange(index, removed, new);
+        self.refresh();
+    }
+
+    fn exchange(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
+        let inserted = new.len();
+        let new = new.into_iter().map(|rule| Rc::new(Made::new(rule)));
+        self.rules.splice(index..index + removed, new);
+        self.engine.change(&self.rules, index, removed, inserted, self.otherwise);
+    }
+
+    /// Puts rules in the place of all.
+    pub(crate) fn set(&mut self, rules: Vec<Rule>) {
+        let same = |i: usize, j: usize| {
+            let (old, new) = (&self.rules[i].rule, &rules[j]);
+            old.arm == new.arm && old.text == new.text && old.pattern == new.pattern
+        };
+        match edits(self.rules.len(), rules.len(), MAX_EDITS, same) {
+            None => *self = Self::new(rules, self.otherwise),
+            Some(edits) => {
+                for edit in edits.into_iter().rev() {
+                    self.exchange(edit.old.start, edit.old.len(), rules[edit.new].to_vec());
+                }
+                self.refresh();
+            }
+        }
     }
 
     /// The arms that the packets of a batch take, in order.
@@ -80,23 +150,8 @@ impl Filter {
                     }
                 }));
             }
-            Engine::Classifier { keys, classifier, arm_of_run, batch: lookups, found } => {
-                lookups.clear();
-                for packet in batch.iter() {
-                    let headers = Headers::of(packet);
-                    if headers.network.is_empty() {
-                        self.arms.push(self.headerless.run(&headers));
-                    } else {
-                        self.arms.push(PENDING);
-                        lookups.push(keys.key(&headers));
-                    }
-                }
-                found.resize(lookups.len(), None);
-                classifier.lookup_batch(lookups, found);
-                let pending = self.arms.iter_mut().filter(|arm| **arm == PENDING);
-                for (arm, run) in pending.zip(&*found) {
-                    *arm = run.map_or(self.otherwise, |run| arm_of_run[run as usize]);
-                }
+            Engine::Lookup(lookup) => {
+                lookup.arms(batch, &self.headerless, self.otherwise, &mut self.arms);
             }
         }
         &self.arms
@@ -104,80 +159,26 @@ impl Filter {
 
     /// What the rules mean; `arms` are what they lead to.
     pub(crate) fn model(&self, arms: Vec<ir::model::Block>, otherwise: ir::model::Block) -> Model {
-        let rule = |rule: &Rule, pattern: &Pattern| ModelRule {
-            when: pattern.cond().into(),
-            arm: rule.arm,
-            text: Arc::clone(&rule.text),
-            span: rule.span,
-        };
-        let decide = |rules: Arc<[ModelRule]>| Op::Match {
-            rules,
+        let decide = |rules: &Arc<[ModelRule]>| Op::Match {
+            rules: Arc::clone(rules),
             arms: arms.clone(),
             otherwise: otherwise.clone(),
         };
+        let [headerless, rules] = &self.models;
         let mut block = Vec::new();
         if self.needs_header {
-            let headerless = self.rules.iter().filter_map(|r| {
-                let pattern = r.pattern.without_header();
-                (pattern != Pattern::Const(false)).then(|| rule(r, &pattern))
-            });
-            let headerless = decide(headerless.collect());
-            block.push(Op::when(ip_header::is_missing(), vec![headerless]));
+            block.push(Op::when(ip_header::is_missing(), vec![decide(headerless)]));
         }
-        // All of them, in order: the number of a rule is the one that it has in the configuration.
-        block.push(decide(self.rules.iter().map(|r| rule(r, &r.pattern)).collect()));
+        block.push(decide(rules));
         Model::from_block(block)
     }
 
     /// The rules and how they are carried out, for people.
     pub(crate) fn describe(&self, arm: impl Fn(u32) -> String) -> String {
-        let mut text = match &self.engine {
-            Engine::Program(program) => format!("a program of {} tests\n", program.len()),
-            Engine::Classifier { classifier, .. } => {
-                let kilobytes = classifier.memory().div_ceil(1024);
-                format!("{}, {kilobytes} KB\n", classifier.describe())
-            }
-        };
-        for rule in &self.rules {
+        let mut text = self.engine.describe();
+        for rule in self.rules() {
             text += &format!("{}\t{}\n", arm(rule.arm), rule.text);
         }
         text + &format!("{}\t(all others)\n", arm(self.otherwise))
-    }
-}
-
-/// Stands for the arm of a packet that is still to be looked up.
-const PENDING: u32 = u32::MAX;
-
-impl Engine {
-    fn new(rules: &[Rule], otherwise: u32) -> Self {
-        let program =
-            || Engine::Program(Program::new(rules.iter().map(|r| (&r.pattern, r.arm)), otherwise));
-        let mut tests = 0;
-        for rule in rules {
-            rule.pattern.for_each_test(&mut |test| tests += test.set.intervals().len());
-        }
-        if tests <= MANY_TESTS {
-            return program();
-        }
-        let mut arm_of_run: Vec<u32> = Vec::new();
-        let numbered: Vec<(&Pattern, u32)> = rules
-            .iter()
-            .map(|rule| {
-                if arm_of_run.last() != Some(&rule.arm) {
-                    arm_of_run.push(rule.arm);
-                }
-                (&rule.pattern, arm_of_run.len() as u32 - 1)
-            })
-            .collect();
-        match cubes(&numbered) {
-            Some((keys, set)) => Engine::Classifier {
-                keys,
-                classifier: classify::build(&set),
-                arm_of_run,
-                batch: Vec::new(),
-                found: Vec::new(),
-            },
-            None => program(),
-        }
     }
 }

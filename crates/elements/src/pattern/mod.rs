@@ -2,13 +2,14 @@
 //!
 //! A pattern is parsed ([`language`], [`primitive`]) into a tree of tests ([`expr`]), which is
 //! the meaning: it becomes a condition of the model. To be carried out, a list of rules becomes
-//! a classifier's cubes ([`cubes`]) or a program of tests and jumps ([`program`]); [`filter`]
-//! chooses.
+//! a classifier's cubes ([`cubes`]) or a program of tests and jumps ([`program`]); [`engine`]
+//! chooses. [`filter`] is the list of rules, which may change.
 
 #[cfg(test)]
 mod agreement;
 pub(crate) mod class_bench;
 mod cubes;
+mod engine;
 mod expr;
 mod filter;
 mod language;

@@ -175,7 +175,56 @@ impl Chain {
 }
 
 /// Declarations of elements whose handlers change what they mean, and what is written.
-const WRITTEN: &[(&str, &str, &[&str])] = &[("s :: Switch", "switch", &["0", "1", "2", "-1"])];
+const WRITTEN: &[(&str, &str, &[&str])] = &[
+    ("s :: Switch", "switch", &["0", "1", "2", "-1"]),
+    (
+        "acl :: IPFilter",
+        "rule_insert",
+        &[
+            "1 deny src net 10.0.0.0/9",
+            "2 allow udp",
+            "1 allow tcp dst port < 1024",
+            "2 deny dst host 20.0.0.1 or ip ttl < 3",
+            "1 @10.0.0.0/8 0.0.0.0/0 0 : 65535 1024 : 65535 0x06/0xFF",
+        ],
+    ),
+    (
+        "acl :: IPFilter",
+        "rule_replace",
+        &[
+            "1 allow all",
+            "2 deny tcp opt rst",
+            "1 deny icmp",
+            "2 allow src port > 1023",
+            "1 allow ip frag",
+        ],
+    ),
+    (
+        "acl :: IPFilter",
+        "config",
+        &[
+            "allow udp, deny tcp syn, allow all",
+            "ACTION drop, deny dst port 53, allow src net 10.0.0.0/8",
+        ],
+    ),
+    (
+        "k :: IPClassifier(tcp syn",
+        "rule_replace",
+        &[
+            "1 tcp",
+            "1 tcp syn and not ack",
+            "2 udp dst port 53",
+            "4 ip ttl < 70",
+            "5 dst net 20.0.0.0/8",
+            "6 tcp or udp",
+        ],
+    ),
+    (
+        "c :: Classifier(12/0806 20/0001",
+        "rule_replace",
+        &["1 12/0806", "3 12/0800 23/11", "3 12/0800", "5 !12/0806", "5 -", "4 12/81"],
+    ),
+];
 
 /// A chain for each function.
 pub fn each() -> Vec<Chain> {
