@@ -70,7 +70,9 @@ impl Synthesizer {
 
     /// Makes programs for the chain as it is.
     pub fn synthesize(&mut self) -> Synthesis {
-        programs(&self.graph, &self.models, &mut self.cache, simplify)
+        let synthesis = programs(&self.graph, &self.models, &mut self.cache, simplify);
+        self.cache.settle();
+        synthesis
     }
 }
 

@@ -125,12 +125,26 @@ impl Data {
 
     /// Configures a chain.
     pub(crate) fn start(&self, chain: &Chain, path: Execution) -> Running {
+        let start = Instant::now();
+        let (_, router) = self.load(chain, path);
+        Running {
+            name: chain.name.clone(),
+            burst: chain.burst.into(),
+            // Every flow is known once all frames were there.
+            cycle: chain.traffic.len() as u64,
+            router,
+            configured: start.elapsed(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// A chain's graph and the router that runs it.
+    pub(crate) fn load(&self, chain: &Chain, path: Execution) -> (compiler::Chain, Router) {
         let text = format!(
             "{}\nFromDump(in, BURST {}) {} -> ToDump(out);\n{}",
             self.functions, chain.burst, chain.body, chain.beside
         );
         let mut sources = Sources::new();
-        let start = Instant::now();
         let file = sources.add(chain.name.as_str(), text);
         let setup = Setup {
             variables: Vec::new(),
@@ -142,19 +156,10 @@ impl Data {
             path,
         };
         let mut diagnostics = Vec::new();
-        let Some((_, router)) = session::start(&mut sources, file, setup, &mut diagnostics) else {
+        session::start(&mut sources, file, setup, &mut diagnostics).unwrap_or_else(|| {
             let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
-            panic!("{}: {}", chain.name, messages.join("; "));
-        };
-        Running {
-            name: chain.name.clone(),
-            burst: chain.burst.into(),
-            // Every flow is known once all frames were there.
-            cycle: chain.traffic.len() as u64,
-            router,
-            configured: start.elapsed(),
-            samples: Vec::new(),
-        }
+            panic!("{}: {}", chain.name, messages.join("; "))
+        })
     }
 }
 

@@ -104,21 +104,41 @@ pub(crate) struct Machine<'a> {
     limit: usize,
 }
 
-/// `None` if they cannot be said as conjunctions.
-type MadeRules = Option<Rc<Rules>>;
+/// What a list of rules comes to; `None` if it cannot be said as conjunctions.
+type MadeRules = (Arc<[Rule]>, Option<Rc<Rules>>);
 
 /// What tables and rules come to, kept from run to run for those that are still the same.
 #[derive(Clone, Default)]
 pub(crate) struct Cache {
     tables: HashMap<*const PrefixTable, (Arc<PrefixTable>, Rc<Vec<Row>>)>,
-    matches: HashMap<*const Rule, (Arc<[Rule]>, MadeRules)>,
+    matches: HashMap<*const Rule, MadeRules>,
+    /// Rules of before, for lists that differ from them a little.
+    past: Vec<MadeRules>,
 }
 
 impl Cache {
     /// Forgets what nobody else has.
     pub(crate) fn tidy(&mut self) {
         self.tables.retain(|_, (table, _)| Arc::strong_count(table) > 1);
-        self.matches.retain(|_, (rules, _)| Arc::strong_count(rules) > 1);
+        let gone = self.matches.extract_if(|_, (rules, _)| Arc::strong_count(rules) == 1);
+        self.past.extend(gone.map(|(_, made)| made));
+    }
+
+    /// Forgets the past.
+    pub(crate) fn settle(&mut self) {
+        self.past.clear();
+    }
+
+    /// Rules as conjunctions, if they can be; made once.
+    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Rc<Rules>> {
+        if let Some((_, made)) = self.matches.get(&rules.as_ptr()) {
+            return made.clone();
+        }
+        let changed = |(old, made): &MadeRules| Rules::changed(rules, old, made.as_ref()?);
+        let made = self.past.iter().rev().find_map(changed).or_else(|| Rules::new(rules));
+        let made = made.map(Rc::new);
+        self.matches.insert(rules.as_ptr(), (Arc::clone(rules), made.clone()));
+        made
     }
 }
 
@@ -576,7 +596,7 @@ impl<'a> Machine<'a> {
         arms: &'a [Block],
         otherwise: &'a Block,
     ) -> Result<Next<'a>, Stop> {
-        let table = self.rules(rules);
+        let table = self.cache.rules(rules);
         let few = table.as_ref().is_none_or(|t| t.cubes <= FEW_CUBES || t.exprs.len() > MAX_KEYS);
         if few {
             // One after the other, each telling something of the next.
@@ -639,12 +659,6 @@ impl<'a> Machine<'a> {
         }
         let element = way.at.node;
         Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
-    }
-
-    /// Rules as conjunctions, if they can be; made once.
-    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Rc<Rules>> {
-        let made = || (Arc::clone(rules), Rules::new(rules).map(Rc::new));
-        self.cache.matches.entry(rules.as_ptr()).or_insert_with(made).1.clone()
     }
 
     fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use classify::edits;
 use ir::model::Rule;
 use ir::program::ClassifyRule;
 use ir::{Cond, Expr, IntervalSet};
 
 /// A rule may make so many conjunctions.
 const CUBES_OF_RULE: usize = 256;
+
+/// Lists of rules that differ in more are read from the start.
+const MAX_EDITS: usize = 64;
 
 /// Rules as conjunctions of tests on expressions.
 pub(crate) struct Rules {
@@ -23,41 +27,88 @@ type Cube = Vec<(u8, IntervalSet)>;
 
 impl Rules {
     pub(crate) fn new(rules: &[Rule]) -> Option<Self> {
-        let mut exprs: Vec<Expr> = Vec::new();
+        Self::of(rules, Vec::new(), |_| None)
+    }
+
+    /// The rules of a list that came out of another by a few changes.
+    pub(crate) fn changed(rules: &[Rule], old: &[Rule], made: &Self) -> Option<Self> {
+        let same = |i: usize, j: usize| {
+            let (old, new): (&Rule, &Rule) = (&old[i], &rules[j]);
+            Arc::ptr_eq(&old.when, &new.when)
+        };
+        let edits = edits(old.len(), rules.len(), MAX_EDITS, same)?;
+        // By how many places rules moved, from some number on.
+        let mut moved = edits.iter().peekable();
+        let mut by = 0isize;
+        let new = Self::of(rules, made.exprs.clone(), |number| {
+            while let Some(edit) = moved.peek() {
+                if number < edit.new.start {
+                    break;
+                }
+                if edit.new.contains(&number) {
+                    return None;
+                }
+                by = edit.old.end as isize - edit.new.end as isize;
+                moved.next();
+            }
+            let old = made.rules.get(number.checked_add_signed(by)?)?;
+            Some(Arc::clone(&old.cubes))
+        })?;
+        // Expressions that only rules asked that are gone would still be computed.
+        let mut asked = vec![false; new.exprs.len()];
+        for (key, _) in new.rules.iter().flat_map(|rule| rule.cubes.iter().flatten()) {
+            asked[usize::from(*key)] = true;
+        }
+        asked.iter().all(|&asked| asked).then_some(new)
+    }
+
+    /// The rules of a list; `known` gives the conjunctions of those that have some already, by
+    /// number, ascending.
+    fn of(
+        rules: &[Rule],
+        mut exprs: Vec<Expr>,
+        mut known: impl FnMut(usize) -> Option<Arc<[Cube]>>,
+    ) -> Option<Self> {
         let mut made = Vec::with_capacity(rules.len());
         let mut cubes = 0;
-        let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = BTreeMap::new();
         for (number, rule) in rules.iter().enumerate() {
-            let of_rule = expand(&rule.when, true, &mut exprs)?;
+            let of_rule = match known(number) {
+                Some(known) => known,
+                None => expand(&rule.when, true, &mut exprs)?.into(),
+            };
             cubes += of_rule.len();
             if cubes > 16 * rules.len() + 4096 {
                 return None;
             }
             made.push(ClassifyRule {
-                cubes: of_rule.into(),
+                cubes: of_rule,
                 arm: rule.arm,
                 number: number as u32,
                 span: rule.span,
             });
         }
-        for rule in &made {
-            let hull = hulls
-                .entry(rule.arm)
-                .or_insert_with(|| vec![Some(IntervalSet::empty()); exprs.len()]);
-            for cube in rule.cubes.iter() {
-                for (at, hull) in hull.iter_mut().enumerate() {
-                    let set = cube.iter().find(|(k, _)| usize::from(*k) == at).map(|(_, s)| s);
-                    *hull = match (hull.take(), set) {
-                        (Some(hull), Some(set)) if hull.intervals().len() <= 16 => {
-                            Some(hull.union(set))
-                        }
-                        _ => None,
-                    };
+        let hulls = hulls(&made, exprs.len());
+        Some(Self { exprs, rules: made.into(), cubes, hulls })
+    }
+}
+
+/// By arm and expression: the numbers that some rule of it lets through, if they are few intervals.
+fn hulls(rules: &[ClassifyRule], exprs: usize) -> BTreeMap<u32, Vec<Option<IntervalSet>>> {
+    let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = BTreeMap::new();
+    for rule in rules {
+        let hull = hulls.entry(rule.arm).or_insert_with(|| vec![Some(IntervalSet::empty()); exprs]);
+        for cube in rule.cubes.iter() {
+            for (at, place) in hull.iter_mut().enumerate() {
+                let Some(hull) = place else { continue };
+                match cube.iter().find(|(k, _)| usize::from(*k) == at) {
+                    Some((_, set)) if set.is_subset(hull) => {}
+                    Some((_, set)) if hull.intervals().len() <= 16 => *hull = hull.union(set),
+                    _ => *place = None,
                 }
             }
         }
-        Some(Self { exprs, rules: made.into(), cubes, hulls })
     }
+    hulls
 }
 
 /// A condition, or its negation, as a union of conjunctions of tests.
@@ -126,4 +177,74 @@ fn product(parts: &[Cond], holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cub
         all = next;
     }
     Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::field::{ip, transport};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rule(kind: u8, number: u8, arm: u32) -> Rule {
+        let cond = match kind {
+            0 => ip::TTL.eq(number),
+            1 => ip::PROTO.eq(number).and(ip::TOS.eq(number).not()),
+            2 => Cond::Any(vec![ip::TTL.eq(number), transport::DPORT.eq(u16::from(number))]),
+            3 => ip::TTL.eq(number).and(ip::TTL.eq(1u8)),
+            _ => Cond::Const(true),
+        };
+        Rule { when: cond.into(), arm, text: "".into(), span: None }
+    }
+
+    /// The rules with their expressions, in an order that does not depend on how they were made.
+    fn plainly(made: &Rules) -> Vec<(u32, u32, Vec<Vec<String>>)> {
+        let of_cube = |cube: &Cube| {
+            let test = |(key, set): &(u8, IntervalSet)| {
+                format!("{:?} in {set:?}", made.exprs[usize::from(*key)])
+            };
+            let mut tests: Vec<String> = cube.iter().map(test).collect();
+            tests.sort();
+            tests
+        };
+        let of_rule = |r: &ClassifyRule| (r.arm, r.number, r.cubes.iter().map(of_cube).collect());
+        made.rules.iter().map(of_rule).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_that_changed_is_as_good_as_new(
+            rules in prop::collection::vec((0u8..5, 0u8..4, 0u32..3), 1..40),
+            splices in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, prop::collection::vec((0u8..5, 0u8..4, 0u32..3), 0..3)), 1..5),
+        ) {
+            let of = |&(kind, number, arm): &(u8, u8, u32)| rule(kind, number, arm);
+            let mut rules: Vec<Rule> = rules.iter().map(of).collect();
+            let old = rules.clone();
+            let made = Rules::new(&old).expect("they are conjunctions");
+            for (at, removed, added) in splices {
+                let at = at.index(rules.len() + 1);
+                let end = (at + removed).min(rules.len());
+                rules.splice(at..end, added.iter().map(of));
+            }
+            let new = Rules::new(&rules).expect("they are conjunctions");
+            match Rules::changed(&rules, &old, &made) {
+                Some(changed) => {
+                    prop_assert_eq!(plainly(&changed), plainly(&new));
+                    prop_assert_eq!(changed.cubes, new.cubes);
+                    let by_expr = |made: &Rules| {
+                        let of_arm = |(arm, hulls): (&u32, &Vec<Option<IntervalSet>>)| {
+                            let of = |(e, hull)| (format!("{arm} {e:?}"), format!("{hull:?}"));
+                            made.exprs.iter().zip(hulls).map(of).collect::<Vec<_>>()
+                        };
+                        let mut all: Vec<_> = made.hulls.iter().flat_map(of_arm).collect();
+                        all.sort();
+                        all
+                    };
+                    prop_assert_eq!(by_expr(&changed), by_expr(&new));
+                }
+                // Only if something is not asked any more.
+                None => prop_assert!(new.exprs.len() < made.exprs.len() || new.exprs.iter().any(|e| !made.exprs.contains(e))),
+            }
+        }
+    }
 }
