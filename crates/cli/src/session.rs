@@ -139,7 +139,7 @@ pub fn assemble(
 
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is
 /// written all the time does not keep a chain from running.
-const REST: u32 = 20;
+const REST: u32 = 10;
 
 /// Puts programs in the place of elements, and again when handlers changed what elements mean.
 struct Installer {

@@ -620,28 +620,46 @@ impl<'a> Machine<'a> {
             }
             keys.push(key);
         }
-        let possible: Vec<IntervalSet> =
-            keys.iter().map(|&k| way.facts.set(&self.terms, k)).collect();
+        // What rules ask of a key beside what is known of it; nothing if nothing is known.
+        let possible: Vec<Option<IntervalSet>> = keys
+            .iter()
+            .map(|&key| {
+                let set = way.facts.set(&self.terms, key);
+                let (low, high) = self.terms.bounds(key);
+                Some(set).filter(|set| !IntervalSet::range(low, high).is_subset(set))
+            })
+            .collect();
         let fits = |cube: &Vec<(u8, IntervalSet)>| {
-            cube.iter().all(|(key, set)| set.intersects(&possible[usize::from(*key)]))
+            cube.iter().all(|(key, set)| {
+                possible[usize::from(*key)].as_ref().is_none_or(|possible| set.intersects(possible))
+            })
         };
-        let all_fit = table.rules.iter().all(|r| r.cubes.iter().all(fits));
+        let all_fit = possible.iter().all(Option::is_none)
+            || table.rules.iter().all(|r| r.cubes.iter().all(fits));
         let fitting: Arc<[ClassifyRule]> = if all_fit {
             Arc::clone(&table.rules)
         } else {
             let some = table.rules.iter().filter_map(|rule| {
+                if rule.cubes.iter().all(fits) {
+                    return Some(rule.clone());
+                }
                 let cubes: Arc<[_]> = rule.cubes.iter().filter(|c| fits(c)).cloned().collect();
                 (!cubes.is_empty()).then(|| ClassifyRule { cubes, ..rule.clone() })
             });
             some.collect()
         };
-        let used: HashSet<u32> = fitting.iter().map(|r| r.arm).collect();
+        let mut used = vec![false; arms.len()];
+        for rule in fitting.iter() {
+            if let Some(used) = used.get_mut(rule.arm as usize) {
+                *used = true;
+            }
+        }
         let mut steps = Vec::with_capacity(arms.len());
         let mut missed = way.clone();
         missed.stack.push(Frame { block: otherwise, next: 0 });
         let otherwise = self.later(missed);
         for (arm, block) in arms.iter().enumerate() {
-            if !used.contains(&(arm as u32)) {
+            if !used[arm] {
                 steps.push(otherwise);
                 continue;
             }

@@ -95,17 +95,26 @@ impl Rules {
 /// By arm and expression: the numbers that some rule of it lets through, if they are few intervals.
 fn hulls(rules: &[ClassifyRule], exprs: usize) -> BTreeMap<u32, Vec<Option<IntervalSet>>> {
     let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = BTreeMap::new();
+    // By arm: expressions of which something can still be said.
+    let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for rule in rules {
+        let open = open.entry(rule.arm).or_insert_with(|| (0..exprs).collect());
+        if open.is_empty() {
+            continue;
+        }
         let hull = hulls.entry(rule.arm).or_insert_with(|| vec![Some(IntervalSet::empty()); exprs]);
         for cube in rule.cubes.iter() {
-            for (at, place) in hull.iter_mut().enumerate() {
-                let Some(hull) = place else { continue };
-                match cube.iter().find(|(k, _)| usize::from(*k) == at) {
-                    Some((_, set)) if set.is_subset(hull) => {}
-                    Some((_, set)) if hull.intervals().len() <= 16 => *hull = hull.union(set),
-                    _ => *place = None,
-                }
-            }
+            open.retain(|&at| {
+                let set = cube.iter().find(|(key, _)| usize::from(*key) == at);
+                hull[at] = match (hull[at].take(), set) {
+                    (Some(hull), Some((_, set))) if set.is_subset(&hull) => Some(hull),
+                    (Some(hull), Some((_, set))) if hull.intervals().len() <= 16 => {
+                        Some(hull.union(set))
+                    }
+                    _ => None,
+                };
+                hull[at].is_some()
+            });
         }
     }
     hulls
