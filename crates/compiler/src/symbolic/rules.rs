@@ -21,9 +21,31 @@ pub(crate) struct Rules {
     pub cubes: usize,
     /// By arm and expression: the numbers that some rule of it lets through.
     pub hulls: BTreeMap<u32, Vec<Option<IntervalSet>>>,
+    /// By rule.
+    asked: Vec<Asked>,
 }
 
 type Cube = Vec<(u8, IntervalSet)>;
+
+/// The expressions that a rule asks, as bits.
+#[derive(Clone, Copy)]
+struct Asked {
+    any: Keys,
+    /// In every conjunction.
+    all: Keys,
+}
+
+/// A set of the first expressions: more are not classified by.
+type Keys = u16;
+
+impl Asked {
+    fn new(cubes: &[Cube]) -> Self {
+        let bit = |key: u8| Keys::from(1u8).checked_shl(key.into()).unwrap_or(0);
+        let of = |cube: &Cube| cube.iter().fold(0, |keys, (key, _)| keys | bit(*key));
+        let sum = |asked: Self, keys| Self { any: asked.any | keys, all: asked.all & keys };
+        cubes.iter().map(of).fold(Self { any: 0, all: Keys::MAX }, sum)
+    }
+}
 
 impl Rules {
     pub(crate) fn new(rules: &[Rule]) -> Option<Self> {
@@ -40,6 +62,9 @@ impl Rules {
         // By how many places rules moved, from some number on.
         let mut moved = edits.iter().peekable();
         let mut by = 0isize;
+        if made.exprs.len() > Keys::BITS as usize {
+            return None;
+        }
         let new = Self::of(rules, made.exprs.clone(), |number| {
             while let Some(edit) = moved.peek() {
                 if number < edit.new.start {
@@ -51,15 +76,12 @@ impl Rules {
                 by = edit.old.end as isize - edit.new.end as isize;
                 moved.next();
             }
-            let old = made.rules.get(number.checked_add_signed(by)?)?;
-            Some(Arc::clone(&old.cubes))
+            let old = number.checked_add_signed(by)?;
+            Some((Arc::clone(&made.rules.get(old)?.cubes), *made.asked.get(old)?))
         })?;
         // Expressions that only rules asked that are gone would still be computed.
-        let mut asked = vec![false; new.exprs.len()];
-        for (key, _) in new.rules.iter().flat_map(|rule| rule.cubes.iter().flatten()) {
-            asked[usize::from(*key)] = true;
-        }
-        asked.iter().all(|&asked| asked).then_some(new)
+        let asked = new.asked.iter().fold(0, |all, asked| all | asked.any);
+        (asked.count_ones() as usize == new.exprs.len()).then_some(new)
     }
 
     /// The rules of a list; `known` gives the conjunctions of those that have some already, by
@@ -67,15 +89,20 @@ impl Rules {
     fn of(
         rules: &[Rule],
         mut exprs: Vec<Expr>,
-        mut known: impl FnMut(usize) -> Option<Arc<[Cube]>>,
+        mut known: impl FnMut(usize) -> Option<(Arc<[Cube]>, Asked)>,
     ) -> Option<Self> {
         let mut made = Vec::with_capacity(rules.len());
-        let mut cubes = 0;
+        let (mut cubes, mut all_asked) = (0, Vec::with_capacity(rules.len()));
         for (number, rule) in rules.iter().enumerate() {
-            let of_rule = match known(number) {
+            let (of_rule, asked) = match known(number) {
                 Some(known) => known,
-                None => expand(&rule.when, true, &mut exprs)?.into(),
+                None => {
+                    let new = expand(&rule.when, true, &mut exprs)?;
+                    let asked = Asked::new(&new);
+                    (new.into(), asked)
+                }
             };
+            all_asked.push(asked);
             cubes += of_rule.len();
             if cubes > 16 * rules.len() + 4096 {
                 return None;
@@ -87,34 +114,41 @@ impl Rules {
                 span: rule.span,
             });
         }
-        let hulls = hulls(&made, exprs.len());
-        Some(Self { exprs, rules: made.into(), cubes, hulls })
+        let hulls = hulls(&made, &all_asked, exprs.len());
+        Some(Self { exprs, rules: made.into(), cubes, hulls, asked: all_asked })
     }
 }
 
 /// By arm and expression: the numbers that some rule of it lets through, if they are few intervals.
-fn hulls(rules: &[ClassifyRule], exprs: usize) -> BTreeMap<u32, Vec<Option<IntervalSet>>> {
-    let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = BTreeMap::new();
-    // By arm: expressions of which something can still be said.
-    let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+fn hulls(
+    rules: &[ClassifyRule],
+    asked: &[Asked],
+    exprs: usize,
+) -> BTreeMap<u32, Vec<Option<IntervalSet>>> {
+    // By arm: expressions that all of its rules ask.
+    let mut open: BTreeMap<u32, Keys> = BTreeMap::new();
+    for (rule, asked) in rules.iter().zip(asked) {
+        *open.entry(rule.arm).or_insert(Keys::MAX) &= asked.all;
+    }
+    let bit = |key: usize| Keys::from(1u8).checked_shl(key as u32).unwrap_or(0);
+    let hull = |keys: Keys, at| (keys & bit(at) != 0).then(IntervalSet::empty);
+    let hull = |(&arm, &keys): (&u32, &Keys)| (arm, (0..exprs).map(|at| hull(keys, at)).collect());
+    let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = open.iter().map(hull).collect();
     for rule in rules {
-        let open = open.entry(rule.arm).or_insert_with(|| (0..exprs).collect());
-        if open.is_empty() {
+        let (Some(open), Some(hulls)) = (open.get_mut(&rule.arm), hulls.get_mut(&rule.arm)) else {
+            continue;
+        };
+        if *open == 0 {
             continue;
         }
-        let hull = hulls.entry(rule.arm).or_insert_with(|| vec![Some(IntervalSet::empty()); exprs]);
-        for cube in rule.cubes.iter() {
-            open.retain(|&at| {
-                let set = cube.iter().find(|(key, _)| usize::from(*key) == at);
-                hull[at] = match (hull[at].take(), set) {
-                    (Some(hull), Some((_, set))) if set.is_subset(&hull) => Some(hull),
-                    (Some(hull), Some((_, set))) if hull.intervals().len() <= 16 => {
-                        Some(hull.union(set))
-                    }
-                    _ => None,
-                };
-                hull[at].is_some()
-            });
+        for (key, set) in rule.cubes.iter().flatten() {
+            let at = usize::from(*key);
+            match hulls.get_mut(at) {
+                Some(Some(hull)) if set.is_subset(hull) => {}
+                Some(Some(hull)) if hull.intervals().len() <= 16 => *hull = hull.union(set),
+                Some(hull) => (*hull, *open) = (None, *open & !bit(at)),
+                None => {}
+            }
         }
     }
     hulls
