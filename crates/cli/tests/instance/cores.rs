@@ -1,0 +1,71 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use catena_cli::session::Path;
+
+use crate::support::{FLOWS, Wire, configuration, drain, read, run, start};
+
+const CHAIN: &str = "FromDevice(in) -> c :: Counter -> s :: Switch(0) -> ToDevice(out);
+    s[1] -> d :: Discard;";
+
+#[test]
+fn counts_of_two_workers_add_up_and_writes_reach_both() {
+    let wires = [Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    wires.iter().for_each(|wire| run(wire, 3 * FLOWS));
+    drain(&instance, &wires);
+    let taken: Vec<u64> = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).collect();
+    assert_eq!(read(&instance, "c.count"), (taken[0] + taken[1]).to_string());
+    let (each, sum) = instance.stats();
+    let counted: Vec<u64> = each.iter().map(|(_, stats)| stats.packets().0).collect();
+    assert_eq!(counted, taken);
+    assert_eq!(sum.unwrap().packets(), (taken[0] + taken[1], taken[0] + taken[1]));
+    // Both get what is written.
+    use dataplane::control_socket::Handlers;
+    let mut all = dataplane::all_cores::AllCores(instance.fleet());
+    all.write("s.switch", "1").unwrap();
+    assert_eq!(read(&instance, "s.switch"), "1");
+    wires.iter().for_each(|wire| wire.open());
+    // Devices that nobody can wait on: whoever came to rest is told that there is more.
+    instance.fleet().call_all(|_| ());
+    wires.iter().for_each(|wire| run(wire, FLOWS));
+    drain(&instance, &wires);
+    let discarded: u64 = read(&instance, "d.count").parse().unwrap();
+    assert!(discarded >= 2 * FLOWS, "{discarded}");
+    // What is not a count is told core by core where it differs.
+    instance.fleet().call(1, |router| router.write_handler("s.switch", "0")).unwrap().unwrap();
+    assert_eq!(read(&instance, "s.switch"), "worker 0: 1\nworker 1: 0\n");
+    assert_eq!(all.write("s.nothing", ""), Err("no handler named 's.nothing'".into()));
+}
+
+#[test]
+fn all_workers_change() {
+    let wires = [Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    for _ in 0..5 {
+        let changed = instance.change(configuration(CHAIN), false).unwrap();
+        assert_eq!(changed.swapped.len(), 2);
+        wires.iter().for_each(|wire| run(wire, FLOWS));
+    }
+    drain(&instance, &wires);
+    for wire in &wires {
+        assert_eq!(wire.taken.load(Ordering::SeqCst), wire.sent.load(Ordering::SeqCst));
+        assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+    }
+    let taken: u64 = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).sum();
+    assert_eq!(read(&instance, "c.count"), taken.to_string());
+    assert_eq!(Arc::strong_count(&wires[0]), Arc::strong_count(&wires[1]));
+}
+
+#[test]
+fn a_worker_that_dies_takes_no_one_with_it() {
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    let answer: Option<()> = instance.fleet().call(1, |_| panic!("told to"));
+    assert_eq!(answer, None);
+    assert_eq!(instance.fleet().call(1, |_| ()), None, "nobody waits for the dead");
+    assert_eq!(instance.fleet().call(0, |_| ()), Some(()));
+    assert!(instance.change(configuration(CHAIN), false).is_err());
+}
