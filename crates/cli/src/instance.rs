@@ -264,6 +264,14 @@ impl Instance {
         &self.fleet
     }
 
+    /// Ends the workers and closes all devices.
+    pub fn close(&self) {
+        self.fleet.quit();
+        for ports in &self.ports {
+            ports.close_all_but(&InUse::default());
+        }
+    }
+
     /// How long it has been running.
     pub fn age(&self) -> Duration {
         self.since.elapsed()

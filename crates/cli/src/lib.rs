@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod control;
 mod cores;
 mod diagnostics;
 mod dot;
@@ -41,12 +42,14 @@ enum Command {
     Check(commands::check::Check),
     /// Click's own command line; also under the program's name 'click'
     Click,
+    Ctl(commands::ctl::Ctl),
     Elements(commands::elements::Elements),
     Explain(commands::explain::Explain),
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
     Synth(commands::synth::Synth),
+    Top(commands::top::Top),
     Verify(commands::verify::Verify),
 }
 
@@ -71,6 +74,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(run) => commands::run::main(run),
         // Its command line is not clap's: it was dealt with above.
         Command::Click => Ok(ExitCode::SUCCESS),
+        Command::Ctl(ctl) => commands::ctl::main(ctl),
+        Command::Top(top) => commands::top::main(top),
         Command::Check(check) => commands::check::main(check),
         Command::Elements(elements) => commands::elements::main(elements),
         Command::Explain(explain) => commands::explain::main(explain),

@@ -470,9 +470,11 @@ impl Fleet {
         while let Ok((worker, result)) = results.recv() {
             swapped[worker] = Some(result);
         }
-        // The old threads are taking their routers apart; nobody waits for that.
-        let old = std::mem::replace(&mut *lock(&self.threads), threads);
-        drop(old);
+        // The old threads are taking their routers apart; nobody waits for that but the end.
+        let mut all = lock(&self.threads);
+        all.retain(|thread| !thread.is_finished());
+        all.append(&mut threads);
+        drop(all);
         let all: Option<Vec<Swapped>> = swapped.into_iter().collect();
         Ok((all.ok_or("a worker is dead")?, prepared.reports))
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod click;
+pub(crate) mod ctl;
 pub(crate) mod elements;
 pub(crate) mod explain;
 pub(crate) mod flatten;
@@ -9,4 +10,5 @@ pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod run;
 pub(crate) mod synth;
+pub(crate) mod top;
 pub(crate) mod verify;

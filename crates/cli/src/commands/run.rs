@@ -16,11 +16,12 @@ use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 use dataplane::{Listener, Router};
 
+use crate::control::{ControlSocket, Controlled, metrics};
 use crate::instance::{Configuration, Instance, Options, Refusal};
 use crate::session::Path;
 use crate::summary::Summary;
 use crate::table::grouped;
-use crate::{cores, drive};
+use crate::{control, cores, drive};
 
 /// Run a chain on captures or generated traffic, to the end of its input.
 #[derive(Args, Debug)]
@@ -61,6 +62,13 @@ pub(crate) struct Run {
     /// The CPUs to run on, a worker bound to each: 2, 0-3 or 0,2
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
+    /// Be controlled by 'catena ctl' and 'catena top' through a UNIX socket; where nothing else is
+    /// asked for, chains on interfaces open one at the usual place. 'none' for none
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Tell Prometheus what is done, by HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<String>,
     /// Seed of random choices, to repeat a run
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -218,35 +226,74 @@ impl Progress {
 /// How long signals wait to be seen when nothing else happens.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Serves control sockets and watches the workers until all have come to rest for good, or a
-/// signal says stop.
-fn supervise(
-    instance: &Instance,
-    server: &mut ControlServer,
-    rests: &Receiver<()>,
-    mut progress: Progress,
-) {
-    let interrupted = interrupt_flag();
-    let mut generation = instance.generation();
-    loop {
-        if instance.generation() != generation {
-            generation = instance.generation();
-            server.change(instance.control_sockets());
+/// The socket that the command line asks for, or that a live chain has anyway.
+fn control_socket(run: &Run, is_live: bool) -> Result<Option<ControlSocket>, String> {
+    match &run.control {
+        Some(path) if path.as_os_str() == "none" => Ok(None),
+        Some(path) => {
+            let socket = ControlSocket::open(path).map_err(|why| format!("--control {why}"))?;
+            say(run, &format!("control: {}", socket.path().display()));
+            Ok(Some(socket))
         }
-        let worked = server.poll(&mut AllCores(instance.fleet()));
-        drive::show(server);
-        progress.show(instance);
-        if interrupted.load(Ordering::Relaxed) || is_over(instance.fleet(), server.is_empty()) {
-            break;
-        }
-        let patience = match (worked, server.is_empty()) {
-            (true, _) => Duration::ZERO,
-            (false, false) => Duration::from_millis(1),
-            (false, true) => PATIENCE,
-        };
-        let _ = rests.recv_timeout(patience);
+        None if is_live => match ControlSocket::open(&control::default_path()) {
+            Ok(socket) => {
+                say(run, &format!("control: {}", socket.path().display()));
+                Ok(Some(socket))
+            }
+            Err(why) => {
+                say(run, &format!("no control: {why}; --control PATH puts it elsewhere"));
+                Ok(None)
+            }
+        },
+        None => Ok(None),
     }
-    progress.clear();
+}
+
+/// Tells the user something unless nothing is to be told.
+fn say(run: &Run, text: &str) {
+    if !run.quiet {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+}
+
+/// Serves control sockets and watches the workers.
+struct Supervision<'a> {
+    instance: &'a Instance,
+    server: &'a mut ControlServer,
+    rests: &'a Receiver<()>,
+    /// Raised to end the run.
+    stop: &'a AtomicBool,
+    /// Whether it goes on though no worker has anything to do.
+    stays: bool,
+}
+
+impl Supervision<'_> {
+    /// Until all workers have come to rest for good, or a signal says stop.
+    fn run(self, mut progress: Progress) {
+        let Self { instance, server, rests, stop, stays } = self;
+        let interrupted = interrupt_flag();
+        let mut generation = instance.generation();
+        loop {
+            if instance.generation() != generation {
+                generation = instance.generation();
+                server.change(instance.control_sockets());
+            }
+            let worked = server.poll(&mut AllCores(instance.fleet()));
+            drive::show(server);
+            progress.show(instance);
+            let ends = interrupted.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+            if ends || is_over(instance.fleet(), server.is_empty() && !stays) {
+                break;
+            }
+            let patience = match (worked, server.is_empty()) {
+                (true, _) => Duration::ZERO,
+                (false, false) => Duration::from_millis(1),
+                (false, true) => PATIENCE,
+            };
+            let _ = rests.recv_timeout(patience);
+        }
+        progress.clear();
+    }
 }
 
 /// Whether no worker will ever have anything to do again; `alone` if nobody can write handlers.
@@ -311,12 +358,35 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
     let mut server = ControlServer::open_all(staged.control_sockets(), sockets)?;
     let mut said = String::new();
+    let control = control_socket(run, bindings.is_live())?;
     let (instance, rests) = staged.begin(&mut said)?;
     let _ = write!(std::io::stderr(), "{said}");
-    supervise(&instance, &mut server, &rests, Progress::new(!run.quiet));
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&stop);
+    let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
+    let controlled = Arc::new(Controlled { instance, variables, stop: end });
+    if let Some(control) = &control {
+        control.serve(Arc::clone(&controlled)).map_err(|e| format!("--control: {e}"))?;
+    }
+    if let Some(address) = &run.metrics {
+        let bound = metrics::serve(address, Arc::clone(&controlled))?;
+        say(run, &format!("metrics: http://{bound}/metrics"));
+    }
+    let instance = &controlled.instance;
+    let supervision = Supervision {
+        instance,
+        server: &mut server,
+        rests: &rests,
+        stop: &stop,
+        // Whoever controls it can give it something to do.
+        stays: control.is_some() && run.control.is_some(),
+    };
+    supervision.run(Progress::new(!run.quiet));
     let elapsed = instance.age();
-    drop(server);
-    finish(run, &instance, elapsed)
+    drop((server, control));
+    let ended = finish(run, instance, elapsed);
+    instance.close();
+    ended
 }
 
 /// Shows what is wrong with a configuration.

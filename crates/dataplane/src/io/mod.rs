@@ -202,6 +202,12 @@ impl Bindings {
         Ok(Box::new(BufWriter::new(file)))
     }
 
+    /// Whether a name is bound to an interface of the host.
+    pub fn is_live(&self) -> bool {
+        let mut all = self.inputs.values().chain(self.outputs.values());
+        self.direct || all.any(|binding| matches!(binding, Binding::Interface(_)))
+    }
+
     /// Whether what comes in under a name can be read by one worker only.
     pub(crate) fn is_read_once(&self, name: &str) -> bool {
         use Binding::{Capture, Generator, Replay};

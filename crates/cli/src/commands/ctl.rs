@@ -1,0 +1,285 @@
+//! `catena ctl`: controls an instance that runs.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::control;
+use crate::table::{Table, grouped};
+
+/// Control a chain that runs
+#[derive(Args, Debug)]
+pub(crate) struct Ctl {
+    /// The instance's control socket
+    #[arg(long, value_name = "PATH", global = true)]
+    socket: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the handlers of an element, or of all
+    Handlers {
+        /// The element's full name
+        element: Option<String>,
+    },
+    /// Read a handler
+    Read {
+        /// ELEMENT.HANDLER, and what it is to be given
+        #[arg(required = true, value_name = "ELEMENT.HANDLER")]
+        handler: Vec<String>,
+    },
+    /// Write a handler, on every core
+    Write {
+        /// ELEMENT.HANDLER
+        #[arg(value_name = "ELEMENT.HANDLER")]
+        handler: String,
+        /// What is written; words are joined by spaces
+        value: Vec<String>,
+    },
+    /// Show what every element took in, gave out, counted, dropped and holds
+    Counters,
+    /// Let another configuration take the place of the one that runs; no packet is lost
+    Swap {
+        /// The configuration; `-` for the standard input
+        file: String,
+        /// Only tell what would become of the state of elements
+        #[arg(long)]
+        check: bool,
+    },
+    /// Return to the configuration that ran before
+    Rollback,
+    /// Show what runs
+    Status,
+    /// End the run
+    Stop,
+}
+
+/// A connection to an instance.
+pub(crate) struct Client {
+    reader: BufReader<UnixStream>,
+}
+
+/// An answer can hold the values of many handlers.
+const LONGEST_ANSWER: u64 = 1 << 28;
+
+impl Client {
+    /// Connects to the socket at a path, or at the usual one.
+    ///
+    /// # Errors
+    /// A message that says what to do.
+    pub(crate) fn connect(path: Option<&Path>) -> Result<Self, String> {
+        let path = path.map_or_else(control::default_path, Path::to_path_buf);
+        let stream = UnixStream::connect(&path).map_err(|e| {
+            format!("{}: {e}; is there a 'catena run --control {0}'?", path.display())
+        })?;
+        Ok(Self { reader: BufReader::new(stream) })
+    }
+
+    /// Asks for something.
+    ///
+    /// # Errors
+    /// What the instance says is wrong, or that it is gone.
+    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, String> {
+        let gone = |e: std::io::Error| format!("the instance is gone: {e}");
+        writeln!(self.reader.get_mut(), "{request}").map_err(gone)?;
+        let mut line = String::new();
+        (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
+        if line.is_empty() {
+            return Err("the instance hung up".to_string());
+        }
+        let answer: Map<String, Value> =
+            serde_json::from_str(&line).map_err(|e| format!("an answer that is none: {e}"))?;
+        match (answer.get("ok"), answer.get("error").and_then(Value::as_str)) {
+            (Some(value), _) => Ok(value.clone()),
+            (None, Some(why)) => Err(why.to_string()),
+            (None, None) => Err(format!("an answer that is none: {line}")),
+        }
+    }
+}
+
+fn request(action: &Action) -> Result<Value, String> {
+    Ok(match action {
+        Action::Handlers { element } => json!({ "do": "handlers", "element": element }),
+        Action::Read { handler } => json!({ "do": "read", "handler": handler.join(" ") }),
+        Action::Write { handler, value } => {
+            json!({ "do": "write", "handler": handler, "value": value.join(" ") })
+        }
+        Action::Counters => json!({ "do": "counters" }),
+        Action::Swap { file, check } if file == "-" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
+            json!({ "do": "swap", "path": "<stdin>", "text": text, "check": check })
+        }
+        Action::Swap { file, check } => {
+            // The instance may have been started elsewhere.
+            let path = std::path::absolute(file).map_err(|e| format!("{file}: {e}"))?;
+            let path = path.to_str().ok_or_else(|| format!("{file}: not UTF-8"))?;
+            json!({ "do": "swap", "path": path, "check": check })
+        }
+        Action::Rollback => json!({ "do": "rollback" }),
+        Action::Status => json!({ "do": "status" }),
+        Action::Stop => json!({ "do": "stop" }),
+    })
+}
+
+/// Runs the command.
+pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
+    let request = request(&ctl.action)?;
+    let answer = Client::connect(ctl.socket.as_deref())?.ask(&request)?;
+    let mut out = std::io::stdout().lock();
+    let text = if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) };
+    let _ = out.write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn show(action: &Action, answer: &Value) -> String {
+    match action {
+        Action::Read { .. } => {
+            let value = answer.as_str().unwrap_or("");
+            format!("{}\n", value.strip_suffix('\n').unwrap_or(value))
+        }
+        Action::Write { .. } | Action::Stop => String::new(),
+        Action::Handlers { .. } => show_handlers(answer),
+        Action::Counters => show_counters(&answer["all"]),
+        Action::Swap { .. } | Action::Rollback => show_change(answer),
+        Action::Status => show_status(answer),
+    }
+}
+
+fn show_handlers(answer: &Value) -> String {
+    let line = |prefix: &str, handler: &Value| {
+        let access = match (handler["read"] == true, handler["write"] == true) {
+            (true, true) => "read, write",
+            (true, false) => "read",
+            _ => "write",
+        };
+        format!("{prefix}{}  {access}\n", text(handler, "name"))
+    };
+    let list = |prefix: &str, handlers: &Value| -> String {
+        handlers.as_array().into_iter().flatten().map(|h| line(prefix, h)).collect()
+    };
+    match answer {
+        Value::Object(all) => {
+            all.iter().map(|(element, own)| list(&format!("{element}."), own)).collect()
+        }
+        own => list("", own),
+    }
+}
+
+fn show_counters(all: &Value) -> String {
+    let mut table = Table::new(["element", "class", "in", "out", "counted", "dropped", "held"]);
+    let mut reasons = Table::new(["element", "class", "reason", "packets"]);
+    for element in all["elements"].as_array().into_iter().flatten() {
+        let packets = |side: &str| {
+            element.get(side).map_or(String::new(), |s| grouped(number(&s["packets"])))
+        };
+        let (name, class) = (text(element, "name"), text(element, "class"));
+        let mut dropped = 0;
+        for (kind, note) in [("dropped", ""), ("errors", " (to an error output)")] {
+            for (reason, count) in element[kind].as_object().into_iter().flatten() {
+                dropped += if kind == "dropped" { number(count) } else { 0 };
+                let reason = format!("{reason}{note}");
+                reasons.row([name.into(), class.into(), reason, grouped(number(count))]);
+            }
+        }
+        let mut held = Vec::new();
+        for (what, unit) in [("held", "packets"), ("flows", "flows")] {
+            if let Some(count) = element.get(what) {
+                held.push(format!("{} {unit}", grouped(number(count))));
+            }
+        }
+        let dropped = if dropped > 0 { grouped(dropped) } else { String::new() };
+        let row = [packets("in"), packets("out"), packets("counted"), dropped, held.join(", ")];
+        if row.iter().any(|cell| !cell.is_empty()) {
+            let [taken, given, counted, dropped, held] = row;
+            table.row([name.into(), class.into(), taken, given, counted, dropped, held]);
+        }
+    }
+    match reasons.is_empty() {
+        true => table.render(),
+        false => format!("{}\n{}", table.render(), reasons.render()),
+    }
+}
+
+fn show_change(answer: &Value) -> String {
+    let mut out = String::from(text(answer, "warnings"));
+    let mut table = Table::new(["state", "element", "class", "holds", "why"]);
+    for line in answer["plan"].as_array().into_iter().flatten() {
+        let mut holds = Vec::new();
+        for unit in ["packets", "flows"] {
+            let count = number(&line[unit]);
+            if count > 0 {
+                holds.push(format!("{} {unit}", grouped(count)));
+            }
+        }
+        if holds.is_empty() {
+            let names = line["state"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            holds.extend(names.map(str::to_string));
+        }
+        table.row([
+            text(line, "fate").into(),
+            text(line, "element").into(),
+            text(line, "class").into(),
+            holds.join(", "),
+            text(line, "why").into(),
+        ]);
+    }
+    if !table.is_empty() {
+        let _ = writeln!(out, "{}", table.render());
+    }
+    let made = answer["preparation_ms"].as_f64().unwrap_or(0.0);
+    if answer["changed"] == true {
+        let still = answer["standstill_ms"].as_array().into_iter().flatten();
+        let longest = still.filter_map(Value::as_f64).fold(0.0, f64::max);
+        let _ = writeln!(
+            out,
+            "  changed: made aside in {made:.1} ms; packets waited {longest:.3} ms at the most"
+        );
+        let unclaimed = number(&answer["unclaimed_packets"]);
+        if unclaimed > 0 {
+            let _ = writeln!(out, "  {} packets had nobody to go on with", grouped(unclaimed));
+        }
+    } else {
+        let _ = writeln!(out, "  nothing was changed: it could be made, in {made:.1} ms");
+    }
+    out
+}
+
+fn show_status(answer: &Value) -> String {
+    let mut out = format!(
+        "  catena {} (pid {}), {:.0} s: {} ({} elements, configuration number {})\n",
+        text(answer, "version"),
+        number(&answer["pid"]),
+        answer["seconds"].as_f64().unwrap_or(0.0),
+        text(answer, "configuration"),
+        number(&answer["elements"]),
+        number(&answer["generation"]),
+    );
+    for worker in answer["workers"].as_array().into_iter().flatten() {
+        let bound = match worker["cpu"].as_u64() {
+            Some(cpu) => format!(" on core {cpu}"),
+            None => String::new(),
+        };
+        let index = number(&worker["worker"]);
+        let _ = writeln!(out, "  worker {index}{bound}: {}", text(worker, "status"));
+    }
+    out
+}

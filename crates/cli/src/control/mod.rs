@@ -1,0 +1,241 @@
+//! Controlling an instance that runs: requests and answers, each a line of JSON, on a UNIX socket.
+//!
+//! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`
+//! and a text for people. `catena ctl` shows both with `--json`.
+
+pub(crate) mod metrics;
+mod server;
+
+use std::path::PathBuf;
+
+use dataplane::all_cores::AllCores;
+use dataplane::change::{Line, Plan};
+use dataplane::control_socket::Handlers;
+use dataplane::stats::{ElementStats, Stats};
+use dataplane::worker::Status;
+use serde_json::{Map, Value, json};
+
+use crate::instance::{Changed, Configuration, Instance};
+
+pub(crate) use server::ControlSocket;
+
+/// The longest request in bytes: a configuration can be part of it.
+pub(crate) const LONGEST: usize = 1 << 24;
+
+/// Where an instance is controlled unless the command line says otherwise.
+pub(crate) fn default_path() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder).join("catena/ctl.sock"),
+        None => PathBuf::from("/run/catena/ctl.sock"),
+    }
+}
+
+/// An instance with what its configurations are read with.
+pub(crate) struct Controlled {
+    pub(crate) instance: Instance,
+    pub(crate) variables: Vec<(String, String)>,
+    /// Ends the run.
+    pub(crate) stop: Box<dyn Fn() + Send + Sync>,
+}
+
+type Answer = Result<Value, String>;
+
+fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+    request.get(name).and_then(Value::as_str).ok_or_else(|| format!("'{name}' is missing"))
+}
+
+impl Controlled {
+    /// Carries out a request and gives the answer's line.
+    pub(crate) fn serve(&self, line: &[u8]) -> Value {
+        let request = serde_json::from_slice::<Value>(line).map_err(|e| format!("not JSON: {e}"));
+        let answer = request.and_then(|request| match request {
+            Value::Object(request) => self.answer(&request),
+            _ => Err("a request is an object".to_string()),
+        });
+        match answer {
+            Ok(value) => json!({ "ok": value }),
+            Err(why) => json!({ "error": why }),
+        }
+    }
+
+    fn answer(&self, request: &Map<String, Value>) -> Answer {
+        let mut all = AllCores(self.instance.fleet());
+        match text(request, "do")? {
+            "read" => all.read(text(request, "handler")?).map(Value::from),
+            "write" => {
+                let value = request.get("value").and_then(Value::as_str).unwrap_or("");
+                all.write(text(request, "handler")?, value).map(|()| Value::Null)
+            }
+            "handlers" => self.handlers(request.get("element").and_then(Value::as_str)),
+            "counters" => Ok(self.counters()),
+            "status" => Ok(self.status()),
+            "swap" => self.swap(request),
+            "rollback" => Ok(changed(&self.instance.roll_back()?)),
+            "stop" => {
+                (self.stop)();
+                Ok(Value::Null)
+            }
+            other => Err(format!(
+                "there is no '{other}', only read, write, handlers, counters, status, swap, \
+                 rollback and stop"
+            )),
+        }
+    }
+
+    /// Lets the configuration in a file take the place of the one that runs.
+    ///
+    /// # Errors
+    /// What is wrong with it; the old one runs on.
+    pub(crate) fn reload(&self, path: &str, only_try: bool) -> Result<Changed, String> {
+        let mut warnings = String::new();
+        let read = Configuration::read(path, &self.variables, false, &mut warnings);
+        let mut changed = self.instance.change(read?, only_try)?;
+        changed.warnings.insert_str(0, &warnings);
+        Ok(changed)
+    }
+
+    fn swap(&self, request: &Map<String, Value>) -> Answer {
+        let only_try = request.get("check").and_then(Value::as_bool).unwrap_or(false);
+        let path = text(request, "path")?;
+        let Some(text) = request.get("text").and_then(Value::as_str) else {
+            return Ok(changed(&self.reload(path, only_try)?));
+        };
+        let mut warnings = String::new();
+        let read = Configuration::of_text(path, text, &self.variables, &mut warnings)?;
+        let mut done = self.instance.change(read, only_try)?;
+        done.warnings.insert_str(0, &warnings);
+        Ok(changed(&done))
+    }
+
+    fn handlers(&self, element: Option<&str>) -> Answer {
+        let fleet = self.instance.fleet();
+        let named = |name: String| {
+            let list = move |router: &mut dataplane::Router| {
+                router.read_handler(&match name.as_str() {
+                    "" => "handlers".to_string(),
+                    name => format!("{name}.handlers"),
+                })
+            };
+            let list = fleet.call(0, list).unwrap_or(Err("the worker is dead".to_string()))?;
+            let line = |line: &str| {
+                let (name, access) = line.split_once('\t')?;
+                Some(json!({
+                    "name": name, "read": access.contains('r'), "write": access.contains('w'),
+                }))
+            };
+            Ok::<_, String>(Value::from(list.lines().filter_map(line).collect::<Vec<_>>()))
+        };
+        if let Some(element) = element {
+            return named(element.to_string());
+        }
+        let (_, configuration) = self.instance.current();
+        let nodes = &configuration.chain().graph.nodes;
+        let all = nodes.iter().map(|node| Ok((node.name.clone(), named(node.name.clone())?)));
+        Ok(Value::Object(all.collect::<Result<_, String>>()?))
+    }
+
+    fn status(&self) -> Value {
+        let (generation, configuration) = self.instance.current();
+        let fleet = self.instance.fleet();
+        let worker = |worker: usize| {
+            let status = match fleet.status(worker) {
+                Status::Running => "running",
+                Status::Idle => "idle",
+                Status::Stopped => "stopped",
+                Status::Dead => "dead",
+            };
+            json!({ "worker": worker, "cpu": fleet.cpu(worker), "status": status })
+        };
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "seconds": self.instance.age().as_secs_f64(),
+            "configuration": configuration.name(),
+            "generation": generation,
+            "elements": configuration.chain().graph.nodes.len(),
+            "workers": (0..fleet.len()).map(worker).collect::<Vec<_>>(),
+        })
+    }
+
+    /// What each worker and all together have done.
+    fn counters(&self) -> Value {
+        let (each, sum) = self.instance.stats();
+        let fleet = self.instance.fleet();
+        let worker = |(worker, stats): &(usize, Stats)| {
+            let mut value = stats_json(stats);
+            value["worker"] = json!(worker);
+            value["cpu"] = json!(fleet.cpu(*worker));
+            value
+        };
+        json!({
+            "workers": each.iter().map(worker).collect::<Vec<_>>(),
+            "all": sum.as_ref().map(stats_json),
+        })
+    }
+}
+
+fn stats_json(stats: &Stats) -> Value {
+    let (taken, given) = stats.packets();
+    json!({
+        "now": stats.now,
+        "rounds": stats.load.rounds,
+        "busy": stats.load.busy,
+        "in": taken,
+        "out": given,
+        "elements": stats.elements.iter().map(element_json).collect::<Vec<_>>(),
+    })
+}
+
+fn element_json(element: &ElementStats) -> Value {
+    let mut value = json!({ "name": element.name, "class": element.class });
+    if let Some(traffic) = element.traffic {
+        let side = if traffic.source { "in" } else { "out" };
+        value[side] = json!({ "packets": traffic.packets, "bytes": traffic.bytes });
+    }
+    if let Some((packets, bytes)) = element.counter {
+        value["counted"] = json!({ "packets": packets, "bytes": bytes });
+    }
+    let lines = |of: fn(&elements::context::Tallied) -> u64| -> Map<String, Value> {
+        let lines = element.tally.iter().filter(|line| of(line) > 0);
+        lines.map(|line| (line.reason.0.to_string(), of(line).into())).collect()
+    };
+    for (name, lines) in [("dropped", lines(|l| l.dropped)), ("errors", lines(|l| l.noted))] {
+        if !lines.is_empty() {
+            value[name] = Value::Object(lines);
+        }
+    }
+    if element.holding.packets > 0 {
+        value["held"] = element.holding.packets.into();
+    }
+    if element.holding.flows > 0 {
+        value["flows"] = element.holding.flows.into();
+    }
+    value
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let line = |line: &Line| {
+        json!({
+            "element": line.element, "class": line.class, "fate": line.fate.to_string(),
+            "state": line.state, "packets": line.holding.packets, "flows": line.holding.flows,
+            "why": line.why,
+        })
+    };
+    plan.lines.iter().map(line).collect::<Vec<_>>().into()
+}
+
+fn changed(changed: &Changed) -> Value {
+    let milliseconds = |d: std::time::Duration| d.as_secs_f64() * 1e3;
+    let standstills: Vec<f64> =
+        changed.swapped.iter().map(|s| milliseconds(s.standstill)).collect();
+    let unclaimed: u64 = changed.swapped.iter().map(|s| s.taken.unclaimed).sum();
+    json!({
+        "changed": !changed.swapped.is_empty(),
+        "plan": plan_json(&changed.plan),
+        "loses": changed.plan.loses(),
+        "unclaimed_packets": unclaimed,
+        "preparation_ms": milliseconds(changed.preparation),
+        "standstill_ms": standstills,
+        "warnings": changed.warnings,
+    })
+}

@@ -1,0 +1,117 @@
+//! Serving the socket. Each connection has its own thread, so that one that is slow keeps nobody
+//! waiting, least of all the workers.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Controlled, LONGEST};
+
+/// Connections at a time; further ones are turned away.
+const MAX_CONNECTIONS: usize = 32;
+/// A client that fetches no answer for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The socket; its name is gone when this is dropped.
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl ControlSocket {
+    /// Opens the socket. One that nobody listens on any more is replaced.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let explain = |e: std::io::Error| format!("{}: {e}", path.display());
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(explain)?;
+        }
+        if let Ok(found) = fs::symlink_metadata(path) {
+            use std::os::unix::fs::FileTypeExt;
+            if !found.file_type().is_socket() {
+                return Err(format!("{}: there is a file that is no socket", path.display()));
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(format!("{}: another instance listens there", path.display()));
+            }
+            fs::remove_file(path).map_err(explain)?;
+        }
+        let listener = UnixListener::bind(path).map_err(explain)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(explain)?;
+        Ok(Self { path: path.to_path_buf(), listener })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Serves it from now on.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn serve(&self, controlled: Arc<Controlled>) -> std::io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        let open = Arc::new(AtomicUsize::new(0));
+        let accept = move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else {
+                    // Out of descriptors, most likely: there may be some again.
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                };
+                if open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
+                    open.fetch_sub(1, Ordering::AcqRel);
+                    continue;
+                }
+                let (controlled, count) = (Arc::clone(&controlled), Arc::clone(&open));
+                let converse = move || {
+                    // Whoever hangs up in the middle wants no more of it.
+                    let _ = converse(stream, &controlled);
+                    count.fetch_sub(1, Ordering::AcqRel);
+                };
+                if std::thread::Builder::new().name("ctl".into()).spawn(converse).is_err() {
+                    open.fetch_sub(1, Ordering::AcqRel);
+                }
+            }
+        };
+        std::thread::Builder::new().name("ctl".into()).spawn(accept)?;
+        Ok(())
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Answers line after line until the other side has said all.
+fn converse(stream: UnixStream, controlled: &Controlled) -> std::io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        (&mut reader).take(LONGEST as u64 + 1).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        if line.len() > LONGEST {
+            writeln!(writer, "{}", json!({ "error": "the request is too long" }))?;
+            return Ok(());
+        }
+        if !line.trim_ascii().is_empty() {
+            writeln!(writer, "{}", controlled.serve(&line))?;
+        }
+    }
+}
