@@ -3,6 +3,7 @@
 
 mod check;
 mod click;
+mod ctl;
 mod elements;
 mod explain;
 mod fmt;

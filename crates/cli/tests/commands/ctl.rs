@@ -1,0 +1,334 @@
+//! Instances that run, controlled from outside.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr};
+
+use serde_json::Value;
+
+use crate::program::{Ended, Folder};
+
+/// A chain of which the source ends and nothing else does.
+const CHAIN: &str = "src :: InfiniteSource(LIMIT 1000, STOP false) -> c :: Counter
+    -> s :: Switch(0) -> d :: Discard; s[1] -> e :: Counter -> Discard;";
+
+/// An instance; it is ended with the test.
+struct Instance<'a> {
+    folder: &'a Folder,
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl<'a> Instance<'a> {
+    /// Starts `chain.click` and waits until it says where it is controlled.
+    fn start(folder: &'a Folder, options: &[&str]) -> (Self, Vec<String>) {
+        let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+        command.args(["run", "chain.click", "--control", "s"]).args(options);
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let mut instance = Self { folder, child, said };
+        let lines = 1 + usize::from(options.contains(&"--metrics"));
+        let lines = (0..lines).map(|_| instance.line()).collect();
+        (instance, lines)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it ended");
+        line.trim_end().to_string()
+    }
+
+    #[track_caller]
+    fn ctl(&self, arguments: &[&str]) -> Ended {
+        let all = ["ctl", "--socket", "s"].iter().chain(arguments);
+        self.folder.run(all)
+    }
+
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        let ended = self.ctl(arguments);
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments:?}");
+        ended.out
+    }
+
+    /// Waits until a handler reads this.
+    #[track_caller]
+    fn until(&self, handler: &str, value: &str) {
+        while self.ok(&["read", handler]).trim_end() != value {}
+    }
+
+    fn stop(mut self) -> (Option<i32>, String) {
+        self.ok(&["stop"]);
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (self.child.wait().unwrap().code(), out)
+    }
+}
+
+impl Drop for Instance<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_chain_is_read_written_changed_and_ended() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, said) = Instance::start(&folder, &[]);
+    assert_eq!(said, ["control: s"]);
+    instance.until("c.count", "1000");
+    // Handlers.
+    assert_eq!(instance.ok(&["read", "s.switch"]), "0\n");
+    assert_eq!(instance.ok(&["write", "s.switch", "1"]), "");
+    assert_eq!(instance.ok(&["--json", "read", "s.switch"]), "\"1\"\n");
+    let listed = instance.ok(&["handlers", "c"]);
+    assert!(
+        listed.contains("count  read\n") && listed.contains("reset_counts  write\n"),
+        "{listed}"
+    );
+    assert!(instance.ok(&["handlers"]).contains("s.switch  read, write\n"));
+    let wrong = instance.ctl(&["read", "c.nothing"]);
+    assert_eq!(
+        (wrong.code, wrong.err.as_str()),
+        (Some(1), "error: no handler named 'c.nothing'\n")
+    );
+    // Counters.
+    let counters: Value = serde_json::from_str(&instance.ok(&["counters", "--json"])).unwrap();
+    let element = |name: &str| {
+        let all = counters["all"]["elements"].as_array().unwrap();
+        all.iter().find(|e| e["name"] == name).unwrap().clone()
+    };
+    assert_eq!(element("c")["counted"]["packets"], 1000);
+    assert_eq!(element("d")["dropped"]["discarded"], 1000);
+    let shown = instance.ok(&["counters"]);
+    assert!(shown.contains("1,000") && shown.contains("discarded"), "{shown}");
+    // A change: what would be lost is told before.
+    folder
+        .file("next.click", CHAIN.replace("e :: Counter", "e2 :: Counter").replace("1000", "1500"));
+    let tried = instance.ok(&["swap", "next.click", "--check"]);
+    assert!(tried.contains("lost   e") && tried.contains("nothing was changed"), "{tried}");
+    assert!(instance.ok(&["status"]).contains("configuration number 1"));
+    let done: Value =
+        serde_json::from_str(&instance.ok(&["--json", "swap", "next.click"])).unwrap();
+    assert_eq!((&done["changed"], &done["loses"]), (&Value::Bool(true), &Value::Bool(true)));
+    let fate = |name: &str| {
+        let plan = done["plan"].as_array().unwrap();
+        plan.iter().find(|line| line["element"] == name).unwrap()["fate"].clone()
+    };
+    assert_eq!((fate("c"), fate("e"), fate("e2")), ("kept".into(), "lost".into(), "new".into()));
+    assert!(done["standstill_ms"][0].as_f64().is_some());
+    // What was counted goes on, the switch stands where it stood.
+    assert_eq!(instance.ok(&["read", "s.switch"]), "1\n");
+    let counted: u64 = instance.ok(&["read", "c.count"]).trim().parse().unwrap();
+    assert!(counted >= 1000, "{counted}");
+    // Something wrong is refused.
+    folder.file("wrong.click", "c :: Counter(;");
+    let wrong = instance.ctl(&["swap", "wrong.click"]);
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.err.contains("wrong.click:1"), "{}", wrong.err);
+    assert!(instance.ctl(&["swap", "absent.click"]).err.contains("absent.click"));
+    assert!(instance.ok(&["status"]).contains("configuration number 2"));
+    // And back.
+    instance.ok(&["rollback"]);
+    let status: Value = serde_json::from_str(&instance.ok(&["--json", "status"])).unwrap();
+    assert_eq!(
+        (&status["generation"], &status["configuration"]),
+        (&3.into(), &"chain.click".into())
+    );
+    let (code, out) = instance.stop();
+    assert_eq!(code, Some(0));
+    assert!(out.contains("dropped"), "{out}");
+    assert!(!folder.path().join("s").exists(), "the socket is left");
+}
+
+#[test]
+fn a_configuration_comes_from_the_standard_input() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &[]);
+    let done = folder.run_with(["ctl", "--socket", "s", "swap", "-"], CHAIN);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    assert!(instance.ok(&["status"]).contains("<stdin>"));
+}
+
+#[test]
+fn an_instance_that_is_not_there_is_told_of() {
+    let folder = Folder::new();
+    let ended = folder.run(["ctl", "--socket", "s", "status"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("is there a 'catena run --control s'?"), "{}", ended.err);
+    // A socket that nobody listens on is taken over; one that is in use, and a file, are not.
+    drop(std::os::unix::net::UnixListener::bind(folder.path().join("s")).unwrap());
+    folder.file("chain.click", CHAIN).file("plain", "");
+    let (instance, _) = Instance::start(&folder, &[]);
+    let second = folder.run(["run", "chain.click", "--control", "s"]);
+    assert!(second.err.contains("another instance listens there"), "{}", second.err);
+    let second = folder.run(["run", "chain.click", "--control", "plain"]);
+    assert!(second.err.contains("no socket"), "{}", second.err);
+    instance.ok(&["status"]);
+}
+
+#[test]
+fn nonsense_on_the_socket_harms_nobody() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &[]);
+    let connect = || UnixStream::connect(folder.path().join("s")).unwrap();
+    let answer = |request: &[u8]| -> String {
+        let mut stream = connect();
+        stream.write_all(request).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut line = String::new();
+        let _ = BufReader::new(stream).read_line(&mut line);
+        line
+    };
+    let deep = [vec![b'['; 100_000], b"\n".to_vec()].concat();
+    let nonsense: [&[u8]; 9] = [
+        b"{}\n",
+        b"[1]\n",
+        b"\xff\xfe\x00\n",
+        b"{\"do\": 7}\n",
+        b"{\"do\": \"fly\"}\n",
+        &deep,
+        b"{\"do\": \"read\"}\n",
+        b"{\"do\": \"swap\", \"path\": 3}\n",
+        b"{\"do\": \"read\"",
+    ];
+    for bytes in nonsense {
+        assert!(answer(bytes).starts_with("{\"error\":"), "{:?}", String::from_utf8_lossy(bytes));
+    }
+    assert_eq!(answer(b"\n\n"), "");
+    // Many requests at once, each answered in its turn; a client that hangs up is no harm.
+    let mut stream = connect();
+    stream.write_all(&b"{\"do\":\"status\"}\n".repeat(50)).unwrap();
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines().take(50);
+    assert_eq!(lines.filter(|l| l.as_ref().unwrap().starts_with("{\"ok\":")).count(), 50);
+    connect().write_all(b"{\"do\":\"counters\"}\n").unwrap();
+    // A request without end is given up.
+    let mut endless = connect();
+    let piece = vec![b'a'; 1 << 20];
+    while endless.write_all(&piece).is_ok() {}
+    // More connections than there is room for.
+    let _idle: Vec<_> = (0..20).map(|_| connect()).collect();
+    instance.ok(&["status"]);
+}
+
+/// What an HTTP server answers to a request.
+fn http(address: &str, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let _ = stream.write_all(request);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Name with labels, and value, of each sample of a text in the Prometheus format.
+fn samples(text: &str) -> Vec<(String, f64)> {
+    let mut typed = Vec::new();
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').expect(line);
+            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(!typed.contains(&name.to_string()), "{name} comes twice");
+            typed.push(name.to_string());
+        } else if !line.starts_with("# HELP ") {
+            let (name, value) = line.rsplit_once(' ').expect(line);
+            let plain = name.split('{').next().unwrap_or(name);
+            assert_eq!(typed.last().map(String::as_str), Some(plain), "{line}");
+            assert_eq!(name.contains('{'), name.ends_with('}'), "{line}");
+            all.push((name.to_string(), value.parse().expect(line)));
+        }
+    }
+    all
+}
+
+#[test]
+fn metrics_are_scraped() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, said) = Instance::start(&folder, &["--metrics", "127.0.0.1:0"]);
+    let address = said[1].strip_prefix("metrics: http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap();
+    instance.until("c.count", "1000");
+    let nonsense: [&[u8]; 5] = [
+        b"",
+        b"\xff\x00\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\n\r\n",
+        &[b'a'; 50_000],
+    ];
+    for bytes in nonsense {
+        let answer = http(address, bytes);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert!(http(address, b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    let answer = http(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, content) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", content.len())), "{head}");
+    let samples = samples(content);
+    let value = |name: &str| samples.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    let counted = "catena_element_packets_total{worker=\"0\",element=\"c\",class=\"Counter\",side=\"through\"}";
+    assert_eq!(value(counted), Some(1000.0), "{content}");
+    let dropped = "catena_dropped_packets_total{worker=\"0\",element=\"d\",class=\"Discard\",reason=\"discarded\"}";
+    assert_eq!(value(dropped), Some(1000.0));
+    assert_eq!(value("catena_configurations_total"), Some(1.0));
+    let taken = folder.run(["run", "chain.click", "--control", "t", "--metrics", address]);
+    assert!(taken.err.contains("--metrics"), "{}", taken.err);
+}
+
+#[test]
+fn top_shows_rates() {
+    let folder = Folder::new();
+    folder.file(
+        "chain.click",
+        "in :: InfiniteSource -> nf :: { input -> c :: Counter -> output } -> Discard;",
+    );
+    let (instance, _) = Instance::start(&folder, &[]);
+    let top = |more: &[&str]| {
+        let all = ["top", "--socket", "s", "--once", "--interval", "0.05"];
+        let ended = folder.run(all.iter().chain(more));
+        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+        ended.out
+    };
+    let shown: Value = serde_json::from_str(&top(&["--json"])).unwrap();
+    let core = &shown["cores"][0];
+    assert!(core["busy"].as_f64().unwrap() > 0.0, "{core}");
+    let element = |list: &str, name: &str| {
+        shown[list].as_array().unwrap().iter().find(|e| e["name"] == name).unwrap().clone()
+    };
+    assert!(element("elements", "nf/c")["through"].as_f64().unwrap() > 0.0);
+    assert!(element("functions", "nf")["through"].as_f64().unwrap() > 0.0);
+    let table = top(&[]);
+    assert!(table.contains("ns/packet") && table.contains("nf/c"), "{table}");
+    assert!(!table.contains('\x1b'), "it redraws what is no terminal");
+    drop(instance);
+    assert_eq!(folder.run(["top", "--socket", "s", "--once"]).code, Some(1));
+}
+
+#[test]
+fn two_cores_count_together() {
+    let cpus = dataplane::worker::cpus();
+    let cores: Vec<String> = cpus.iter().take(2).map(usize::to_string).collect();
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &["--cores", &cores.join(",")]);
+    instance.until("c.count", &(1000 * cores.len()).to_string());
+    instance.ok(&["swap", "chain.click"]);
+    assert!(
+        instance.ok(&["read", "c.count"]).trim().parse::<usize>().unwrap() >= 1000 * cores.len()
+    );
+    let status = instance.ok(&["status"]);
+    for core in &cores {
+        assert!(status.contains(&format!("on core {core}")), "{status}");
+    }
+    let wrong = folder.run(["run", "chain.click", "--cores", "99999"]);
+    assert!(wrong.err.contains("there is no CPU 99999"), "{}", wrong.err);
+}
