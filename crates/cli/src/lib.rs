@@ -38,7 +38,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(commands::run::Run),
+    Run(Box<commands::run::Run>),
     Check(commands::check::Check),
     /// Click's own command line; also under the program's name 'click'
     Click,

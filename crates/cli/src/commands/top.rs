@@ -272,7 +272,7 @@ pub(crate) fn main(top: &Top) -> Result<ExitCode, String> {
         while then.elapsed() < pause {
             // Short pieces, so that a signal is seen.
             let left = pause.saturating_sub(then.elapsed());
-            std::thread::sleep(left.min(Duration::from_millis(50)));
+            std::thread::park_timeout(left.min(Duration::from_millis(50)));
             if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
                 return Ok(ExitCode::SUCCESS);
             }

@@ -232,7 +232,7 @@ pub(crate) fn serve(address: &str, controlled: Arc<Controlled>) -> Result<Socket
         for stream in listener.incoming() {
             let Ok(stream) = stream else {
                 // Out of descriptors, most likely: there may be some again.
-                std::thread::sleep(Duration::from_millis(100));
+                std::thread::park_timeout(Duration::from_millis(100));
                 continue;
             };
             if open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
