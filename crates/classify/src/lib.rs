@@ -23,7 +23,7 @@ pub use classifier::{Classifier, build};
 pub use linear::Linear;
 pub use rule_list::{Edit, NoRoom, RuleList, edits};
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
-pub use simd::Level;
+pub use simd::{Level, prefetch};
 pub use tree::Forest;
 pub use tuples::TupleSpace;
 pub use updatable::{Rebuild, Rebuilt, Updatable};

@@ -106,7 +106,7 @@ fn run_on<const W: usize>(level: Level, task: impl Task) {
 
 /// Asks for an element's cache lines to be brought near. It is harmless if there is none.
 #[inline(always)]
-pub(crate) fn prefetch<T>(elements: &[T], index: usize) {
+pub fn prefetch<T>(elements: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

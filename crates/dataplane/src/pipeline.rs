@@ -90,6 +90,9 @@ pub(crate) struct Pipeline {
     lanes: Lanes,
     nodes: Vec<Node>,
     plans: Vec<Plan>,
+    /// By plan: whether what comes after must wait until packets have come to rest where it sends
+    /// them.
+    barriers: Vec<bool>,
     sites: Vec<Site>,
     /// Of the time, what the expiry of flows does not depend on.
     tick: u64,
@@ -155,6 +158,7 @@ impl Pipeline {
             lanes: Lanes::default(),
             nodes: Vec::new(),
             plans: Vec::new(),
+            barriers: Vec::new(),
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0),
@@ -194,6 +198,9 @@ impl Pipeline {
         let lookups = if sites.is_empty() { 0 } else { self.program.lookups.len() };
         self.cache = FlowCache::new(self.tables.len(), lookups);
         self.burst = Burst::new(nodes.len(), plans.len());
+        let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
+        let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
+        self.barriers = plans.iter().map(|plan| target(plan).is_some_and(is_barrier)).collect();
         (self.lanes, self.nodes, self.plans) = (lanes, nodes, plans);
         (self.sites, self.tick) = (sites, tick);
     }

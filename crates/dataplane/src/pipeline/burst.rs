@@ -13,6 +13,9 @@ use super::lanes::{Column, LANES, Lanes, Packets, Spare, lanes_of, sum};
 use super::plan::{NewMark, Node, Plan, Store, WINDOW};
 use super::{DROP, Pipeline};
 
+/// Instead of a site's number.
+const NO_SITE: u16 = u16::MAX;
+
 /// Where the lanes of a burst are.
 #[derive(Default)]
 pub(super) struct Burst {
@@ -26,7 +29,9 @@ pub(super) struct Burst {
     used: Vec<u32>,
     /// By lane: the step at which it goes on alone.
     alone: [u32; LANES],
-    /// By lane: its key, its hash, and which conditions hold, at a site.
+    /// By lane: the site at which it is, or [`NO_SITE`], its key, its hash, and which conditions
+    /// hold.
+    sites: [u16; LANES],
     keys: [[u64; 2]; LANES],
     hashes: [u64; LANES],
     holds: [u32; LANES],
@@ -151,33 +156,21 @@ impl Pipeline {
                     Node::Site(number) => {
                         let site = &sites[usize::from(*number)];
                         lanes.compute(&site.needs, packets, &[]);
-                        let mut words = [[0u64; LANES]; 2];
-                        for &(reg, word, shift) in &site.key {
-                            let column = lanes.column(reg);
-                            for (word, &number) in words[usize::from(word)].iter_mut().zip(column) {
-                                *word |= u64::from(number) << shift;
-                            }
-                        }
-                        let mut holds = [0; LANES];
-                        for (bit, cond) in site.conditions.iter().enumerate() {
-                            let mask = lanes.mask(cond);
-                            for (lane, holds) in holds.iter_mut().enumerate() {
-                                *holds |= (mask >> lane & 1) << bit;
-                            }
-                        }
-                        let mut touched = 0;
+                        let keys = lanes.keys(&site.key, &site.conditions);
                         for lane in lanes_of(mask) {
-                            let key = [words[0][lane], words[1][lane]];
+                            let key = keys.words.map(|word| word[lane]);
                             let hash = cache.hash(key, *number);
-                            touched ^= cache.touch(hash);
+                            cache.prefetch(hash);
                             (burst.keys[lane], burst.hashes[lane]) = (key, hash);
-                            (burst.holds[lane], burst.alone[lane]) = (holds[lane], at as u32);
+                            (burst.holds[lane], burst.sites[lane]) = (keys.holds[lane], *number);
+                            burst.alone[lane] = at as u32;
                         }
-                        std::hint::black_box(touched);
                         alone |= mask;
                     }
                     Node::Scalar => {
-                        lanes_of(mask).for_each(|lane| burst.alone[lane] = at as u32);
+                        for lane in lanes_of(mask) {
+                            (burst.sites[lane], burst.alone[lane]) = (NO_SITE, at as u32);
+                        }
                         alone |= mask;
                     }
                 }
@@ -189,12 +182,18 @@ impl Pipeline {
 
     /// Lanes whose plan changes what later lanes may find.
     fn barriers(&self) -> u32 {
-        let is_barrier = |plan: &u32| {
-            let outcome = &self.outcomes[self.plans[*plan as usize].outcome as usize];
-            outcome.target.is_some_and(|t| self.targets[usize::from(t)].is_barrier())
-        };
-        let barriers = self.burst.used.iter().filter(|plan| is_barrier(plan));
+        let barriers = self.burst.used.iter().filter(|plan| self.is_barrier(**plan));
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
+    }
+
+    #[inline]
+    fn is_barrier(&self, plan: u32) -> bool {
+        self.barriers[plan as usize]
+    }
+
+    #[inline]
+    fn target_of(&self, plan: u32) -> Option<u16> {
+        self.outcomes[self.plans[plan as usize].outcome as usize].target
     }
 
     /// Takes lanes through one by one, in order; gives the lanes that are done.
@@ -206,26 +205,20 @@ impl Pipeline {
         now: u64,
     ) -> u32 {
         let mut barrier = None;
-        for lane in lanes_of(alone | ordered) {
+        let taken = if ordered == 0 { self.take_lines(alone, now) } else { 0 };
+        for lane in lanes_of((alone | ordered) & !taken) {
             let before = (1u32 << lane) - 1;
             let Some(packet) = packets.get_mut(lane) else { return before };
             let target = if alone >> lane & 1 == 0 {
                 self.planned_target(lane)
             } else {
-                let step = StepId(self.burst.alone[lane]);
-                let site = match self.nodes[step.0 as usize] {
-                    Node::Site(site) => Some(site),
-                    _ => None,
-                };
                 // Flows that packets behind a barrier belong to may be gone.
-                let asked = site.filter(|_| barrier.is_none());
-                if let Some(target) = asked.and_then(|site| self.take_line(lane, site, now)) {
-                    target
-                } else {
-                    match self.carry_out((lane, packet), (step, site), barrier, from, now) {
+                match barrier.is_none().then(|| self.find_line(lane, now)).flatten() {
+                    Some(at) => self.take_line(lane, at),
+                    None => match self.carry_out((lane, packet), barrier, from, now) {
                         Some(target) => target,
                         None => return before,
-                    }
+                    },
                 }
             };
             if let Some(barrier) = barrier
@@ -241,8 +234,7 @@ impl Pipeline {
 
     fn planned_target(&self, lane: usize) -> Option<u16> {
         let is_of = |plan: &&u32| self.burst.planned[**plan as usize] >> lane & 1 == 1;
-        let plan = self.burst.used.iter().find(is_of)?;
-        self.outcomes[self.plans[*plan as usize].outcome as usize].target
+        self.target_of(*self.burst.used.iter().find(is_of)?)
     }
 
     fn unplan(&mut self, lane: usize) {
@@ -260,25 +252,42 @@ impl Pipeline {
         }
     }
 
-    /// Takes what becomes of a lane from the flow cache, if it is there; gives the target.
+    /// Takes what becomes of lanes from the flow cache, in order, up to one that is not there or
+    /// changes what is there; gives those that were taken.
+    fn take_lines(&mut self, lanes: u32, now: u64) -> u32 {
+        let mut taken = 0;
+        for lane in lanes_of(lanes) {
+            let Some(at) = self.find_line(lane, now) else { break };
+            if self.is_barrier(self.cache.line(at).plan) {
+                break;
+            }
+            self.take_line(lane, at);
+            taken |= 1 << lane;
+        }
+        taken
+    }
+
+    /// Where in the flow cache it says what becomes of a lane.
     #[inline]
-    fn take_line(&mut self, lane: usize, site: u16, now: u64) -> Option<Option<u16>> {
+    fn find_line(&mut self, lane: usize, now: u64) -> Option<usize> {
         if !self.tables.log.is_empty() {
             self.forget_changed();
         }
-        let burst = &mut self.burst;
-        let (hash, key) = (burst.hashes[lane], burst.keys[lane]);
+        let burst = &self.burst;
+        let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
         let at = self.cache.find(hash, key, site, burst.holds[lane])?;
-        if self.cache.line(at).until < now && !self.prolong(at, now) {
-            return None;
-        }
+        (self.cache.line(at).until >= now || self.prolong(at, now)).then_some(at)
+    }
+
+    /// Takes what becomes of a lane from the flow cache; gives the target.
+    #[inline]
+    fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
         let Line { slots, plan, .. } = self.cache.line(at);
-        let burst = &mut self.burst;
-        for (column, &number) in burst.slots.iter_mut().zip(slots) {
+        for (column, &number) in self.burst.slots.iter_mut().zip(slots) {
             column[lane] = number;
         }
-        burst.plan(*plan, 1 << lane);
-        Some(self.outcomes[self.plans[*plan as usize].outcome as usize].target)
+        self.burst.plan(*plan, 1 << lane);
+        self.target_of(*plan)
     }
 
     /// Prolongs the flows that a line was made from; `false` if one expired.
@@ -304,12 +313,12 @@ impl Pipeline {
     fn carry_out(
         &mut self,
         (lane, packet): (usize, &mut Packet),
-        (step, site): (StepId, Option<u16>),
         barrier: Option<u16>,
         from: usize,
         now: u64,
     ) -> Option<Option<u16>> {
-        let site = site.map(|number| (number, &self.sites[usize::from(number)]));
+        let (step, site) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
+        let site = self.sites.get(usize::from(site)).map(|of| (site, of));
         let mut relevant = 0;
         self.scalar.start(now);
         let step = self.scalar.walk(step, packet, &self.tables, |step| {

@@ -127,10 +127,10 @@ impl FlowCache {
         self.hash.two(key[0] ^ u64::from(site) << 48, key[1])
     }
 
-    /// Reads from the cache line in which a key probably is, so that it is near when it is needed.
+    /// Brings the line near in which a key probably is.
     #[inline]
-    pub(super) fn touch(&self, hash: u64) -> u32 {
-        self.lines[hash as usize & (self.lines.len() - 1)].plan
+    pub(super) fn prefetch(&self, hash: u64) {
+        classify::prefetch(&self.lines, hash as usize & (self.lines.len() - 1));
     }
 
     #[inline]

@@ -345,6 +345,12 @@ impl Lanes {
     pub(super) fn mask(&self, cond: &Cond) -> u32 {
         simd::run(self.level, Mask { lanes: self, cond })
     }
+
+    /// Keys made from known columns, and which of some conditions on such hold.
+    #[inline]
+    pub(super) fn keys(&self, parts: &[Part], conditions: &[Cond]) -> Keys {
+        simd::run(self.level, Gather { lanes: self, parts, conditions })
+    }
 }
 
 struct Compute<'a> {
@@ -380,7 +386,49 @@ impl Task for Mask<'_> {
 
     #[inline(always)]
     fn run(self) -> u32 {
-        mask(self.cond, &|reg: &Reg| &self.lanes.columns[*reg as usize])
+        let mut bits = truth(self.cond, &|reg: &Reg| self.lanes.column(*reg));
+        for (lane, bit) in bits.iter_mut().enumerate() {
+            *bit <<= lane;
+        }
+        bits.iter().fold(0, |all, bit| all | bit)
+    }
+}
+
+/// What flows are looked up by, of each lane.
+pub(super) struct Keys {
+    pub(super) words: [[u64; LANES]; 2],
+    /// Which conditions hold, as bits.
+    pub(super) holds: Column,
+}
+
+/// Where a number goes in a key: into which word, how far to the left.
+pub(super) type Part = (Reg, u8, u8);
+
+struct Gather<'a> {
+    lanes: &'a Lanes,
+    parts: &'a [Part],
+    conditions: &'a [Cond],
+}
+
+impl Task for Gather<'_> {
+    type Result = Keys;
+
+    #[inline(always)]
+    fn run(self) -> Keys {
+        let mut keys = Keys { words: [[0; LANES]; 2], holds: [0; LANES] };
+        for &(reg, word, shift) in self.parts {
+            let column = self.lanes.column(reg);
+            for (word, &number) in keys.words[usize::from(word)].iter_mut().zip(column) {
+                *word |= u64::from(number) << shift;
+            }
+        }
+        for (bit, cond) in self.conditions.iter().enumerate() {
+            let truth = truth(cond, &|reg: &Reg| self.lanes.column(*reg));
+            for (holds, one) in keys.holds.iter_mut().zip(truth) {
+                *holds |= one << bit;
+            }
+        }
+        keys
     }
 }
 
@@ -444,70 +492,61 @@ fn compute(op: &Op, at: usize, columns: &mut [Column], packets: &Packets<'_>, sl
         Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
         Op::Fold(a) => map(out, of(a), fold),
         Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
-        Op::Choose(Cond::Range { of: by, low, span }, a, b) => {
-            let (by, a, b) = (of(by), of(a), of(b));
+        Op::Choose(cond, a, b) => {
+            let (holds, a, b) = (truth(cond, &of), of(a), of(b));
             let mut results = [0; LANES];
-            for (i, result) in results.iter_mut().enumerate() {
-                *result = if by[i].wrapping_sub(*low) <= *span { a[i] } else { b[i] };
+            for (lane, result) in results.iter_mut().enumerate() {
+                *result = if holds[lane] == 1 { a[lane] } else { b[lane] };
             }
             *out = results;
-        }
-        Op::Choose(cond, a, b) => {
-            let (holds, a, b) = (mask(cond, &of), of(a), of(b));
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = if holds >> i & 1 == 1 { a[i] } else { b[i] };
-            }
         }
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
     }
 }
 
-/// A bit for each lane.
+/// 1 for each lane in which something holds, and 0 for all others.
 #[inline(always)]
-fn bits(holds: impl Fn(usize) -> bool) -> u32 {
-    let mut bits = [0; LANES];
-    for (lane, bit) in bits.iter_mut().enumerate() {
-        *bit = u32::from(holds(lane)) << lane;
+fn lanes_where(holds: impl Fn(usize) -> bool) -> Column {
+    let mut column = [0; LANES];
+    for (lane, one) in column.iter_mut().enumerate() {
+        *one = u32::from(holds(lane));
     }
-    bits.iter().fold(0, |all, bit| all | bit)
+    column
 }
 
+/// 1 for each lane in which a condition holds, and 0 for all others.
 #[inline(always)]
-fn mask<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> u32 {
+fn truth<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> Column {
     match cond {
         Cond::Range { of, low, span } => {
             let column = column(of);
-            bits(|i| column[i].wrapping_sub(*low) <= *span)
+            lanes_where(|lane| column[lane].wrapping_sub(*low) <= *span)
+        }
+        Cond::Ranges { of, ranges } if ranges.len() <= 40 => {
+            let (column, mut all) = (column(of), [0; LANES]);
+            for &(low, high) in ranges {
+                for (one, number) in all.iter_mut().zip(column) {
+                    *one |= u32::from(number.wrapping_sub(low) <= high - low);
+                }
+            }
+            all
         }
         Cond::Ranges { of, ranges } => {
             let column = column(of);
-            let one = |(low, high): &(u32, u32)| {
-                let span = high - low;
-                bits(|i| column[i].wrapping_sub(*low) <= span)
-            };
-            match ranges.len() {
-                0..=40 => {
-                    let mut mask = 0;
-                    for range in ranges {
-                        mask |= one(range);
-                    }
-                    mask
-                }
-                _ => bits(|i| {
-                    let at = ranges.partition_point(|&(_, high)| high < column[i]);
-                    ranges.get(at).is_some_and(|&(low, _)| low <= column[i])
-                }),
-            }
+            lanes_where(|lane| {
+                let at = ranges.partition_point(|&(_, high)| high < column[lane]);
+                ranges.get(at).is_some_and(|&(low, _)| low <= column[lane])
+            })
         }
         Cond::Compare(op, a, b) => {
             let (a, b) = (column(a), column(b));
             match op {
-                CompareOp::Eq => bits(|i| a[i] == b[i]),
-                CompareOp::Ne => bits(|i| a[i] != b[i]),
-                CompareOp::Lt => bits(|i| a[i] < b[i]),
-                CompareOp::Le => bits(|i| a[i] <= b[i]),
-                CompareOp::Gt => bits(|i| a[i] > b[i]),
-                CompareOp::Ge => bits(|i| a[i] >= b[i]),
+                CompareOp::Eq => lanes_where(|i| a[i] == b[i]),
+                CompareOp::Ne => lanes_where(|i| a[i] != b[i]),
+                CompareOp::Lt => lanes_where(|i| a[i] < b[i]),
+                CompareOp::Le => lanes_where(|i| a[i] <= b[i]),
+                CompareOp::Gt => lanes_where(|i| a[i] > b[i]),
+                CompareOp::Ge => lanes_where(|i| a[i] >= b[i]),
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
 
 use super::compile::{Compiler, Residual, Slot, ranges_of};
-use super::lanes::{Cond, Reg};
+use super::lanes::{Cond, Part, Reg};
 
 /// Bytes that one exit's writes may lie apart.
 pub(super) const WINDOW: usize = 64;
@@ -289,8 +289,8 @@ pub(super) fn updates(exit: &Exit) -> impl Iterator<Item = (&[TermId], [TermId; 
 /// Where the flow cache is asked.
 pub(super) struct Site {
     pub(super) needs: Box<[Reg]>,
-    /// The key's numbers, and where each goes: which word, how far to the left.
-    pub(super) key: Vec<(Reg, u8, u8)>,
+    /// The key's numbers, and where each goes.
+    pub(super) key: Vec<Part>,
     /// Conditions on the packet that its way may depend on.
     pub(super) conditions: Vec<Cond>,
     /// By step: which of the conditions decide there.

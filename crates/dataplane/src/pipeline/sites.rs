@@ -12,7 +12,7 @@ use ir::program::{Program, Step, StepId, Term, TermId};
 
 use super::cache::SLOTS;
 use super::compile::{Compiler, Known, Residual, leading_to, reachable};
-use super::lanes::{Cond, Reg};
+use super::lanes::{Cond, Part, Reg};
 use super::plan::{CachedExit, Node, Plan, Site, node, plan, updates};
 
 /// Conditions on packets that one line may depend on.
@@ -254,7 +254,7 @@ impl<'c, 'a> Builder<'c, 'a> {
     }
 
     /// Where each input goes in a key of two words.
-    fn key(&mut self, inputs: &[TermId]) -> Option<Vec<(Reg, u8, u8)>> {
+    fn key(&mut self, inputs: &[TermId]) -> Option<Vec<Part>> {
         let mut taken = [0u8; 2];
         let mut key = Vec::new();
         let mut inputs: Vec<(u16, TermId)> =
