@@ -246,6 +246,13 @@ impl Packet {
         self.0.headers[header as usize] = u32::try_from(at).unwrap_or(UNSET);
     }
 
+    /// Sets where all headers start, each as [`Packet::set_header_offset`] does.
+    #[inline]
+    pub fn set_header_offsets(&mut self, offsets: [i32; 3]) {
+        let p = &mut *self.0;
+        p.headers = offsets.map(|offset| p.start.checked_add_signed(offset).unwrap_or(UNSET));
+    }
+
     /// Forgets where a header starts.
     #[inline]
     pub fn clear_header(&mut self, header: Header) {

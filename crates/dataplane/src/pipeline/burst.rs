@@ -13,6 +13,17 @@ use super::lanes::{Column, LANES, Lanes, Packets, Spare, lanes_of, sum};
 use super::plan::{NewMark, Node, Plan, Store, WINDOW};
 use super::{DROP, Pipeline};
 
+/// The numbers of all lanes.
+const ALL: [usize; LANES] = {
+    let mut all = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        all[lane] = lane;
+        lane += 1;
+    }
+    all
+};
+
 /// Instead of a site's number.
 const NO_SITE: u16 = u16::MAX;
 
@@ -432,9 +443,12 @@ impl Pipeline {
                     }
                 }
                 Some(target) => {
-                    let mut numbers = [0; LANES];
-                    let each = numbers.iter_mut().zip(lanes_of(mask));
-                    let count = each.map(|(number, lane)| *number = lane).count();
+                    let mut numbers = ALL;
+                    let mut count = LANES;
+                    if mask != u32::MAX {
+                        let each = numbers.iter_mut().zip(lanes_of(mask));
+                        count = each.map(|(number, lane)| *number = lane).count();
+                    }
                     let numbers = &numbers[..count];
                     let decided = &mut decided[from..];
                     numbers.iter().for_each(|&lane| decided[lane] = target);
@@ -475,6 +489,12 @@ fn write(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) 
 fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
     let length = plan.length.map(|reg| lanes.column(reg));
     let [mac, network, transport] = plan.marks;
+    let all_at = match plan.marks {
+        [NewMark::At(mac), NewMark::At(network), NewMark::At(transport)] => {
+            Some([mac, network, transport])
+        }
+        _ => None,
+    };
     for &lane in numbers {
         let packet = &mut packets[lane];
         match plan.start {
@@ -484,6 +504,10 @@ fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) 
         }
         if let Some(length) = length {
             packet.truncate(length[lane % LANES] as usize);
+        }
+        if let Some(offsets) = all_at {
+            packet.set_header_offsets(offsets);
+            continue;
         }
         let mut mark = |header, mark| match mark {
             NewMark::Keep => {}

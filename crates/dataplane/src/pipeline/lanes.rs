@@ -7,7 +7,7 @@
 use ir::model::CompareOp;
 use net::{Header, Packet};
 
-use super::simd::{self, Level, Task};
+use super::simd::{self, Isa, Level, Task};
 
 /// Packets that are computed with at once.
 pub(super) const LANES: usize = 32;
@@ -158,13 +158,19 @@ impl Op {
     }
 }
 
+/// A column and what it holds. Vectors are loaded from it whole if it starts where cache lines do.
+#[repr(C, align(64))]
+struct Computed {
+    column: Column,
+    /// The epoch in which it was computed.
+    known: u32,
+    op: Op,
+}
+
 /// The columns of a program.
 pub(super) struct Lanes {
     level: Level,
-    ops: Vec<Op>,
-    columns: Vec<Column>,
-    /// The epoch in which each column was computed.
-    known: Vec<u32>,
+    columns: Vec<Computed>,
     epoch: u32,
 }
 
@@ -277,28 +283,23 @@ pub(super) fn fold(sum: u32) -> u32 {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self {
-            level: Level::widest(),
-            ops: Vec::new(),
-            columns: Vec::new(),
-            known: Vec::new(),
-            epoch: 0,
-        }
+        Self { level: Level::widest(), columns: Vec::new(), epoch: 0 }
     }
 }
 
 impl Lanes {
-    /// A column for the result of an operation; equal operations share one.
+    /// A column for the result of an operation.
     pub(super) fn add(&mut self, op: Op) -> Reg {
-        let at = self.ops.len() as Reg;
-        self.ops.push(op);
-        self.columns.push([0; LANES]);
-        self.known.push(0);
-        at
+        let column = match op {
+            Op::Const(number) => [number; LANES],
+            _ => [0; LANES],
+        };
+        self.columns.push(Computed { column, known: 0, op });
+        self.columns.len() as Reg - 1
     }
 
     pub(super) fn op(&self, reg: Reg) -> &Op {
-        &self.ops[reg as usize]
+        &self.columns[reg as usize].op
     }
 
     /// The columns that must be computed for some, in order.
@@ -306,7 +307,8 @@ impl Lanes {
         let mut waiting: Vec<Reg> = wanted.into_iter().collect();
         let mut needed = std::collections::BTreeSet::new();
         while let Some(reg) = waiting.pop() {
-            if needed.insert(reg) {
+            // Constants are there from the start.
+            if !matches!(self.op(reg), Op::Const(_)) && needed.insert(reg) {
                 waiting.extend(self.op(reg).operands());
             }
         }
@@ -317,19 +319,19 @@ impl Lanes {
     pub(super) fn start(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
-            self.known.fill(0);
+            self.columns.iter_mut().for_each(|column| column.known = 0);
             self.epoch = 1;
         }
     }
 
     #[inline]
     pub(super) fn column(&self, reg: Reg) -> &Column {
-        &self.columns[reg as usize]
+        &self.columns[reg as usize].column
     }
 
     /// Whether columns were computed from the packets at hand.
     pub(super) fn knows(&self, regs: &[Reg]) -> bool {
-        regs.iter().all(|&reg| self.known[reg as usize] == self.epoch)
+        regs.iter().all(|&reg| self.columns[reg as usize].known == self.epoch)
     }
 
     /// Computes columns that are not known yet, each after those that it is computed from.
@@ -364,13 +366,14 @@ impl Task for Compute<'_> {
     type Result = ();
 
     #[inline(always)]
-    fn run(self) {
-        let Lanes { ops, columns, known, epoch, .. } = self.lanes;
+    fn run(self, isa: impl Isa) {
         for &reg in self.needs {
-            let at = reg as usize;
-            if known[at] != *epoch {
-                known[at] = *epoch;
-                compute(&ops[at], at, columns, self.packets, self.slots);
+            let (before, rest) = self.lanes.columns.split_at_mut(reg as usize);
+            if let Some(Computed { column, known, op }) = rest.first_mut()
+                && *known != self.lanes.epoch
+            {
+                *known = self.lanes.epoch;
+                compute(isa, op, column, before, self.packets, self.slots);
             }
         }
     }
@@ -385,12 +388,12 @@ impl Task for Mask<'_> {
     type Result = u32;
 
     #[inline(always)]
-    fn run(self) -> u32 {
-        let mut bits = truth(self.cond, &|reg: &Reg| self.lanes.column(*reg));
-        for (lane, bit) in bits.iter_mut().enumerate() {
-            *bit <<= lane;
+    fn run(self, isa: impl Isa) -> u32 {
+        let column = &|reg: &Reg| self.lanes.column(*reg);
+        match self.cond {
+            Cond::Ranges { of, ranges } => mask_of_ranges(isa, column(of), ranges),
+            cond => isa.signs(&truth(isa, cond, column)),
         }
-        bits.iter().fold(0, |all, bit| all | bit)
     }
 }
 
@@ -414,7 +417,7 @@ impl Task for Gather<'_> {
     type Result = Keys;
 
     #[inline(always)]
-    fn run(self) -> Keys {
+    fn run(self, isa: impl Isa) -> Keys {
         let mut keys = Keys { words: [[0; LANES]; 2], holds: [0; LANES] };
         for &(reg, word, shift) in self.parts {
             let column = self.lanes.column(reg);
@@ -423,9 +426,9 @@ impl Task for Gather<'_> {
             }
         }
         for (bit, cond) in self.conditions.iter().enumerate() {
-            let truth = truth(cond, &|reg: &Reg| self.lanes.column(*reg));
-            for (holds, one) in keys.holds.iter_mut().zip(truth) {
-                *holds |= one << bit;
+            let truth = truth(isa, cond, &|reg: &Reg| self.lanes.column(*reg));
+            for (holds, truth) in keys.holds.iter_mut().zip(truth) {
+                *holds |= truth & 1 << bit;
             }
         }
         keys
@@ -434,12 +437,17 @@ impl Task for Gather<'_> {
 
 /// Computes a column from those before it.
 #[inline(always)]
-fn compute(op: &Op, at: usize, columns: &mut [Column], packets: &Packets<'_>, slots: &[Column]) {
-    let (before, rest) = columns.split_at_mut(at);
-    let Some(out) = rest.first_mut() else { return };
-    let of = |reg: &Reg| &before[*reg as usize];
+fn compute(
+    isa: impl Isa,
+    op: &Op,
+    out: &mut Column,
+    before: &[Computed],
+    packets: &Packets<'_>,
+    slots: &[Column],
+) {
+    let of = |reg: &Reg| &before[*reg as usize].column;
     match op {
-        Op::Const(value) => out.fill(*value),
+        Op::Const(number) => *out = [*number; LANES],
         Op::Word { area: Area::Data, at } => {
             words(out, packets.windows.iter().copied(), usize::from(*at));
         }
@@ -493,50 +501,55 @@ fn compute(op: &Op, at: usize, columns: &mut [Column], packets: &Packets<'_>, sl
         Op::Fold(a) => map(out, of(a), fold),
         Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
         Op::Choose(cond, a, b) => {
-            let (holds, a, b) = (truth(cond, &of), of(a), of(b));
-            let mut results = [0; LANES];
-            for (lane, result) in results.iter_mut().enumerate() {
-                *result = if holds[lane] == 1 { a[lane] } else { b[lane] };
-            }
-            *out = results;
+            let truth = truth(isa, cond, &of);
+            zip(out, of(a), of(b), |a, b| a ^ b);
+            zip(out, &{ *out }, &truth, |differ, truth| differ & truth);
+            zip(out, &{ *out }, of(b), |differ, b| differ ^ b);
         }
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
     }
 }
 
-/// 1 for each lane in which something holds, and 0 for all others.
+/// All ones in lanes in which something holds, and 0 in all others.
 #[inline(always)]
 fn lanes_where(holds: impl Fn(usize) -> bool) -> Column {
     let mut column = [0; LANES];
-    for (lane, one) in column.iter_mut().enumerate() {
-        *one = u32::from(holds(lane));
+    for (lane, truth) in column.iter_mut().enumerate() {
+        *truth = if holds(lane) { u32::MAX } else { 0 };
     }
     column
 }
 
-/// 1 for each lane in which a condition holds, and 0 for all others.
+/// The lanes whose number is in one of some ranges.
 #[inline(always)]
-fn truth<'a>(cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> Column {
+fn mask_of_ranges(isa: impl Isa, column: &Column, ranges: &[(u32, u32)]) -> u32 {
+    if ranges.len() <= 40 {
+        let one = |&(low, high): &(u32, u32)| {
+            isa.signs(&lanes_where(|lane| column[lane].wrapping_sub(low) <= high - low))
+        };
+        let mut mask = 0;
+        for range in ranges {
+            mask |= one(range);
+        }
+        return mask;
+    }
+    isa.signs(&lanes_where(|lane| {
+        let at = ranges.partition_point(|&(_, high)| high < column[lane]);
+        ranges.get(at).is_some_and(|&(low, _)| low <= column[lane])
+    }))
+}
+
+/// All ones in lanes in which a condition holds, and 0 in all others.
+#[inline(always)]
+fn truth<'a>(isa: impl Isa, cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -> Column {
     match cond {
         Cond::Range { of, low, span } => {
             let column = column(of);
             lanes_where(|lane| column[lane].wrapping_sub(*low) <= *span)
         }
-        Cond::Ranges { of, ranges } if ranges.len() <= 40 => {
-            let (column, mut all) = (column(of), [0; LANES]);
-            for &(low, high) in ranges {
-                for (one, number) in all.iter_mut().zip(column) {
-                    *one |= u32::from(number.wrapping_sub(low) <= high - low);
-                }
-            }
-            all
-        }
         Cond::Ranges { of, ranges } => {
-            let column = column(of);
-            lanes_where(|lane| {
-                let at = ranges.partition_point(|&(_, high)| high < column[lane]);
-                ranges.get(at).is_some_and(|&(low, _)| low <= column[lane])
-            })
+            let mask = mask_of_ranges(isa, column(of), ranges);
+            lanes_where(|lane| mask >> lane & 1 == 1)
         }
         Cond::Compare(op, a, b) => {
             let (a, b) = (column(a), column(b));
