@@ -246,11 +246,11 @@ impl Packet {
         self.0.headers[header as usize] = u32::try_from(at).unwrap_or(UNSET);
     }
 
-    /// Sets where all headers start, each as [`Packet::set_header_offset`] does.
+    /// Sets where all headers start, counted from the first data byte.
     #[inline]
-    pub fn set_header_offsets(&mut self, offsets: [i32; 3]) {
+    pub fn set_header_offsets(&mut self, offsets: [u32; 3]) {
         let p = &mut *self.0;
-        p.headers = offsets.map(|offset| p.start.checked_add_signed(offset).unwrap_or(UNSET));
+        p.headers = offsets.map(|offset| p.start.saturating_add(offset));
     }
 
     /// Forgets where a header starts.

@@ -460,6 +460,7 @@ impl Pipeline {
 }
 
 /// Writes what a plan says into the packets of these numbers.
+#[inline(never)]
 fn write(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
     place(plan, lanes, packets, numbers);
     if !plan.annotations.is_empty() {
@@ -486,13 +487,17 @@ fn write(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) 
 }
 
 /// Says where frames and their headers start and end.
+#[inline(never)]
 fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
     let length = plan.length.map(|reg| lanes.column(reg));
     let [mac, network, transport] = plan.marks;
-    let all_at = match plan.marks {
-        [NewMark::At(mac), NewMark::At(network), NewMark::At(transport)] => {
-            Some([mac, network, transport])
-        }
+    // Mostly, all are in the frame and known.
+    let offset = |mark| match mark {
+        NewMark::At(at) => u32::try_from(at).ok(),
+        _ => None,
+    };
+    let offsets = match [offset(mac), offset(network), offset(transport)] {
+        [Some(mac), Some(network), Some(transport)] => Some([mac, network, transport]),
         _ => None,
     };
     for &lane in numbers {
@@ -505,7 +510,7 @@ fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) 
         if let Some(length) = length {
             packet.truncate(length[lane % LANES] as usize);
         }
-        if let Some(offsets) = all_at {
+        if let Some(offsets) = offsets {
             packet.set_header_offsets(offsets);
             continue;
         }
