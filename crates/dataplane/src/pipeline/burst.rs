@@ -50,6 +50,8 @@ pub(super) struct Burst {
     slots: [Column; SLOTS],
     members: Vec<Member>,
     spare: Spare,
+    /// Plans that write, and which lanes: empty between bursts.
+    written: Vec<(u32, u8, u8)>,
 }
 
 impl Burst {
@@ -169,7 +171,7 @@ impl Pipeline {
                         lanes.compute(&site.needs, packets, &[]);
                         let keys = lanes.keys(&site.key, &site.conditions);
                         for lane in lanes_of(mask) {
-                            let key = keys.words.map(|word| word[lane]);
+                            let key = [keys.words[0][lane], keys.words[1][lane]];
                             let hash = cache.hash(key, *number);
                             cache.prefetch(hash);
                             (burst.keys[lane], burst.hashes[lane]) = (key, hash);
@@ -223,6 +225,9 @@ impl Pipeline {
             let target = if alone >> lane & 1 == 0 {
                 self.planned_target(lane)
             } else {
+                if !self.tables.log.is_empty() {
+                    self.forget_changed();
+                }
                 // Flows that packets behind a barrier belong to may be gone.
                 match barrier.is_none().then(|| self.find_line(lane, now)).flatten() {
                     Some(at) => self.take_line(lane, at),
@@ -266,6 +271,9 @@ impl Pipeline {
     /// Takes what becomes of lanes from the flow cache, in order, up to one that is not there or
     /// changes what is there; gives those that were taken.
     fn take_lines(&mut self, lanes: u32, now: u64) -> u32 {
+        if !self.tables.log.is_empty() {
+            self.forget_changed();
+        }
         let mut taken = 0;
         for lane in lanes_of(lanes) {
             let Some(at) = self.find_line(lane, now) else { break };
@@ -281,9 +289,6 @@ impl Pipeline {
     /// Where in the flow cache it says what becomes of a lane.
     #[inline]
     fn find_line(&mut self, lane: usize, now: u64) -> Option<usize> {
-        if !self.tables.log.is_empty() {
-            self.forget_changed();
-        }
         let burst = &self.burst;
         let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
         let at = self.cache.find(hash, key, site, burst.holds[lane])?;
@@ -422,67 +427,93 @@ impl Pipeline {
                 lanes.compute(needs(plan), all, &burst.slots);
             }
         }
-        for plan in burst.used.drain(..) {
-            let mask = std::mem::take(&mut burst.planned[plan as usize]) & done;
+        let decided = &mut decided[from..];
+        let plans_before = std::mem::take(&mut burst.written);
+        let mut written = Written { lanes: ALL, windows: [0; LANES], plans: plans_before };
+        let mut count = 0;
+        for number in burst.used.drain(..) {
+            let mask = std::mem::take(&mut burst.planned[number as usize]) & done;
             if mask == 0 {
                 continue;
             }
-            let plan = &plans[plan as usize];
+            let plan = &plans[number as usize];
             let outcome = &mut outcomes[plan.outcome as usize];
             outcome.packets += u64::from(mask.count_ones());
             for (total, length) in outcome.sums.iter_mut().zip(&plan.lengths) {
                 *total = total.wrapping_add(sum(lanes.column(*length), mask));
             }
-            match outcome.target {
-                None => {
-                    for lane in lanes_of(mask) {
-                        let left = packets[lane].len() as i64 - i64::from(plan.start);
-                        let left = u64::try_from(left).unwrap_or(0);
-                        let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
-                        outcome.dropped_bytes += left.min(length);
-                    }
+            let Some(target) = outcome.target else {
+                for lane in lanes_of(mask) {
+                    let left = packets[lane].len() as i64 - i64::from(plan.start);
+                    let left = u64::try_from(left).unwrap_or(0);
+                    let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
+                    outcome.dropped_bytes += left.min(length);
                 }
-                Some(target) => {
-                    let mut numbers = ALL;
-                    let mut count = LANES;
-                    if mask != u32::MAX {
-                        let each = numbers.iter_mut().zip(lanes_of(mask));
-                        count = each.map(|(number, lane)| *number = lane).count();
-                    }
-                    let numbers = &numbers[..count];
-                    let decided = &mut decided[from..];
-                    numbers.iter().for_each(|&lane| decided[lane] = target);
-                    write(plan, lanes, packets, numbers);
+                continue;
+            };
+            let first = count;
+            if mask == u32::MAX {
+                count = LANES;
+            } else {
+                for lane in lanes_of(mask) {
+                    written.lanes[count] = lane;
+                    count += 1;
                 }
             }
+            for &lane in &written.lanes[first..count] {
+                decided[lane] = target;
+                written.windows[lane] = plan.window;
+            }
+            place(plan, lanes, packets, &written.lanes[first..count]);
+            written.plans.push((number, first as u8, count as u8));
         }
+        written.write(plans, lanes, packets);
+        written.plans.clear();
+        burst.written = written.plans;
     }
 }
 
-/// Writes what a plan says into the packets of these numbers.
-#[inline(never)]
-fn write(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
-    place(plan, lanes, packets, numbers);
-    if !plan.annotations.is_empty() {
-        let mut none = [[0; _]; LANES];
-        let mut areas = none.each_mut();
-        for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
-            *area = packet.annotations_mut().bytes_mut();
-        }
-        plan.annotations.iter().for_each(|one| store(one, lanes, numbers, &mut areas));
-    }
-    if !plan.stores.is_empty() {
-        let mut none = [[0; WINDOW]; LANES];
-        let mut windows = none.each_mut();
-        for (window, packet) in windows.iter_mut().zip(packets) {
-            if packet.window::<WINDOW>(plan.window).is_none() {
-                make_room(plan.window, packet);
+/// What is written into a burst.
+struct Written {
+    /// The lanes of packets that go on, plan by plan.
+    lanes: [usize; LANES],
+    /// By lane: where its window lies.
+    windows: [i32; LANES],
+    /// Plans, and where their lanes start and end.
+    plans: Vec<(u32, u8, u8)>,
+}
+
+impl Written {
+    #[inline(never)]
+    fn write(&self, plans: &[Plan], lanes: &Lanes, packets: &mut [Packet]) {
+        let all = self.plans.iter().map(|&(plan, first, end)| {
+            (&plans[plan as usize], &self.lanes[usize::from(first)..usize::from(end)])
+        });
+        if all.clone().any(|(plan, _)| !plan.annotations.is_empty()) {
+            let mut none = [[0; _]; LANES];
+            let mut areas = none.each_mut();
+            for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
+                *area = packet.annotations_mut().bytes_mut();
             }
-            if let Some(bytes) = packet.window_mut(plan.window) {
-                *window = bytes;
+            for (plan, numbers) in all.clone() {
+                plan.annotations.iter().for_each(|one| store(one, lanes, numbers, &mut areas));
             }
         }
-        plan.stores.iter().for_each(|one| store(one, lanes, numbers, &mut windows));
+        if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
+            let mut none = [[0; WINDOW]; LANES];
+            let mut windows = none.each_mut();
+            for ((window, packet), &at) in windows.iter_mut().zip(packets).zip(&self.windows) {
+                if packet.window::<WINDOW>(at).is_none() {
+                    make_room(at, packet);
+                }
+                if let Some(bytes) = packet.window_mut(at) {
+                    *window = bytes;
+                }
+            }
+            for (plan, numbers) in all {
+                plan.stores.iter().for_each(|one| store(one, lanes, numbers, &mut windows));
+            }
+        }
     }
 }
 
