@@ -125,13 +125,12 @@ impl Lab {
         output.unwrap_or_else(|e| panic!("{program}: {e}"))
     }
 
-    /// Pings from a host until an answer comes.
+    /// Pings from a host until three answers came.
     #[track_caller]
     pub(crate) fn ping(&self, host: &str, arguments: &[&str]) {
-        let mut all = vec!["-n", "-c", "3", "-i", "0.01", "-W", "5"];
+        let mut all = vec!["-n", "-c", "3", "-i", "0.01", "-w", "20"];
         all.extend(arguments);
-        let told = self.on(host, "ping", &all);
-        assert!(told.contains(" 0% packet loss"), "{told}");
+        self.on(host, "ping", &all);
     }
 
     /// Does something on a host, in a thread of its own.

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use crate::lab::{Lab, PATIENCE, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
-const MODES: [&str; 3] = ["af-xdp", "af-packet-mmsg", "af-packet"];
+const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
 
 const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 
@@ -26,8 +26,9 @@ fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) {
         let arguments = [&BOUND[..], &["--io", mode]].concat();
         let running = lab.run(chain, &arguments);
         assert!(running.told().contains(&format!("left: eth0: {mode}")), "{}", running.told());
-        check(&lab, mode);
-        running.stop();
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&lab, mode)));
+        let summary = running.stop();
+        assert!(told.is_ok(), "by {mode}: {summary}");
     }
 }
 

@@ -10,6 +10,7 @@ use super::af_packet::AfPacket;
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
 use super::netdev::{Asker, Link, explain};
+use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
 use super::sys;
 use super::tap::Tap;
@@ -21,6 +22,8 @@ pub enum Mode {
     AfXdp,
     /// AF_PACKET, many frames in a system call.
     AfPacketMmsg,
+    /// AF_PACKET with a ring that the kernel puts frames into, block by block (TPACKET_V3).
+    AfPacketRing,
     /// AF_PACKET, one frame in a system call: the baseline.
     AfPacket,
     /// A TAP interface, made for the chain.
@@ -28,9 +31,10 @@ pub enum Mode {
 }
 
 /// All modes with their names on the command line.
-const MODES: [(Mode, &str); 4] = [
+const MODES: [(Mode, &str); 5] = [
     (Mode::AfXdp, "af-xdp"),
     (Mode::AfPacketMmsg, "af-packet-mmsg"),
+    (Mode::AfPacketRing, "af-packet-ring"),
     (Mode::AfPacket, "af-packet"),
     (Mode::Tap, "tap"),
 ];
@@ -216,19 +220,24 @@ impl Interface {
         match self.mode {
             Mode::Tap => {}
             Mode::AfXdp => self.open_xdp(&mut opened)?,
-            Mode::AfPacketMmsg => self.open_packet(&mut opened, MOST)?,
-            Mode::AfPacket => self.open_packet(&mut opened, 1)?,
+            Mode::AfPacketMmsg | Mode::AfPacketRing | Mode::AfPacket => {
+                self.open_packet(&mut opened)?;
+            }
         }
         Ok(opened)
     }
 
-    fn open_packet(&self, opened: &mut Opened, most: usize) -> Result<(), String> {
+    fn open_packet(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
         for worker in 0..self.workers {
             let part = Part { index: worker, count: self.workers };
-            let port = AfPacket::open(opened.index, most, part);
-            let port = port.map_err(|e| explain(&e, "CAP_NET_RAW"))?;
-            opened.ports.push(Some(Box::new(port)));
+            let fail = |e: Error| explain(&e, "CAP_NET_RAW");
+            let index = opened.index;
+            opened.ports.push(Some(match self.mode {
+                Mode::AfPacketRing => Box::new(PacketRing::open(index, part).map_err(fail)?),
+                Mode::AfPacket => Box::new(AfPacket::open(index, 1, part).map_err(fail)?),
+                _ => Box::new(AfPacket::open(index, MOST, part).map_err(fail)?),
+            }));
         }
         // Frames belong to the chain, as they do with AF_XDP, not to the chain and to the host.
         match bpf::keep_from_host(opened.index) {

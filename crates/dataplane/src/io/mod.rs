@@ -11,6 +11,7 @@ mod live;
 mod messages;
 mod netdev;
 mod offload;
+mod packet_ring;
 mod port;
 mod replay;
 mod rings;

@@ -194,9 +194,6 @@ impl<T: Entry> Consumer<T> {
 /// The memory that frames lie in, for this process and the kernel.
 pub(super) struct Umem(Mapping);
 
-// SAFETY: the mapping is owned, whatever thread that is on.
-unsafe impl Send for Umem {}
-
 impl Umem {
     /// Memory of this many bytes.
     pub(super) fn new(length: usize) -> Result<Self> {
@@ -212,30 +209,15 @@ impl Umem {
         sys::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
     }
 
-    fn at(&self, address: u64, length: usize) -> Option<NonNull<u8>> {
-        let start = usize::try_from(address).ok()?;
-        let inside = start.checked_add(length)? <= self.0.length();
-        // SAFETY: the bytes are inside of the mapping.
-        inside.then(|| unsafe { self.0.start().add(start) })
-    }
-
     /// Copies bytes out; `None` if they are not inside.
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
-        let length = to.len();
-        let from = self.at(address, length)?;
-        // SAFETY: the bytes are inside, and `to` is not: it is borrowed, the mapping never is.
-        // The kernel does not write to a frame that it has handed over.
-        unsafe { from.copy_to_nonoverlapping(NonNull::from(to).cast(), length) };
-        Some(())
+        self.0.read(address, to)
     }
 
     /// Copies bytes in; `None` if they would not be inside.
     #[inline]
     pub(super) fn write(&self, address: u64, from: &[u8]) -> Option<()> {
-        let to = self.at(address, from.len())?;
-        // SAFETY: as above; the frame has not been handed to the kernel yet.
-        unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
-        Some(())
+        self.0.write(address, from)
     }
 }

@@ -6,6 +6,7 @@ use std::io::{Error, Result};
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// Types of which every pattern of bytes is a value.
@@ -34,6 +35,8 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 unsafe impl Plain for libc::xdp_statistics {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_options {}
+// SAFETY: as above.
+unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: an array of integers.
 unsafe impl<const N: usize> Plain for [u32; N] {}
 // SAFETY: an array of integers.
@@ -251,6 +254,48 @@ impl Mapping {
         self.length
     }
 }
+
+impl Mapping {
+    fn at(&self, offset: u64, length: usize) -> Option<NonNull<u8>> {
+        let start = usize::try_from(offset).ok()?;
+        let inside = start.checked_add(length)? <= self.length;
+        // SAFETY: the bytes are inside of the mapping.
+        inside.then(|| unsafe { self.start.add(start) })
+    }
+
+    /// Copies bytes out; `None` if they are not inside. The kernel must not be writing there: who
+    /// calls this has been handed these bytes by a ring.
+    #[inline]
+    pub(super) fn read(&self, offset: u64, to: &mut [u8]) -> Option<()> {
+        let length = to.len();
+        let from = self.at(offset, length)?;
+        // SAFETY: the bytes are inside, and `to` is not: it is borrowed, the mapping never is.
+        unsafe { from.copy_to_nonoverlapping(NonNull::from(to).cast(), length) };
+        Some(())
+    }
+
+    /// Copies bytes in; `None` if they would not be inside. The kernel must not be reading there.
+    #[inline]
+    pub(super) fn write(&self, offset: u64, from: &[u8]) -> Option<()> {
+        let to = self.at(offset, from.len())?;
+        // SAFETY: as above.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
+        Some(())
+    }
+
+    /// A word that the kernel, too, reads and writes; `None` if it is not inside.
+    pub(super) fn word(&self, offset: u64) -> Option<&AtomicU32> {
+        let word = self.at(offset, size_of::<AtomicU32>())?.cast::<AtomicU32>();
+        if !word.is_aligned() {
+            return None;
+        }
+        // SAFETY: it is inside and aligned, and lives as long as the mapping.
+        Some(unsafe { word.as_ref() })
+    }
+}
+
+// SAFETY: the mapping is owned, whatever thread that is on.
+unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
