@@ -94,7 +94,7 @@ pub trait Device {
         let mut copies = Batch::new();
         copies.extend(batch.iter().map(|p| pool.copy(p)));
         self.send(&mut copies, pool)?;
-        let taken = batch.len() - copies.len();
+        let taken = batch.len().saturating_sub(copies.len());
         pool.recycle_all(&mut copies);
         Ok(taken)
     }

@@ -5,6 +5,7 @@ mod af_packet;
 mod af_xdp;
 mod bpf;
 mod capture;
+mod faults;
 mod generator;
 mod interface;
 mod live;
@@ -29,9 +30,11 @@ use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest};
 use net::pcap::{Format, LinkType, Options};
 
+use faults::Faulty;
 use interface::Interface;
 use live::{Handle, Live};
 
+pub use faults::Faults;
 pub use generator::Generator;
 pub use interface::{InterfaceSpec, Mode};
 pub use replay::Replay;
@@ -65,6 +68,8 @@ pub struct Bindings {
     pub outputs: HashMap<String, Binding>,
     /// Whether a name that nothing is bound to is that of an interface of the host.
     pub direct: bool,
+    /// Faults to put on whatever names are bound to.
+    pub faults: Option<Faults>,
     /// The worker whose devices are opened.
     pub part: Part,
     /// Folder that relative paths of captures count from; the current one if empty.
@@ -241,32 +246,41 @@ impl Bindings {
                 capture::Output::create(&path, &options, *unbuffered)
             }
             DeviceRequest::Interface { name, receive } => {
-                let all = if *receive { &self.inputs } else { &self.outputs };
-                match (all.get(name), receive) {
-                    (Some(Binding::Capture(path)), true) => capture::Input::open(path),
-                    (Some(Binding::Capture(path)), false) => {
-                        capture::Output::create(path, &Options::for_file_name(path), false)
-                    }
-                    (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
-                    (Some(Binding::Replay(replay)), true) => replay.start(),
-                    (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
-                        Err(format!("'{name}' is bound to a source, which cannot be written to"))
-                    }
-                    (Some(Binding::Interface(spec)), _) => self.interface(name, spec, *receive),
-                    (None, _) if self.direct => {
-                        let spec = InterfaceSpec { name: name.clone(), mode: None };
-                        self.interface(name, &spec, *receive)
-                    }
-                    (None, true) => Err(format!(
-                        "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
-                         --in {name}=FILE or --in {name}=gen:…"
-                    )),
-                    (None, false) => Err(format!(
-                        "nothing is bound to '{name}': bind it with --out {name}=INTERFACE or \
-                         --out {name}=FILE"
-                    )),
-                }
+                let device = self.open_bound(name, *receive)?;
+                Ok(match &self.faults {
+                    None => device,
+                    Some(faults) => Box::new(Faulty::new(device, faults.clone())),
+                })
             }
+        }
+    }
+
+    /// Opens what a name is bound to.
+    fn open_bound(&self, name: &str, receive: bool) -> Result<Box<dyn Device + Send>, String> {
+        let all = if receive { &self.inputs } else { &self.outputs };
+        match (all.get(name), receive) {
+            (Some(Binding::Capture(path)), true) => capture::Input::open(path),
+            (Some(Binding::Capture(path)), false) => {
+                capture::Output::create(path, &Options::for_file_name(path), false)
+            }
+            (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
+            (Some(Binding::Replay(replay)), true) => replay.start(),
+            (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
+                Err(format!("'{name}' is bound to a source, which cannot be written to"))
+            }
+            (Some(Binding::Interface(spec)), _) => self.interface(name, spec, receive),
+            (None, _) if self.direct => {
+                let spec = InterfaceSpec { name: name.to_string(), mode: None };
+                self.interface(name, &spec, receive)
+            }
+            (None, true) => Err(format!(
+                "nothing is bound to '{name}': bind it with --in {name}=INTERFACE, \
+                         --in {name}=FILE or --in {name}=gen:…"
+            )),
+            (None, false) => Err(format!(
+                "nothing is bound to '{name}': bind it with --out {name}=INTERFACE or \
+                         --out {name}=FILE"
+            )),
         }
     }
 }

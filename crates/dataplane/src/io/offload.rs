@@ -245,3 +245,178 @@ fn partial_checksum(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     let start = network + header;
     left.then(|| (start..start + covered.len(), offset))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use net::checksum::{pseudo_header_v4, pseudo_header_v6};
+
+    use super::*;
+
+    const PAYLOAD: usize = 4000;
+    const SIZE: usize = 1400;
+
+    /// A frame with its checksum left half done, and where its transport header is.
+    fn unfinished(v4: bool, tcp: bool) -> (Vec<u8>, usize) {
+        let transport_header = if tcp { 20 } else { 8 };
+        let covered = transport_header + PAYLOAD;
+        let protocol = if tcp { TCP } else { UDP };
+        let mut frame = vec![2; 12];
+        let partial = if v4 {
+            frame.extend([0x08, 0x00, 0x45, 0]);
+            frame.extend(((20 + covered) as u16).to_be_bytes());
+            frame.extend([0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            let (from, to) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+            pseudo_header_v4(from, to, protocol, covered as u16)
+        } else {
+            let (from, to) = (Ipv6Addr::LOCALHOST, Ipv6Addr::from(7));
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend((covered as u16).to_be_bytes());
+            frame.extend([protocol, 64]);
+            frame.extend(from.octets());
+            frame.extend(to.octets());
+            pseudo_header_v6(from, to, protocol, covered as u32)
+        };
+        let transport = frame.len();
+        if tcp {
+            frame.extend([0, 80, 1, 0, 0xff, 0xff, 0xff, 0, 0, 0, 0, 9, 0x50, 0x99, 1, 0]);
+            frame.extend(partial.fold().to_be_bytes());
+            frame.extend([0, 0]);
+        } else {
+            frame.extend([0, 53, 1, 0]);
+            frame.extend((covered as u16).to_be_bytes());
+            frame.extend(partial.fold().to_be_bytes());
+        }
+        frame.extend((0..PAYLOAD).map(|i| (i * 7) as u8));
+        (frame, transport)
+    }
+
+    fn header(transport: usize, tcp: bool, gso_type: u8) -> VnetHeader {
+        VnetHeader {
+            flags: NEEDS_CHECKSUM,
+            gso_type,
+            gso_size: if gso_type == GSO_NONE { 0 } else { SIZE as u16 },
+            checksum_start: transport as u16,
+            checksum_offset: if tcp { 16 } else { 6 },
+        }
+    }
+
+    /// Whether lengths and checksums of a frame are right.
+    fn is_right(frame: &[u8], v4: bool) -> bool {
+        let (protocol, pseudo, transport) = if v4 {
+            let packet = &frame[14..];
+            let total = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
+            assert_eq!(total, packet.len());
+            assert_eq!(checksum::checksum(&packet[..20]), 0);
+            (packet[9], Sum::of(&packet[12..20]), 34)
+        } else {
+            let packet = &frame[14..];
+            let length = usize::from(u16::from_be_bytes([packet[4], packet[5]]));
+            assert_eq!(40 + length, packet.len());
+            (packet[6], Sum::of(&packet[8..40]), 54)
+        };
+        let covered = &frame[transport..];
+        let numbers = Sum::of_u16(protocol.into()).plus(Sum::of_u16(covered.len() as u16));
+        pseudo.plus(numbers).plus(Sum::of(covered)).checksum() == 0
+    }
+
+    #[test]
+    fn super_frames_are_cut() {
+        for (v4, tcp, kind) in [
+            (true, true, GSO_TCP_V4),
+            (true, true, GSO_TCP_V4 | GSO_ECN),
+            (false, true, GSO_TCP_V6),
+            (true, false, GSO_UDP),
+            (false, false, GSO_UDP),
+        ] {
+            let (frame, transport) = unfinished(v4, tcp);
+            let (mut pool, mut batch) = (Pool::new(), Batch::new());
+            let packet = pool.packet(&frame);
+            let header = header(transport, tcp, kind);
+            complete(packet, &header, None, &mut batch, &mut pool).unwrap();
+            assert_eq!(batch.len(), 3);
+            let payload = transport + if tcp { 20 } else { 8 };
+            let mut whole = Vec::new();
+            for (i, packet) in batch.iter().enumerate() {
+                let data = packet.data();
+                assert!(is_right(data, v4), "{i} of {kind}");
+                assert!(data.len() - payload <= SIZE);
+                if tcp {
+                    let sequence =
+                        u32::from_be_bytes(data[transport + 4..][..4].try_into().unwrap());
+                    assert_eq!(sequence, 0xffff_ff00_u32.wrapping_add((i * SIZE) as u32));
+                    let flags = [0x90, 0x10, 0x19][i];
+                    assert_eq!(data[transport + 13], flags, "flags of {i}");
+                }
+                whole.extend_from_slice(&data[payload..]);
+            }
+            assert!(whole == frame[payload..]);
+            batch.drain().for_each(|p| pool.recycle(p));
+            assert_eq!(pool.outstanding(), 0);
+        }
+    }
+
+    #[test]
+    fn checksums_are_completed_with_and_without_a_word() {
+        for (v4, tcp) in [(true, true), (true, false), (false, true), (false, false)] {
+            let (mut frame, transport) = unfinished(v4, tcp);
+            if v4 {
+                let sum = checksum::checksum(&frame[14..34]);
+                frame[24..26].copy_from_slice(&sum.to_be_bytes());
+            }
+            assert!(!is_right(&frame, v4));
+            let (mut pool, mut batch) = (Pool::new(), Batch::new());
+            let packet = pool.packet(&frame);
+            let told = header(transport, tcp, GSO_NONE);
+            complete(packet, &told, Some((0x8100, 5)), &mut batch, &mut pool).unwrap();
+            let mut tagged = frame.clone();
+            complete_if_partial(&mut frame);
+            assert!(is_right(&frame, v4));
+            // What is right stays.
+            let right = frame.clone();
+            complete_if_partial(&mut frame);
+            assert!(frame == right);
+            let with_tag = batch.as_slice()[0].data();
+            assert_eq!(with_tag[12..16], [0x81, 0, 0, 5]);
+            assert!([&with_tag[..12], &with_tag[16..]].concat() == right);
+            // Also behind a tag; but what was broken on the way stays broken.
+            tagged.splice(12..12, [0x81, 0, 0, 5]);
+            complete_if_partial(&mut tagged);
+            assert!(tagged == with_tag);
+            frame[transport + 30] ^= 1;
+            let broken = frame.clone();
+            complete_if_partial(&mut frame);
+            assert!(frame == broken);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_or_carried_through() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let (mut pool, mut batch) = (Pool::new(), Batch::new());
+        for _ in 0..20_000 {
+            let (mut frame, transport) = unfinished(random.bool(), random.bool());
+            frame.truncate(random.usize(..200));
+            if !frame.is_empty() {
+                let at = random.usize(..frame.len());
+                frame[at] = random.u8(..);
+            }
+            complete_if_partial(&mut frame);
+            let header = VnetHeader {
+                flags: random.u8(..2),
+                gso_type: random.u8(..7),
+                gso_size: random.u16(..100),
+                checksum_start: if random.bool() { random.u16(..) } else { transport as u16 },
+                checksum_offset: random.u16(..30),
+            };
+            let packet = pool.packet(&frame);
+            let vlan = random.bool().then_some((0x8100, 1));
+            if let Err((packet, _)) = complete(packet, &header, vlan, &mut batch, &mut pool) {
+                pool.recycle(packet);
+            }
+            batch.drain().for_each(|p| pool.recycle(p));
+        }
+        assert_eq!(pool.outstanding(), 0);
+    }
+}
