@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dataplane::all_cores::AllCores;
 use dataplane::control_socket::{ControlServer, Handlers};
-use dataplane::io::{Binding, Bindings, Polling};
+use dataplane::io::{Binding, Bindings, Faults, Polling};
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 use dataplane::{Listener, Router};
@@ -41,9 +41,14 @@ pub(crate) struct Run {
     #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
     /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
-    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet (one)
+    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (blocks of frames in
+    /// shared memory, up to a millisecond late), af-packet (one frame in a system call)
     #[arg(long, value_name = "[INTERFACE=]MODE")]
     io: Vec<String>,
+    /// Faults to put on all that names are bound to: drop=SHARE,duplicate=…,reorder=…,corrupt=…,
+    /// short=…,down=…,seed=N
+    #[arg(long, value_name = "FAULT=SHARE,…")]
+    faults: Option<Faults>,
     /// What a chain without packets does: adaptive (polls for a while, then sleeps), busy
     #[arg(long, value_name = "HOW", default_value = "adaptive")]
     poll: String,
@@ -131,6 +136,7 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
         }
     }
     check_receivers(&bindings)?;
+    bindings.faults = run.faults.clone();
     for text in &run.io {
         let (interface, mode) = match text.split_once('=') {
             Some((interface, mode)) => (Some(interface), mode),

@@ -229,11 +229,14 @@ impl Running {
         }
     }
 
-    /// The processor time that it has used.
+    /// The processor time that its threads have used.
     pub(crate) fn processor_time(&self) -> Duration {
-        let schedule = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id()));
-        let schedule = schedule.unwrap();
-        Duration::from_nanos(schedule.split(' ').next().unwrap().parse().unwrap())
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let used = |thread: std::fs::DirEntry| {
+            let schedule = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            schedule.split(' ').next()?.parse().ok()
+        };
+        Duration::from_nanos(threads.filter_map(|thread| used(thread.ok()?)).sum())
     }
 
     /// Presses Ctrl-C.
