@@ -232,7 +232,7 @@ impl Running {
     /// The processor time that its threads have used.
     pub(crate) fn processor_time(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let used = |thread: std::fs::DirEntry| {
+        let used = |thread: std::fs::DirEntry| -> Option<u64> {
             let schedule = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
             schedule.split(' ').next()?.parse().ok()
         };
