@@ -14,7 +14,12 @@ const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
 
 const ROUTER: &str = include_str!("router.click");
-const NAT: &str = include_str!("nat.click");
+
+/// The example, between the two sides.
+fn nat() -> String {
+    let example = include_str!("../../../../examples/home-router.click");
+    example.replace("Device(lan)", "Device(left)").replace("Device(wan)", "Device(right)")
+}
 
 #[track_caller]
 fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) {
@@ -82,7 +87,11 @@ fn pings_and_errors_are_routed() {
 
 #[test]
 fn tcp_through_nat_with_checksums_and_segments_left_to_hardware() {
-    in_each_mode(1500, NAT, |lab, _| exchange(lab, "10.2.0.2", 3_000_000));
+    in_each_mode(1500, &nat(), |lab, _| {
+        exchange(lab, "10.2.0.2", 3_000_000);
+        lab.ping("left", &["10.2.0.2"]);
+        lab.ping("left", &["10.1.0.1"]);
+    });
 }
 
 #[test]
@@ -94,7 +103,7 @@ fn tcp_over_a_wire() {
 
 #[test]
 fn udp_through_nat() {
-    in_each_mode(1500, NAT, |lab, _| {
+    in_each_mode(1500, &nat(), |lab, _| {
         let (to, from) = std::sync::mpsc::channel();
         let server = lab.at("right", move || {
             let socket = UdpSocket::bind("10.2.0.2:0").unwrap();
