@@ -45,6 +45,8 @@ struct Successor {
 enum Start {
     /// Afresh.
     Fresh(Arc<Slot>),
+    /// Not yet, but soon, on this CPU.
+    Soon(usize, SyncSender<()>),
     /// Where another ended, whose last round was over at that time.
     After(Arc<Slot>, Box<Handover>, Instant, Successor),
 }
@@ -223,21 +225,28 @@ fn work(router: &mut Router, slot: &Slot) -> Option<Successor> {
 }
 
 /// A thread's whole life once its router is made.
-fn live(mut router: Router, start: &Receiver<Start>) {
-    let Ok(start) = start.recv() else { return };
-    let (Start::Fresh(slot) | Start::After(slot, ..)) = &start;
-    let slot = Arc::clone(slot);
-    let ending = Ending(&slot);
-    let mut swapped = None;
-    if let Start::After(_, handover, since, Successor { plan, done, .. }) = start {
-        let taken = router.take_over(*handover, &plan);
-        swapped = Some((taken, since, done));
-    }
-    if let Some(cpu) = slot.cpu {
+fn live(mut router: Router, starts: &Receiver<Start>) {
+    let mut start = starts.recv();
+    // It waits where it is to run: to wake a thread is faster than to move one that runs.
+    if let Ok(Start::Soon(cpu, ready)) = start {
         pin(cpu);
+        drop(ready);
+        start = starts.recv();
     }
-    if let Some((taken, since, done)) = swapped {
-        let _ = done.send((slot.index, Swapped { standstill: since.elapsed(), taken }));
+    let (slot, before) = match start {
+        Ok(Start::Fresh(slot)) => (slot, None),
+        Ok(Start::After(slot, handover, since, successor)) => {
+            (slot, Some((handover, since, successor)))
+        }
+        _ => return,
+    };
+    let ending = Ending(&slot);
+    match before {
+        Some((handover, since, Successor { plan, done, .. })) => {
+            let taken = router.take_over(*handover, &plan);
+            let _ = done.send((slot.index, Swapped { standstill: since.elapsed(), taken }));
+        }
+        None => slot.cpu.into_iter().for_each(pin),
     }
     slot.set(Status::Running);
     if let Some(successor) = work(&mut router, &slot) {
@@ -458,6 +467,15 @@ impl Fleet {
         if prepared.threads.len() != self.len() {
             return Err("the number of workers cannot change".to_string());
         }
+        let (ready, all_ready) = sync_channel(1);
+        for ((next, _), slot) in prepared.threads.iter().zip(&self.slots) {
+            if let Some(cpu) = slot.cpu {
+                let _ = next.send(Start::Soon(cpu, ready.clone()));
+            }
+        }
+        drop(ready);
+        // Nobody says anything; all are ready when nobody could any more.
+        let _ = all_ready.recv();
         let (done, results) = channel();
         let mut threads = Vec::new();
         for ((next, thread), slot) in prepared.threads.into_iter().zip(&self.slots) {
