@@ -9,8 +9,8 @@ use std::fmt;
 
 use elements::context::{Core, Tally};
 use elements::legacy::Legacy;
-use ir::Store;
 use ir::model::StateKind;
+use ir::{StateValue, Store};
 
 /// What the elements of a router may keep; it does not change while the router runs.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +98,8 @@ pub struct Plan {
     kept: HashMap<String, bool>,
     /// Declared state that does not go over, by owner and name.
     excluded: HashSet<(String, String)>,
+    /// How many flows there is room for, by owner and name.
+    capacities: Vec<(String, &'static str, u64)>,
     /// Elements whose flows do not go over.
     strange_flows: HashSet<String>,
 }
@@ -172,6 +174,13 @@ impl Plan {
                 plan.lines.push(line);
             }
         }
+        for keeper in &new.elements {
+            for (name, kind) in &keeper.state {
+                if let StateKind::Flows { capacity, .. } = kind {
+                    plan.capacities.push((keeper.name.clone(), name, *capacity));
+                }
+            }
+        }
         let before: HashSet<&str> = old.elements.iter().map(|k| k.name.as_str()).collect();
         for keeper in new.elements.iter().filter(|k| !before.contains(k.name.as_str())) {
             if !keeper.state.is_empty() {
@@ -219,13 +228,23 @@ impl Plan {
         self.lines.iter().any(|line| matches!(line.fate, Fate::Lost | Fate::Partly))
     }
 
+    /// Leaves of state that was handed over what goes over.
+    pub(crate) fn sift(&self, state: &mut Store) {
+        state.retain(|owner, name| self.carries(owner, name));
+        for (owner, name, capacity) in &self.capacities {
+            if let Some(StateValue::Flows(flows)) = state.get_mut(owner, name) {
+                flows.resize(*capacity);
+            }
+        }
+    }
+
     /// Whether an element of this name takes the place of one.
     pub(crate) fn keeps(&self, element: &str) -> bool {
         self.kept.get(element) == Some(&true)
     }
 
     /// Whether declared state goes over. Owners that are no elements are common to all.
-    pub(crate) fn carries(&self, owner: &str, state: &str) -> bool {
+    fn carries(&self, owner: &str, state: &str) -> bool {
         self.kept.get(owner).is_none_or(|kept| *kept)
             && !self.excluded.contains(&(owner.to_string(), state.to_string()))
     }

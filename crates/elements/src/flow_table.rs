@@ -663,12 +663,16 @@ impl FlowTable {
         }
     }
 
-    /// Takes the flows of another table as they stand, if `alike` says that their numbers mean
-    /// the same, and they fit.
-    ///
-    /// # Errors
-    /// What was to be taken, declared: timeouts or capacity differ.
-    pub(crate) fn take_over(&mut self, from: HandedOver, alike: bool) -> Result<(), Flows> {
+    /// Takes the flows of another table, at once if `alike` says that their numbers mean the same
+    /// and there is room, flow by flow otherwise. `class_of` tells a flow's class here, and
+    /// `deltas` what rewriting it adds to checksums.
+    pub(crate) fn take_over(
+        &mut self,
+        from: HandedOver,
+        alike: bool,
+        class_of: impl Fn(&Flow) -> Option<u16>,
+        deltas: impl Fn(&Flow) -> [u16; 2],
+    ) {
         let same = |(a, b): (&Class, &Class)| (a.timeout, a.guarantee) == (b.timeout, b.guarantee);
         let fits = alike
             && from.classes.len() == self.classes.len()
@@ -687,7 +691,23 @@ impl FlowTable {
             watchers: Vec::new(),
         };
         if !fits {
-            return Err(table.export());
+            self.clear();
+            self.clock = table.clock;
+            let mut all = Vec::with_capacity(table.flows.len());
+            for (number, _) in table.in_order() {
+                let mut flow = *table.flows.get(number);
+                let Some(class) = class_of(&flow) else { continue };
+                flow.deltas = deltas(&flow);
+                all.push(self.classed(flow, class));
+            }
+            // If there is not room for all, those that live longest stay.
+            let excess = all.len().saturating_sub(self.capacity as usize);
+            if excess > 0 {
+                all.sort_by_key(|flow| flow.expiry);
+                all.drain(..excess);
+            }
+            self.add_all(all);
+            return;
         }
         self.log(|log, _| log.add_all());
         if table.taken.pools() != self.taken.pools() {
@@ -696,7 +716,32 @@ impl FlowTable {
         }
         (table.capacity, table.watchers) = (self.capacity, std::mem::take(&mut self.watchers));
         *self = table;
-        Ok(())
+    }
+
+    /// A flow in a class, which it does not outlive.
+    fn classed(&self, flow: Flow, class: u16) -> Flow {
+        let timeout = self.classes[usize::from(class)].timeout;
+        let expiry = flow.expiry.min(tick_end(self.clock).saturating_add(timeout));
+        Flow { class, expiry, ..flow }
+    }
+
+    /// Adds flows that have their classes and expiries, in the order in which they were touched.
+    fn add_all(&mut self, mut all: Vec<Flow>) {
+        // Classes are lists in the order of expiry.
+        let mut ascending = vec![0; self.classes.len()];
+        let sorted = all
+            .iter()
+            .all(|f| std::mem::replace(&mut ascending[usize::from(f.class)], f.expiry) <= f.expiry);
+        if !sorted {
+            all.sort_by_key(|f| f.expiry);
+        }
+        for flow in all {
+            if let Some(number) = self.insert(flow, flow.class, self.clock) {
+                self.flows.get_mut(number).expiry = flow.expiry;
+                let class = &mut self.classes[usize::from(flow.class)];
+                class.earliest = class.earliest.min(flow.expiry);
+            }
+        }
     }
 
     /// The flows as declared.
@@ -761,27 +806,10 @@ impl FlowTable {
                 // A rewriter that answers for another may have other timeouts.
                 _ => self.classes.iter().position(fits).map_or(usual, |c| c as u16),
             };
-            flow.class = class;
-            let timeout = self.classes[usize::from(class)].timeout;
-            flow.expiry = flow.expiry.min(tick_end(self.clock).saturating_add(timeout));
-            Some(flow)
+            Some(self.classed(flow, class))
         };
-        let mut all: Vec<Flow> = flows.iter().filter_map(native).collect();
-        // Classes are lists in the order of expiry.
-        let mut ascending = vec![0; self.classes.len()];
-        let sorted = all
-            .iter()
-            .all(|f| std::mem::replace(&mut ascending[usize::from(f.class)], f.expiry) <= f.expiry);
-        if !sorted {
-            all.sort_by_key(|f| f.expiry);
-        }
-        for flow in all {
-            if let Some(number) = self.insert(flow, flow.class, self.clock) {
-                self.flows.get_mut(number).expiry = flow.expiry;
-                let class = &mut self.classes[usize::from(flow.class)];
-                class.earliest = class.earliest.min(flow.expiry);
-            }
-        }
+        let all: Vec<Flow> = flows.iter().filter_map(native).collect();
+        self.add_all(all);
     }
 }
 

@@ -8,8 +8,9 @@ use net::{Batch, Packet};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::flow_table::{Flow, FlowTable, Key, TICK};
+use crate::flow_table::{Flow, FlowTable, HandedOver, Key, TICK};
 use crate::ip_header::{self, NO_HEADER};
+use crate::legacy::Legacy;
 
 element! {
     /// IPRRSwitch([KEYWORDS MAX, CAPACITY]) -- sends flows to its outputs in turn
@@ -197,6 +198,20 @@ impl Element for IPRRSwitch {
         }
         if let [current] = *store.cells(name, "current") {
             self.current = u16::try_from(current).unwrap_or(0) % self.max;
+        }
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let native = Box::new(self.flows.hand_over());
+        Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+    }
+
+    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
+        if let Some(flows) = legacy.take_native::<HandedOver>() {
+            let (class, max) = (self.class, self.max);
+            let alike = legacy.counts() == Some([u64::from(max)]);
+            let class_of = |flow: &Flow| (flow.outputs[1] < max).then_some(class);
+            self.flows.take_over(*flows, alike, class_of, |_| [0; 2]);
         }
     }
 

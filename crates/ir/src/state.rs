@@ -59,6 +59,8 @@ pub struct Flows {
     next: u64,
     /// The latest time that the table has heard of.
     clock: u64,
+    /// No flow expires before.
+    earliest: u64,
     /// By their place in the order.
     flows: BTreeMap<u64, Flow>,
     /// Place and direction (0 forward, 1 reverse) of each key.
@@ -88,6 +90,20 @@ impl Flows {
     /// How many flows it may hold.
     pub fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    /// Makes room for this many flows; of those for which there is none, the last to expire stay.
+    pub fn resize(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        let excess = (self.flows.len() as u64).saturating_sub(capacity);
+        if excess > 0 {
+            let mut order: Vec<(u64, u64)> =
+                self.flows.iter().map(|(&place, flow)| (flow.expiry, place)).collect();
+            order.sort_unstable();
+            for (_, place) in order.into_iter().take(excess as usize) {
+                self.remove(place);
+            }
+        }
     }
 
     /// The flows in their order, those that expired but were not removed yet included.
@@ -131,6 +147,7 @@ impl Flows {
             return;
         };
         flow.common = common;
+        self.earliest = self.earliest.min(expiry);
         if (flow.expiry, flow.guarantee) != (expiry, guarantee) {
             (flow.expiry, flow.guarantee) = (expiry, guarantee);
             let flow = self.flows.remove(&place);
@@ -156,9 +173,13 @@ impl Flows {
     /// Removes every flow whose expiry has come.
     pub fn expire(&mut self, now: u64) {
         self.clock = self.clock.max(now);
+        if now < self.earliest {
+            return;
+        }
         let expired: Vec<u64> =
             self.flows.iter().filter(|(_, f)| f.expiry <= now).map(|(&id, _)| id).collect();
         expired.into_iter().for_each(|id| self.remove(id));
+        self.earliest = self.flows.values().map(|f| f.expiry).min().unwrap_or(u64::MAX);
     }
 
     /// Adds a flow as [`crate::model::Op::FlowInsert`] says; `false` if there is no room for it.
@@ -189,6 +210,7 @@ impl Flows {
         for (side, key) in flow.keys.iter().enumerate() {
             self.index.insert(key.clone(), (place, side));
         }
+        self.earliest = self.earliest.min(flow.expiry);
         self.flows.insert(place, flow);
         true
     }
@@ -238,6 +260,11 @@ impl Store {
             Some(&StateValue::Counter { packets, bytes }) => (packets, bytes),
             _ => (0, 0),
         }
+    }
+
+    /// The named state of an element, if there is any, to change it.
+    pub fn get_mut(&mut self, element: &str, name: &str) -> Option<&mut StateValue> {
+        self.values.get_mut(&(element.to_string(), name.to_string()))
     }
 
     /// Keeps the state for which `keep`, given owner and name, says so, and forgets the rest.

@@ -151,3 +151,60 @@ fn what_would_be_lost_is_told_and_trying_changes_nothing() {
     assert_eq!(instance.generation(), 1);
     assert_eq!(read(&instance, "c.class"), "Counter");
 }
+
+#[test]
+fn flows_go_on_under_other_timeouts_and_as_far_as_there_is_room() {
+    let wire = Wire::new();
+    wire.open();
+    let wires = [Arc::clone(&wire)];
+    let text = chain("allow all", "");
+    let (instance, _rests) = start(&text, &wires, Path::Synthesised);
+    run(&wire, 10 * FLOWS);
+    let before = wire.ports();
+    let longer = text.replace("IPRewriter(", "IPRewriter(UDP_TIMEOUT 77, TCP_TIMEOUT 999, ");
+    instance.change(configuration(&longer), false).unwrap();
+    run(&wire, 10 * FLOWS);
+    // Another pool: flows keep what they have.
+    let other = longer.replace("20000-30000#", "40000-50000#");
+    let changed = instance.change(configuration(&other), false).unwrap();
+    assert!(!changed.plan.loses(), "{:?}", changed.plan);
+    run(&wire, 10 * FLOWS);
+    drain(&instance, &wires);
+    assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+    assert_eq!(wire.ports(), before, "flows were translated anew");
+    // Less room than flows: that is told before.
+    let small = other.replace("UDP_TIMEOUT 77", "UDP_TIMEOUT 77, MAPPING_CAPACITY 10");
+    let changed = instance.change(configuration(&small), false).unwrap();
+    let line = changed.plan.lines.iter().find(|line| line.element == "nat").unwrap();
+    assert_eq!((line.fate, line.why.as_str()), (Fate::Partly, "flows: 50 flows, room for 10"));
+    assert_eq!(instance.fleet().holdings()["nat"].flows, 10);
+}
+
+#[test]
+fn balancers_remember_where_flows_go() {
+    let wire = Wire::new();
+    wire.open();
+    let wires = [Arc::clone(&wire)];
+    let text = |extra: &str| {
+        format!(
+            "FromDevice(in) -> Strip(14) -> MarkIPHeader -> s :: IPRRSwitch; {extra}
+             s[0] -> a :: Counter -> Unstrip(14) -> ToDevice(out);
+             s[1] -> b :: Counter -> Discard; s[2] -> c :: Counter -> Discard;"
+        )
+    };
+    let (instance, _rests) = start(&text(""), &wires, Path::Native);
+    // Whole turns through all flows, so that each output has had the same flows.
+    let share = |handler: &str| read(&instance, handler).parse::<u64>().unwrap();
+    run(&wire, 20 * FLOWS);
+    let before = wire.ports();
+    for extra in ["x :: Idle -> Discard;", ""] {
+        instance.change(configuration(&text(extra)), false).unwrap();
+        run(&wire, 20 * FLOWS);
+    }
+    drain(&instance, &wires);
+    assert_eq!(wire.ports().len(), before.len(), "a flow went elsewhere");
+    assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+    let taken = wire.taken.load(Ordering::SeqCst);
+    assert_eq!(share("a.count") + share("b.count") + share("c.count"), taken);
+    assert_eq!(read(&instance, "s.flow_count"), FLOWS.to_string());
+}

@@ -82,7 +82,7 @@ impl Router {
         let Handover { core, mut state, errors, elements } = from;
         self.nodes.errors += errors;
         self.core = core;
-        state.retain(|owner, name| plan.carries(owner, name));
+        plan.sift(&mut state);
         for node in &mut self.nodes.nodes {
             if let Some(cell) = &mut node.cell {
                 cell.element.import(&node.name, &state);

@@ -64,22 +64,31 @@ impl FlowSet {
     /// this one, otherwise flow by flow.
     pub(crate) fn take_over(&mut self, from: HandedOver) {
         let alike = from.members == self.members;
-        if let Err(flows) = self.table.take_over(from.table, alike) {
-            self.import(&flows);
-        }
+        let members = &self.members;
+        let class_of = |flow: &Flow| class_of(members, flow);
+        self.table.take_over(from.table, alike, class_of, |flow| deltas(members, flow));
     }
 
     /// Takes over declared flows.
     pub(crate) fn import(&mut self, flows: &ir::state::Flows) {
         let members = &self.members;
-        let owner = |flow: &Flow| members.get(usize::from(flow.key(0).map >> 8));
-        let class_of = |flow: &Flow| {
-            let member = owner(flow)?;
-            Some(member.classes[member.kind.tracking(flow.protocol).class(flow.state)])
-        };
-        let deltas = |flow: &Flow| owner(flow).map_or([0, 0], |member| member.kind.deltas(flow));
-        self.table.import(flows, class_of, deltas);
+        let class_of = |flow: &Flow| class_of(members, flow);
+        self.table.import(flows, class_of, |flow| deltas(members, flow));
     }
+}
+
+/// The rewriter that a flow belongs to.
+fn owner<'a>(members: &'a [Member], flow: &Flow) -> Option<&'a Member> {
+    members.get(usize::from(flow.key(0).map >> 8))
+}
+
+fn class_of(members: &[Member], flow: &Flow) -> Option<u16> {
+    let member = owner(members, flow)?;
+    Some(member.classes[member.kind.tracking(flow.protocol).class(flow.state)])
+}
+
+fn deltas(members: &[Member], flow: &Flow) -> [u16; 2] {
+    owner(members, flow).map_or([0, 0], |member| member.kind.deltas(flow))
 }
 
 impl FlowAccess for FlowSet {
