@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Instant;
 
 use compiler::{Chain, Synthesizer};
 use dataplane::clock::Clock;
@@ -139,7 +138,7 @@ pub fn assemble(
 
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is
 /// written all the time does not keep a chain from running.
-const REST: u32 = 10;
+const REST: u64 = 10;
 
 /// Puts programs in the place of elements, and again when handlers changed what elements mean.
 struct Installer {
@@ -149,8 +148,8 @@ struct Installer {
     store: Option<Rc<RefCell<Store>>>,
     /// Entries that programs were made for.
     installed: HashSet<Port>,
-    /// No synthesis before.
-    rest: Option<Instant>,
+    /// No synthesis before this time of the router's clock.
+    rest: u64,
 }
 
 impl Installer {
@@ -158,12 +157,12 @@ impl Installer {
         let graph = chain.graph.clone();
         let models = graph.nodes.iter().map(|node| model(router, node)).collect();
         let synthesizer = Synthesizer::new(graph.clone(), models);
-        Self { synthesizer, graph, store, installed: HashSet::new(), rest: None }
+        Self { synthesizer, graph, store, installed: HashSet::new(), rest: 0 }
     }
 
     fn resume(&mut self, router: &mut Router) {
-        let begin = Instant::now();
-        if self.rest.is_some_and(|rest| begin < rest) {
+        let begin = router.time();
+        if begin < self.rest {
             return;
         }
         for (id, node) in self.graph.nodes.iter().enumerate() {
@@ -176,7 +175,8 @@ impl Installer {
             let name = &self.graph.nodes[entry.node].name;
             router.message(&format!("{name}: not synthesised again: {why}"));
         }
-        self.rest = begin.elapsed().checked_mul(REST).and_then(|rest| begin.checked_add(rest));
+        let end = router.time();
+        self.rest = end.saturating_add(end.saturating_sub(begin).saturating_mul(REST));
     }
 
     /// Makes programs for entries that have none. Tells of those that cannot be carried out, where

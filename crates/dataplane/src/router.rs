@@ -467,6 +467,11 @@ impl Router {
         packet
     }
 
+    /// Nanoseconds of the router's clock, now.
+    pub fn time(&mut self) -> u64 {
+        self.clock.now()
+    }
+
     /// The worker's possessions.
     pub fn core(&mut self) -> &mut Core {
         &mut self.core

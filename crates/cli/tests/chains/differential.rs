@@ -33,9 +33,6 @@ struct Way {
     path: Path,
     burst: Burst,
     started: Started,
-    /// A handler was written: until the programs are made anew, packets may go from element to
-    /// element.
-    written: bool,
     /// It carried a burst in an order of its own, so that its state may be another since.
     lost: bool,
 }
@@ -67,8 +64,7 @@ impl Way {
 
     /// Whether parts of bursts may be carried from element to element as a whole.
     fn parts_bursts(&self) -> bool {
-        let one_by_one = self.path == Path::SynthesisedInterpreted && !self.written;
-        self.burst == Burst::Many && !self.carries_bursts() && !one_by_one
+        self.burst == Burst::Many && self.path == Path::Synthesised
     }
 
     fn take(&mut self, step: &Step) -> Left {
@@ -77,7 +73,8 @@ impl Way {
         if let Some((handler, value)) = &step.write {
             let written = self.started.router.write_handler(handler, value);
             written.unwrap_or_else(|why| panic!("{handler}: {why}"));
-            self.written = true;
+            // Time stands still: what is not true any more is made anew at once.
+            settle(&mut self.started);
         }
         let graph = &self.started.chain.graph;
         let node = graph.find(&format!("in{}", step.input)).expect("inputs are declared");
@@ -182,7 +179,7 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
                 let words: Vec<String> = diagnostics.iter().map(|d| d.message.clone()).collect();
                 panic!("{words:?}: {}", chain.text)
             });
-            Way { path, burst, started, written: false, lost: false }
+            Way { path, burst, started, lost: false }
         })
         .collect();
     let mut traffic = Traffic::new(seed, &chain.text);
@@ -345,7 +342,7 @@ fn run_example(examples: &Folder, name: &str, path: Path) -> (Vec<Vec<Frame>>, R
     let text = text.replace("(isp-customers.pcap.gz", &format!("(isp-customers{one}"));
     let started = start(name, &text, &scratch, path);
     let started = started.unwrap_or_else(|(d, _)| panic!("{name} is refused: {d:?}"));
-    let mut way = Way { path, burst: Burst::Many, started, written: false, lost: false };
+    let mut way = Way { path, burst: Burst::Many, started, lost: false };
     let mut rounds = 0;
     way.started.router.run(|_, _| {
         rounds += 1;
