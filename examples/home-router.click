@@ -5,20 +5,24 @@
 //
 // or between network namespaces, where there is no hardware; README.md shows how.
 
-define($LAN 10.1.0.1, $LAN_MAC 02:00:00:00:00:01,
-       $WAN 10.2.0.1, $WAN_MAC 02:00:00:00:00:02);
+define($LAN 10.1.0.1, $LAN_MAC 02:00:00:00:00:01, $WAN 10.2.0.1, $WAN_MAC 02:00:00:00:00:02);
 
 // An interface: frames come in on input 0, packets to send on input 1; frames leave on output 0,
 // packets to route on output 1.
 elementclass Interface { $ip, $mac, $mtu |
-  input[0] -> HostEtherFilter($mac)
+  input[0]
+    -> HostEtherFilter($mac)
     -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800, -);
   kind[0] -> ARPResponder($ip $mac) -> [0] output;
   kind[1] -> [1] arp :: ARPQuerier($ip, $mac) -> [0] output;
   kind[2] -> Strip(14) -> CheckIPHeader -> GetIPAddress(16) -> [1] output;
   kind[3] -> Discard;
 
-  input[1] -> DropBroadcasts -> FixIPSrc($ip) -> ttl :: DecIPTTL -> fragment :: IPFragmenter($mtu)
+  input[1]
+    -> DropBroadcasts
+    -> FixIPSrc($ip)
+    -> ttl :: DecIPTTL
+    -> fragment :: IPFragmenter($mtu)
     -> [0] arp;
   ttl[1] -> ICMPError($ip, timeexceeded) -> [0] arp;
   fragment[1] -> ICMPError($ip, unreachable, needfrag) -> [0] arp;
@@ -47,5 +51,7 @@ back[0] -> [1] pings;
 back[1] -> [1] flows;
 back[2] -> Discard;
 
-flows[0] -> [1] wan; pings[0] -> [1] wan;
-flows[1] -> [1] lan; pings[1] -> [1] lan;
+flows[0] -> [1] wan;
+pings[0] -> [1] wan;
+flows[1] -> [1] lan;
+pings[1] -> [1] lan;

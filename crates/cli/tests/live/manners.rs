@@ -89,6 +89,15 @@ fn the_next_best_way_is_taken_with_a_word_why() {
     assert!(told.contains("eth0: af-packet-mmsg, mtu 1500; not af-xdp: another XDP"), "{told}");
     first.stop();
     second.stop();
+    let cores = ["--in", "left=eth0", "--cores", "0,1"];
+    let several = lab.run("FromDevice(left) -> Discard;", &cores);
+    let told = several.told();
+    assert!(told.contains("af-packet-mmsg, flows to 2 workers by a symmetric hash"), "{told}");
+    assert!(told.contains("not af-xdp: its queues are not known to keep"), "{told}");
+    several.stop();
+    let cores = ["--in", "left=tap:cat0", "--in", "right=eth1", "--cores", "0,1"];
+    let told = lab.run(WIRE, &[&cores[..], &["--io", "af-xdp"]].concat()).told();
+    assert!(told.contains("cat0: tap, mtu 1500"), "{told}");
 }
 
 #[test]

@@ -173,3 +173,46 @@ fn a_tap_interface_speaks_with_a_link() {
     let links = lab.ip("middle", &["link"]);
     assert!(!links.contains("cat0"), "it is still there: {links}");
 }
+
+/// Several workers share nothing: each finds its neighbours for itself, and both directions of a
+/// flow meet on one.
+#[test]
+fn several_workers_route() {
+    if !possible() {
+        return;
+    }
+    for (mode, how) in [
+        ("af-xdp", "4 queues, to 2 workers by queue"),
+        ("af-packet-mmsg", "flows to 2 workers by a symmetric hash"),
+        ("af-packet-ring", "flows to 2 workers by a symmetric hash"),
+    ] {
+        let lab = Lab::new(1500);
+        let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
+        let running = lab.run(ROUTER, &arguments);
+        assert!(running.told().contains(how), "{}", running.told());
+        for _ in 0..8 {
+            exchange(&lab, "10.2.0.2", 50_000);
+        }
+        lab.ping("right", &["10.1.0.2"]);
+        running.stop();
+    }
+}
+
+/// A chain that lets answers in only where it saw the question, on each worker for itself.
+#[test]
+fn both_directions_of_a_flow_meet_on_one_worker() {
+    if !possible() {
+        return;
+    }
+    let chain = nat().replace("pattern $WAN 1024-65535 - - 0 1", "pattern - - - - 0 1");
+    for mode in ["af-packet-mmsg", "af-packet-ring"] {
+        let lab = Lab::new(1500);
+        let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
+        let running = lab.run(&chain, &arguments);
+        for _ in 0..12 {
+            exchange(&lab, "10.2.0.2", 5_000);
+        }
+        lab.ping("left", &["10.2.0.2"]);
+        running.stop();
+    }
+}

@@ -4,9 +4,10 @@ use std::ffi::c_int;
 use std::io::{ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use net::{Batch, Pool};
+use net::{Batch, Packet, Pool};
 
-use super::messages::{Receiver, Sender};
+use super::bpf;
+use super::messages::{Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
 use super::port::{
     ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Part, Port, REFUSED, RUNT,
@@ -37,7 +38,7 @@ pub(super) fn receiving_socket() -> Result<OwnedFd> {
 }
 
 /// Has a socket get the frames of an interface: all that come in, none that go out, also those
-/// for other stations.
+/// for other stations; with several workers those of its flows.
 pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
     sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
     let mut address: libc::sockaddr_ll = sys::zero();
@@ -50,10 +51,11 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
     promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
     sys::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
     if part.count > 1 {
-        // The kernel's hash of a flow is the same for both directions.
-        let group = (std::process::id() ^ index) & 0xffff;
-        let fanout = group | libc::PACKET_FANOUT_HASH << 16;
+        let group = (std::process::id() ^ index << 8) & 0xffff;
+        let fanout = group | libc::PACKET_FANOUT_EBPF << 16;
         sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
+        let program = bpf::spread_flows()?;
+        sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program.as_raw_fd())?;
     }
     Ok(())
 }
@@ -86,6 +88,28 @@ impl AfPacket {
         let sending = Sending::open(index, most)?;
         let most = most.min(MOST);
         Ok(Self { receiving, receiver: Receiver::new(most), sending, most })
+    }
+}
+
+/// Completes a frame that was received, or gives it up.
+pub(super) fn accept(
+    packet: Packet,
+    message: Message,
+    batch: &mut Batch,
+    pool: &mut Pool,
+    losses: &mut Losses,
+) {
+    let length = packet.len();
+    let completed = if message.truncated {
+        Err((packet, TRUNCATED))
+    } else if length < ETHERNET {
+        Err((packet, RUNT))
+    } else {
+        complete(packet, &VnetHeader::parse(&message.vnet), message.vlan, batch, pool)
+    };
+    if let Err((packet, why)) = completed {
+        losses.received(why, 1, length as u64);
+        pool.recycle(packet);
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::af_packet::AfPacket;
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
+use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain};
 use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
@@ -233,11 +234,19 @@ impl Interface {
             let part = Part { index: worker, count: self.workers };
             let fail = |e: Error| explain(&e, "CAP_NET_RAW");
             let index = opened.index;
-            opened.ports.push(Some(match self.mode {
+            let port: Box<dyn Port + Send> = match self.mode {
                 Mode::AfPacketRing => Box::new(PacketRing::open(index, part).map_err(fail)?),
                 Mode::AfPacket => Box::new(AfPacket::open(index, 1, part).map_err(fail)?),
                 _ => Box::new(AfPacket::open(index, MOST, part).map_err(fail)?),
+            };
+            // What is of no flow comes to the first worker.
+            opened.ports.push(Some(match worker {
+                0 => port,
+                _ => Box::new(WithNeighbours::new(port, index).map_err(fail)?),
             }));
+        }
+        if self.workers > 1 {
+            opened.remarks.push(format!("flows to {} workers by a symmetric hash", self.workers));
         }
         // Frames belong to the chain, as they do with AF_XDP, not to the chain and to the host.
         match bpf::keep_from_host(opened.index) {
@@ -277,6 +286,10 @@ impl Interface {
                  combined {workers}` gives it as many, and af-packet-mmsg needs none"
             ));
         }
+        if self.workers > 1 && self.spec.mode.is_none() {
+            return Err("its queues are not known to keep both directions of a flow on one core"
+                .to_string());
+        }
         let driver = self.asker.driver(name);
         let partial = VIRTUAL.contains(&driver.as_str());
         let layout = Layout::of(opened.mtu);
@@ -298,8 +311,9 @@ impl Interface {
             false if driver.is_empty() => "copy mode (no zero-copy in the driver)".to_string(),
             false => format!("copy mode ({driver} has no zero-copy)"),
         };
-        let attach =
-            |in_driver| bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces);
+        let attach = |in_driver| {
+            bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces, self.workers > 1)
+        };
         let attached = match attach(true) {
             // Whoever asked for it gets it where the driver has none: slower, and said.
             Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
@@ -312,8 +326,19 @@ impl Interface {
         opened.attached = Some(attached.map_err(|e| af_xdp::explain(name, &e))?);
         opened.remarks.push(copy);
         opened.remarks.push(format!("{queues} queue{}", if queues == 1 { "" } else { "s" }));
-        let ports = ports.into_iter().map(|port| Some(Box::new(port) as Box<dyn Port + Send>));
-        opened.ports.extend(ports);
+        for port in ports {
+            let port: Box<dyn Port + Send> = Box::new(port);
+            opened.ports.push(Some(match self.workers {
+                1 => port,
+                _ => {
+                    let port = WithNeighbours::new(port, opened.index);
+                    Box::new(port.map_err(|e| af_xdp::explain(name, &e))?)
+                }
+            }));
+        }
+        if self.workers > 1 {
+            opened.remarks.push(format!("to {} workers by queue", self.workers));
+        }
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod generator;
 mod interface;
 mod live;
 mod messages;
+mod neighbours;
 mod netdev;
 mod offload;
 mod packet_ring;
