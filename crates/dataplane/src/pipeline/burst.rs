@@ -270,6 +270,7 @@ impl Pipeline {
 
     /// Takes what becomes of lanes from the flow cache, in order, up to one that is not there or
     /// changes what is there; gives those that were taken.
+    #[inline(never)]
     fn take_lines(&mut self, lanes: u32, now: u64) -> u32 {
         if !self.tables.log.is_empty() {
             self.forget_changed();
@@ -287,7 +288,7 @@ impl Pipeline {
     }
 
     /// Where in the flow cache it says what becomes of a lane.
-    #[inline]
+    #[inline(always)]
     fn find_line(&mut self, lane: usize, now: u64) -> Option<usize> {
         let burst = &self.burst;
         let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
@@ -296,7 +297,7 @@ impl Pipeline {
     }
 
     /// Takes what becomes of a lane from the flow cache; gives the target.
-    #[inline]
+    #[inline(always)]
     fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
         let Line { slots, plan, .. } = self.cache.line(at);
         for (column, &number) in self.burst.slots.iter_mut().zip(slots) {
@@ -307,6 +308,7 @@ impl Pipeline {
     }
 
     /// Prolongs the flows that a line was made from; `false` if one expired.
+    #[cold]
     fn prolong(&mut self, at: usize, now: u64) -> bool {
         let expiry = |m: &Member| self.tables.expiry(m.table, m.number);
         if self.cache.members(at).any(|m| expiry(&m) <= now) {
@@ -326,6 +328,7 @@ impl Pipeline {
 
     /// Takes a lane from a step on to its exit, and does what that says. Behind a barrier only
     /// what goes the same way is done, whatever the packets before do there.
+    #[inline(never)]
     fn carry_out(
         &mut self,
         (lane, packet): (usize, &mut Packet),

@@ -118,10 +118,8 @@ mod tests {
 
     #[test]
     fn signs_are_the_same_with_all_instructions() {
-        let mut numbers = [0u32; 32];
-        for bit in 0..32 {
-            numbers[bit] = if bit % 3 == 0 { u32::MAX } else { 0x7fff_ffff };
-        }
+        let number = |bit| if bit % 3 == 0 { u32::MAX } else { 0x7fff_ffff };
+        let numbers: [u32; 32] = std::array::from_fn(number);
         let wanted = (0..32).filter(|bit| bit % 3 == 0).fold(0, |all, bit| all | 1 << bit);
         for level in Level::available() {
             assert_eq!(run(level, Signs(numbers)), wanted, "{level:?}");
