@@ -115,11 +115,13 @@ impl Pipeline {
                 burst.active[word] &= burst.active[word] - 1;
                 let mask = std::mem::take(&mut burst.masks[at]);
                 match &nodes[at] {
-                    Node::Test { needs, cond, yes, no } => {
-                        lanes.compute(needs, packets, &[]);
-                        let holds = lanes.mask(cond);
-                        burst.send(*yes, mask & holds);
-                        burst.send(*no, mask & !holds);
+                    Node::Tests { needs, conds, no, yes } => {
+                        let (mut rest, holds) = (mask, lanes.tests(needs, packets, conds));
+                        for (no, holds) in no.iter().zip(holds) {
+                            burst.send(*no, rest & !holds);
+                            rest &= holds;
+                        }
+                        burst.send(*yes, rest);
                     }
                     Node::Cases { needs, cases, otherwise } => {
                         lanes.compute(needs, packets, &[]);

@@ -7,6 +7,7 @@
 use ir::model::CompareOp;
 use net::{Header, Packet};
 
+use super::plan::MOST_TESTS;
 use super::simd::{self, Isa, Level, Task};
 
 /// Packets that are computed with at once.
@@ -342,6 +343,19 @@ impl Lanes {
         }
     }
 
+    /// The lanes in which each of some conditions holds, on columns that are computed first.
+    #[inline]
+    pub(super) fn tests(
+        &mut self,
+        needs: &[Reg],
+        packets: &Packets<'_>,
+        conds: &[Cond],
+    ) -> [u32; MOST_TESTS] {
+        let mut masks = [0; MOST_TESTS];
+        simd::run(self.level, Tests { lanes: self, needs, packets, conds, masks: &mut masks });
+        masks
+    }
+
     /// The lanes in which a condition on known columns holds.
     #[inline]
     pub(super) fn mask(&self, cond: &Cond) -> u32 {
@@ -375,6 +389,27 @@ impl Task for Compute<'_> {
                 *known = self.lanes.epoch;
                 compute(isa, op, column, before, self.packets, self.slots);
             }
+        }
+    }
+}
+
+struct Tests<'a> {
+    lanes: &'a mut Lanes,
+    needs: &'a [Reg],
+    packets: &'a Packets<'a>,
+    conds: &'a [Cond],
+    masks: &'a mut [u32; MOST_TESTS],
+}
+
+impl Task for Tests<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self, isa: impl Isa) {
+        let Tests { lanes, needs, packets, conds, masks } = self;
+        Compute { lanes, needs, packets, slots: &[] }.run(isa);
+        for (mask, cond) in masks.iter_mut().zip(conds) {
+            *mask = Mask { lanes, cond }.run(isa);
         }
     }
 }

@@ -7,16 +7,20 @@ use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, 
 use super::compile::{Compiler, Residual, Slot, ranges_of};
 use super::lanes::{Cond, Part, Reg};
 
+/// Conditions that are tested at once.
+pub(super) const MOST_TESTS: usize = 16;
 /// Bytes that one exit's writes may lie apart.
 pub(super) const WINDOW: usize = 64;
 
 /// What is done with the lanes that come to a step.
 pub(super) enum Node {
-    Test {
+    /// Conditions one after the other: where lanes go for which one does not hold, and where those
+    /// for which all do.
+    Tests {
         needs: Box<[Reg]>,
-        cond: Cond,
+        conds: Vec<Cond>,
+        no: Vec<StepId>,
         yes: StepId,
-        no: StepId,
     },
     /// A few cases: each with its condition.
     Cases {
@@ -46,10 +50,28 @@ pub(super) enum Node {
 }
 
 impl Node {
+    /// Where lanes go on.
+    pub(super) fn next(&self) -> impl Iterator<Item = StepId> {
+        let all: Vec<StepId> = match self {
+            Node::Tests { no, yes, .. } => no.iter().copied().chain([*yes]).collect(),
+            Node::Cases { cases, otherwise, .. } => {
+                cases.iter().map(|case| case.1).chain([*otherwise]).collect()
+            }
+            Node::Switch { ranges, otherwise, .. } => {
+                ranges.iter().map(|range| range.2).chain([*otherwise]).collect()
+            }
+            Node::Classify { arms, otherwise, .. } => {
+                arms.iter().copied().chain([*otherwise]).collect()
+            }
+            Node::Exit(_) | Node::Site(_) | Node::Scalar => Vec::new(),
+        };
+        all.into_iter()
+    }
+
     /// What is known of all lanes that go on from here.
     pub(super) fn needs(&self) -> &[Reg] {
         match self {
-            Node::Test { needs, .. }
+            Node::Tests { needs, .. }
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. } => needs,
@@ -107,7 +129,7 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
         Step::Test { atom, yes, no, .. } => {
             let cond = compiler.atom(atom)?;
             let needs = compiler.lanes.needs(cond.operands().into_iter().flatten());
-            Some(Node::Test { needs, cond, yes: *yes, no: *no })
+            Some(Node::Tests { needs, conds: vec![cond], no: vec![*no], yes: *yes })
         }
         Step::Switch { on, cases, otherwise, .. } => {
             let of = compiler.exactly(*on)?;
@@ -115,7 +137,11 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
             let intervals: usize = cases.iter().map(|(set, _)| set.intervals().len()).sum();
             if cases.len() <= 6 && intervals <= 24 {
                 let cases = cases.iter().map(|(set, to)| Some((compiler.case(*on, set)?, *to)));
-                let cases = cases.collect::<Option<_>>()?;
+                let cases = cases.collect::<Option<Vec<_>>>()?;
+                if let [(cond, yes)] = &cases[..] {
+                    let (conds, no) = (vec![cond.clone()], vec![otherwise]);
+                    return Some(Node::Tests { needs, conds, no, yes: *yes });
+                }
                 return Some(Node::Cases { needs, cases, otherwise });
             }
             let of_case = |(set, to): &(_, StepId)| {

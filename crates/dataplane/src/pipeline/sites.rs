@@ -4,7 +4,7 @@
 //! things (lengths, flags, the time to live). Such a condition is computed for every packet, and
 //! a line says which of them matter to it and what they must come to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ir::Field;
 use ir::model::BinaryOp;
@@ -13,7 +13,7 @@ use ir::program::{Program, Step, StepId, Term, TermId};
 use super::cache::SLOTS;
 use super::compile::{Compiler, Known, Residual, leading_to, reachable};
 use super::lanes::{Cond, Part, Reg};
-use super::plan::{CachedExit, Node, Plan, Site, node, plan, updates};
+use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates};
 
 /// Conditions on packets that one line may depend on.
 const MOST_CONDITIONS: usize = 32;
@@ -27,6 +27,35 @@ pub(super) struct Compiled {
     pub(super) sites: Vec<Site>,
     /// Of the time, what the expiry of flows does not depend on.
     pub(super) tick: u64,
+}
+
+impl Compiled {
+    /// Makes tests one where lanes come to the next only from the one before.
+    fn chain_tests(&mut self) {
+        let mut before = vec![0u32; self.nodes.len()];
+        for node in &self.nodes {
+            node.next().for_each(|to| before[to.0 as usize] += 1);
+        }
+        // From the last on, so that what is appended is complete.
+        for at in (0..self.nodes.len()).rev() {
+            let Node::Tests { conds, yes, .. } = &self.nodes[at] else { continue };
+            let (length, next) = (conds.len(), yes.0 as usize);
+            let Node::Tests { conds: more, .. } = &self.nodes[next] else { continue };
+            if before[next] != 1 || length + more.len() > MOST_TESTS {
+                continue;
+            }
+            let appended = std::mem::replace(&mut self.nodes[next], Node::Scalar);
+            if let Node::Tests { needs, conds, no, yes } = &mut self.nodes[at]
+                && let Node::Tests { needs: more, conds: after, no: others, yes: last } = appended
+            {
+                let all: BTreeSet<Reg> = needs.iter().copied().chain(more).collect();
+                *needs = all.into_iter().collect();
+                conds.extend(after);
+                no.extend(others);
+                *yes = last;
+            }
+        }
+    }
 }
 
 /// An exit's outcome, as the compiler must know it.
@@ -66,6 +95,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         let dominators = vec![NONE; program.steps.len()];
         let mut builder = Self { compiler, exits, asks, tick, dominators, compiled };
         builder.visit();
+        builder.compiled.chain_tests();
         builder.compiled
     }
 
@@ -129,7 +159,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         let Compiled { plans, sites, .. } = &mut self.compiled;
         let needs = match made {
-            Node::Test { needs, .. }
+            Node::Tests { needs, .. }
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. } => needs,
