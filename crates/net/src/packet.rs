@@ -250,7 +250,7 @@ impl Packet {
     #[inline]
     pub fn set_header_offsets(&mut self, offsets: [u32; 3]) {
         let p = &mut *self.0;
-        p.headers = offsets.map(|offset| p.start.saturating_add(offset));
+        p.headers = offsets.map(|offset| p.start.wrapping_add(offset));
     }
 
     /// Forgets where a header starts.

@@ -63,6 +63,12 @@ struct Link {
     prolonged: bool,
 }
 
+impl Link {
+    fn member(&self) -> Member {
+        Member { table: self.table, number: self.number, prolonged: self.prolonged }
+    }
+}
+
 /// A flow that a line is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
@@ -114,6 +120,20 @@ impl FlowCache {
         self.used = 0;
     }
 
+    /// Makes room for twice as many lines.
+    #[cold]
+    fn grow(&mut self) {
+        let (lines, links) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.links));
+        self.resize(lines.len() * 2);
+        let mut members = Vec::with_capacity(self.stride);
+        for (at, line) in lines.into_iter().enumerate().filter(|(_, line)| line.plan != NONE) {
+            members.clear();
+            let links = links[at * self.stride..].iter().take(line.flows.into());
+            members.extend(links.map(Link::member));
+            self.insert(self.hash(line.key, line.site), line, &members);
+        }
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         if self.used > 0 {
@@ -159,7 +179,7 @@ impl FlowCache {
     /// The flows that a line was made from.
     pub(super) fn members(&self, at: usize) -> impl Iterator<Item = Member> + '_ {
         let links = &self.links[at * self.stride..][..usize::from(self.lines[at].flows)];
-        links.iter().map(|l| Member { table: l.table, number: l.number, prolonged: l.prolonged })
+        links.iter().map(Link::member)
     }
 
     /// Adds a line, for another if there must be.
@@ -168,8 +188,7 @@ impl FlowCache {
             return;
         }
         if self.used >= self.lines.len() / 2 && self.lines.len() < self.most {
-            // Lines come back with the next packets of their flows.
-            self.resize(self.lines.len() * 2);
+            self.grow();
         }
         let mask = self.lines.len() - 1;
         let ways = (0..WAYS).map(|way| (hash as usize).wrapping_add(way) & mask);
@@ -227,5 +246,85 @@ impl FlowCache {
         while let Some(link) = first(self) {
             self.remove(link as usize / self.stride);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(key: u64, plan: u32) -> Line {
+        Line { key: [key, !key], until: 1, plan, ..EMPTY }
+    }
+
+    fn find(cache: &FlowCache, key: u64, holds: u32) -> Option<&Line> {
+        let key = [key, !key];
+        cache.find(cache.hash(key, 0), key, 0, holds).map(|at| cache.line(at))
+    }
+
+    fn insert(cache: &mut FlowCache, line: Line, numbers: &[u32]) {
+        let member = |&number| Member { table: 0, number, prolonged: true };
+        let members: Vec<Member> = numbers.iter().map(member).collect();
+        cache.insert(cache.hash(line.key, line.site), line, &members);
+    }
+
+    #[test]
+    fn lines_outlive_growth_and_die_with_their_flows() {
+        let mut cache = FlowCache::new(1, 2);
+        let keys = 10 * FEWEST as u32;
+        for key in 0..keys {
+            // Each flow is in its own line and in the one before.
+            insert(&mut cache, line(key.into(), key), &[key, key + 1]);
+        }
+        assert!(cache.lines.len() >= 2 * keys as usize);
+        let found = |cache: &FlowCache| {
+            let lines = (0..keys).filter_map(|key| Some((key, find(cache, key.into(), 0)?)));
+            lines.inspect(|(key, line)| assert_eq!(line.plan, *key)).count()
+        };
+        // A few had to give way where many keys wanted to be in the same place.
+        assert!(found(&cache) > keys as usize * 99 / 100, "{}", found(&cache));
+        for at in (0..cache.lines.len()).filter(|&at| cache.line(at).plan != NONE) {
+            let plan = cache.line(at).plan;
+            let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
+            assert_eq!(numbers, [plan, plan + 1]);
+        }
+        for key in (0..=keys).step_by(2) {
+            cache.kill(0, key);
+            assert!(find(&cache, key.into(), 0).is_none());
+            assert!(key == 0 || find(&cache, u64::from(key) - 1, 0).is_none());
+        }
+        assert_eq!((found(&cache), cache.used), (0, 0));
+    }
+
+    #[test]
+    fn conditions_tell_lines_of_a_flow_apart() {
+        let mut cache = FlowCache::new(1, 1);
+        insert(&mut cache, Line { relevant: 0b110, holds: 0b010, ..line(7, 1) }, &[0]);
+        insert(&mut cache, Line { relevant: 0b110, holds: 0b100, ..line(7, 2) }, &[0]);
+        let plan = |holds| find(&cache, 7, holds).map(|line| line.plan);
+        assert_eq!(plan(0b010), Some(1));
+        assert_eq!(plan(0b011), Some(1), "what does not matter is not asked");
+        assert_eq!(plan(0b101), Some(2));
+        assert_eq!(plan(0b111), None);
+        cache.kill(0, 0);
+        assert_eq!(cache.used, 0);
+    }
+
+    #[test]
+    fn keys_that_collide_take_bounded_room() {
+        let mut cache = FlowCache::new(1, 1);
+        for number in 0..1000 {
+            let member = Member { table: 0, number, prolonged: false };
+            cache.insert(
+                42,
+                Line { until: number.into(), ..line(number.into(), number) },
+                &[member],
+            );
+        }
+        assert_eq!(cache.used, WAYS);
+        let there = |number: u64| cache.find(42, [number, !number], 0, 0).is_some();
+        assert!((1000 - WAYS as u64..1000).all(there), "the oldest give way");
+        (0..1000).for_each(|number| cache.kill(0, number));
+        assert_eq!(cache.used, 0);
     }
 }
