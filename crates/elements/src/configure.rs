@@ -26,6 +26,20 @@ pub struct Part {
     pub count: usize,
 }
 
+impl Part {
+    /// This worker's share of the numbers from `low` to `high`: adjacent ones, so that whoever
+    /// brings a packet to its worker can tell by a comparison; `None` if there are too few.
+    pub fn share(self, low: u32, high: u32) -> Option<(u32, u32)> {
+        let size = u64::from(high).checked_sub(u64::from(low))? + 1;
+        let (index, count) = (self.index as u64, self.count as u64);
+        if size < count || index >= count {
+            return None;
+        }
+        let begin = |index: u64| u64::from(low) + size * index / count;
+        Some((begin(index) as u32, (begin(index + 1) - 1) as u32))
+    }
+}
+
 impl Default for Part {
     /// The only one.
     fn default() -> Self {
@@ -495,5 +509,27 @@ impl<'a> Initialize<'a> {
         scopes(self.name)
             .map(|scope| format!("{scope}{reference}"))
             .find(|n| self.around.elements.contains_key(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Part;
+
+    #[test]
+    fn shares_are_all_of_a_range_and_no_two_have_a_number() {
+        for (low, high, count) in [(1, 10, 3), (5, 5, 1), (0, u32::MAX, 7), (1024, 65535, 64)] {
+            let mut next = Some(low);
+            for index in 0..count {
+                let (first, last) = Part { index, count }.share(low, high).unwrap();
+                assert_eq!(Some(first), next);
+                assert!(first <= last);
+                next = last.checked_add(1);
+            }
+            assert_eq!(next, high.checked_add(1));
+        }
+        assert_eq!(Part { index: 0, count: 3 }.share(1, 2), None);
+        assert_eq!(Part { index: 0, count: 1 }.share(2, 1), None);
+        assert_eq!(Part { index: 1, count: 1 }.share(1, 2), None);
     }
 }

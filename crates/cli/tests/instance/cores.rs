@@ -69,3 +69,44 @@ fn a_worker_that_dies_takes_no_one_with_it() {
     assert_eq!(instance.fleet().call(0, |_| ()), Some(()));
     assert!(instance.change(configuration(CHAIN), false).is_err());
 }
+
+/// A translator with this pattern.
+fn translator(pattern: &str) -> String {
+    format!(
+        "FromDevice(in) -> Strip(14) -> MarkIPHeader -> nat :: IPRewriter(pattern {pattern} 0 0)
+           -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDevice(out);"
+    )
+}
+
+#[test]
+fn workers_give_out_different_ports() {
+    let wires = [Wire::new(), Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let text = translator("1.0.0.1 20000-20299# - -");
+    let (instance, _rests) = start(&text, &wires, Path::Synthesised);
+    wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
+    instance.change(configuration(&text), false).unwrap();
+    wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
+    drain(&instance, &wires);
+    for (worker, wire) in wires.iter().enumerate() {
+        assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+        let (ports, first) = (wire.ports(), 20_000 + 100 * worker as u16);
+        assert_eq!(ports.len() as u64, FLOWS);
+        assert!(ports.values().all(|port| (first..first + 100).contains(port)), "{ports:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_shared_out_is_refused_or_warned_of() {
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start(&translator("1.0.0.1 20000-20299# - -"), &wires, Path::Native);
+    let changed = instance.change(configuration(&translator("1.0.0.1 5000 - -")), true).unwrap();
+    assert!(changed.warnings.contains("workers-collide"), "{}", changed.warnings);
+    let changed = instance.change(configuration(&translator("- - 1.0.0.1 80")), true).unwrap();
+    assert_eq!(changed.warnings, "");
+    let wires = [Wire::new(), Wire::new(), Wire::new()];
+    let (instance, _rests) = start(CHAIN, &wires, Path::Native);
+    let few = configuration(&translator("1.0.0.1 20000-20001 - -"));
+    let why = instance.change(few, true).unwrap_err();
+    assert!(why.contains("too few numbers for 3 workers"), "{why}");
+}

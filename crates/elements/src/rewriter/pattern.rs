@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use click::config::Argument;
-use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
+use ir::{Cond, Diagnostic, Expr, IntervalSet, Op, StateValue, Store};
 
 use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
-use crate::configure::Arguments;
+use crate::configure::{Arguments, Part};
 use crate::flow_table::{FlowTable, Key, Pool};
 
 /// How a number of a range is chosen.
@@ -206,7 +206,48 @@ impl Pattern {
                 wrong(word, "a destination port or -", arguments);
             }
         }
+        if well && !pattern.keep_to(arguments.cx().part()) {
+            let range =
+                if matches!(pattern.vary, Vary::Port { .. }) { src_port } else { Some(src) };
+            let part = arguments.cx().part().count;
+            let message = format!("has too few numbers for {part} workers, which share them out");
+            arguments.error(range.unwrap_or(src), message);
+            return None;
+        }
+        if well && arguments.cx().part().count > 1 && pattern.may_collide() {
+            let help = "a range of source ports is shared out among the workers";
+            let warning = Diagnostic::warning(
+                "workers-collide",
+                "flows on different workers can come to look the same",
+            );
+            let label = "every worker gives out this address, whatever the others do";
+            arguments.report(warning.label(src.span, label).help(help));
+        }
         well.then_some(pattern)
+    }
+
+    /// Gives out nothing but what is this worker's; `false` if there is too little for all.
+    fn keep_to(&mut self, part: Part) -> bool {
+        let share = |low, high| part.share(low, high);
+        match &mut self.vary {
+            Vary::Nothing => {}
+            Vary::Port { low, high } => {
+                let Some((first, last)) = share((*low).into(), (*high).into()) else {
+                    return false;
+                };
+                (*low, *high) = (first as u16, last as u16);
+            }
+            Vary::Address { low, high } => {
+                let Some(own) = share(*low, *high) else { return false };
+                (*low, *high) = own;
+            }
+        }
+        true
+    }
+
+    /// Whether different flows can become the same though nothing is given out twice.
+    fn may_collide(&self) -> bool {
+        self.src.is_some() && self.vary == Vary::Nothing
     }
 
     /// Whether it changes nothing but the source address.
