@@ -267,6 +267,8 @@ struct Supervision<'a> {
     instance: &'a Instance,
     server: &'a mut ControlServer,
     rests: &'a Receiver<()>,
+    /// Raised by signals.
+    interrupted: &'a AtomicBool,
     /// Raised to end the run.
     stop: &'a AtomicBool,
     /// Whether it goes on though no worker has anything to do.
@@ -276,8 +278,7 @@ struct Supervision<'a> {
 impl Supervision<'_> {
     /// Until all workers have come to rest for good, or a signal says stop.
     fn run(self, mut progress: Progress) {
-        let Self { instance, server, rests, stop, stays } = self;
-        let interrupted = interrupt_flag();
+        let Self { instance, server, rests, interrupted, stop, stays } = self;
         let mut generation = instance.generation();
         loop {
             if instance.generation() != generation {
@@ -350,6 +351,8 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
             router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))
         })
     };
+    // From here on interfaces are changed, and must be as they were found when a signal comes.
+    let interrupted = interrupt_flag();
     let ports = Ports::of_workers(&bindings, options.cpus.len());
     let staged = match Instance::stage(configuration, ports, options, ready) {
         Ok(staged) => staged,
@@ -383,6 +386,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         instance,
         server: &mut server,
         rests: &rests,
+        interrupted: &interrupted,
         stop: &stop,
         // Whoever controls it can give it something to do.
         stays: control.is_some() && run.control.is_some(),

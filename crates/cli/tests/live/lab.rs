@@ -166,10 +166,16 @@ impl Lab {
         running
     }
 
+    /// Writes a configuration; its path.
+    pub(crate) fn file(&self, name: &str, chain: &str) -> PathBuf {
+        let file = self.folder.join(format!("{name}.click"));
+        std::fs::write(&file, chain).unwrap();
+        file
+    }
+
     /// Starts a chain on a host.
     pub(crate) fn start_on(&self, host: &str, chain: &str, arguments: &[&str]) -> Running {
-        let file = self.folder.join(format!("{host}.click"));
-        std::fs::write(&file, chain).unwrap();
+        let file = self.file(host, chain);
         let mut command = self.command(host, env!("CARGO_BIN_EXE_catena"));
         command.arg("run").arg(&file).args(arguments);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

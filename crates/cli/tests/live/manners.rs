@@ -35,6 +35,59 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
 }
 
 #[test]
+fn without_capabilities_they_are_named() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let file = lab.file("chain", WIRE).display().to_string();
+    let catena = env!("CARGO_BIN_EXE_catena");
+    let without = ["--bounding-set=-all", "--inh-caps=-all", catena, "run", &file];
+    for (mode, capability) in [
+        ("auto", "needs the capability CAP_NET_RAW"),
+        ("af-xdp", "needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"),
+    ] {
+        let output =
+            lab.try_on("middle", "setpriv", &[&without, &BOUND[..], &["--io", mode]].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(capability), "{told}");
+    }
+}
+
+#[test]
+fn too_few_queues_are_refused_with_the_mend() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    lab.ip("middle", &["link", "add", "one", "type", "veth", "peer", "name", "end"]);
+    lab.ip("middle", &["link", "set", "one", "up"]);
+    let arguments = ["--in", "left=one", "--io", "af-xdp", "--cores", "0,1"];
+    let told = refusal(&lab, "FromDevice(left) -> Discard;", &arguments);
+    let mend = "one has 1 queue for 2 workers; `ethtool -L one combined 2`";
+    assert!(told.contains(mend), "{told}");
+}
+
+/// Frames that do not fit the interface are counted, by each way of I/O.
+#[test]
+fn oversize_frames_are_counted() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"] {
+        let lab = Lab::new(9000);
+        lab.ip("middle", &["link", "set", "eth1", "mtu", "1500"]);
+        let running = lab.run(WIRE, &[&BOUND[..], &["--io", mode]].concat());
+        lab.ping("left", &["10.9.0.3"]);
+        let large = ["-n", "-c", "1", "-W", "1", "-s", "4000", "-M", "do", "10.9.0.3"];
+        assert!(!lab.try_on("left", "ping", &large).status.success());
+        let summary = running.stop();
+        let counted = |line: &str| line.contains("ToDevice") && line.contains("oversize");
+        assert!(summary.lines().any(counted), "by {mode}: {summary}");
+    }
+}
+
+#[test]
 fn offloads_are_as_found_after_ctrl_c() {
     if !possible() {
         return;

@@ -32,16 +32,16 @@ pub(super) struct Layout {
     chunk: usize,
     /// Whether a frame may lie in several chunks.
     pub(super) pieces: bool,
+    /// The longest frame that is sent.
+    longest: usize,
 }
 
 impl Layout {
     /// The smallest chunks that hold an interface's frames, or pieces of them.
     pub(super) fn of(mtu: usize) -> Self {
-        let frame = mtu + ETHERNET + TAGS + KERNEL_HEADROOM;
-        match frame {
-            0..=2048 => Self { chunk: 2048, pieces: false },
-            _ => Self { chunk: 4096, pieces: frame > 4096 },
-        }
+        let longest = mtu + ETHERNET + TAGS;
+        let chunk = if longest + KERNEL_HEADROOM <= 2048 { 2048 } else { 4096 };
+        Self { chunk, pieces: longest + KERNEL_HEADROOM > chunk, longest }
     }
 }
 
@@ -62,6 +62,7 @@ pub(super) struct AfXdp {
     queues: Vec<Queue>,
     umem: Umem,
     chunk: usize,
+    longest: usize,
     /// Chunks for frames to send.
     free: Vec<u64>,
     /// Where receiving starts, so that no queue is forgotten over another.
@@ -122,8 +123,18 @@ impl AfXdp {
             .map(|q| sys::get::<libc::xdp_options>(&q.socket, libc::SOL_XDP, libc::XDP_OPTIONS));
         let zero_copy = matches!(options, Some(Ok(o)) if o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
         let free = chunks.collect();
-        let chunk = layout.chunk;
-        Ok(Self { queues, umem, chunk, free, turn: 0, partial, zero_copy, begun: Vec::new() })
+        let Layout { chunk, longest, .. } = layout;
+        Ok(Self {
+            queues,
+            umem,
+            chunk,
+            longest,
+            free,
+            turn: 0,
+            partial,
+            zero_copy,
+            begun: Vec::new(),
+        })
     }
 
     /// Whether the driver and this process share the frames, so that nothing is copied between
@@ -262,7 +273,7 @@ impl Port for AfXdp {
             for packet in batch.iter().skip(done) {
                 let bytes = packet.data();
                 let pieces = bytes.len().div_ceil(self.chunk).max(1);
-                if bytes.len() < ETHERNET || pieces > MAX_PIECES {
+                if bytes.len() < ETHERNET || bytes.len() > self.longest || pieces > MAX_PIECES {
                     let why = if bytes.len() < ETHERNET { RUNT } else { OVERSIZE };
                     losses.sent(why, 1, bytes.len() as u64);
                     done += 1;

@@ -69,6 +69,10 @@ pub struct InterfaceSpec {
     pub mode: Option<Mode>,
 }
 
+fn count_of(queues: u32) -> String {
+    format!("{queues} queue{}", if queues == 1 { "" } else { "s" })
+}
+
 /// What is open on an interface. Dropping it leaves the interface as it was found.
 struct Opened {
     /// What hands frames to the ports, or keeps them from the host.
@@ -276,14 +280,35 @@ impl Interface {
         Ok(())
     }
 
+    /// Opens each worker's AF_XDP sockets, and enters them into a map by their queues.
+    fn open_sockets(
+        &self,
+        index: u32,
+        queues: u32,
+        layout: Layout,
+        partial: bool,
+    ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
+        let map = SocketMap::new(queues)?;
+        let mut ports = Vec::new();
+        for worker in 0..self.workers {
+            let is_own = |queue: &u32| *queue as usize % self.workers == worker;
+            let own: Vec<u32> = (0..queues).filter(is_own).collect();
+            let port = AfXdp::open(index, &own, layout, partial)?;
+            port.enter(&map, &own)?;
+            ports.push(port);
+        }
+        Ok((map, ports))
+    }
+
     fn open_xdp(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
         let queues = self.asker.queues(name);
         if (queues as usize) < self.workers {
             let workers = self.workers;
             return Err(format!(
-                "{name} has {queues} receive queues for {workers} workers; `ethtool -L {name} \
-                 combined {workers}` gives it as many, and af-packet-mmsg needs none"
+                "{name} has {} for {workers} workers; `ethtool -L {name} combined {workers}` gives \
+                 it as many if it can, and af-packet-mmsg needs none",
+                count_of(queues)
             ));
         }
         if self.workers > 1 && self.spec.mode.is_none() {
@@ -292,47 +317,47 @@ impl Interface {
         }
         let driver = self.asker.driver(name);
         let partial = VIRTUAL.contains(&driver.as_str());
-        let layout = Layout::of(opened.mtu);
-        let open = || {
-            let map = SocketMap::new(queues)?;
-            let mut ports = Vec::new();
-            for worker in 0..self.workers {
-                let own: Vec<u32> =
-                    (0..queues).filter(|q| *q as usize % self.workers == worker).collect();
-                let port = AfXdp::open(opened.index, &own, layout, partial)?;
-                port.enter(&map, &own)?;
-                ports.push(port);
+        let fail = |e: Error| af_xdp::explain(name, &e);
+        let mut layout = Layout::of(opened.mtu);
+        let (ports, attached) = loop {
+            let (map, ports) =
+                self.open_sockets(opened.index, queues, layout, partial).map_err(fail)?;
+            let attach = |in_driver| {
+                let neighbours = self.workers > 1;
+                bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces, neighbours)
+            };
+            match attach(true) {
+                Ok(attached) => break (ports, attached),
+                // Whoever asked for it gets it where the driver has none: slower, and said.
+                Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
+                    opened
+                        .remarks
+                        .push("in the kernel's stack (the driver has no XDP)".to_string());
+                    opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
+                    break (ports, attach(false).map_err(fail)?);
+                }
+                // Longer frames may come than go: they would not fit into one piece.
+                Err(e) if sys::number(&e) == libc::ERANGE && !layout.pieces => {
+                    layout.pieces = true;
+                }
+                Err(e) => return Err(fail(e)),
             }
-            Ok((map, ports))
         };
-        let (map, ports) = open().map_err(|e: Error| af_xdp::explain(name, &e))?;
+        opened.attached = Some(attached);
         let copy = match ports.iter().all(AfXdp::is_zero_copy) {
             true => "zero-copy".to_string(),
             false if driver.is_empty() => "copy mode (no zero-copy in the driver)".to_string(),
             false => format!("copy mode ({driver} has no zero-copy)"),
         };
-        let attach = |in_driver| {
-            bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces, self.workers > 1)
-        };
-        let attached = match attach(true) {
-            // Whoever asked for it gets it where the driver has none: slower, and said.
-            Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
-                opened.remarks.push("in the kernel's stack (the driver has no XDP)".to_string());
-                opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
-                attach(false)
-            }
-            attached => attached,
-        };
-        opened.attached = Some(attached.map_err(|e| af_xdp::explain(name, &e))?);
         opened.remarks.push(copy);
-        opened.remarks.push(format!("{queues} queue{}", if queues == 1 { "" } else { "s" }));
+        opened.remarks.push(count_of(queues));
         for port in ports {
             let port: Box<dyn Port + Send> = Box::new(port);
             opened.ports.push(Some(match self.workers {
                 1 => port,
                 _ => {
                     let port = WithNeighbours::new(port, opened.index);
-                    Box::new(port.map_err(|e| af_xdp::explain(name, &e))?)
+                    Box::new(port.map_err(fail)?)
                 }
             }));
         }
