@@ -16,6 +16,7 @@ use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 use dataplane::{Listener, Router};
 
+use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled, metrics};
 use crate::instance::{Configuration, Instance, Options, Refusal};
 use crate::session::Path;
@@ -271,14 +272,52 @@ struct Supervision<'a> {
     interrupted: &'a AtomicBool,
     /// Raised to end the run.
     stop: &'a AtomicBool,
+    reload: Option<Reload>,
     /// Whether it goes on though no worker has anything to do.
     stays: bool,
+}
+
+/// Lets what the file says now take over when SIGHUP comes.
+struct Reload {
+    came: Arc<AtomicBool>,
+    file: String,
+    controlled: Arc<Controlled>,
+    manager: Arc<ServiceManager>,
+}
+
+impl Reload {
+    fn new(run: &Run, controlled: &Arc<Controlled>, manager: &Arc<ServiceManager>) -> Self {
+        let came = Arc::new(AtomicBool::new(false));
+        // Where the signal cannot be caught, it ends the process as it would have.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&came));
+        let (controlled, manager) = (Arc::clone(controlled), Arc::clone(manager));
+        Self { came, file: run.file.clone(), controlled, manager }
+    }
+
+    /// Begins if the signal came; nothing waits for it to end.
+    fn poll(&self) {
+        if !self.came.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let (file, controlled) = (self.file.clone(), Arc::clone(&self.controlled));
+        let manager = Arc::clone(&self.manager);
+        let work = move || {
+            manager.tell("RELOADING=1");
+            let said = match controlled.reload(&file, false) {
+                Ok(changed) => format!("{}{file}: took over", changed.warnings),
+                Err(why) => format!("{why}\n{file}: not taken over; what was before runs on"),
+            };
+            let _ = writeln!(std::io::stderr(), "{said}");
+            manager.tell("READY=1");
+        };
+        let _ = std::thread::Builder::new().name("reload".into()).spawn(work);
+    }
 }
 
 impl Supervision<'_> {
     /// Until all workers have come to rest for good, or a signal says stop.
     fn run(self, mut progress: Progress) {
-        let Self { instance, server, rests, interrupted, stop, stays } = self;
+        let Self { instance, server, rests, interrupted, stop, reload, stays } = self;
         let mut generation = instance.generation();
         loop {
             if instance.generation() != generation {
@@ -288,6 +327,7 @@ impl Supervision<'_> {
             let worked = server.poll(&mut AllCores(instance.fleet()));
             drive::show(server);
             progress.show(instance);
+            reload.iter().for_each(Reload::poll);
             let ends = interrupted.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
             if ends || is_over(instance.fleet(), server.is_empty() && !stays) {
                 break;
@@ -382,16 +422,21 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         say(run, &format!("metrics: http://{bound}/metrics"));
     }
     let instance = &controlled.instance;
+    let manager = Arc::new(ServiceManager::from_environment());
+    let reload = control.is_some().then(|| Reload::new(run, &controlled, &manager));
     let supervision = Supervision {
         instance,
         server: &mut server,
         rests: &rests,
         interrupted: &interrupted,
         stop: &stop,
+        reload,
         // Whoever controls it can give it something to do.
         stays: control.is_some() && run.control.is_some(),
     };
+    manager.tell("READY=1");
     supervision.run(Progress::new(!run.quiet));
+    manager.tell("STOPPING=1");
     let elapsed = instance.age();
     drop((server, control));
     let ended = finish(run, instance, elapsed);

@@ -4,6 +4,7 @@
 //! and a text for people. `catena ctl` shows both with `--json`.
 
 pub(crate) mod metrics;
+pub(crate) mod notify;
 mod server;
 
 use std::path::PathBuf;

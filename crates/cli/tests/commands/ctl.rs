@@ -332,3 +332,39 @@ fn two_cores_count_together() {
     let wrong = folder.run(["run", "chain.click", "--cores", "99999"]);
     assert!(wrong.err.contains("there is no CPU 99999"), "{}", wrong.err);
 }
+
+#[test]
+fn a_service_manager_hears_of_it_and_reloads_it() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let path = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    let hear = || {
+        let mut buffer = [0; 64];
+        let n = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).into_owned()
+    };
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    command.args(["run", "chain.click", "--control", "s"]).env("NOTIFY_SOCKET", &path);
+    let mut child = command.spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap());
+    let mut instance = Instance { folder: &folder, child, said };
+    assert_eq!(instance.line(), "control: s");
+    assert_eq!(hear(), "READY=1");
+    let hang_up = |instance: &Instance<'_>| {
+        let id = instance.child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    };
+    folder.file("chain.click", CHAIN.replace("e ::", "f ::"));
+    hang_up(&instance);
+    assert_eq!(instance.line(), "chain.click: took over");
+    assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
+    assert_eq!(instance.ok(&["read", "f.count"]), "0\n");
+    folder.file("chain.click", "nonsense");
+    hang_up(&instance);
+    while !instance.line().ends_with("what was before runs on") {}
+    assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
+    assert!(instance.ok(&["status"]).contains("configuration number 2"));
+    assert_eq!(instance.stop().0, Some(0));
+    assert_eq!(hear(), "STOPPING=1");
+}
