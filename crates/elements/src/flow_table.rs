@@ -673,10 +673,8 @@ impl FlowTable {
         class_of: impl Fn(&Flow) -> Option<u16>,
         deltas: impl Fn(&Flow) -> [u16; 2],
     ) {
-        let same = |(a, b): (&Class, &Class)| (a.timeout, a.guarantee) == (b.timeout, b.guarantee);
         let fits = alike
             && from.classes.len() == self.classes.len()
-            && from.classes.iter().zip(&self.classes).all(same)
             && from.flows.len() as u64 <= self.capacity;
         let HandedOver { hash, capacity, clock, stamp, flows, index, classes, taken } = from;
         let mut table = Self {
@@ -710,12 +708,38 @@ impl FlowTable {
             return;
         }
         self.log(|log, _| log.add_all());
+        for (number, class) in self.classes.iter().enumerate() {
+            table.set_timeout(number, class.timeout, class.guarantee);
+        }
         if table.taken.pools() != self.taken.pools() {
             table.taken = Taken::new(table.hash.clone());
             self.taken.pools().iter().for_each(|&pool| table.watch(pool));
         }
         (table.capacity, table.watchers) = (self.capacity, std::mem::take(&mut self.watchers));
         *self = table;
+    }
+
+    /// Changes how long the flows of a class live after their last packet, those that are there
+    /// included if it becomes shorter.
+    fn set_timeout(&mut self, class: usize, timeout: u64, guarantee: u64) {
+        let class = &mut self.classes[class];
+        let shorter = timeout < class.timeout;
+        (class.timeout, class.guarantee) = (timeout, guarantee);
+        if !shorter {
+            return;
+        }
+        let latest = tick_end(self.clock).saturating_add(timeout);
+        class.earliest = class.earliest.min(latest);
+        let mut number = class.tail;
+        // The last to expire come last, so the order stays.
+        while number != NONE {
+            let flow = self.flows.get_mut(number);
+            if flow.expiry <= latest {
+                break;
+            }
+            flow.expiry = latest;
+            number = flow.previous;
+        }
     }
 
     /// A flow in a class, which it does not outlive.

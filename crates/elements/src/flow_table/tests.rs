@@ -227,3 +227,70 @@ fn lowering_the_capacity_keeps_guaranteed_flows_longest() {
     assert_eq!(table.flows.len(), 0);
     assert!(table.lookup(&flood(1).key(0), 0).is_none());
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// At once, flow by flow, and as declared: what another table takes over is the same.
+    #[test]
+    fn what_is_handed_over_is_what_is_declared(
+        flows in proptest::collection::vec((0u32..60, 0u32..60, 0..CLASSES.len(), 0..SECOND), 0..80),
+        room in prop_oneof![Just(1000u64), 0u64..40],
+    ) {
+        let all = |table: &mut FlowTable| {
+            let mut now = 1_700_000_000 * SECOND;
+            for &(from, to, class, pause) in &flows {
+                now += pause;
+                table.insert(Flow::new(forward(from), key(to).reverse(), 17), class as u16, now);
+            }
+            now
+        };
+        let pool = Pool::Ports { member: 0, address: Some(9), range: (1000, 1049) };
+        let class_of = |flow: &Flow| Some(flow.class);
+        for alike in [true, false] {
+            let mut old = table(1000);
+            let now = all(&mut old);
+            let mut declared = old.export();
+            declared.resize(room);
+            let mut new = table(room);
+            new.watch(pool);
+            new.take_over(old.hand_over(), alike, class_of, |flow| flow.deltas);
+            prop_assert_eq!(old.len(), 0);
+            prop_assert_eq!(&new.export(), &declared);
+            // Both go on as they would have, and find the same numbers free.
+            let mut other = table(room);
+            other.watch(pool);
+            other.import(&declared, class_of, |flow| flow.deltas);
+            let free = |table: &mut FlowTable| {
+                table.allocate((1000, 1049), 1000, Some(pool), |n| key(n - 1000), now)
+            };
+            prop_assert_eq!(free(&mut new), free(&mut other));
+            new.expire(now + 10 * SECOND, usize::MAX);
+            prop_assert_eq!(new.len(), 0);
+        }
+    }
+}
+
+#[test]
+fn flows_do_not_outlive_a_timeout_that_became_shorter() {
+    let mut old = table(10);
+    let now = 1_700_000_000 * SECOND;
+    for (n, class) in [(0, 0u16), (3, 1), (6, 2)] {
+        old.insert(Flow::new(forward(n), key(n + 1).reverse(), 17), class, now);
+    }
+    let mut new = FlowTable::with_seed(10, 2);
+    for (timeout, guarantee) in [(9 * SECOND, 0), (SECOND, 0), (5 * SECOND, SECOND), (SECOND, 0)] {
+        new.classes.push(Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX });
+    }
+    new.take_over(old.hand_over(), true, |flow| Some(flow.class), |_| [0; 2]);
+    let expiry = |table: &FlowTable, n| {
+        table
+            .lookup(&forward(n), now)
+            .map(|(number, _)| table.flow(number).expiry() - tick_end(now))
+    };
+    assert_eq!(expiry(&new, 0), Some(3 * SECOND), "longer: it has what it had");
+    assert_eq!(expiry(&new, 3), Some(SECOND), "shorter");
+    assert_eq!(expiry(&new, 6), Some(5 * SECOND), "the same");
+    new.expire(tick_end(now) + SECOND, usize::MAX);
+    assert_eq!(new.len(), 2);
+}

@@ -60,8 +60,8 @@ impl FlowSet {
         HandedOver { table: self.table.hand_over(), members: self.members.clone() }
     }
 
-    /// Takes the flows of another set: at once if the same rewriters with the same timeouts share
-    /// this one, otherwise flow by flow.
+    /// Takes the flows of another set: at once if the same rewriters share this one, otherwise
+    /// flow by flow.
     pub(crate) fn take_over(&mut self, from: HandedOver) {
         let alike = from.members == self.members;
         let members = &self.members;
