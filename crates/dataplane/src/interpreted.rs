@@ -7,7 +7,7 @@ use std::rc::Rc;
 use elements::Element;
 use elements::configure::{Failed, Initialize};
 use elements::context::Context;
-use elements::device::ControlSocketRequest;
+use elements::device::{ControlSocketRequest, Owned};
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
 use elements::legacy::Legacy;
 use ir::interp::{End, Environment, FlowEvent, interpret};
@@ -213,6 +213,14 @@ impl Element for Interpreted {
 
     fn run(&mut self, cx: &mut Context<'_>) -> Work {
         self.native(|element| element.run(cx))
+    }
+
+    fn owned(&self) -> Vec<Owned> {
+        self.element.borrow().owned()
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+        self.element.get_mut().steer(owned)
     }
 
     fn wait_on(&self) -> Option<RawFd> {

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::configure::{Devices, Part};
-use elements::device::{Device, DeviceRequest, Event, Received};
+use elements::device::{Device, DeviceRequest, Event, Owned, Received};
 use net::{Batch, Pool};
 
 use crate::io::Bindings;
@@ -191,6 +191,10 @@ impl Device for Handle {
 
     fn wait_on(&self) -> Option<RawFd> {
         lock(&self.0).wait_on()
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+        lock(&self.0).steer(owned)
     }
 
     fn next_event(&mut self) -> Option<Event> {

@@ -190,12 +190,18 @@ impl Router {
     /// choices repeatable.
     pub fn new(
         graph: &Graph,
-        elements: Vec<Box<dyn Element>>,
+        mut elements: Vec<Box<dyn Element>>,
         clock: Box<dyn Clock>,
         seed: u64,
-        listener: Box<dyn Listener>,
+        mut listener: Box<dyn Listener>,
     ) -> Self {
         assert_eq!(graph.nodes.len(), elements.len());
+        let owned: Vec<_> = elements.iter().flat_map(|element| element.owned()).collect();
+        for (element, node) in elements.iter_mut().zip(&graph.nodes) {
+            if let Err(why) = element.steer(&owned) {
+                listener.error(&node.name, &why);
+            }
+        }
         let mut nodes: Vec<Node> = graph
             .nodes
             .iter()

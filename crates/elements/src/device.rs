@@ -47,6 +47,16 @@ pub enum Received {
     End,
 }
 
+/// External addresses and ports (or identifiers of pings) that a worker gives out, and no other
+/// does: packets to them are that worker's. Both ends belong to the ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owned {
+    /// IPv4 addresses.
+    pub addresses: (u32, u32),
+    /// Ports.
+    pub ports: (u16, u16),
+}
+
 /// What a device has to tell besides its packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -103,6 +113,15 @@ pub trait Device {
     /// from outside; `None` for one that needs no waiting for.
     fn wait_on(&self) -> Option<RawFd> {
         None
+    }
+
+    /// Has packets to what this worker gives out brought to it, where the device spreads packets
+    /// over workers.
+    ///
+    /// # Errors
+    /// A message.
+    fn steer(&mut self, _owned: &[Owned]) -> Result<(), String> {
+        Ok(())
     }
 
     /// The next thing that the device has to tell; to be asked for after each call.

@@ -9,7 +9,7 @@ use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::ControlSocketRequest;
+use crate::device::{ControlSocketRequest, Owned};
 use crate::flow_access::FlowAccess;
 use crate::legacy::{Legacy, UNCLAIMED};
 
@@ -126,6 +126,20 @@ pub trait Element {
     /// not end.
     fn wait_on(&self) -> Option<RawFd> {
         None
+    }
+
+    /// External addresses and ports that the element gives out, on this worker alone.
+    fn owned(&self) -> Vec<Owned> {
+        Vec::new()
+    }
+
+    /// Has packets to what the elements of this worker own brought to it; for elements with
+    /// devices.
+    ///
+    /// # Errors
+    /// A message.
+    fn steer(&mut self, _owned: &[Owned]) -> Result<(), String> {
+        Ok(())
     }
 
     /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.

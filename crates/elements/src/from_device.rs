@@ -11,7 +11,7 @@ use net::{Batch, Packet, PacketType};
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{Device, DeviceRequest, Event, Received};
+use crate::device::{Device, DeviceRequest, Event, Owned, Received};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::from_dump::LinkType;
 use crate::legacy::Legacy;
@@ -213,6 +213,10 @@ impl Element for FromDevice {
 
     fn wait_on(&self) -> Option<RawFd> {
         self.device.as_ref().filter(|_| self.active)?.wait_on()
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+        self.device.as_mut().map_or(Ok(()), |device| device.steer(owned))
     }
 
     fn wake(&mut self, cx: &mut Context<'_>) {

@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use ir::{Reason, StateValue, Store};
 
+use crate::device::Owned;
 use crate::flow_table::Flow;
 use crate::legacy::Legacy;
 pub(crate) use configure::parse_mapped;
@@ -162,6 +163,11 @@ impl Common {
             Action::Map(mapper) => Box::new(mapper.mapped.iter().map(|m| &m.pattern)),
             _ => Box::new(std::iter::empty()),
         }
+    }
+
+    /// What is given out here and by no other worker.
+    fn owned(&self) -> Vec<Owned> {
+        self.specs.iter().flat_map(Self::patterns).filter_map(PatternRef::owned).collect()
     }
 
     /// Writes all state that the model refers to, that of others included: flows may be shared,

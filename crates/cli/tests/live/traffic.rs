@@ -216,3 +216,23 @@ fn both_directions_of_a_flow_meet_on_one_worker() {
         running.stop();
     }
 }
+
+/// Answers come to addresses and ports that a worker gave out, and find that worker.
+#[test]
+fn answers_through_nat_find_their_worker() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-packet-mmsg", "af-packet-ring"] {
+        let lab = Lab::new(1500);
+        let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
+        let running = lab.run(&nat(), &arguments);
+        for _ in 0..12 {
+            exchange(&lab, "10.2.0.2", 20_000);
+        }
+        for _ in 0..6 {
+            lab.ping("left", &["10.2.0.2"]);
+        }
+        running.stop();
+    }
+}

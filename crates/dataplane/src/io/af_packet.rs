@@ -54,10 +54,14 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
         let group = (std::process::id() ^ index << 8) & 0xffff;
         let fanout = group | libc::PACKET_FANOUT_EBPF << 16;
         sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
-        let program = bpf::spread_flows()?;
-        sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program.as_raw_fd())?;
+        spread_by(socket, &bpf::spread_flows(&[])?)?;
     }
     Ok(())
+}
+
+/// Has the frames of the group of sockets that this one is of spread by this program.
+pub(super) fn spread_by(socket: &OwnedFd, program: &OwnedFd) -> Result<()> {
+    sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program.as_raw_fd())
 }
 
 /// Counts the frames that a socket could not keep since the last call; `statistics` is made of
@@ -155,6 +159,10 @@ impl Port for AfPacket {
 
     fn descriptors(&self) -> Vec<RawFd> {
         vec![self.receiving.as_raw_fd()]
+    }
+
+    fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
+        spread_by(&self.receiving, program)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {

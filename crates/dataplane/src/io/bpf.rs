@@ -6,6 +6,8 @@ use std::ffi::c_int;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use elements::device::Owned;
+
 use super::sys::{self, BpfAttributes};
 
 const MAP_CREATE: c_int = 0;
@@ -89,6 +91,9 @@ const ALWAYS: u8 = 0x05;
 const EQUAL: u8 = 0x15;
 const NOT_EQUAL: u8 = 0x55;
 const GREATER: u8 = 0x2d;
+/// The same on 32 bits, without sign: less than a number, greater than it.
+const BELOW: u8 = 0xa6;
+const ABOVE: u8 = 0x26;
 
 /// A line of a program.
 enum Line {
@@ -326,13 +331,26 @@ pub(super) fn redirect_to_sockets(
 
 /// A program that spreads frames over sockets by a hash of their flow, the same for both
 /// directions: sums of addresses and of TCP's and UDP's ports. Fragments have no ports, and what
-/// is not IP is the first socket's.
+/// is not IP is the first socket's. What is sent to addresses and ports that a worker gives out
+/// is that worker's.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn spread_flows() -> Result<OwnedFd> {
-    // Register 7 is the sum.
+pub(super) fn spread_flows(owned: &[(usize, Owned)]) -> Result<OwnedFd> {
+    // Register 7 is the sum, 8 where the transport header is, 9 the destination address.
     let sum = |code, plus, offset| [Do(load_network(code, plus, offset)), Do(add(7, 0))];
+    // Worker and end, if the address and the port in register 0 are in the ranges.
+    let owner = |&(worker, own): &(usize, Owned)| {
+        let (addresses, ports) = (own.addresses, own.ports);
+        [
+            Do(instruction(BELOW, 9, 0, 5, addresses.0 as i32)),
+            Do(instruction(ABOVE, 9, 0, 4, addresses.1 as i32)),
+            Do(instruction(BELOW, 0, 0, 3, ports.0.into())),
+            Do(instruction(ABOVE, 0, 0, 2, ports.1.into())),
+            Do(set(0, worker as i32)),
+            Do(EXIT),
+        ]
+    };
     let mut lines = vec![
         Do(copy(6, 1)),
         Do(set(7, 0)),
@@ -342,6 +360,7 @@ pub(super) fn spread_flows() -> Result<OwnedFd> {
     ];
     lines.extend([12, 16].into_iter().flat_map(|at| sum(WORD, 0, at)));
     lines.extend([
+        Do(copy(9, 0)),
         Do(load_network(HALF, 0, 6)),
         // Of a fragment: more follow, or some come before.
         Do(instruction(0x54, 0, 0, 0, 0x3fff)),
@@ -351,11 +370,20 @@ pub(super) fn spread_flows() -> Result<OwnedFd> {
         Do(instruction(0x64, 0, 0, 0, 2)),
         Do(copy(8, 0)),
         Do(load_network(BYTE, 0, 9)),
-        If(EQUAL, 0, 0, libc::IPPROTO_TCP, "ports"),
-        If(EQUAL, 0, 0, libc::IPPROTO_UDP, "ports"),
-        If(ALWAYS, 0, 0, 0, "hash"),
-        Label("IPv6"),
+        If(EQUAL, 0, 0, libc::IPPROTO_TCP, "IPv4 ports"),
+        If(EQUAL, 0, 0, libc::IPPROTO_UDP, "IPv4 ports"),
+        If(NOT_EQUAL, 0, 0, libc::IPPROTO_ICMP, "hash"),
+        // The identifier of a ping.
+        Do(load_network(HALF_AT, 8, 4)),
     ]);
+    lines.extend(owned.iter().flat_map(owner));
+    lines.extend([
+        If(ALWAYS, 0, 0, 0, "hash"),
+        Label("IPv4 ports"),
+        Do(load_network(HALF_AT, 8, 2)),
+    ]);
+    lines.extend(owned.iter().flat_map(owner));
+    lines.extend([If(ALWAYS, 0, 0, 0, "ports"), Label("IPv6")]);
     lines.extend((8..40).step_by(4).flat_map(|at| sum(WORD, 0, at)));
     lines.extend([
         Do(set(8, 40)),

@@ -4,7 +4,7 @@
 use std::os::fd::RawFd;
 use std::str::FromStr;
 
-use elements::device::{Device, Event, Received};
+use elements::device::{Device, Event, Owned, Received};
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 
@@ -165,6 +165,10 @@ impl Device for Faulty {
 
     fn wait_on(&self) -> Option<RawFd> {
         self.device.wait_on()
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
+        self.device.steer(owned)
     }
 
     fn next_event(&mut self) -> Option<Event> {

@@ -3,8 +3,11 @@
 
 use std::fmt;
 use std::io::Error;
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use elements::device::Owned;
 
 use super::af_packet::AfPacket;
 use super::af_xdp::{self, AfXdp, Layout};
@@ -73,6 +76,9 @@ fn count_of(queues: u32) -> String {
     format!("{queues} queue{}", if queues == 1 { "" } else { "s" })
 }
 
+/// Ranges that a program looks through for each packet.
+const MOST_OWNED: usize = 200;
+
 /// What is open on an interface. Dropping it leaves the interface as it was found.
 struct Opened {
     /// What hands frames to the ports, or keeps them from the host.
@@ -98,6 +104,8 @@ pub(super) struct Interface {
     workers: usize,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
+    /// What each worker gives out.
+    owned: Mutex<Vec<Vec<Owned>>>,
 }
 
 /// A worker's port, the number of the interface that it was opened on, and its MTU.
@@ -118,6 +126,7 @@ impl Interface {
             workers: workers.max(1),
             asker,
             opened: Mutex::new(None),
+            owned: Mutex::new(vec![Vec::new(); workers.max(1)]),
         };
         if interface.mode == Mode::Tap {
             let opened = interface.open_ports(0).map_err(|why| format!("{name}: tap: {why}"))?;
@@ -156,6 +165,46 @@ impl Interface {
 
     fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has frames to what a worker gives out brought to it: by the program that is returned, if
+    /// there are several workers.
+    ///
+    /// # Errors
+    /// A message.
+    pub(super) fn steer(&self, part: Part, own: &[Owned]) -> Result<Option<OwnedFd>, String> {
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_worker) = owned.get_mut(part.index) {
+            *of_worker = own.to_vec();
+        }
+        if self.workers == 1 {
+            return Ok(None);
+        }
+        if matches!(self.mode, Mode::AfXdp | Mode::Tap) {
+            let name = &self.spec.name;
+            return match own.is_empty() {
+                true => Ok(None),
+                false => Err(format!(
+                    "{name}: by {} no answer is sure to find the worker that translated the \
+                     question; `--io {name}=af-packet-mmsg` brings it there",
+                    self.mode
+                )),
+            };
+        }
+        let all: Vec<(usize, Owned)> = owned
+            .iter()
+            .enumerate()
+            .flat_map(|(worker, own)| own.iter().map(move |own| (worker, *own)))
+            .collect();
+        if all.len() > MOST_OWNED {
+            return Err(format!(
+                "{}: {} ranges of external ports are too many to bring packets to their workers",
+                self.spec.name,
+                all.len()
+            ));
+        }
+        let program = bpf::spread_flows(&all);
+        program.map(Some).map_err(|e| format!("{}: {}", self.spec.name, explain(&e, "CAP_BPF")))
     }
 
     /// One line: the mode and why it is this one, and what was changed.

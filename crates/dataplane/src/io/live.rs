@@ -5,7 +5,7 @@ use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use elements::device::{Device, Event, Received};
+use elements::device::{Device, Event, Owned, Received};
 use net::{Batch, Pool};
 
 use super::interface::Interface;
@@ -33,6 +33,8 @@ pub(super) struct Live {
     losses: Losses,
     rounds: u32,
     empty: u32,
+    /// What this worker gives out.
+    owned: Vec<Owned>,
     /// What last kept the interface from being opened again.
     obstacle: String,
 }
@@ -62,6 +64,7 @@ impl Live {
             losses: Losses::default(),
             rounds: 0,
             empty: 0,
+            owned: Vec::new(),
             obstacle: String::new(),
         })
     }
@@ -144,6 +147,9 @@ impl Live {
                 self.obstacle.clear();
                 let told = self.interface.describe();
                 self.losses.notice(format!("{told}; it is back"));
+                if let Err(why) = self.steer() {
+                    self.losses.notice(why);
+                }
                 self.rewatch();
             }
             Err(why) if why != self.obstacle => {
@@ -151,6 +157,16 @@ impl Live {
                 self.obstacle = why;
             }
             Err(_) => {}
+        }
+    }
+
+    fn steer(&mut self) -> std::result::Result<(), String> {
+        let program = self.interface.steer(self.part, &self.owned)?;
+        match (program, &mut self.port) {
+            (Some(program), Some(port)) => port
+                .spread_by(&program)
+                .map_err(|e| format!("{}: spreading frames: {e}", self.interface.name())),
+            _ => Ok(()),
         }
     }
 
@@ -223,6 +239,12 @@ impl Device for Handle {
 
     fn wait_on(&self) -> Option<RawFd> {
         self.receives.then(|| self.live().descriptor.as_raw_fd())
+    }
+
+    fn steer(&mut self, owned: &[Owned]) -> std::result::Result<(), String> {
+        let mut live = self.live();
+        live.owned = owned.to_vec();
+        live.steer()
     }
 
     fn next_event(&mut self) -> Option<Event> {

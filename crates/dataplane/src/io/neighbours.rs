@@ -72,6 +72,10 @@ impl Port for WithNeighbours {
         descriptors
     }
 
+    fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
+        self.port.spread_by(program)
+    }
+
     fn count_overruns(&mut self, losses: &mut Losses) {
         self.port.count_overruns(losses);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use net::{Batch, Pool};
 
-use super::af_packet::{Sending, attach, count_overruns, receiving_socket};
+use super::af_packet::{Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
 use super::offload::{VNET_HEADER, VnetHeader, complete};
 use super::port::{ETHERNET, Losses, MOST, Part, Port, REFUSED, RUNT, TRUNCATED};
@@ -168,6 +168,10 @@ impl Port for PacketRing {
 
     fn descriptors(&self) -> Vec<RawFd> {
         vec![self.receiving.as_raw_fd()]
+    }
+
+    fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
+        spread_by(&self.receiving, program)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {

@@ -1,7 +1,7 @@
 //! A port: one way of carrying frames between an interface and this process.
 
 use std::io::Result;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 pub(super) use elements::configure::Part;
 use elements::device::Event;
@@ -54,6 +54,14 @@ pub(super) trait Port {
 
     /// What becomes readable when a frame comes.
     fn descriptors(&self) -> Vec<RawFd>;
+
+    /// Has frames spread over workers by this program, where the port lets a program do it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn spread_by(&mut self, _program: &OwnedFd) -> Result<()> {
+        Ok(())
+    }
 
     /// Counts the frames that the kernel dropped since the last call.
     fn count_overruns(&mut self, _losses: &mut Losses) {}

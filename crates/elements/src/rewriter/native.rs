@@ -15,6 +15,7 @@ use super::{
 };
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
+use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, Key};
@@ -354,6 +355,10 @@ impl<S: Scheme> Element for Rewriter<S> {
 
     fn import(&mut self, _name: &str, store: &Store) {
         self.common.import(store);
+    }
+
+    fn owned(&self) -> Vec<Owned> {
+        self.common.owned()
     }
 
     fn hand_over(&mut self) -> Legacy {

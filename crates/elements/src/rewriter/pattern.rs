@@ -10,6 +10,7 @@ use ir::{Cond, Diagnostic, Expr, IntervalSet, Op, StateValue, Store};
 use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Part};
+use crate::device::Owned;
 use crate::flow_table::{FlowTable, Key, Pool};
 
 /// How a number of a range is chosen.
@@ -74,6 +75,13 @@ pub(crate) const NEXT_STATE: &str = "next";
 
 /// Ranges that are smaller are searched number by number.
 const WATCHED: u32 = 64;
+
+impl PatternRef {
+    /// What the pattern gives out and no other worker does.
+    pub(crate) fn owned(&self) -> Option<Owned> {
+        self.pattern().owned()
+    }
+}
 
 impl Patterns {
     pub(crate) fn new(owner: &str, patterns: Vec<Pattern>) -> Self {
@@ -243,6 +251,19 @@ impl Pattern {
             }
         }
         true
+    }
+
+    /// What it gives out and no other worker does.
+    fn owned(&self) -> Option<Owned> {
+        Some(match (self.src, self.vary) {
+            (Some(src), Vary::Port { low, high }) => {
+                Owned { addresses: (src, src), ports: (low, high) }
+            }
+            (_, Vary::Address { low, high }) => {
+                Owned { addresses: (low, high), ports: (0, u16::MAX) }
+            }
+            _ => return None,
+        })
     }
 
     /// Whether different flows can become the same though nothing is given out twice.
