@@ -1,6 +1,7 @@
 //! What elements that look routes up have in common: routes and their text, a table of them with
 //! its handlers, and its model.
 
+use std::cell::OnceCell;
 use std::fmt::{self, Display};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -185,6 +186,8 @@ pub(crate) struct RouteTable<A: Address> {
     hops: Vec<Hop<A>>,
     /// Prefixes to indices of `hops`.
     index: PrefixMap<A>,
+    /// The table of the model, until a route changes.
+    of_model: OnceCell<Arc<PrefixTable>>,
 }
 
 /// What stood for a network before a change.
@@ -197,7 +200,13 @@ struct Before<A> {
 impl<A: RouteAddress> RouteTable<A> {
     /// An empty table.
     pub(crate) fn new(outputs: usize) -> Self {
-        Self { outputs, routes: Vec::new(), hops: Vec::new(), index: PrefixMap::default() }
+        Self {
+            outputs,
+            routes: Vec::new(),
+            hops: Vec::new(),
+            index: PrefixMap::default(),
+            of_model: OnceCell::new(),
+        }
     }
 
     /// The table that all arguments make, each of them a route. Of several routes for one
@@ -265,13 +274,13 @@ impl<A: RouteAddress> RouteTable<A> {
             length: u16::from(route.length),
             row: vec![route.hop.gateway.into(), route.hop.port as u128],
         };
-        let table = PrefixTable {
+        let table = || PrefixTable {
             width: u16::from(A::BITS),
             entries: self.routes.iter().flatten().map(entry).collect(),
         };
         vec![
             Op::Lookup {
-                table: Arc::new(table),
+                table: Arc::clone(self.of_model.get_or_init(|| table().into())),
                 key: key.get(),
                 bind: vec![gateway, port],
                 miss: vec![Op::Drop(NO_ROUTE)],
@@ -329,6 +338,7 @@ impl<A: RouteAddress> RouteTable<A> {
     }
 
     fn change(&mut self, command: &str, text: &str) -> Result<Before<A>, String> {
+        self.of_model.take();
         if !["add", "set", "remove"].contains(&command) {
             return Err(format!("'{command}' is neither add, set nor remove"));
         }
