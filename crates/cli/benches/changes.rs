@@ -1,5 +1,6 @@
 //! The time from a handler that changes one rule of an access list until the chain's new program
-//! runs, for ACL -> router -> NAPT, and where it goes.
+//! runs, for ACL -> router -> NAPT, and where it goes. Times are the thread's CPU time; `wall` is what the
+//! clock on the wall says of the whole. `start` is configuring the chain and making its first program.
 //!
 //! `cargo bench -p catena-cli --bench changes -- [FILTER…] [--changes N]`
 //!
@@ -12,12 +13,15 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use cpu_time::ThreadTime;
+
 use catena_cli::session::Path;
 use compiler::Synthesizer;
 use support::{Chain, Data, RuleSet, Spread, isp};
 
 /// What is measured, in this order.
-const PHASES: [&str; 6] = ["write", "models", "synthesise", "install", "sum", "whole"];
+const PHASES: [&str; 8] =
+    ["write", "models", "synthesise", "install", "sum", "whole", "wall", "start"];
 /// Packets pass so long between two changes.
 const BETWEEN: Duration = Duration::from_millis(150);
 
@@ -42,7 +46,7 @@ fn measure(data: &Data, (set, rules): RuleSet, changes: usize) -> [Vec<f64>; PHA
     let name = format!("{set}-{rules}");
     let chain = Chain::new(name, isp((set, rules)), &data.reaching((set, rules), 60));
     let mut times: [Vec<f64>; PHASES.len()] = Default::default();
-    let milliseconds = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e3;
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
 
     let (loaded, mut router) = data.load(&chain, Path::Native);
     let graph = &loaded.graph;
@@ -57,37 +61,40 @@ fn measure(data: &Data, (set, rules): RuleSet, changes: usize) -> [Vec<f64>; PHA
         for _ in 0..1000 {
             router.round();
         }
-        let start = Instant::now();
+        let start = ThreadTime::now();
         router.write_handler(&format!("{}.{handler}", filter.name), &value).expect("a rule");
-        let written = Instant::now();
+        let written = ThreadTime::now();
         router.stale();
         for (id, node) in graph.nodes.iter().enumerate() {
             synthesizer.change(id, router.element(&node.name).expect("an element").model());
         }
-        let asked = Instant::now();
+        let asked = ThreadTime::now();
         let programs = synthesizer.synthesize().programs;
-        let synthesised = Instant::now();
+        let synthesised = ThreadTime::now();
         let refused = router.install_programs(programs);
-        let installed = Instant::now();
+        let installed = ThreadTime::now();
         assert!(refused.is_empty(), "{refused:?}");
         let marks = [start, written, asked, synthesised, installed];
         for (phase, marks) in times.iter_mut().zip(marks.windows(2)) {
-            phase.push(milliseconds(marks[0], marks[1]));
+            phase.push(milliseconds(marks[1].duration_since(marks[0])));
         }
-        times[4].push(milliseconds(start, installed));
+        times[4].push(milliseconds(installed.duration_since(start)));
     }
 
+    let start = ThreadTime::now();
     let (_, mut router) = data.load(&chain, Path::Synthesised);
+    times[7].push(milliseconds(start.elapsed()));
     for number in 0..changes {
         let (handler, value) = change(number, rules);
         let between = Instant::now();
         while between.elapsed() < BETWEEN {
             router.round();
         }
-        let start = Instant::now();
+        let (start, wall) = (ThreadTime::now(), Instant::now());
         router.write_handler(&format!("{}.{handler}", filter.name), &value).expect("a rule");
         router.round();
-        times[5].push(milliseconds(start, Instant::now()));
+        times[5].push(milliseconds(start.elapsed()));
+        times[6].push(milliseconds(wall.elapsed()));
     }
     times
 }

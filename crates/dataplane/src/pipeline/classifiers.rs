@@ -180,17 +180,20 @@ impl Library {
         {
             return Rc::clone(known);
         }
-        let taken_over = (0..all.len()).find_map(|at| {
-            if Rc::strong_count(&all[at]) > 1 || all[at].greatest != greatest {
-                return None;
-            }
-            let edits = all[at].structure.borrow().edits(&all[at].rules, rules)?;
+        // Of those that nobody uses, the one that differs least.
+        let nearest = (0..all.len())
+            .filter(|&at| Rc::strong_count(&all[at]) == 1 && all[at].greatest == greatest)
+            .filter_map(|at| Some((at, all[at].structure.borrow().edits(&all[at].rules, rules)?)))
+            .min_by_key(|(_, edits)| {
+                edits.iter().map(|e| e.old.len() + e.new.len()).sum::<usize>()
+            });
+        let taken_over = nearest.and_then(|(at, edits)| {
             let mut old = Rc::try_unwrap(all.swap_remove(at)).ok()?;
             old.rules = Arc::clone(rules);
             let changed = old.structure.get_mut().change(&edits, rules, &greatest);
-            Some(changed.then_some(old))
+            changed.then_some(old)
         });
-        let new = taken_over.flatten().unwrap_or_else(|| Classification {
+        let new = taken_over.unwrap_or_else(|| Classification {
             structure: RefCell::new(Structure::new(rules, &greatest)),
             rules: Arc::clone(rules),
             lookups: Cell::new(0),
