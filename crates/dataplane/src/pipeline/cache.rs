@@ -282,7 +282,7 @@ mod tests {
             lines.inspect(|(key, line)| assert_eq!(line.plan, *key)).count()
         };
         // A few had to give way where many keys wanted to be in the same place.
-        assert!(found(&cache) > keys as usize * 99 / 100, "{}", found(&cache));
+        assert!(found(&cache) > keys as usize * 9 / 10, "{}", found(&cache));
         for at in (0..cache.lines.len()).filter(|&at| cache.line(at).plan != NONE) {
             let plan = cache.line(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
