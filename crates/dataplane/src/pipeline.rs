@@ -102,6 +102,8 @@ pub(crate) struct Pipeline {
     /// The index of each exit's outcome, by step.
     outcome_of: Vec<u32>,
     targets: Vec<Target>,
+    /// The target where elements take packets all the way.
+    elements: u16,
     /// Whether ways that part here may meet again, so that the order matters in which packets go.
     meet: bool,
     /// Targets that packets go to at present, in the order of their first packets.
@@ -168,6 +170,7 @@ impl Pipeline {
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
             targets: Vec::new(),
+            elements: DROP,
             meet: false,
             used: Vec::new(),
             decided: Vec::new(),
@@ -179,6 +182,9 @@ impl Pipeline {
             pipeline.outcomes.push(outcome);
         }
         pipeline.compile();
+        if !pipeline.sites.is_empty() {
+            pipeline.elements = pipeline.target(program.entry, true, chain);
+        }
         Ok(pipeline)
     }
 

@@ -231,8 +231,14 @@ impl Pipeline {
                     self.forget_changed();
                 }
                 // Flows that packets behind a barrier belong to may be gone.
-                match barrier.is_none().then(|| self.find_line(lane, now)).flatten() {
+                let line = if barrier.is_none() { self.find_line(lane, now) } else { None };
+                match line {
                     Some(at) => self.take_line(lane, at),
+                    None if self.leaves_to_elements(lane, barrier) => {
+                        self.decided[from + lane] = self.elements;
+                        Some(self.elements)
+                    }
+                    None if barrier == Some(self.elements) => return before,
                     None => match self.carry_out((lane, packet), barrier, from, now) {
                         Some(target) => target,
                         None => return before,
@@ -248,6 +254,22 @@ impl Pipeline {
             barrier = target.filter(|&t| self.targets[usize::from(t)].is_barrier());
         }
         u32::MAX >> (LANES - packets.len().clamp(1, LANES))
+    }
+
+    /// Whether elements take a packet all the way: those whose flow was not seen lately, and after
+    /// them others that are not in the flow cache. Working out what becomes of a flow pays if the
+    /// flow comes again.
+    fn leaves_to_elements(&mut self, lane: usize, barrier: Option<u16>) -> bool {
+        let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
+        match barrier {
+            _ if site == NO_SITE => false,
+            None => !self.cache.admits(hash),
+            Some(target) if target == self.elements => {
+                let (key, holds) = (self.burst.keys[lane], self.burst.holds[lane]);
+                self.cache.find(hash, key, site, holds).is_none()
+            }
+            Some(_) => false,
+        }
     }
 
     fn planned_target(&self, lane: usize) -> Option<u16> {

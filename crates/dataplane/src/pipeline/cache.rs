@@ -16,6 +16,9 @@ pub(super) const SLOTS: usize = 6;
 /// Lines that a key may be in.
 const WAYS: usize = 8;
 const FEWEST: usize = 1 << 10;
+/// How many keys that were looked up in vain are remembered: what comes again among so many is
+/// worth a line.
+const MISSED: usize = 1 << 16;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -81,6 +84,8 @@ pub(super) struct Member {
 /// See the module.
 pub(super) struct FlowCache {
     hash: FlowHash,
+    /// What was looked up in vain lately, by a part of its hash: another part.
+    missed: Box<[u16]>,
     lines: Vec<Line>,
     used: usize,
     most: usize,
@@ -99,6 +104,7 @@ impl FlowCache {
         let most = (MOST_BYTES / each).max(FEWEST);
         let mut cache = Self {
             hash: FlowHash::new(seed),
+            missed: vec![0; if stride > 0 { MISSED } else { 0 }].into(),
             lines: Vec::new(),
             used: 0,
             most: 1 << most.ilog2(),
@@ -174,6 +180,12 @@ impl FlowCache {
                 && line.site == site
                 && line.plan != NONE
         })
+    }
+
+    /// Whether a key was looked up in vain lately, before this time.
+    pub(super) fn admits(&mut self, hash: u64) -> bool {
+        let (place, mark) = ((hash >> 32) as usize % MISSED, (hash >> 48) as u16 | 1);
+        self.missed.get_mut(place).is_some_and(|last| std::mem::replace(last, mark) == mark)
     }
 
     /// The flows that a line was made from.
