@@ -236,3 +236,18 @@ fn answers_through_nat_find_their_worker() {
         running.stop();
     }
 }
+
+/// Frames are lost, doubled, swapped, changed and cut on the way; TCP mends it all.
+#[test]
+fn tcp_outlives_faults() {
+    if !possible() {
+        return;
+    }
+    let faults = "drop=0.01,duplicate=0.01,reorder=0.01,corrupt=0.005,short=0.005,seed=5";
+    let lab = Lab::new(1500);
+    let running = lab.run(&nat(), &[&BOUND[..], &["--faults", faults]].concat());
+    exchange(&lab, "10.2.0.2", 300_000);
+    let summary = running.stop();
+    let lost = |line: &str| line.contains("FromDevice") && line.contains(" fault ");
+    assert!(summary.lines().any(lost), "{summary}");
+}
