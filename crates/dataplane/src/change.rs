@@ -85,7 +85,7 @@ pub struct Line {
     pub state: Vec<&'static str>,
     /// What it holds, as far as that is known.
     pub holding: Holding,
-    /// Why, if not everything is kept.
+    /// Why, if not everything is kept; or what keeping it can cost.
     pub why: String,
 }
 
@@ -131,6 +131,22 @@ fn differs(old: &StateKind, new: &StateKind, flows: usize) -> Option<(String, bo
     }
 }
 
+/// Fewer flows than this go over in no time, whatever way.
+const FEW: usize = 2000;
+/// Flows that go over in a millisecond if each is looked at, roughly.
+const IN_A_MILLISECOND: usize = 2000;
+
+/// What changing the configuration of an element with so many flows can cost.
+fn delay(flows: usize) -> String {
+    match flows {
+        0..FEW => String::new(),
+        _ => format!(
+            "its configuration changes: if its flows have to go over one by one, packets wait some {} ms",
+            flows / IN_A_MILLISECOND
+        ),
+    }
+}
+
 impl Plan {
     /// What becomes of the state of `old`, whose elements hold this much now, in `new`.
     ///
@@ -163,6 +179,9 @@ impl Plan {
                 (None, Some(to)) => {
                     plan.kept.insert(keeper.name.clone(), true);
                     plan.compare(keeper, to, &mut line);
+                    if line.fate == Fate::Kept && to.config != keeper.config {
+                        line.why = delay(line.holding.flows);
+                    }
                 }
                 (why, _) => {
                     line.fate = Fate::Lost;
@@ -350,6 +369,11 @@ mod tests {
             (Fate::Partly, "flows: 51 flows, room for 50".to_string())
         );
         assert_eq!(fate(nat(flows(100, 32)), nat(flows(100, 33)), 1).0, Fate::Lost);
+        // Many flows under another configuration: it is told what that can cost.
+        let many = |config: &str| Keeper { config: config.to_string(), ..nat(flows(1 << 20, 32)) };
+        assert_eq!(fate(many("a"), many("a"), 100_000), (Fate::Kept, String::new()));
+        let (kept, cost) = fate(many("a"), many("b"), 100_000);
+        assert!(kept == Fate::Kept && cost.contains("some 50 ms"), "{cost}");
         assert_eq!(fate(nat(flows(100, 32)), nat(cells(&[])), 1).0, Fate::Lost);
     }
 }

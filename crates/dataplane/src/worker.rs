@@ -7,6 +7,7 @@
 //! over everything that is to go on ([`crate::change`]) and leaves; the devices stay open. What
 //! packets wait for is that hand-over alone.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -178,6 +179,27 @@ fn housekeeping(workers: &[Option<usize>]) -> Option<CpuSet> {
     Some(if all.count() == 0 { whole } else { all })
 }
 
+thread_local! {
+    /// Where a worker's thread starts others.
+    static SPARE: Cell<Option<CpuSet>> = const { Cell::new(None) };
+}
+
+/// Does something in a thread of its own, not on the core of the worker that asks for it.
+///
+/// # Errors
+/// If the system gives no thread.
+pub(crate) fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let spare = SPARE.get();
+    let thread = std::thread::Builder::new().name(name.to_string());
+    thread.spawn(move || {
+        if let Some(spare) = spare {
+            let _ = sched_setaffinity(None, &spare);
+        }
+        work();
+    })?;
+    Ok(())
+}
+
 fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -248,6 +270,7 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
         }
         None => slot.cpu.into_iter().for_each(pin),
     }
+    SPARE.set(slot.spare);
     slot.set(Status::Running);
     if let Some(successor) = work(&mut router, &slot) {
         let since = Instant::now();

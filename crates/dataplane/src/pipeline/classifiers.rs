@@ -160,7 +160,7 @@ impl Classification {
                 // Nobody may be waiting any more.
                 let _ = done.send(Structure::new(&rules, &greatest));
             };
-            if std::thread::Builder::new().name("classifier".into()).spawn(work).is_ok() {
+            if crate::worker::aside("classifier", work).is_ok() {
                 *rebuild = Some(Rebuild { rules: Arc::clone(&self.rules), built });
             }
         }
