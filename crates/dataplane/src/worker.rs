@@ -2,7 +2,7 @@
 //! rounds what they are told.
 //!
 //! A router cannot go to another thread. So whatever is to happen with it is sent to its worker's
-//! [`Mailbox`], which costs a look at a flag a round; and a chain is changed by starting a thread
+//! mailbox, which costs a look at a flag a round; and a chain is changed by starting a thread
 //! that makes the new router aside. When that is ready, the old thread finishes its round, hands
 //! over everything that is to go on ([`crate::change`]) and leaves; the devices stay open. What
 //! packets wait for is that hand-over alone.
