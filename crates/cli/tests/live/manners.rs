@@ -115,6 +115,9 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     let attached = || lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp");
     let running = lab.run(WIRE, &BOUND);
     let told = running.told();
+    let promiscuous =
+        || lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("promiscuity 1");
+    assert!(promiscuous());
     let line = "left: eth0: af-xdp, copy mode (veth has no zero-copy), 4 queues, mtu 1500\n";
     assert!(told.contains(line), "{told}");
     assert!(attached());
@@ -123,7 +126,7 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     let told = refusal(&lab, WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
     assert!(told.contains("another XDP program or socket has eth0"), "{told}");
     running.stop();
-    assert!(!attached(), "Ctrl-C");
+    assert!(!attached() && !promiscuous(), "Ctrl-C");
     let running = lab.run(WIRE, &BOUND);
     assert!(attached());
     drop(running);

@@ -46,10 +46,7 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
     address.sll_protocol = ALL;
     address.sll_ifindex = index as c_int;
     sys::bind(socket, &address)?;
-    let mut promiscuous: libc::packet_mreq = sys::zero();
-    promiscuous.mr_ifindex = index as c_int;
-    promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
-    sys::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    take_all(socket, index)?;
     if part.count > 1 {
         let group = (std::process::id() ^ index << 8) & 0xffff;
         let fanout = group | libc::PACKET_FANOUT_EBPF << 16;
@@ -57,6 +54,22 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
         spread_by(socket, &bpf::spread_flows(&[])?)?;
     }
     Ok(())
+}
+
+/// Has an interface take frames for other stations, too, as long as the socket is open.
+fn take_all(socket: &OwnedFd, index: u32) -> Result<()> {
+    let mut promiscuous: libc::packet_mreq = sys::zero();
+    promiscuous.mr_ifindex = index as c_int;
+    promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
+    sys::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+}
+
+/// A socket that no frame comes to, and as long as it is open the interface takes frames for
+/// other stations, too: those of the addresses that a chain has.
+pub(super) fn promiscuous(index: u32) -> Result<OwnedFd> {
+    let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    take_all(&socket, index)?;
+    Ok(socket)
 }
 
 /// Has the frames of the group of sockets that this one is of spread by this program.

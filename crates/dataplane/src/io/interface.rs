@@ -6,10 +6,11 @@ use std::io::Error;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use elements::device::Owned;
 
-use super::af_packet::AfPacket;
+use super::af_packet::{self, AfPacket};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
 use super::neighbours::WithNeighbours;
@@ -76,6 +77,10 @@ fn count_of(queues: u32) -> String {
     format!("{queues} queue{}", if queues == 1 { "" } else { "s" })
 }
 
+/// How often, and how long each time, it is waited for queues to be released.
+const RELEASE_ROUNDS: u32 = 40;
+const RELEASE_ROUND: Duration = Duration::from_millis(5);
+
 /// Ranges that a program looks through for each packet.
 const MOST_OWNED: usize = 200;
 
@@ -83,6 +88,8 @@ const MOST_OWNED: usize = 200;
 struct Opened {
     /// What hands frames to the ports, or keeps them from the host.
     attached: Option<Attached>,
+    /// Has the interface take frames for other stations, where the ports do not.
+    promiscuous: Option<OwnedFd>,
     /// The interface's number; one that is made anew has another.
     index: u32,
     /// What carries each worker's frames, until the worker fetches it.
@@ -260,6 +267,7 @@ impl Interface {
     fn open_ports(&self, index: u32) -> Result<Opened, String> {
         let mut opened = Opened {
             attached: None,
+            promiscuous: None,
             index,
             ports: Vec::new(),
             mtu: 0,
@@ -339,10 +347,20 @@ impl Interface {
     ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
         let map = SocketMap::new(queues)?;
         let mut ports = Vec::new();
+        let mut patience = RELEASE_ROUNDS;
         for worker in 0..self.workers {
             let is_own = |queue: &u32| *queue as usize % self.workers == worker;
             let own: Vec<u32> = (0..queues).filter(is_own).collect();
-            let port = AfXdp::open(index, &own, layout, partial)?;
+            let port = loop {
+                match AfXdp::open(index, &own, layout, partial) {
+                    // The kernel releases a queue a little after its socket was closed.
+                    Err(e) if sys::number(&e) == libc::EBUSY && patience > 0 => {
+                        patience -= 1;
+                        sys::wait_readable(&[], RELEASE_ROUND);
+                    }
+                    port => break port?,
+                }
+            };
             port.enter(&map, &own)?;
             ports.push(port);
         }
@@ -393,6 +411,7 @@ impl Interface {
             }
         };
         opened.attached = Some(attached);
+        opened.promiscuous = Some(af_packet::promiscuous(opened.index).map_err(fail)?);
         let copy = match ports.iter().all(AfXdp::is_zero_copy) {
             true => "zero-copy".to_string(),
             false if driver.is_empty() => "copy mode (no zero-copy in the driver)".to_string(),
