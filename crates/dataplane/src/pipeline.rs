@@ -15,6 +15,7 @@ mod scalar;
 mod simd;
 mod sites;
 mod tables;
+mod write;
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
