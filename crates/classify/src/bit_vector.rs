@@ -45,7 +45,9 @@ impl BitVector {
     pub fn new(rules: &RuleSet) -> Self {
         let cubes = rules.cubes();
         let words = cubes.len().div_ceil(64);
-        let used: Vec<usize> = (0..MAX_DIMENSIONS).filter(|&d| rules.greatest()[d] > 0).collect();
+        let tells =
+            |d: &usize| cubes.iter().any(|c| c.low[*d] > 0 || c.high[*d] < rules.greatest()[*d]);
+        let used: Vec<usize> = (0..MAX_DIMENSIONS).filter(tells).collect();
         let most = (MEMORY / (8 * words.max(1) * used.len().max(1))).max(1);
         let dimension = |&d: &usize| {
             let greatest = rules.greatest()[d];

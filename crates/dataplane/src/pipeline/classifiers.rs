@@ -34,8 +34,8 @@ enum Structure {
 
 /// Rules, and what keys are looked up in.
 struct Classification {
-    /// The greatest value of each key.
-    greatest: Vec<u32>,
+    /// The greatest value of each key that there is or may come to be.
+    greatest: Key,
     rules: Arc<[ClassifyRule]>,
     structure: RefCell<Structure>,
     /// Keys that were looked up since the rules changed.
@@ -75,7 +75,7 @@ fn greatest(program: &Program, term: TermId) -> u32 {
 }
 
 /// Adds the cubes of a rule to a set; whether it can hold them.
-fn push(set: &mut RuleSet, number: u32, rule: &ClassifyRule, dimensions: usize) -> bool {
+fn push(set: &mut RuleSet, number: u32, rule: &ClassifyRule) -> bool {
     rule.cubes.iter().all(|cube| {
         let narrow = |n: u128| u32::try_from(n).unwrap_or(u32::MAX);
         // What lies above 32 bits matches nothing.
@@ -88,14 +88,14 @@ fn push(set: &mut RuleSet, number: u32, rule: &ClassifyRule, dimensions: usize) 
             .collect();
         let sets: Vec<(usize, &[(u32, u32)])> =
             sets.iter().map(|(key, set)| (*key, &set[..])).collect();
-        sets.iter().all(|(key, _)| *key < dimensions) && set.push_rule(number, &sets).is_ok()
+        sets.iter().all(|(key, _)| *key < MAX_DIMENSIONS) && set.push_rule(number, &sets).is_ok()
     })
 }
 
 impl Structure {
-    fn new(rules: &[ClassifyRule], greatest: &[u32]) -> Self {
+    fn new(rules: &[ClassifyRule], greatest: &Key) -> Self {
         let mut set = RuleSet::new(greatest, MAX_CUBES);
-        let fit = (0..).zip(rules).all(|(i, rule)| push(&mut set, i, rule, greatest.len()));
+        let fit = (0..).zip(rules).all(|(i, rule)| push(&mut set, i, rule));
         let arms: Vec<u32> = rules.iter().map(|rule| rule.arm).collect();
         match RuleList::new(&set, &arms) {
             Ok(list) if fit => Self::Built(Box::new(list)),
@@ -116,14 +116,14 @@ impl Structure {
     }
 
     /// Makes it one of other rules; of no use any more if that does not work out.
-    fn change(&mut self, edits: &[Edit], new: &[ClassifyRule], greatest: &[u32]) -> bool {
+    fn change(&mut self, edits: &[Edit], new: &[ClassifyRule], greatest: &Key) -> bool {
         let Self::Built(list) = self else { return false };
         // From the end on, so that indices stay what they are.
         edits.iter().rev().all(|edit| {
             edit.old.clone().for_each(|_| list.remove(edit.old.start));
             edit.new.clone().rev().all(|i| {
                 let mut set = RuleSet::new(greatest, MAX_CUBES);
-                push(&mut set, 0, &new[i], greatest.len())
+                push(&mut set, 0, &new[i])
                     && list.insert(edit.old.start, new[i].arm, set.cubes()).is_ok()
             })
         })
@@ -155,7 +155,7 @@ impl Classification {
         let lost = (LOSS[0] + LOSS[1] * changes).saturating_mul(self.lookups.get());
         if changes > 0 && lost > BUILD * self.rules.len() as u64 {
             let (done, built) = channel();
-            let (rules, greatest) = (Arc::clone(&self.rules), self.greatest.clone());
+            let (rules, greatest) = (Arc::clone(&self.rules), self.greatest);
             let work = move || {
                 // Nobody may be waiting any more.
                 let _ = done.send(Structure::new(&rules, &greatest));
@@ -168,21 +168,16 @@ impl Classification {
 }
 
 impl Library {
-    /// What keys are looked up in for these rules.
-    fn classification(
-        &self,
-        rules: &Arc<[ClassifyRule]>,
-        greatest: Vec<u32>,
-    ) -> Rc<Classification> {
+    /// What keys are looked up in for these rules; `asked` are the greatest values of the keys.
+    fn classification(&self, rules: &Arc<[ClassifyRule]>, asked: &[u32]) -> Rc<Classification> {
         let all = &mut *self.all.borrow_mut();
-        if let Some(known) =
-            all.iter().find(|c| Arc::ptr_eq(&c.rules, rules) && c.greatest == greatest)
-        {
+        let fits = |c: &Classification| c.greatest.iter().zip(asked).all(|(most, n)| n <= most);
+        if let Some(known) = all.iter().find(|c| Arc::ptr_eq(&c.rules, rules) && fits(c)) {
             return Rc::clone(known);
         }
         // Of those that nobody uses, the one that differs least.
         let nearest = (0..all.len())
-            .filter(|&at| Rc::strong_count(&all[at]) == 1 && all[at].greatest == greatest)
+            .filter(|&at| Rc::strong_count(&all[at]) == 1 && fits(&all[at]))
             .filter_map(|at| Some((at, all[at].structure.borrow().edits(&all[at].rules, rules)?)))
             .min_by_key(|(_, edits)| {
                 edits.iter().map(|e| e.old.len() + e.new.len()).sum::<usize>()
@@ -190,15 +185,20 @@ impl Library {
         let taken_over = nearest.and_then(|(at, edits)| {
             let mut old = Rc::try_unwrap(all.swap_remove(at)).ok()?;
             old.rules = Arc::clone(rules);
-            let changed = old.structure.get_mut().change(&edits, rules, &greatest);
+            let changed = old.structure.get_mut().change(&edits, rules, &old.greatest);
             changed.then_some(old)
         });
-        let new = taken_over.unwrap_or_else(|| Classification {
-            structure: RefCell::new(Structure::new(rules, &greatest)),
-            rules: Arc::clone(rules),
-            lookups: Cell::new(0),
-            rebuild: RefCell::new(None),
-            greatest,
+        let new = taken_over.unwrap_or_else(|| {
+            // Whatever a rule that comes later may ask, there is a dimension left for it.
+            let mut greatest = [u32::MAX; MAX_DIMENSIONS];
+            greatest.iter_mut().zip(asked).for_each(|(most, &asked)| *most = asked);
+            Classification {
+                structure: RefCell::new(Structure::new(rules, &greatest)),
+                rules: Arc::clone(rules),
+                lookups: Cell::new(0),
+                rebuild: RefCell::new(None),
+                greatest,
+            }
         });
         self.changed.set(self.changed.get() || new.structure.borrow().changes() > 0);
         let new = Rc::new(new);
@@ -232,8 +232,8 @@ impl Classifiers {
     pub(super) fn new(program: &Program, library: &Library) -> Self {
         let steps = program.steps.iter().zip(0..).filter_map(|(step, id)| {
             let Step::Classify { keys, rules, .. } = step else { return None };
-            let greatest = keys.iter().map(|&key| greatest(program, key)).collect();
-            Some((StepId(id), library.classification(rules, greatest)))
+            let asked: Vec<u32> = keys.iter().map(|&key| greatest(program, key)).collect();
+            Some((StepId(id), library.classification(rules, &asked)))
         });
         Self { steps: steps.collect() }
     }
@@ -301,17 +301,45 @@ mod tests {
         let random = &mut fastrand::Rng::with_seed(1);
         let library = Library::default();
         let mut rules: Vec<ClassifyRule> = (0..300).map(|_| rule(random)).collect();
-        let mut used = library.classification(&rules.clone().into(), GREATEST.into());
+        let mut used = library.classification(&rules.clone().into(), &GREATEST);
         check(&used, &rules);
         for round in 1..=20 {
             drop(used);
             rules.remove(random.usize(..rules.len()));
             rules.insert(random.usize(..=rules.len()), rule(random));
-            used = library.classification(&rules.clone().into(), GREATEST.into());
+            used = library.classification(&rules.clone().into(), &GREATEST);
             library.tidy();
             assert_eq!(library.all.borrow().len(), 1);
             assert_eq!(used.structure.borrow().changes(), 2 * round);
             check(&used, &rules);
+        }
+    }
+
+    #[test]
+    fn a_rule_may_ask_what_no_rule_asked_before() {
+        let random = &mut fastrand::Rng::with_seed(4);
+        let library = Library::default();
+        let mut rules: Vec<ClassifyRule> = (0..300).map(|_| rule(random)).collect();
+        for (place, least) in [(0, 3), (150, 0), (301, 7)] {
+            drop(library.classification(&rules.clone().into(), &GREATEST));
+            let cubes: Vec<_> = (0..20).map(|_| rule(random).cubes[0].clone()).collect();
+            let with_third = |mut cube: Vec<_>| {
+                cube.push((2, IntervalSet::range(least, 9)));
+                cube
+            };
+            let cubes = cubes.into_iter().map(with_third).collect();
+            rules.insert(place, ClassifyRule { cubes, arm: 5, number: 0, span: None });
+            let used = library.classification(&rules.clone().into(), &[u32::MAX, 0xffff, 15]);
+            assert!(used.structure.borrow().changes() > 0, "it was built anew");
+            let steps = HashMap::from([(StepId(0), Rc::clone(&used))]);
+            let classifiers = Classifiers { steps };
+            for third in [0, 3, 8, 15] {
+                for key in (0..220).flat_map(|a| (0..22).map(move |b| [a, b, third, 0, 0, 0, 0, 0]))
+                {
+                    let expected = rules.iter().find(|rule| matches(rule, &key)).map(|r| r.arm);
+                    assert_eq!(classifiers.lookup(StepId(0), &key), expected, "{key:?}");
+                }
+            }
         }
     }
 
@@ -321,10 +349,10 @@ mod tests {
         let library = Library::default();
         let mut rules: Vec<ClassifyRule> = (0..100).map(|_| rule(random)).collect();
         let (list, before): (Arc<[_]>, _) = (rules.clone().into(), rules.clone());
-        let old = library.classification(&list, GREATEST.into());
-        assert!(Rc::ptr_eq(&old, &library.classification(&list, GREATEST.into())));
+        let old = library.classification(&list, &GREATEST);
+        assert!(Rc::ptr_eq(&old, &library.classification(&list, &GREATEST)));
         rules.remove(50);
-        let new = library.classification(&rules.clone().into(), GREATEST.into());
+        let new = library.classification(&rules.clone().into(), &GREATEST);
         check(&old, &before);
         check(&new, &rules);
         assert_eq!(new.structure.borrow().changes(), 0);
@@ -335,11 +363,11 @@ mod tests {
         let random = &mut fastrand::Rng::with_seed(3);
         let library = Library::default();
         let mut rules: Vec<ClassifyRule> = (0..60).map(|_| rule(random)).collect();
-        let mut used = library.classification(&rules.clone().into(), GREATEST.into());
+        let mut used = library.classification(&rules.clone().into(), &GREATEST);
         let mut change = |used, rules: &mut Vec<ClassifyRule>| {
             drop(used);
             rules.insert(random.usize(..=rules.len()), rule(random));
-            library.classification(&rules.clone().into(), GREATEST.into())
+            library.classification(&rules.clone().into(), &GREATEST)
         };
         used = change(used, &mut rules);
         library.tend();
