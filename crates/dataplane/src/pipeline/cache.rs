@@ -86,6 +86,7 @@ pub(super) struct FlowCache {
     hash: FlowHash,
     /// What was looked up in vain lately, by a part of its hash: another part.
     missed: Box<[u16]>,
+    coin: u64,
     lines: Vec<Line>,
     used: usize,
     most: usize,
@@ -104,6 +105,7 @@ impl FlowCache {
         let most = (MOST_BYTES / each).max(FEWEST);
         let mut cache = Self {
             hash: FlowHash::new(seed),
+            coin: seed,
             missed: vec![0; if stride > 0 { MISSED } else { 0 }].into(),
             lines: Vec::new(),
             used: 0,
@@ -185,7 +187,14 @@ impl FlowCache {
     /// Whether a key was looked up in vain lately, before this time.
     pub(super) fn admits(&mut self, hash: u64) -> bool {
         let (place, mark) = ((hash >> 32) as usize % MISSED, (hash >> 48) as u16 | 1);
-        self.missed.get_mut(place).is_some_and(|last| std::mem::replace(last, mark) == mark)
+        let Some(last) = self.missed.get_mut(place) else { return true };
+        // Not always, or two keys that share a place would displace each other for ever.
+        self.coin = self.coin.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let same = *last == mark;
+        if *last == 0 || self.coin >> 63 == 1 {
+            *last = mark;
+        }
+        same
     }
 
     /// The flows that a line was made from.
@@ -320,6 +329,20 @@ mod tests {
         assert_eq!(plan(0b111), None);
         cache.kill(0, 0);
         assert_eq!(cache.used, 0);
+    }
+
+    #[test]
+    fn keys_that_come_again_are_admitted() {
+        let mut cache = FlowCache::new(1, 1);
+        // They share the place where they are remembered.
+        let keys: Vec<u64> = (0..4).map(|mark| mark << 49).collect();
+        let mut waiting = keys.clone();
+        for _ in 0..100 {
+            waiting.retain(|&key| !cache.admits(key));
+        }
+        assert!(waiting.is_empty(), "{waiting:?}");
+        let mut cache = FlowCache::new(1, 1);
+        assert_eq!((0..1000).filter(|key| cache.admits(key << 32)).count(), 0, "all are new");
     }
 
     #[test]
