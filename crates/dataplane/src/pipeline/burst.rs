@@ -253,10 +253,14 @@ impl Pipeline {
         let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
         match barrier {
             _ if site == NO_SITE => false,
-            None => !self.cache.admits(hash),
+            None => !self.cache.missed_again(hash),
             Some(target) if target == self.elements => {
                 let (key, holds) = (self.burst.keys[lane], self.burst.holds[lane]);
-                self.cache.find(hash, key, site, holds).is_none()
+                let missed = self.cache.find(hash, key, site, holds).is_none();
+                if missed {
+                    self.cache.missed_again(hash);
+                }
+                missed
             }
             Some(_) => false,
         }

@@ -184,8 +184,8 @@ impl FlowCache {
         })
     }
 
-    /// Whether a key was looked up in vain lately, before this time.
-    pub(super) fn admits(&mut self, hash: u64) -> bool {
+    /// Notes that a key was looked up in vain; whether it was before, lately.
+    pub(super) fn missed_again(&mut self, hash: u64) -> bool {
         let (place, mark) = ((hash >> 32) as usize % MISSED, (hash >> 48) as u16 | 1);
         let Some(last) = self.missed.get_mut(place) else { return true };
         // Not always, or two keys that share a place would displace each other for ever.
@@ -332,17 +332,17 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_come_again_are_admitted() {
+    fn keys_that_come_again_are_known() {
         let mut cache = FlowCache::new(1, 1);
         // They share the place where they are remembered.
         let keys: Vec<u64> = (0..4).map(|mark| mark << 49).collect();
         let mut waiting = keys.clone();
         for _ in 0..100 {
-            waiting.retain(|&key| !cache.admits(key));
+            waiting.retain(|&key| !cache.missed_again(key));
         }
         assert!(waiting.is_empty(), "{waiting:?}");
         let mut cache = FlowCache::new(1, 1);
-        assert_eq!((0..1000).filter(|key| cache.admits(key << 32)).count(), 0, "all are new");
+        assert_eq!((0..1000).filter(|key| cache.missed_again(key << 32)).count(), 0, "all are new");
     }
 
     #[test]
