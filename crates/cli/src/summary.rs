@@ -30,6 +30,8 @@ pub(crate) struct Summary {
     devices: Vec<Device>,
     losses: Vec<Loss>,
     elapsed: Duration,
+    /// Nanoseconds in which there was something to do, of all workers.
+    busy: u64,
 }
 
 impl Summary {
@@ -57,7 +59,7 @@ impl Summary {
                 devices.push(Device { element, class, source, packets, bytes });
             }
         }
-        Self { devices, losses, elapsed }
+        Self { devices, losses, elapsed, busy: stats.load.busy }
     }
 
     fn packets_in(&self) -> u64 {
@@ -101,7 +103,8 @@ impl Summary {
         }
         let (packets, seconds) = (self.packets_in(), self.elapsed.as_secs_f64());
         if packets > 0 && seconds > 0.0 {
-            let (mpps, ns) = (packets as f64 / seconds / 1e6, seconds * 1e9 / packets as f64);
+            // Chains on interfaces wait most of the time.
+            let (mpps, ns) = (packets as f64 / seconds / 1e6, self.busy as f64 / packets as f64);
             text.push_str(&format!(
                 "  {} packets in {seconds:.3} s: {mpps:.3} Mpps, {ns:.0} ns/packet, input and output included\n",
                 grouped(packets)

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dataplane::stats::{ElementStats, Stats};
@@ -227,29 +226,9 @@ pub(crate) fn serve(address: &str, controlled: Arc<Controlled>) -> Result<Socket
     let explain = |e: std::io::Error| format!("--metrics {address}: {e}");
     let listener = TcpListener::bind(address).map_err(explain)?;
     let bound = listener.local_addr().map_err(explain)?;
-    let open = Arc::new(AtomicUsize::new(0));
-    let accept = move || {
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else {
-                // Out of descriptors, most likely: there may be some again.
-                std::thread::park_timeout(Duration::from_millis(100));
-                continue;
-            };
-            if open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
-                open.fetch_sub(1, Ordering::AcqRel);
-                continue;
-            }
-            let (controlled, count) = (Arc::clone(&controlled), Arc::clone(&open));
-            let converse = move || {
-                let _ = converse(stream, &controlled);
-                count.fetch_sub(1, Ordering::AcqRel);
-            };
-            if std::thread::Builder::new().name("metrics".into()).spawn(converse).is_err() {
-                open.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
-    };
-    std::thread::Builder::new().name("metrics".into()).spawn(accept).map_err(explain)?;
+    let converse = move |stream| drop(converse(stream, &controlled));
+    let next = move || listener.accept().map(|(stream, _)| stream);
+    super::accept("metrics", MAX_CONNECTIONS, next, converse).map_err(explain)?;
     Ok(bound)
 }
 

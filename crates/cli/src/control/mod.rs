@@ -8,6 +8,9 @@ pub(crate) mod notify;
 mod server;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Line, Plan};
@@ -22,6 +25,43 @@ pub(crate) use server::ControlSocket;
 
 /// The longest request in bytes: a configuration can be part of it.
 pub(crate) const LONGEST: usize = 1 << 24;
+
+/// Has connections served from now on, each by a thread of this name; further ones than `most` at
+/// a time are turned away.
+///
+/// # Errors
+/// If the system gives no thread.
+fn accept<S: Send + 'static>(
+    name: &'static str,
+    most: usize,
+    next: impl Fn() -> std::io::Result<S> + Send + 'static,
+    converse: impl Fn(S) + Send + Sync + 'static,
+) -> std::io::Result<()> {
+    let thread = move || std::thread::Builder::new().name(name.into());
+    let (open, converse) = (Arc::new(AtomicUsize::new(0)), Arc::new(converse));
+    let accept = move || {
+        loop {
+            let Ok(stream) = next() else {
+                // Out of descriptors, most likely: there may be some again.
+                std::thread::park_timeout(Duration::from_millis(100));
+                continue;
+            };
+            if open.fetch_add(1, Ordering::AcqRel) >= most {
+                open.fetch_sub(1, Ordering::AcqRel);
+                continue;
+            }
+            let (converse, count) = (Arc::clone(&converse), Arc::clone(&open));
+            let serve = move || {
+                converse(stream);
+                count.fetch_sub(1, Ordering::AcqRel);
+            };
+            if thread().spawn(serve).is_err() {
+                open.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    };
+    thread().spawn(accept).map(drop)
+}
 
 /// Where an instance is controlled unless the command line says otherwise.
 pub(crate) fn default_path() -> PathBuf {

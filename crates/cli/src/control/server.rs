@@ -7,7 +7,6 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -61,31 +60,10 @@ impl ControlSocket {
     /// If the system gives no thread.
     pub(crate) fn serve(&self, controlled: Arc<Controlled>) -> std::io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let open = Arc::new(AtomicUsize::new(0));
-        let accept = move || {
-            for stream in listener.incoming() {
-                let Ok(stream) = stream else {
-                    // Out of descriptors, most likely: there may be some again.
-                    std::thread::park_timeout(Duration::from_millis(100));
-                    continue;
-                };
-                if open.fetch_add(1, Ordering::AcqRel) >= MAX_CONNECTIONS {
-                    open.fetch_sub(1, Ordering::AcqRel);
-                    continue;
-                }
-                let (controlled, count) = (Arc::clone(&controlled), Arc::clone(&open));
-                let converse = move || {
-                    // Whoever hangs up in the middle wants no more of it.
-                    let _ = converse(stream, &controlled);
-                    count.fetch_sub(1, Ordering::AcqRel);
-                };
-                if std::thread::Builder::new().name("ctl".into()).spawn(converse).is_err() {
-                    open.fetch_sub(1, Ordering::AcqRel);
-                }
-            }
-        };
-        std::thread::Builder::new().name("ctl".into()).spawn(accept)?;
-        Ok(())
+        // Whoever hangs up in the middle wants no more of it.
+        let converse = move |stream| drop(converse(stream, &controlled));
+        let next = move || listener.accept().map(|(stream, _)| stream);
+        super::accept("ctl", MAX_CONNECTIONS, next, converse)
     }
 }
 

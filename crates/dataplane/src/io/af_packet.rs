@@ -11,7 +11,7 @@ use super::messages::{Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
 use super::port::{
     ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Part, Port, REFUSED, RUNT,
-    TRUNCATED,
+    TRUNCATED, recycle_first,
 };
 use super::sys;
 
@@ -141,18 +141,7 @@ impl Port for AfPacket {
         let most = most.min(self.most);
         let received =
             self.receiver.receive(&self.receiving, most, pool, |packet, message, pool| {
-                let length = packet.len();
-                let completed = if message.truncated {
-                    Err((packet, TRUNCATED))
-                } else if length < ETHERNET {
-                    Err((packet, RUNT))
-                } else {
-                    complete(packet, &VnetHeader::parse(&message.vnet), message.vlan, batch, pool)
-                };
-                if let Err((packet, why)) = completed {
-                    losses.received(why, 1, length as u64);
-                    pool.recycle(packet);
-                }
+                accept(packet, message, batch, pool, losses);
             });
         match received {
             Ok(_) => Ok(()),
@@ -238,10 +227,7 @@ impl Sending {
             losses.sent(why, 1, length as u64);
             done += 1;
         }
-        let mut left = Batch::default();
-        batch.split_to(done, &mut left);
-        pool.recycle_all(batch);
-        batch.append(&mut left);
+        recycle_first(done, batch, pool);
         result
     }
 }

@@ -9,7 +9,7 @@ use net::{Batch, Pool};
 
 use super::bpf::SocketMap;
 use super::offload::complete_if_partial;
-use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT};
+use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
 use super::rings::{COMPLETION, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
 use super::sys;
 
@@ -297,10 +297,7 @@ impl Port for AfXdp {
                 break;
             }
         }
-        let mut left = Batch::default();
-        batch.split_to(done, &mut left);
-        pool.recycle_all(batch);
-        batch.append(&mut left);
+        recycle_first(done, batch, pool);
         Ok(())
     }
 

@@ -31,6 +31,14 @@ pub(super) const REFUSED: Reason = Reason("refused");
 /// Bytes of an Ethernet header.
 pub(super) const ETHERNET: usize = 14;
 
+/// Recycles the first packets of a batch; the others stay.
+pub(super) fn recycle_first(count: usize, batch: &mut Batch, pool: &mut Pool) {
+    let mut left = Batch::default();
+    batch.split_to(count, &mut left);
+    pool.recycle_all(batch);
+    batch.append(&mut left);
+}
+
 /// Carries frames. It holds only what belongs to the kernel, so that it can be thrown away and
 /// opened anew when the interface was.
 pub(super) trait Port {

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use net::{Batch, Pool};
 
 use super::netdev::explain;
-use super::port::{ETHERNET, Losses, NO_ROOM, OVERSIZE, Port, REFUSED, RUNT};
+use super::port::{ETHERNET, Losses, NO_ROOM, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
 use super::sys::{self, InterfaceRequest};
 
 const TUNSETIFF: c_ulong = 0x4004_54ca;
@@ -117,10 +117,7 @@ impl Port for Tap {
             }
             done += 1;
         }
-        let mut left = Batch::default();
-        batch.split_to(done, &mut left);
-        pool.recycle_all(batch);
-        batch.append(&mut left);
+        recycle_first(done, batch, pool);
         result
     }
 
