@@ -47,14 +47,22 @@ pub enum Received {
     End,
 }
 
-/// External addresses and ports (or identifiers of pings) that a worker gives out, and no other
-/// does: packets to them are that worker's. Both ends belong to the ranges.
+/// External addresses and ports (or identifiers of pings) that are given out, by each worker its
+/// share ([`crate::configure::Part::share`]): packets to them are the worker's whose share they are in.
+/// Both ends belong to the ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owned {
     /// IPv4 addresses.
     pub addresses: (u32, u32),
     /// Ports.
     pub ports: (u16, u16),
+}
+
+impl Owned {
+    /// Whether addresses are shared out, not the ports of one.
+    pub fn by_address(&self) -> bool {
+        self.addresses.0 < self.addresses.1
+    }
 }
 
 /// What a device has to tell besides its packets.

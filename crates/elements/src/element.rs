@@ -128,13 +128,13 @@ pub trait Element {
         None
     }
 
-    /// External addresses and ports that the element gives out, on this worker alone.
+    /// External addresses and ports that the element gives out, each worker its share.
     fn owned(&self) -> Vec<Owned> {
         Vec::new()
     }
 
-    /// Has packets to what the elements of this worker own brought to it; for elements with
-    /// devices.
+    /// Has packets to what elements give out brought to the worker whose share it is; for elements
+    /// with devices.
     ///
     /// # Errors
     /// A message.

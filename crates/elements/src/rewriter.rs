@@ -165,7 +165,7 @@ impl Common {
         }
     }
 
-    /// What is given out here and by no other worker.
+    /// What is given out here, by each worker its share.
     fn owned(&self) -> Vec<Owned> {
         self.specs.iter().flat_map(Self::patterns).filter_map(PatternRef::owned).collect()
     }

@@ -182,7 +182,7 @@ fn several_workers_route() {
         return;
     }
     for (mode, how) in [
-        ("af-xdp", "4 queues, to 2 workers by queue"),
+        ("af-xdp", "4 queues, flows to 2 workers by a symmetric hash"),
         ("af-packet-mmsg", "flows to 2 workers by a symmetric hash"),
         ("af-packet-ring", "flows to 2 workers by a symmetric hash"),
     ] {
@@ -205,7 +205,7 @@ fn both_directions_of_a_flow_meet_on_one_worker() {
         return;
     }
     let chain = nat().replace("pattern $WAN 1024-65535 - - 0 1", "pattern - - - - 0 1");
-    for mode in ["af-packet-mmsg", "af-packet-ring"] {
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
         let lab = Lab::new(1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&chain, &arguments);
@@ -223,7 +223,7 @@ fn answers_through_nat_find_their_worker() {
     if !possible() {
         return;
     }
-    for mode in ["af-packet-mmsg", "af-packet-ring"] {
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
         let lab = Lab::new(1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&nat(), &arguments);
@@ -233,6 +233,36 @@ fn answers_through_nat_find_their_worker() {
         for _ in 0..6 {
             lab.ping("left", &["10.2.0.2"]);
         }
+        running.stop();
+    }
+}
+
+/// An error that tells of a translated packet finds the worker that translated it.
+#[test]
+fn errors_through_nat_find_their_worker() {
+    if !possible() {
+        return;
+    }
+    let chain = nat()
+        .replace("echo-reply, tcp or udp, -);", "echo-reply, tcp or udp, icmp type unreachable);")
+        .replace("back[2] -> Discard;", "back[2] -> ICMPRewriter(flows) -> [1] lan;");
+    for mode in ["af-xdp", "af-packet-mmsg"] {
+        let lab = Lab::new(1500);
+        let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
+        let running = lab.run(&chain, &arguments);
+        lab.on("right", "sh", &["-c", "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit"]);
+        lab.ping("left", &["10.2.0.2"]);
+        let client = lab.at("left", || {
+            for _ in 0..12 {
+                let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.connect("10.2.0.2:9").unwrap();
+                socket.send(b"nobody listens").unwrap();
+                let error = socket.recv(&mut [0; 10]).unwrap_err();
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+            }
+        });
+        client.join().expect("all errors arrived");
         running.stop();
     }
 }

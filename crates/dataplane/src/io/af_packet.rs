@@ -6,11 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use net::{Batch, Packet, Pool};
 
-use super::bpf;
 use super::messages::{Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
 use super::port::{
-    ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Part, Port, REFUSED, RUNT,
+    ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Port, REFUSED, RUNT,
     TRUNCATED, recycle_first,
 };
 use super::sys;
@@ -38,8 +37,8 @@ pub(super) fn receiving_socket() -> Result<OwnedFd> {
 }
 
 /// Has a socket get the frames of an interface: all that come in, none that go out, also those
-/// for other stations; with several workers those of its flows.
-pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
+/// for other stations; or, of those that a program spreads over the sockets of workers, its own.
+pub(super) fn attach(socket: &OwnedFd, index: u32, spread: Option<&OwnedFd>) -> Result<()> {
     sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
     let mut address: libc::sockaddr_ll = sys::zero();
     address.sll_family = libc::AF_PACKET as u16;
@@ -47,11 +46,11 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, part: Part) -> Result<()> {
     address.sll_ifindex = index as c_int;
     sys::bind(socket, &address)?;
     take_all(socket, index)?;
-    if part.count > 1 {
+    if let Some(program) = spread {
         let group = (std::process::id() ^ index << 8) & 0xffff;
         let fanout = group | libc::PACKET_FANOUT_EBPF << 16;
         sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
-        spread_by(socket, &bpf::spread_flows(&[])?)?;
+        spread_by(socket, program)?;
     }
     Ok(())
 }
@@ -97,11 +96,11 @@ fn large_buffer(socket: &OwnedFd, force: c_int, ask: c_int) {
 impl AfPacket {
     /// Opens sockets on the interface with this number, with up to `most` messages in a system
     /// call.
-    pub(super) fn open(index: u32, most: usize, part: Part) -> Result<Self> {
+    pub(super) fn open(index: u32, most: usize, spread: Option<&OwnedFd>) -> Result<Self> {
         let receiving = receiving_socket()?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-        attach(&receiving, index, part)?;
+        attach(&receiving, index, spread)?;
         let sending = Sending::open(index, most)?;
         let most = most.min(MOST);
         Ok(Self { receiving, receiver: Receiver::new(most), sending, most })

@@ -1,13 +1,20 @@
 //! AF_XDP: frames go from the driver into memory of this process, past the kernel's stack, and
-//! back. One socket a queue; a worker's sockets share their memory.
+//! back.
+//!
+//! A socket gets frames of its own queue only, whatever an XDP program says. But several sockets
+//! may be bound to one queue, and the program may hand a frame to any of them: so every worker has
+//! a socket on every queue, and a flow finds its worker whatever queue it comes on. What the sockets
+//! of a queue have in common is where the kernel takes empty chunks from and returns those that
+//! were sent (its buffer pool); workers take turns at these, once a batch. Each worker sends on a
+//! queue of its own as long as there are enough.
 
 use std::ffi::c_int;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use net::{Batch, Pool};
 
-use super::bpf::SocketMap;
 use super::offload::complete_if_partial;
 use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
 use super::rings::{COMPLETION, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
@@ -45,26 +52,57 @@ impl Layout {
     }
 }
 
-/// One queue's socket and rings.
-struct Queue {
-    receive: Consumer<Descriptor>,
-    send: Producer<Descriptor>,
+/// What the sockets of a queue have in common.
+struct Common {
     fill: Producer<u64>,
     completion: Consumer<u64>,
+    /// Chunks for frames to send.
+    free: Vec<u64>,
+    chunk: u64,
+}
+
+impl Common {
+    /// Takes back the chunks of frames that were sent.
+    fn reclaim(&mut self) {
+        let n = self.completion.available();
+        for _ in 0..n {
+            self.free.push(self.completion.read() / self.chunk * self.chunk);
+        }
+        if n > 0 {
+            self.completion.release();
+        }
+    }
+}
+
+/// A worker's socket on one queue.
+struct Queue {
+    receive: Consumer<Descriptor>,
+    common: Arc<Mutex<Common>>,
     socket: OwnedFd,
     /// Frames that the kernel dropped, as counted so far.
     dropped: u64,
 }
 
-/// A worker's queues.
+impl Queue {
+    fn common(&self) -> MutexGuard<'_, Common> {
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker's sockets.
 pub(super) struct AfXdp {
     // Sockets and rings go before the memory that they use.
     queues: Vec<Queue>,
-    umem: Umem,
+    /// The ring of the socket that sends, and which one that is.
+    send: Producer<Descriptor>,
+    sender: usize,
+    umem: Arc<Umem>,
     chunk: usize,
     longest: usize,
     /// Chunks for frames to send.
     free: Vec<u64>,
+    /// Chunks that were emptied, on their way back to their queue.
+    emptied: Vec<u64>,
     /// Where receiving starts, so that no queue is forgotten over another.
     turn: usize,
     /// Whether senders leave checksums half done.
@@ -75,66 +113,113 @@ pub(super) struct AfXdp {
     begun: Vec<u8>,
 }
 
+/// Entries of the ring that a worker receives from on one queue. Each worker's can be full without
+/// the queue being out of chunks for the others: a worker that is late holds up nobody.
+fn receive_ring(workers: usize) -> u32 {
+    (2 * RING / workers as u32).next_power_of_two().clamp(RING / 8, RING)
+}
+
 impl AfXdp {
-    /// Opens sockets on these queues of the interface with this number. `partial` says that
-    /// frames may come with checksums half done.
+    /// Opens sockets of so many workers on all queues of the interface with this number. `partial`
+    /// says that frames may come with checksums half done.
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(index: u32, of: &[u32], layout: Layout, partial: bool) -> Result<Self> {
-        let per_queue = 2 * RING as usize;
-        let umem = Umem::new(of.len() * per_queue * layout.chunk)?;
-        let mut queues: Vec<Queue> = Vec::with_capacity(of.len());
-        let mut chunks = (0..of.len() * per_queue).map(|i| (i * layout.chunk) as u64);
-        for &queue in of {
-            let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
-            // A smaller buffer only means that fewer frames are on their way at a time.
-            let _ = sys::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-            if queues.is_empty() {
-                umem.register(&socket, layout.chunk as u32)?;
-            }
-            let mut fill = Producer::new(&socket, FILL, RING)?;
-            let completion = Consumer::new(&socket, COMPLETION, RING)?;
-            let receive = Consumer::new(&socket, RECEIVE, RING)?;
-            let send = Producer::new(&socket, SEND, RING)?;
-            chunks.by_ref().take(RING as usize).for_each(|chunk| fill.write(chunk));
-            fill.publish();
-            let mut address: libc::sockaddr_xdp = sys::zero();
-            address.sxdp_family = libc::AF_XDP as u16;
-            address.sxdp_ifindex = index;
-            address.sxdp_queue_id = queue;
-            match queues.first() {
-                None => {
-                    address.sxdp_flags = libc::XDP_USE_NEED_WAKEUP;
-                    if layout.pieces {
-                        address.sxdp_flags |= libc::XDP_USE_SG;
+    pub(super) fn open(
+        index: u32,
+        queues: u32,
+        workers: usize,
+        layout: Layout,
+        partial: bool,
+    ) -> Result<Vec<Self>> {
+        let Layout { chunk, longest, .. } = layout;
+        let ring = receive_ring(workers);
+        let to_receive = workers * ring as usize;
+        // Both the ring to send and that of what was sent can be full.
+        let to_send = |queue: u32| match (queue as usize) < workers {
+            true => 2 * RING as usize,
+            false => 0,
+        };
+        let count: usize = (0..queues).map(|queue| to_receive + to_send(queue)).sum();
+        let umem = Arc::new(Umem::new(count * chunk)?);
+        let mut chunks = (0..count).map(|i| (i * chunk) as u64);
+        let mut all: Vec<Vec<Queue>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut senders: Vec<Option<Producer<Descriptor>>> = (0..workers).map(|_| None).collect();
+        for number in 0..queues {
+            let mut common = None;
+            for worker in 0..workers {
+                let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+                let receive = Consumer::new(&socket, RECEIVE, ring)?;
+                if number as usize == worker % queues as usize {
+                    // A smaller buffer only means that fewer frames are on their way at a time.
+                    let _ = sys::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
+                    senders[worker] = Some(Producer::new(&socket, SEND, RING)?);
+                }
+                let mut address: libc::sockaddr_xdp = sys::zero();
+                address.sxdp_family = libc::AF_XDP as u16;
+                address.sxdp_ifindex = index;
+                address.sxdp_queue_id = number;
+                let first = all.first().and_then(|queues| queues.first());
+                let share = match (worker, first) {
+                    // The first of all brings the memory, the first of a queue its rings.
+                    (0, None) => {
+                        umem.register(&socket, chunk as u32)?;
+                        None
+                    }
+                    (0, first) => first,
+                    _ => all[0].last(),
+                };
+                match share {
+                    Some(with) => {
+                        address.sxdp_flags = libc::XDP_SHARED_UMEM;
+                        address.sxdp_shared_umem_fd = with.socket.as_raw_fd() as u32;
+                    }
+                    None => {
+                        address.sxdp_flags = libc::XDP_USE_NEED_WAKEUP;
+                        if layout.pieces {
+                            address.sxdp_flags |= libc::XDP_USE_SG;
+                        }
                     }
                 }
-                Some(first) => {
-                    address.sxdp_flags = libc::XDP_SHARED_UMEM;
-                    address.sxdp_shared_umem_fd = first.socket.as_raw_fd() as u32;
-                }
+                let common = match &common {
+                    Some(common) => Arc::clone(common),
+                    None => {
+                        let size = (to_receive as u32).next_power_of_two();
+                        let mut fill = Producer::new(&socket, FILL, size)?;
+                        let completion = Consumer::new(&socket, COMPLETION, RING)?;
+                        chunks.by_ref().take(to_receive).for_each(|chunk| fill.write(chunk));
+                        fill.publish();
+                        let free = chunks.by_ref().take(to_send(number)).collect();
+                        let chunk = chunk as u64;
+                        let new = Arc::new(Mutex::new(Common { fill, completion, free, chunk }));
+                        Arc::clone(common.insert(new))
+                    }
+                };
+                sys::bind(&socket, &address)?;
+                all[worker].push(Queue { receive, common, socket, dropped: 0 });
             }
-            sys::bind(&socket, &address)?;
-            queues.push(Queue { receive, send, fill, completion, socket, dropped: 0 });
         }
-        let options = queues
+        let options = all[0]
             .first()
             .map(|q| sys::get::<libc::xdp_options>(&q.socket, libc::SOL_XDP, libc::XDP_OPTIONS));
         let zero_copy = matches!(options, Some(Ok(o)) if o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
-        let free = chunks.collect();
-        let Layout { chunk, longest, .. } = layout;
-        Ok(Self {
-            queues,
-            umem,
-            chunk,
-            longest,
-            free,
-            turn: 0,
-            partial,
-            zero_copy,
-            begun: Vec::new(),
-        })
+        let port = |(worker, (queues, send)): (usize, (Vec<Queue>, Option<_>))| {
+            Some(Self {
+                sender: worker % queues.len(),
+                queues,
+                send: send?,
+                umem: Arc::clone(&umem),
+                chunk,
+                longest,
+                free: Vec::new(),
+                emptied: Vec::new(),
+                turn: 0,
+                partial,
+                zero_copy,
+                begun: Vec::new(),
+            })
+        };
+        Ok(all.into_iter().zip(senders).enumerate().filter_map(port).collect())
     }
 
     /// Whether the driver and this process share the frames, so that nothing is copied between
@@ -143,38 +228,32 @@ impl AfXdp {
         self.zero_copy
     }
 
-    /// Enters the sockets into the map of the program that hands them their frames.
-    pub(super) fn enter(&self, map: &SocketMap, queues: &[u32]) -> Result<()> {
-        let mut pairs = queues.iter().zip(&self.queues);
-        pairs.try_for_each(|(queue, socket)| map.set(*queue, &socket.socket))
+    /// The sockets, by queue.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.queues.iter().map(|queue| &queue.socket)
     }
 
-    /// Takes back the chunks of frames that were sent.
-    fn reclaim(&mut self) {
-        for queue in &mut self.queues {
-            let n = queue.completion.available();
-            for _ in 0..n {
-                self.free.push(queue.completion.read() / self.chunk as u64 * self.chunk as u64);
-            }
-            if n > 0 {
-                queue.completion.release();
-            }
-        }
+    /// Gets chunks for frames to send, at least this many if there are so many.
+    fn provide(&mut self, chunks: usize) {
+        let Some(missing) = chunks.checked_sub(self.free.len()) else { return };
+        let mut common = self.queues[self.sender].common();
+        common.reclaim();
+        let left = common.free.len().saturating_sub(missing);
+        self.free.extend(common.free.drain(left..));
     }
 
-    /// Has the kernel send what waits in the rings, until it has taken all or cannot take more.
+    /// Has the kernel send what waits in the ring, until it has taken all or cannot take more.
     fn kick(&mut self) -> Result<()> {
-        for queue in &self.queues {
-            for _ in 0..KICKS {
-                if queue.send.waiting() == 0 || !queue.send.needs_wakeup() {
-                    break;
-                }
-                match sys::kick(&queue.socket).map_err(|e| (sys::number(&e), e)) {
-                    // It takes some at a time, and says so.
-                    Ok(()) | Err((libc::EAGAIN | libc::EINTR, _)) => {}
-                    Err((libc::EBUSY | libc::ENOBUFS, _)) => break,
-                    Err((_, error)) => return Err(error),
-                }
+        for _ in 0..KICKS {
+            if self.send.waiting() == 0 || !self.send.needs_wakeup() {
+                break;
+            }
+            let socket = &self.queues[self.sender].socket;
+            match sys::kick(socket).map_err(|e| (sys::number(&e), e)) {
+                // It takes some at a time, and says so.
+                Ok(()) | Err((libc::EAGAIN | libc::EINTR, _)) => {}
+                Err((libc::EBUSY | libc::ENOBUFS, _)) => break,
+                Err((_, error)) => return Err(error),
             }
         }
         Ok(())
@@ -201,7 +280,7 @@ impl AfXdp {
                 let start = self.begun.len();
                 self.begun.resize(start + length.min(self.chunk), 0);
                 let read = self.umem.read(piece.address, &mut self.begun[start..]);
-                queue.fill.write(chunk);
+                self.emptied.push(chunk);
                 if read.is_none() {
                     self.begun.clear();
                     losses.received(REFUSED, 1, length as u64);
@@ -216,7 +295,7 @@ impl AfXdp {
             }
             let mut packet = pool.alloc(length.min(self.chunk));
             let read = self.umem.read(piece.address, packet.data_mut());
-            queue.fill.write(chunk);
+            self.emptied.push(chunk);
             match read {
                 Some(()) if length >= ETHERNET => {
                     if self.partial {
@@ -232,8 +311,12 @@ impl AfXdp {
             }
         }
         queue.receive.release();
-        queue.fill.publish();
-        if queue.fill.needs_wakeup() {
+        let mut common = queue.common();
+        self.emptied.drain(..).for_each(|chunk| common.fill.write(chunk));
+        common.fill.publish();
+        let asleep = common.fill.needs_wakeup();
+        drop(common);
+        if asleep {
             sys::wake(&queue.socket);
         }
     }
@@ -267,38 +350,41 @@ impl Port for AfXdp {
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
         let mut done = 0;
+        let mut result = Ok(());
         for _ in 0..2 {
-            self.reclaim();
-            let Some(queue) = self.queues.first_mut() else { break };
+            let chunk = self.chunk;
+            let pieces_of = |bytes: &[u8]| bytes.len().div_ceil(chunk).max(1);
+            self.provide(batch.iter().skip(done).map(|packet| pieces_of(packet.data())).sum());
             for packet in batch.iter().skip(done) {
                 let bytes = packet.data();
-                let pieces = bytes.len().div_ceil(self.chunk).max(1);
+                let pieces = pieces_of(bytes);
                 if bytes.len() < ETHERNET || bytes.len() > self.longest || pieces > MAX_PIECES {
                     let why = if bytes.len() < ETHERNET { RUNT } else { OVERSIZE };
                     losses.sent(why, 1, bytes.len() as u64);
                     done += 1;
                     continue;
                 }
-                if self.free.len() < pieces || (queue.send.room() as usize) < pieces {
+                if self.free.len() < pieces || (self.send.room() as usize) < pieces {
                     break;
                 }
-                for (i, piece) in bytes.chunks(self.chunk).enumerate() {
+                for (i, piece) in bytes.chunks(chunk).enumerate() {
                     let Some(address) = self.free.pop() else { break };
                     let whole = self.umem.write(address, piece).is_some();
                     debug_assert!(whole, "chunks are inside of the memory");
                     let options = if i + 1 < pieces { libc::XDP_PKT_CONTD } else { 0 };
-                    queue.send.write(Descriptor { address, length: piece.len() as u32, options });
+                    self.send.write(Descriptor { address, length: piece.len() as u32, options });
                 }
                 done += 1;
             }
-            queue.send.publish();
-            self.kick()?;
-            if done >= batch.len() {
+            self.send.publish();
+            result = self.kick();
+            if done >= batch.len() || result.is_err() {
                 break;
             }
         }
+        // Those that are in the ring are the kernel's, whatever it says.
         recycle_first(done, batch, pool);
-        Ok(())
+        result
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

@@ -17,6 +17,7 @@ use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain};
 use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
+use super::steering;
 use super::sys;
 use super::tap::Tap;
 
@@ -84,10 +85,19 @@ const RELEASE_ROUND: Duration = Duration::from_millis(5);
 /// Ranges that a program looks through for each packet.
 const MOST_OWNED: usize = 200;
 
+/// What hands frames to AF_XDP's sockets.
+struct Redirection {
+    attached: Attached,
+    sockets: SocketMap,
+    /// Whether frames may come in several pieces.
+    pieces: bool,
+}
+
 /// What is open on an interface. Dropping it leaves the interface as it was found.
 struct Opened {
-    /// What hands frames to the ports, or keeps them from the host.
-    attached: Option<Attached>,
+    redirection: Option<Redirection>,
+    /// Keeps frames from the host.
+    kept_from_host: Option<Attached>,
     /// Has the interface take frames for other stations, where the ports do not.
     promiscuous: Option<OwnedFd>,
     /// The interface's number; one that is made anew has another.
@@ -111,8 +121,9 @@ pub(super) struct Interface {
     workers: usize,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
-    /// What each worker gives out.
-    owned: Mutex<Vec<Vec<Owned>>>,
+    /// What is given out, as far as frames to it are brought to their workers. Locked after
+    /// `opened`.
+    owned: Mutex<Vec<Owned>>,
 }
 
 /// A worker's port, the number of the interface that it was opened on, and its MTU.
@@ -133,7 +144,7 @@ impl Interface {
             workers: workers.max(1),
             asker,
             opened: Mutex::new(None),
-            owned: Mutex::new(vec![Vec::new(); workers.max(1)]),
+            owned: Mutex::new(Vec::new()),
         };
         if interface.mode == Mode::Tap {
             let opened = interface.open_ports(0).map_err(|why| format!("{name}: tap: {why}"))?;
@@ -174,44 +185,58 @@ impl Interface {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has frames to what a worker gives out brought to it: by the program that is returned, if
-    /// there are several workers.
+    fn owned(&self) -> MutexGuard<'_, Vec<Owned>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has frames to what is given out brought to the worker whose share it is, if there are
+    /// several. A program that is returned is for the worker's port.
     ///
     /// # Errors
     /// A message.
-    pub(super) fn steer(&self, part: Part, own: &[Owned]) -> Result<Option<OwnedFd>, String> {
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of_worker) = owned.get_mut(part.index) {
-            *of_worker = own.to_vec();
-        }
+    pub(super) fn steer(&self, owned: &[Owned]) -> Result<Option<OwnedFd>, String> {
         if self.workers == 1 {
             return Ok(None);
         }
-        if matches!(self.mode, Mode::AfXdp | Mode::Tap) {
-            let name = &self.spec.name;
-            return match own.is_empty() {
-                true => Ok(None),
-                false => Err(format!(
-                    "{name}: by {} no answer is sure to find the worker that translated the \
-                     question; `--io {name}=af-packet-mmsg` brings it there",
-                    self.mode
-                )),
-            };
+        let name = &self.spec.name;
+        let mut wanted: Vec<Owned> = Vec::new();
+        for own in owned {
+            if !wanted.contains(own) {
+                wanted.push(*own);
+            }
         }
-        let all: Vec<(usize, Owned)> = owned
-            .iter()
-            .enumerate()
-            .flat_map(|(worker, own)| own.iter().map(move |own| (worker, *own)))
-            .collect();
-        if all.len() > MOST_OWNED {
+        let opened = self.lock();
+        let mut known = self.owned();
+        if *known == wanted {
+            return Ok(None);
+        }
+        if wanted.len() > MOST_OWNED {
             return Err(format!(
-                "{}: {} ranges of external ports are too many to bring packets to their workers",
-                self.spec.name,
-                all.len()
+                "{name}: {} ranges of external ports are too many to bring packets to their workers",
+                wanted.len()
             ));
         }
-        let program = bpf::spread_flows(&all);
-        program.map(Some).map_err(|e| format!("{}: {}", self.spec.name, explain(&e, "CAP_BPF")))
+        let fail = |e: Error| format!("{name}: {}", explain(&e, "CAP_BPF"));
+        let program = match self.mode {
+            Mode::Tap => {
+                return Err(format!(
+                    "{name}: by {} no answer is sure to find the worker that translated the question",
+                    self.mode
+                ));
+            }
+            Mode::AfXdp => {
+                if let Some(Redirection { sockets, pieces, attached }) =
+                    opened.as_ref().and_then(|opened| opened.redirection.as_ref())
+                {
+                    let program = steering::for_driver(sockets, &wanted, self.workers, *pieces);
+                    program.and_then(|program| attached.replace(&program)).map_err(fail)?;
+                }
+                None
+            }
+            _ => Some(steering::for_sockets(&wanted, self.workers).map_err(fail)?),
+        };
+        *known = wanted;
+        Ok(program)
     }
 
     /// One line: the mode and why it is this one, and what was changed.
@@ -266,7 +291,8 @@ impl Interface {
     /// Opens the ports of all workers in the interface's mode.
     fn open_ports(&self, index: u32) -> Result<Opened, String> {
         let mut opened = Opened {
-            attached: None,
+            redirection: None,
+            kept_from_host: None,
             promiscuous: None,
             index,
             ports: Vec::new(),
@@ -289,16 +315,23 @@ impl Interface {
         Ok(opened)
     }
 
+    fn how_flows_are_spread(&self) -> String {
+        format!("flows to {} workers by a symmetric hash", self.workers)
+    }
+
     fn open_packet(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
+        let fail = |e: Error| explain(&e, "CAP_NET_RAW");
+        let spread = match self.workers {
+            1 => None,
+            _ => Some(steering::for_sockets(&self.owned(), self.workers).map_err(fail)?),
+        };
         for worker in 0..self.workers {
-            let part = Part { index: worker, count: self.workers };
-            let fail = |e: Error| explain(&e, "CAP_NET_RAW");
-            let index = opened.index;
+            let (index, spread) = (opened.index, spread.as_ref());
             let port: Box<dyn Port + Send> = match self.mode {
-                Mode::AfPacketRing => Box::new(PacketRing::open(index, part).map_err(fail)?),
-                Mode::AfPacket => Box::new(AfPacket::open(index, 1, part).map_err(fail)?),
-                _ => Box::new(AfPacket::open(index, MOST, part).map_err(fail)?),
+                Mode::AfPacketRing => Box::new(PacketRing::open(index, spread).map_err(fail)?),
+                Mode::AfPacket => Box::new(AfPacket::open(index, 1, spread).map_err(fail)?),
+                _ => Box::new(AfPacket::open(index, MOST, spread).map_err(fail)?),
             };
             // What is of no flow comes to the first worker.
             opened.ports.push(Some(match worker {
@@ -307,11 +340,11 @@ impl Interface {
             }));
         }
         if self.workers > 1 {
-            opened.remarks.push(format!("flows to {} workers by a symmetric hash", self.workers));
+            opened.remarks.push(self.how_flows_are_spread());
         }
         // Frames belong to the chain, as they do with AF_XDP, not to the chain and to the host.
         match bpf::keep_from_host(opened.index) {
-            Ok(attached) => opened.attached = Some(attached),
+            Ok(attached) => opened.kept_from_host = Some(attached),
             Err(e) => opened.remarks.push(format!("the host gets its frames, too ({e})")),
         }
         opened.stopped = self
@@ -337,7 +370,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Opens each worker's AF_XDP sockets, and enters them into a map by their queues.
+    /// Opens all workers' AF_XDP sockets, and enters them into a map.
     fn open_sockets(
         &self,
         index: u32,
@@ -345,24 +378,22 @@ impl Interface {
         layout: Layout,
         partial: bool,
     ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
-        let map = SocketMap::new(queues)?;
-        let mut ports = Vec::new();
+        let map = SocketMap::new(queues * self.workers as u32)?;
         let mut patience = RELEASE_ROUNDS;
-        for worker in 0..self.workers {
-            let is_own = |queue: &u32| *queue as usize % self.workers == worker;
-            let own: Vec<u32> = (0..queues).filter(is_own).collect();
-            let port = loop {
-                match AfXdp::open(index, &own, layout, partial) {
-                    // The kernel releases a queue a little after its socket was closed.
-                    Err(e) if sys::number(&e) == libc::EBUSY && patience > 0 => {
-                        patience -= 1;
-                        sys::wait_readable(&[], RELEASE_ROUND);
-                    }
-                    port => break port?,
+        let ports = loop {
+            match AfXdp::open(index, queues, self.workers, layout, partial) {
+                // The kernel releases a queue a little after its socket was closed.
+                Err(e) if sys::number(&e) == libc::EBUSY && patience > 0 => {
+                    patience -= 1;
+                    sys::wait_readable(&[], RELEASE_ROUND);
                 }
-            };
-            port.enter(&map, &own)?;
-            ports.push(port);
+                ports => break ports?,
+            }
+        };
+        for (worker, port) in ports.iter().enumerate() {
+            for (queue, socket) in (0..queues).zip(port.sockets()) {
+                map.set(steering::socket_number(queue, worker, self.workers), socket)?;
+            }
         }
         Ok((map, ports))
     }
@@ -370,47 +401,38 @@ impl Interface {
     fn open_xdp(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
         let queues = self.asker.queues(name);
-        if (queues as usize) < self.workers {
-            let workers = self.workers;
-            return Err(format!(
-                "{name} has {} for {workers} workers; `ethtool -L {name} combined {workers}` gives \
-                 it as many if it can, and af-packet-mmsg needs none",
-                count_of(queues)
-            ));
-        }
-        if self.workers > 1 && self.spec.mode.is_none() {
-            return Err("its queues are not known to keep both directions of a flow on one core"
-                .to_string());
-        }
         let driver = self.asker.driver(name);
         let partial = VIRTUAL.contains(&driver.as_str());
         let fail = |e: Error| af_xdp::explain(name, &e);
+        let owned = self.owned();
         let mut layout = Layout::of(opened.mtu);
-        let (ports, attached) = loop {
-            let (map, ports) =
+        let (ports, redirection) = loop {
+            let (sockets, ports) =
                 self.open_sockets(opened.index, queues, layout, partial).map_err(fail)?;
-            let attach = |in_driver| {
-                let neighbours = self.workers > 1;
-                bpf::redirect_to_sockets(opened.index, &map, in_driver, layout.pieces, neighbours)
-            };
-            match attach(true) {
-                Ok(attached) => break (ports, attached),
+            let pieces = layout.pieces;
+            let program = steering::for_driver(&sockets, &owned, self.workers, pieces);
+            let program = program.map_err(fail)?;
+            let attach = |in_driver| Attached::xdp(&program, opened.index, in_driver);
+            let attached = match attach(true) {
+                Ok(attached) => attached,
                 // Whoever asked for it gets it where the driver has none: slower, and said.
                 Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
                     opened
                         .remarks
                         .push("in the kernel's stack (the driver has no XDP)".to_string());
                     opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
-                    break (ports, attach(false).map_err(fail)?);
+                    attach(false).map_err(fail)?
                 }
                 // Longer frames may come than go: they would not fit into one piece.
                 Err(e) if sys::number(&e) == libc::ERANGE && !layout.pieces => {
                     layout.pieces = true;
+                    continue;
                 }
                 Err(e) => return Err(fail(e)),
-            }
+            };
+            break (ports, Redirection { attached, sockets, pieces });
         };
-        opened.attached = Some(attached);
+        opened.redirection = Some(redirection);
         opened.promiscuous = Some(af_packet::promiscuous(opened.index).map_err(fail)?);
         let copy = match ports.iter().all(AfXdp::is_zero_copy) {
             true => "zero-copy".to_string(),
@@ -430,7 +452,7 @@ impl Interface {
             }));
         }
         if self.workers > 1 {
-            opened.remarks.push(format!("to {} workers by queue", self.workers));
+            opened.remarks.push(self.how_flows_are_spread());
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(super) struct Live {
     losses: Losses,
     rounds: u32,
     empty: u32,
-    /// What this worker gives out.
+    /// What is given out, each worker its share.
     owned: Vec<Owned>,
     /// What last kept the interface from being opened again.
     obstacle: String,
@@ -161,7 +161,7 @@ impl Live {
     }
 
     fn steer(&mut self) -> std::result::Result<(), String> {
-        let program = self.interface.steer(self.part, &self.owned)?;
+        let program = self.interface.steer(&self.owned)?;
         match (program, &mut self.port) {
             (Some(program), Some(port)) => port
                 .spread_by(&program)

@@ -17,6 +17,7 @@ mod packet_ring;
 mod port;
 mod replay;
 mod rings;
+mod steering;
 mod sys;
 mod tap;
 mod wait;

@@ -11,7 +11,7 @@ use net::{Batch, Pool};
 use super::af_packet::{accept, attach, receiving_socket};
 use super::bpf;
 use super::messages::Receiver;
-use super::port::{Losses, Part, Port};
+use super::port::{Losses, Port};
 use super::sys;
 
 /// Answers that are received at a time.
@@ -37,7 +37,7 @@ impl WithNeighbours {
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         let filter = bpf::only_neighbours()?;
         sys::set(&socket, libc::SOL_SOCKET, SO_ATTACH_BPF, &filter.as_raw_fd())?;
-        attach(&socket, index, Part::default())?;
+        attach(&socket, index, None)?;
         Ok(Self { port, socket, receiver: Receiver::new(MOST), rounds: 0 })
     }
 }

@@ -12,7 +12,7 @@ use net::{Batch, Pool};
 use super::af_packet::{Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
 use super::offload::{VNET_HEADER, VnetHeader, complete};
-use super::port::{ETHERNET, Losses, MOST, Part, Port, REFUSED, RUNT, TRUNCATED};
+use super::port::{ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
 use super::sys::{self, Mapping};
 
 const TPACKET_V3: c_int = 2;
@@ -46,7 +46,7 @@ impl PacketRing {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(index: u32, part: Part) -> Result<Self> {
+    pub(super) fn open(index: u32, spread: Option<&OwnedFd>) -> Result<Self> {
         let receiving = receiving_socket()?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V3)?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
@@ -62,7 +62,7 @@ impl PacketRing {
         };
         sys::set(&receiving, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::of(&receiving, (BLOCK * BLOCKS) as usize, 0)?;
-        attach(&receiving, index, part)?;
+        attach(&receiving, index, spread)?;
         let sending = Sending::open(index, MOST)?;
         Ok(Self { receiving, memory, block: 0, left: 0, next: 0, sending })
     }

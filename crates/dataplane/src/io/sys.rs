@@ -296,6 +296,9 @@ impl Mapping {
 
 // SAFETY: the mapping is owned, whatever thread that is on.
 unsafe impl Send for Mapping {}
+// SAFETY: bytes are copied out and in by whoever a ring has handed them to, and nobody else; words
+// are touched by atomic operations only.
+unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {

@@ -51,6 +51,8 @@ pub(crate) struct Pattern {
     order: Order,
     /// Whether ports were mentioned.
     ports: bool,
+    /// Whose share of the range it gives out.
+    part: Part,
 }
 
 /// The patterns of an element, with where each one's turn is.
@@ -77,7 +79,7 @@ pub(crate) const NEXT_STATE: &str = "next";
 const WATCHED: u32 = 64;
 
 impl PatternRef {
-    /// What the pattern gives out and no other worker does.
+    /// What the pattern gives out, each worker its share.
     pub(crate) fn owned(&self) -> Option<Owned> {
         self.pattern().owned()
     }
@@ -164,6 +166,7 @@ impl Pattern {
             vary: Vary::Nothing,
             order: Order::Own,
             ports: words.len() > 2,
+            part: arguments.cx().part(),
         };
         let mut well = true;
         let mut wrong = |word: &Argument, expected: &str, arguments: &mut Arguments<'_, '_>| {
@@ -214,15 +217,15 @@ impl Pattern {
                 wrong(word, "a destination port or -", arguments);
             }
         }
-        if well && !pattern.keep_to(arguments.cx().part()) {
+        if well && pattern.vary != Vary::Nothing && pattern.range().is_none() {
             let range =
                 if matches!(pattern.vary, Vary::Port { .. }) { src_port } else { Some(src) };
-            let part = arguments.cx().part().count;
+            let part = pattern.part.count;
             let message = format!("has too few numbers for {part} workers, which share them out");
             arguments.error(range.unwrap_or(src), message);
             return None;
         }
-        if well && arguments.cx().part().count > 1 && pattern.may_collide() {
+        if well && pattern.part.count > 1 && pattern.may_collide() {
             let help = "a range of source ports is shared out among the workers";
             let warning = Diagnostic::warning(
                 "workers-collide",
@@ -234,26 +237,7 @@ impl Pattern {
         well.then_some(pattern)
     }
 
-    /// Gives out nothing but what is this worker's; `false` if there is too little for all.
-    fn keep_to(&mut self, part: Part) -> bool {
-        let share = |low, high| part.share(low, high);
-        match &mut self.vary {
-            Vary::Nothing => {}
-            Vary::Port { low, high } => {
-                let Some((first, last)) = share((*low).into(), (*high).into()) else {
-                    return false;
-                };
-                (*low, *high) = (first as u16, last as u16);
-            }
-            Vary::Address { low, high } => {
-                let Some(own) = share(*low, *high) else { return false };
-                (*low, *high) = own;
-            }
-        }
-        true
-    }
-
-    /// What it gives out and no other worker does.
+    /// What it gives out, each worker its share.
     fn owned(&self) -> Option<Owned> {
         Some(match (self.src, self.vary) {
             (Some(src), Vary::Port { low, high }) => {
@@ -283,11 +267,12 @@ impl Pattern {
             && !matches!(self.vary, Vary::Port { .. })
     }
 
+    /// This worker's share of the range; `None` if there is no range, or too little for all.
     fn range(&self) -> Option<(u32, u32)> {
         match self.vary {
             Vary::Nothing => None,
-            Vary::Port { low, high } => Some((low.into(), high.into())),
-            Vary::Address { low, high } => Some((low, high)),
+            Vary::Port { low, high } => self.part.share(low.into(), high.into()),
+            Vary::Address { low, high } => self.part.share(low, high),
         }
     }
 
