@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the steps that must pass before a change goes in.
 
+use std::process::Command;
 use std::time::Instant;
 
 use crate::command::{self, cargo};
@@ -10,13 +11,14 @@ struct Step {
     run: fn(&[&str]) -> Result,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "packages", run: |_| debian::install() },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: |_| tidy::run() },
     Step { name: "rustdoc", run: rustdoc },
     Step { name: "test", run: test },
+    Step { name: "dpdk", run: dpdk },
     Step { name: "generated", run: |_| generated() },
 ];
 
@@ -74,6 +76,24 @@ fn rustdoc(args: &[&str]) -> Result {
 
 fn test(args: &[&str]) -> Result {
     command::run(cargo(["test", "--no-fail-fast"]).args(packages(args)).args(args))
+}
+
+/// What is only there with DPDK, which not every machine has; in continuous integration it must.
+fn dpdk(args: &[&str]) -> Result {
+    if !Command::new("pkg-config").args(["--exists", "libdpdk"]).status().is_ok_and(|s| s.success())
+    {
+        let why = "DPDK is not installed (Debian: libdpdk-dev and pkgconf)";
+        if std::env::var_os("CI").is_some() {
+            return Err(why.into());
+        }
+        println!("not run: {why}");
+        return Ok(());
+    }
+    let with = ["--features", "catena-cli/dpdk"];
+    let of = ["-p", "catena-dataplane", "-p", "catena-cli", "--lib", "--bins", "--test", "dpdk"];
+    command::run(cargo(["clippy"]).args(of).args(with).args(["--", "-D", "warnings"]))?;
+    let of = ["-p", "catena-cli", "--test", "dpdk"];
+    command::run(cargo(["test", "--no-fail-fast"]).args(of).args(with).args(args))
 }
 
 /// Files that tasks write are what these would write now.

@@ -1,13 +1,12 @@
 //! An element carried out by interpreting its model: the reference that native code is held to.
 
 use std::cell::RefCell;
-use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use elements::Element;
 use elements::configure::{Failed, Initialize};
 use elements::context::Context;
-use elements::device::{ControlSocketRequest, Owned};
+use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
 use elements::legacy::Legacy;
 use ir::interp::{End, Environment, FlowEvent, interpret};
@@ -223,7 +222,7 @@ impl Element for Interpreted {
         self.element.get_mut().steer(owned)
     }
 
-    fn wait_on(&self) -> Option<RawFd> {
+    fn wait_on(&self) -> Option<Wake> {
         self.element.borrow().wait_on()
     }
 

@@ -3,11 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::configure::{Devices, Part};
-use elements::device::{Device, DeviceRequest, Event, Owned, Received};
+use elements::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use net::{Batch, Pool};
 
 use crate::io::Bindings;
@@ -189,7 +188,7 @@ impl Device for Handle {
         lock(&self.0).send_copies(batch, pool)
     }
 
-    fn wait_on(&self) -> Option<RawFd> {
+    fn wait_on(&self) -> Option<Wake> {
         lock(&self.0).wait_on()
     }
 

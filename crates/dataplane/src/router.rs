@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
-use elements::device::ControlSocketRequest;
+use elements::device::{ControlSocketRequest, Wake};
 use elements::element::{Handler, Traffic, Work};
 use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
@@ -364,8 +364,8 @@ impl Router {
         self.waiter.worked();
     }
 
-    /// What becomes readable when an element will have something to do.
-    fn wait_on(&self) -> impl Iterator<Item = RawFd> + '_ {
+    /// What tells that an element will have something to do.
+    fn wait_on(&self) -> impl Iterator<Item = Wake> + '_ {
         let running = self.tasks.iter().map(|&task| &self.nodes.nodes[task]);
         let running = running.filter(|node| node.task == Task::Running);
         running.filter_map(|node| node.cell.as_ref()?.element.wait_on())
@@ -386,13 +386,20 @@ impl Router {
     pub fn wait(&mut self, until: Option<u64>, bell: Option<RawFd>) {
         let mut on = std::mem::take(&mut self.waits_on);
         on.clear();
-        on.extend(self.wait_on());
+        let mut polled = false;
+        on.extend(self.wait_on().filter_map(|wake| match wake {
+            Wake::Readable(descriptor) => Some(descriptor),
+            Wake::Polled => {
+                polled = true;
+                None
+            }
+        }));
         on.extend(bell);
-        if !on.is_empty() {
+        if polled || !on.is_empty() {
             let left = until.map_or(PATIENCE, |time| {
                 PATIENCE.min(Duration::from_nanos(time.saturating_sub(self.clock.now())))
             });
-            self.waiter.wait(&on, left);
+            self.waiter.wait(&on, polled, left);
         } else if let Some(time) = until {
             self.clock.wait_until(time);
         }

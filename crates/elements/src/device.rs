@@ -47,6 +47,15 @@ pub enum Received {
     End,
 }
 
+/// What tells that there is something to receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// This becomes readable.
+    Readable(RawFd),
+    /// Nothing does: the device must be asked again and again.
+    Polled,
+}
+
 /// External addresses and ports (or identifiers of pings) that are given out, by each worker its
 /// share ([`crate::configure::Part::share`]): packets to them are the worker's whose share they are in.
 /// Both ends belong to the ranges.
@@ -117,9 +126,9 @@ pub trait Device {
         Ok(taken)
     }
 
-    /// What becomes readable when there is something to receive, for a device whose frames come
-    /// from outside; `None` for one that needs no waiting for.
-    fn wait_on(&self) -> Option<RawFd> {
+    /// What tells that there is something to receive, for a device whose frames come from outside;
+    /// `None` for one that needs no waiting for.
+    fn wait_on(&self) -> Option<Wake> {
         None
     }
 

@@ -1,7 +1,6 @@
 //! The contract of an element.
 
 use std::cell::RefCell;
-use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use ir::{Model, Reason, StateValue, Store};
@@ -9,7 +8,7 @@ use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{ControlSocketRequest, Owned};
+use crate::device::{ControlSocketRequest, Owned, Wake};
 use crate::flow_access::FlowAccess;
 use crate::legacy::{Legacy, UNCLAIMED};
 
@@ -121,10 +120,10 @@ pub trait Element {
         Work::Idle
     }
 
-    /// What becomes readable when [`Element::run`] will have something to do again, for work that
-    /// comes from outside of the chain. While there is any such, a chain at rest waits and does
+    /// What tells that [`Element::run`] will have something to do again, for work that comes from
+    /// outside of the chain. While there is any such, a chain at rest waits and does
     /// not end.
-    fn wait_on(&self) -> Option<RawFd> {
+    fn wait_on(&self) -> Option<Wake> {
         None
     }
 

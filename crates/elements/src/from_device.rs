@@ -1,7 +1,6 @@
 //! FromDevice and ToDevice: the interfaces of a chain.
 
 use std::cell::Cell;
-use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use click::config::Argument;
@@ -11,7 +10,7 @@ use net::{Batch, Packet, PacketType};
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::device::{Device, DeviceRequest, Event, Owned, Received};
+use crate::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::from_dump::LinkType;
 use crate::legacy::Legacy;
@@ -211,7 +210,7 @@ impl Element for FromDevice {
         true
     }
 
-    fn wait_on(&self) -> Option<RawFd> {
+    fn wait_on(&self) -> Option<Wake> {
         self.device.as_ref().filter(|_| self.active)?.wait_on()
     }
 

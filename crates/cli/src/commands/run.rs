@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dataplane::all_cores::AllCores;
 use dataplane::control_socket::{ControlServer, Handlers};
-use dataplane::io::{Binding, Bindings, Faults, Polling};
+use dataplane::io::{Binding, Bindings, Choice, Faults, Polling};
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 use dataplane::{Listener, Router};
@@ -33,9 +33,10 @@ pub(crate) struct Run {
     /// Variables for the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// What FromDevice(NAME) receives from: an interface (also dev:INTERFACE, or tap:INTERFACE for
-    /// one that is made), to which ToDevice(NAME) then sends unless --out says otherwise; a
-    /// capture file; or generated traffic, gen:KEY=VALUE,…
+    /// What FromDevice(NAME) receives from: an interface (also dev:INTERFACE, tap:INTERFACE for
+    /// one that is made, or dpdk:DEVICE,… for one of DPDK's where it was built with it), to which
+    /// ToDevice(NAME) then sends unless --out says otherwise; a capture file; or generated
+    /// traffic, gen:KEY=VALUE,…
     #[arg(long = "in", value_name = "NAME=INTERFACE|FILE|gen:…")]
     inputs: Vec<String>,
     /// What ToDevice(NAME) sends to: an interface or a capture file
@@ -43,9 +44,14 @@ pub(crate) struct Run {
     outputs: Vec<String>,
     /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
     /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (blocks of frames in
-    /// shared memory, up to a millisecond late), af-packet (one frame in a system call)
-    #[arg(long, value_name = "[INTERFACE=]MODE")]
+    /// shared memory, up to a millisecond late), af-packet (one frame in a system call). As many
+    /// frames are taken at a time as the load asks for, or always up to N
+    #[arg(long, value_name = "[INTERFACE=]MODE[,batch=N]")]
     io: Vec<String>,
+    /// What DPDK's environment (EAL) is started with, in the place of --in-memory --no-telemetry
+    #[cfg(feature = "dpdk")]
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    dpdk_eal: Option<String>,
     /// Faults to put on all that names are bound to: drop=SHARE,duplicate=…,reorder=…,corrupt=…,
     /// short=…,down=…,seed=N
     #[arg(long, value_name = "FAULT=SHARE,…")]
@@ -129,7 +135,7 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     }
     for text in &run.outputs {
         let (name, value) = pair("--out", text)?;
-        bindings.outputs.insert(name.to_string(), Binding::sink(value));
+        bindings.outputs.insert(name.to_string(), Binding::sink(value)?);
     }
     for (name, binding) in &bindings.inputs {
         if matches!(binding, Binding::Interface(_)) && !bindings.outputs.contains_key(name) {
@@ -138,17 +144,12 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     }
     check_receivers(&bindings)?;
     bindings.faults = run.faults.clone();
+    #[cfg(feature = "dpdk")]
+    bindings.eal.clone_from(&run.dpdk_eal);
     for text in &run.io {
-        let (interface, mode) = match text.split_once('=') {
-            Some((interface, mode)) => (Some(interface), mode),
-            None => (None, text.as_str()),
-        };
-        let mode = match mode {
-            "auto" => None,
-            mode => Some(mode.parse().map_err(|why| format!("--io {text}: {why}"))?),
-        };
-        if !bindings.set_mode(interface, mode) {
-            return Err(match interface {
+        let choice: Choice = text.parse().map_err(|why| format!("--io {text}: {why}"))?;
+        if !bindings.choose(&choice) {
+            return Err(match choice.interface {
                 Some(name) => format!("--io {text}: no name is bound to the interface '{name}'"),
                 None => format!("--io {text}: no name is bound to an interface"),
             });

@@ -1,7 +1,8 @@
 //! Two hosts and the one between them that runs a chain: network namespaces of the test's own.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -168,9 +169,14 @@ impl Lab {
 
     /// Writes a configuration; its path.
     pub(crate) fn file(&self, name: &str, chain: &str) -> PathBuf {
-        let file = self.folder.join(format!("{name}.click"));
+        let file = self.folder().join(format!("{name}.click"));
         std::fs::write(&file, chain).unwrap();
         file
+    }
+
+    /// The folder of the test's files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Starts a chain on a host.
@@ -286,4 +292,39 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
         std::thread::yield_now();
     }
+}
+
+/// Bytes that are not the same anywhere.
+pub(crate) fn bytes(count: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..count).map(|_| random.u8(..)).collect()
+}
+
+/// Sends bytes from the left to the right, and others back, over TCP.
+#[track_caller]
+pub(crate) fn exchange(lab: &Lab, address: &'static str, count: usize) {
+    let (to, from) = std::sync::mpsc::channel();
+    let server = lab.at("right", move || {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        to.send(listener.local_addr().unwrap()).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        stream.write_all(&received).unwrap();
+        received
+    });
+    let client = lab.at("left", move || {
+        let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&bytes(count)).unwrap();
+        let mut received = vec![0; count];
+        stream.read_exact(&mut received).unwrap();
+        received
+    });
+    let back = client.join().expect("the client got an answer");
+    assert!(back == bytes(count), "bytes changed on the way");
+    assert!(server.join().unwrap() == bytes(count), "bytes changed on the way there");
 }

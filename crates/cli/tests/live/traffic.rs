@@ -1,9 +1,8 @@
 //! Real hosts speak with each other through a chain, by each way of I/O.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::UdpSocket;
 
-use crate::lab::{Lab, PATIENCE, possible};
+use crate::lab::{Lab, PATIENCE, bytes, exchange, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
@@ -35,41 +34,6 @@ fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) {
         let summary = running.stop();
         assert!(told.is_ok(), "by {mode}: {summary}");
     }
-}
-
-/// Bytes that are not the same anywhere.
-fn bytes(count: usize) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(7);
-    (0..count).map(|_| random.u8(..)).collect()
-}
-
-/// Sends bytes from the left to the right, and others back, over TCP.
-#[track_caller]
-fn exchange(lab: &Lab, address: &'static str, count: usize) {
-    let (to, from) = std::sync::mpsc::channel();
-    let server = lab.at("right", move || {
-        let listener = TcpListener::bind((address, 0)).unwrap();
-        to.send(listener.local_addr().unwrap()).unwrap();
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        let mut received = vec![0; count];
-        stream.read_exact(&mut received).unwrap();
-        stream.write_all(&received).unwrap();
-        received
-    });
-    let client = lab.at("left", move || {
-        let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(&bytes(count)).unwrap();
-        let mut received = vec![0; count];
-        stream.read_exact(&mut received).unwrap();
-        received
-    });
-    let back = client.join().expect("the client got an answer");
-    assert!(back == bytes(count), "bytes changed on the way");
-    assert!(server.join().unwrap() == bytes(count), "bytes changed on the way there");
 }
 
 #[test]

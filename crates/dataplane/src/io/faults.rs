@@ -1,10 +1,9 @@
 //! Faults on purpose: a device that loses, doubles, swaps, corrupts and cuts frames, and whose
 //! link goes down, to see how a chain takes it.
 
-use std::os::fd::RawFd;
 use std::str::FromStr;
 
-use elements::device::{Device, Event, Owned, Received};
+use elements::device::{Device, Event, Owned, Received, Wake};
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 
@@ -163,7 +162,7 @@ impl Device for Faulty {
         self.device.flush()
     }
 
-    fn wait_on(&self) -> Option<RawFd> {
+    fn wait_on(&self) -> Option<Wake> {
         self.device.wait_on()
     }
 

@@ -13,6 +13,8 @@ use elements::device::Owned;
 use super::af_packet::{self, AfPacket};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
+#[cfg(feature = "dpdk")]
+use super::dpdk;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain};
 use super::packet_ring::PacketRing;
@@ -34,20 +36,38 @@ pub enum Mode {
     AfPacket,
     /// A TAP interface, made for the chain.
     Tap,
+    /// A device of DPDK's.
+    #[cfg(feature = "dpdk")]
+    Dpdk,
 }
 
 /// All modes with their names on the command line.
-const MODES: [(Mode, &str); 5] = [
+const MODES: &[(Mode, &str)] = &[
     (Mode::AfXdp, "af-xdp"),
     (Mode::AfPacketMmsg, "af-packet-mmsg"),
     (Mode::AfPacketRing, "af-packet-ring"),
     (Mode::AfPacket, "af-packet"),
     (Mode::Tap, "tap"),
+    #[cfg(feature = "dpdk")]
+    (Mode::Dpdk, "dpdk"),
 ];
 
 /// Drivers of interfaces whose senders are on this host, or on the host that this one runs on:
 /// they leave checksums half done, and do not tell XDP so.
 const VIRTUAL: [&str; 4] = ["veth", "tun", "virtio_net", "dummy"];
+
+impl Mode {
+    /// Whether it is one of those that an interface of the host can be carried by; the others have
+    /// interfaces of their own.
+    pub fn is_choice(self) -> bool {
+        match self {
+            Self::AfXdp | Self::AfPacketMmsg | Self::AfPacketRing | Self::AfPacket => true,
+            Self::Tap => false,
+            #[cfg(feature = "dpdk")]
+            Self::Dpdk => false,
+        }
+    }
+}
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,8 +79,9 @@ impl FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || MODES.map(|m| m.1).join(", ");
-        let mode = MODES.iter().find(|m| m.1 == text).map(|m| m.0);
+        let choices = || MODES.iter().filter(|m| m.0.is_choice());
+        let known = || choices().map(|m| m.1).collect::<Vec<_>>().join(", ");
+        let mode = choices().find(|m| m.1 == text).map(|m| m.0);
         mode.ok_or_else(|| format!("'{text}' is no way of I/O; there are auto, {}", known()))
     }
 }
@@ -72,7 +93,48 @@ pub struct InterfaceSpec {
     pub name: String,
     /// The mode; the best that works if none is given.
     pub mode: Option<Mode>,
+    /// How many packets are asked for at a time, 1 to 256; as the load has it if not given.
+    pub batch: Option<usize>,
 }
+
+/// How the frames of an interface are to be carried, or those of all: `eth0=af-xdp`,
+/// `af-packet-mmsg,batch=32`, `auto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The interface's name.
+    pub interface: Option<String>,
+    /// As in [`InterfaceSpec`].
+    pub mode: Option<Mode>,
+    /// As in [`InterfaceSpec`].
+    pub batch: Option<usize>,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let first = text.split(',').next().unwrap_or_default();
+        let (interface, how) = match first.split_once('=') {
+            Some((name, _)) if name != BATCH => (Some(name.to_string()), &text[name.len() + 1..]),
+            _ => (None, text),
+        };
+        let mut choice = Self { interface, mode: None, batch: None };
+        for word in how.split(',') {
+            match word.split_once('=') {
+                Some((BATCH, number)) => {
+                    let batch = number.parse().ok().filter(|n| (1..=MOST).contains(n));
+                    choice.batch =
+                        Some(batch.ok_or(format!("{word}: a batch has 1 to {MOST} packets"))?);
+                }
+                _ if word == "auto" => choice.mode = None,
+                _ => choice.mode = Some(word.parse()?),
+            }
+        }
+        Ok(choice)
+    }
+}
+
+const BATCH: &str = "batch";
 
 fn count_of(queues: u32) -> String {
     format!("{queues} queue{}", if queues == 1 { "" } else { "s" })
@@ -119,6 +181,9 @@ pub(super) struct Interface {
     /// Why it is not a better one.
     why: Option<String>,
     workers: usize,
+    /// What DPDK is started with.
+    #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
+    eal: Option<String>,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
     /// What is given out, as far as frames to it are brought to their workers. Locked after
@@ -134,7 +199,11 @@ impl Interface {
     ///
     /// # Errors
     /// What is wrong, and the mend.
-    pub(super) fn open(spec: &InterfaceSpec, workers: usize) -> Result<Self, String> {
+    pub(super) fn open(
+        spec: &InterfaceSpec,
+        workers: usize,
+        eal: Option<&str>,
+    ) -> Result<Self, String> {
         let name = &spec.name;
         let asker = Asker::new().map_err(|e| format!("{name}: {e}"))?;
         let mut interface = Self {
@@ -142,12 +211,14 @@ impl Interface {
             mode: spec.mode.unwrap_or(Mode::AfXdp),
             why: None,
             workers: workers.max(1),
+            eal: eal.map(str::to_string),
             asker,
             opened: Mutex::new(None),
             owned: Mutex::new(Vec::new()),
         };
-        if interface.mode == Mode::Tap {
-            let opened = interface.open_ports(0).map_err(|why| format!("{name}: tap: {why}"))?;
+        if !interface.mode.is_choice() {
+            let opened = interface.open_ports(0);
+            let opened = opened.map_err(|why| format!("{name}: {}: {why}", interface.mode))?;
             *interface.lock() = Some(opened);
             return Ok(interface);
         }
@@ -218,7 +289,7 @@ impl Interface {
         }
         let fail = |e: Error| format!("{name}: {}", explain(&e, "CAP_BPF"));
         let program = match self.mode {
-            Mode::Tap => {
+            _ if !self.mode.is_choice() => {
                 return Err(format!(
                     "{name}: by {} no answer is sure to find the worker that translated the question",
                     self.mode
@@ -261,8 +332,30 @@ impl Interface {
         line
     }
 
+    /// How many packets are asked for at a time, if that is fixed.
+    pub(super) fn batch(&self) -> Option<usize> {
+        #[cfg(feature = "dpdk")]
+        if self.mode == Mode::Dpdk {
+            // No system call is to be shared; drivers are made for this number.
+            return self.spec.batch.or(Some(net::Batch::DEFAULT_BURST));
+        }
+        self.spec.batch
+    }
+
+    /// Whether nothing tells when frames come.
+    pub(super) fn is_polled(&self) -> bool {
+        #[cfg(feature = "dpdk")]
+        return self.mode == Mode::Dpdk;
+        #[cfg(not(feature = "dpdk"))]
+        false
+    }
+
     /// Whether the interface is there and can carry frames, and its number.
     pub(super) fn link(&self) -> Option<(u32, Link)> {
+        if self.is_polled() {
+            // The kernel does not know it; its port looks after its link.
+            return Some((0, Link::Up));
+        }
         let index = self.asker.index(&self.spec.name).ok()?;
         Some((index, self.asker.link(&self.spec.name).ok()?))
     }
@@ -300,13 +393,13 @@ impl Interface {
             remarks: Vec::new(),
             stopped: Vec::new(),
         };
-        if self.mode == Mode::Tap {
-            self.open_tap(&mut opened)?;
-            return Ok(opened);
+        if self.mode.is_choice() {
+            opened.mtu = self.asker.mtu(&self.spec.name).map_err(|e| e.to_string())?;
         }
-        opened.mtu = self.asker.mtu(&self.spec.name).map_err(|e| e.to_string())?;
         match self.mode {
-            Mode::Tap => {}
+            Mode::Tap => self.open_tap(&mut opened)?,
+            #[cfg(feature = "dpdk")]
+            Mode::Dpdk => self.open_dpdk(&mut opened)?,
             Mode::AfXdp => self.open_xdp(&mut opened)?,
             Mode::AfPacketMmsg | Mode::AfPacketRing | Mode::AfPacket => {
                 self.open_packet(&mut opened)?;
@@ -317,6 +410,17 @@ impl Interface {
 
     fn how_flows_are_spread(&self) -> String {
         format!("flows to {} workers by a symmetric hash", self.workers)
+    }
+
+    #[cfg(feature = "dpdk")]
+    fn open_dpdk(&self, opened: &mut Opened) -> Result<(), String> {
+        let device = dpdk::open(&self.spec.name, self.eal.as_deref(), self.workers)?;
+        opened.mtu = device.mtu;
+        opened.remarks = device.remarks;
+        for port in device.ports {
+            opened.ports.push(Some(Box::new(port)));
+        }
+        Ok(())
     }
 
     fn open_packet(&self, opened: &mut Opened) -> Result<(), String> {
@@ -465,6 +569,28 @@ impl Drop for Interface {
         {
             // Nobody is left to hear of an error.
             let _ = self.asker.merge_again(&self.spec.name, &opened.stopped);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_understood_or_refused() {
+        let choice = |interface: Option<&str>, mode, batch| {
+            Ok(Choice { interface: interface.map(str::to_string), mode, batch })
+        };
+        let mmsg = Some(Mode::AfPacketMmsg);
+        assert_eq!("auto".parse(), choice(None, None, None));
+        assert_eq!("eth0=af-packet-mmsg".parse(), choice(Some("eth0"), mmsg, None));
+        assert_eq!("af-packet-mmsg,batch=32".parse(), choice(None, mmsg, Some(32)));
+        assert_eq!("eth0=auto,batch=1".parse(), choice(Some("eth0"), None, Some(1)));
+        assert_eq!("batch=256".parse(), choice(None, None, Some(256)));
+        for wrong in ["", "fast", "batch=0", "batch=257", "batch=x", "eth0=", "tap", "a=af-xdp,x=1"]
+        {
+            assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
         }
     }
 }

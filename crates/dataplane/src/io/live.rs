@@ -2,10 +2,10 @@
 //! that flap and interfaces that go and come back.
 
 use std::io::{Error, Result};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use elements::device::{Device, Event, Owned, Received};
+use elements::device::{Device, Event, Owned, Received, Wake};
 use net::{Batch, Pool};
 
 use super::interface::Interface;
@@ -60,7 +60,7 @@ impl Live {
             link: interface.link().map(|(_, link)| link),
             monitor,
             descriptor,
-            multiplexing: Multiplexing::new(),
+            multiplexing: Multiplexing::new(interface.batch()),
             losses: Losses::default(),
             rounds: 0,
             empty: 0,
@@ -237,8 +237,14 @@ impl Device for Handle {
         Ok(())
     }
 
-    fn wait_on(&self) -> Option<RawFd> {
-        self.receives.then(|| self.live().descriptor.as_raw_fd())
+    fn wait_on(&self) -> Option<Wake> {
+        self.receives.then(|| {
+            let live = self.live();
+            match live.interface.is_polled() {
+                true => Wake::Polled,
+                false => Wake::Readable(live.descriptor.as_raw_fd()),
+            }
+        })
     }
 
     fn steer(&mut self, owned: &[Owned]) -> std::result::Result<(), String> {

@@ -5,6 +5,8 @@ mod af_packet;
 mod af_xdp;
 mod bpf;
 mod capture;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod faults;
 mod generator;
 mod interface;
@@ -38,7 +40,7 @@ use live::{Handle, Live};
 
 pub use faults::Faults;
 pub use generator::Generator;
-pub use interface::{InterfaceSpec, Mode};
+pub use interface::{Choice, InterfaceSpec, Mode};
 pub use replay::Replay;
 pub use wait::{Polling, Waiter};
 
@@ -80,6 +82,9 @@ pub struct Bindings {
     pub beside: PathBuf,
     /// The interfaces that are open.
     pub interfaces: Interfaces,
+    /// What DPDK's environment (EAL) is started with, when a device of DPDK's is opened; without
+    /// files that other processes share if nothing is said.
+    pub eal: Option<String>,
 }
 
 /// What is open on interfaces; clones are of the same. All of it is closed when no element has it
@@ -103,8 +108,8 @@ fn is_interface(name: &str) -> bool {
 }
 
 impl Binding {
-    /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, `tap:INTERFACE`, an
-    /// interface or a capture file.
+    /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, `tap:INTERFACE`,
+    /// `dpdk:DEVICE`, an interface or a capture file.
     ///
     /// # Errors
     /// What is not understood.
@@ -113,24 +118,30 @@ impl Binding {
             _ if text == "gen" => Self::Generator(Generator::default()),
             Some(("gen", spec)) => Self::Generator(spec.parse()?),
             Some(("replay", spec)) => Self::Replay(spec.parse()?),
-            _ => return Ok(Self::sink(text)),
+            _ => return Self::sink(text),
         })
     }
 
-    /// What a sink's name is bound to: `dev:INTERFACE`, `tap:INTERFACE`, an interface or a capture
-    /// file.
-    pub fn sink(text: &str) -> Self {
+    /// What a sink's name is bound to: `dev:INTERFACE`, `tap:INTERFACE`, `dpdk:DEVICE`, an interface
+    /// or a capture file.
+    ///
+    /// # Errors
+    /// If it is to be a device of DPDK's and this program was built without DPDK.
+    pub fn sink(text: &str) -> Result<Self, String> {
+        let interface = |name: &str, mode| {
+            Ok(Self::Interface(InterfaceSpec { name: name.to_string(), mode, batch: None }))
+        };
         match text.split_once(':') {
-            Some(("dev", name)) => {
-                Self::Interface(InterfaceSpec { name: name.to_string(), mode: None })
-            }
-            Some(("tap", name)) => {
-                Self::Interface(InterfaceSpec { name: name.to_string(), mode: Some(Mode::Tap) })
-            }
-            _ if is_interface(text) => {
-                Self::Interface(InterfaceSpec { name: text.to_string(), mode: None })
-            }
-            _ => Self::Capture(text.into()),
+            Some(("dev", name)) => interface(name, None),
+            Some(("tap", name)) => interface(name, Some(Mode::Tap)),
+            #[cfg(feature = "dpdk")]
+            Some(("dpdk", device)) => interface(device, Some(Mode::Dpdk)),
+            #[cfg(not(feature = "dpdk"))]
+            Some(("dpdk", _)) => Err(format!(
+                "{text}: this catena was built without DPDK; build it with `--features dpdk`"
+            )),
+            _ if is_interface(text) => interface(text, None),
+            _ => Ok(Self::Capture(text.into())),
         }
     }
 }
@@ -142,16 +153,16 @@ impl Bindings {
         if path != "-" && !here.exists() && beside.exists() { beside } else { here }
     }
 
-    /// Has an interface's frames carried in this mode, or those of all interfaces that there is a
-    /// choice for; the best mode is chosen if none is given. Whether there is such an interface.
-    pub fn set_mode(&mut self, interface: Option<&str>, mode: Option<Mode>) -> bool {
+    /// Has an interface's frames carried in this way, or those of all interfaces that there is a
+    /// choice for. Whether there is such an interface.
+    pub fn choose(&mut self, choice: &Choice) -> bool {
         let mut found = false;
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
             if let Binding::Interface(spec) = binding
-                && interface.is_none_or(|name| name == spec.name)
-                && spec.mode != Some(Mode::Tap)
+                && choice.interface.as_ref().is_none_or(|name| *name == spec.name)
+                && spec.mode.is_none_or(Mode::is_choice)
             {
-                spec.mode = mode;
+                (spec.mode, spec.batch) = (choice.mode, choice.batch);
                 found = true;
             }
         }
@@ -184,7 +195,8 @@ impl Bindings {
         let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
             Some(interface) => interface,
             None => {
-                let interface = Arc::new(Interface::open(spec, self.part.count)?);
+                let interface =
+                    Arc::new(Interface::open(spec, self.part.count, self.eal.as_deref())?);
                 shared.lines.push(match name == spec.name {
                     true => interface.describe(),
                     false => format!("{name}: {}", interface.describe()),
@@ -272,7 +284,7 @@ impl Bindings {
             }
             (Some(Binding::Interface(spec)), _) => self.interface(name, spec, receive),
             (None, _) if self.direct => {
-                let spec = InterfaceSpec { name: name.to_string(), mode: None };
+                let spec = InterfaceSpec { name: name.to_string(), mode: None, batch: None };
                 self.interface(name, &spec, receive)
             }
             (None, true) => Err(format!(

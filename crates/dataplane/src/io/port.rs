@@ -133,30 +133,36 @@ pub(super) fn give_up(why: Reason, batch: &mut Batch, pool: &mut Pool, losses: &
     pool.recycle_all(batch);
 }
 
-/// How many packets to ask the kernel for: one while little comes, so that each is handled at
-/// once; more while as many come as are asked for, so that a system call is shared by many. It
-/// never waits for packets to come.
+/// How many packets to ask for: one while little comes, so that each is handled at once; more
+/// while as many come as are asked for, so that a system call is shared by many. It never waits
+/// for packets to come.
 #[derive(Debug)]
-pub(super) struct Multiplexing(usize);
+pub(super) struct Multiplexing {
+    batch: usize,
+    least: usize,
+    most: usize,
+}
 
 impl Multiplexing {
-    pub(super) fn new() -> Self {
-        Self(1)
+    /// Follows the load, or always asks for the same number.
+    pub(super) fn new(fixed: Option<usize>) -> Self {
+        let (least, most) = fixed.map_or((1, MOST), |batch| (batch, batch));
+        Self { batch: least, least, most }
     }
 
     /// How many to ask for, at most `most`.
     #[inline]
     pub(super) fn ask(&self, most: usize) -> usize {
-        self.0.min(most)
+        self.batch.min(most)
     }
 
     /// So many came of those that were asked for.
     #[inline]
     pub(super) fn came(&mut self, asked: usize, came: usize) {
         if came >= asked {
-            self.0 = (self.0 * 2).min(MOST);
-        } else if came < self.0 / 2 {
-            self.0 = (self.0 / 2).max(1);
+            self.batch = (self.batch * 2).min(self.most);
+        } else if came < self.batch / 2 {
+            self.batch = (self.batch / 2).max(self.least);
         }
     }
 }
@@ -167,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_batch_follows_the_load() {
-        let mut asked = Multiplexing::new();
+        let mut asked = Multiplexing::new(None);
         assert_eq!(asked.ask(256), 1);
         for _ in 0..20 {
             let n = asked.ask(256);
@@ -181,6 +187,15 @@ mod tests {
             asked.came(asked.ask(256), 0);
         }
         assert_eq!(asked.ask(256), 1);
+    }
+
+    #[test]
+    fn a_fixed_batch_stays() {
+        let mut asked = Multiplexing::new(Some(32));
+        asked.came(32, 32);
+        assert_eq!(asked.ask(256), 32);
+        asked.came(32, 0);
+        assert_eq!((asked.ask(256), asked.ask(8)), (32, 8));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! How long is worth being busy is found as KVM finds how long a halted processor should poll: a
 //! wait that ended soon after the thread fell asleep would have been shorter without sleeping, so
 //! the busy while grows; one that lasted long lets it shrink. A chain without traffic costs no
-//! core; one with traffic pays for no wake-up.
+//! core; one with traffic pays for no wake-up. Devices that wake nobody are asked again after a
+//! short sleep, and the busy while grows when packets came meanwhile.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ pub enum Polling {
 /// The shortest and the longest busy while.
 const SHORTEST: Duration = Duration::from_micros(4);
 const LONGEST: Duration = Duration::from_micros(200);
+/// How long devices that wake nobody are left alone.
+const NAP: Duration = Duration::from_micros(100);
 
 /// A worker's way of waiting.
 #[derive(Debug)]
@@ -32,23 +35,29 @@ pub struct Waiter {
     busy: Duration,
     /// Since when there was nothing to do.
     idle: Option<Instant>,
+    /// Whether it slept and nothing woke it.
+    napped: bool,
 }
 
 impl Waiter {
     /// Waits in this way.
     pub fn new(polling: Polling) -> Self {
-        Self { polling, busy: SHORTEST, idle: None }
+        Self { polling, busy: SHORTEST, idle: None, napped: false }
     }
 
     /// There was something to do.
     #[inline]
     pub fn worked(&mut self) {
         self.idle = None;
+        if std::mem::take(&mut self.napped) {
+            self.busy = (self.busy * 4).min(LONGEST);
+        }
     }
 
     /// Waits until one of the descriptors becomes readable or so much time has passed, or comes
-    /// back earlier to be called again if there is still nothing to do.
-    pub fn wait(&mut self, on: &[RawFd], longest: Duration) {
+    /// back earlier to be called again if there is still nothing to do. `polled` says that there
+    /// may be something to do though nothing becomes readable.
+    pub fn wait(&mut self, on: &[RawFd], polled: bool, longest: Duration) {
         if self.polling == Polling::Busy {
             std::hint::spin_loop();
             return;
@@ -59,7 +68,9 @@ impl Waiter {
             std::hint::spin_loop();
             return;
         }
+        let longest = if polled { longest.min(NAP) } else { longest };
         let came = sys::wait_readable(on, longest);
+        self.napped = polled && !came;
         let slept = begin.elapsed();
         if came && slept < LONGEST {
             self.busy = (self.busy * 2).min(LONGEST);
@@ -97,7 +108,7 @@ mod tests {
         let mut rounds = 0;
         waiter.worked();
         while waiter.idle.is_some() || rounds == 0 {
-            waiter.wait(&[far.as_raw_fd()], Duration::from_secs(3600));
+            waiter.wait(&[far.as_raw_fd()], false, Duration::from_secs(3600));
             rounds += 1;
         }
     }
@@ -109,7 +120,7 @@ mod tests {
         waiter.busy = LONGEST;
         let mut rounds = 0;
         while waiter.busy > SHORTEST {
-            waiter.wait(&[far.as_raw_fd()], Duration::from_micros(1));
+            waiter.wait(&[far.as_raw_fd()], false, Duration::from_micros(1));
             rounds += 1;
             assert!(rounds < 100_000_000, "it stays busy");
         }
@@ -118,6 +129,6 @@ mod tests {
     #[test]
     fn a_descriptor_that_is_gone_does_not_hang() {
         let mut waiter = Waiter { busy: Duration::ZERO, ..Waiter::default() };
-        waiter.wait(&[-1, 1 << 20], Duration::from_millis(1));
+        waiter.wait(&[-1, 1 << 20], false, Duration::from_millis(1));
     }
 }

@@ -1,0 +1,30 @@
+//! Compiles and links what the feature `dpdk` needs; nothing without it.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "dpdk")]
+    dpdk();
+}
+
+#[cfg(feature = "dpdk")]
+fn dpdk() {
+    const SHIM: &str = "src/io/dpdk/shim.c";
+    println!("cargo::rerun-if-changed={SHIM}");
+    let mut library = pkg_config::Config::new();
+    library.cargo_metadata(false).atleast_version("22.11");
+    let library = library.probe("libdpdk").unwrap_or_else(|why| {
+        panic!("the feature `dpdk` needs DPDK 22.11 or later (Debian: libdpdk-dev): {why}")
+    });
+    let mut build = cc::Build::new();
+    build.file(SHIM).includes(&library.include_paths).flag("-include").flag("rte_config.h");
+    // What DPDK itself was compiled for, at least.
+    build.flag_if_supported("-march=corei7").warnings(true).extra_warnings(false).opt_level(3);
+    build.compile("catena_dpdk");
+    for path in &library.link_paths {
+        println!("cargo::rustc-link-search=native={}", path.display());
+    }
+    // Of DPDK's many libraries those that the shim calls; drivers are loaded when EAL starts.
+    for name in ["rte_ethdev", "rte_mempool", "rte_mbuf", "rte_kvargs", "rte_ring", "rte_eal"] {
+        println!("cargo::rustc-link-lib=dylib={name}");
+    }
+}

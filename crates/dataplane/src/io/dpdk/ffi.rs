@@ -1,0 +1,337 @@
+//! DPDK's functions, each behind one that is safe to call. What is inline or a structure of
+//! DPDK's is wrapped in `shim.c`.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most frames at a time, as in `shim.c`.
+pub(super) const MOST: usize = 256;
+
+/// `struct frame` of `shim.c`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Frame {
+    mbuf: *mut c_void,
+    bytes: *const u8,
+    length: u32,
+}
+
+const NO_FRAME: Frame = Frame { mbuf: std::ptr::null_mut(), bytes: std::ptr::null(), length: 0 };
+
+/// `struct port` of `shim.c`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PortInfo {
+    driver: [c_char; 64],
+    number: u16,
+    receive_queues: u16,
+    send_queues: u16,
+    mtu: u16,
+    longest: u32,
+    spreads: u8,
+    probed: u8,
+}
+
+/// What a port has counted since it was opened; `struct counts` of `shim.c`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) received: u64,
+    pub(super) missed: u64,
+    pub(super) no_buffers: u64,
+    pub(super) receive_errors: u64,
+    pub(super) send_errors: u64,
+}
+
+unsafe extern "C" {
+    fn catena_dpdk_listen();
+    fn catena_dpdk_heard() -> *mut c_char;
+    fn catena_dpdk_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
+    fn catena_dpdk_find(
+        arguments: *const c_char,
+        name: *const c_char,
+        port: *mut PortInfo,
+    ) -> c_int;
+    fn catena_dpdk_open(
+        port: *const PortInfo,
+        queues: u16,
+        spread: c_int,
+        pool: *mut *mut c_void,
+    ) -> c_int;
+    fn catena_dpdk_close(port: *const PortInfo, pool: *mut c_void);
+    fn catena_dpdk_is_up(port: u16) -> c_int;
+    fn catena_dpdk_count(port: u16, counts: *mut Counts);
+    fn catena_dpdk_receive(port: u16, queue: u16, frames: *mut Frame, most: u16) -> u16;
+    fn catena_dpdk_copy(mbuf: *const c_void, to: *mut u8, room: u32);
+    fn catena_dpdk_release(frames: *const Frame, count: u16);
+    fn catena_dpdk_send(
+        port: u16,
+        queue: u16,
+        pool: *mut c_void,
+        frames: *const Frame,
+        count: u16,
+    ) -> u16;
+    fn rte_thread_register() -> c_int;
+    fn rte_thread_unregister();
+    fn rte_version() -> *const c_char;
+}
+
+/// DPDK's name and version.
+pub(super) fn version() -> String {
+    // SAFETY: the function returns a string that lives as long as the process.
+    unsafe { CStr::from_ptr(rte_version()) }.to_string_lossy().into_owned()
+}
+
+/// Does something and keeps what DPDK says meanwhile; one thread at a time.
+fn listen<T>(work: impl FnOnce() -> T) -> (T, String) {
+    static LISTENING: Mutex<()> = Mutex::new(());
+    let _one = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: nobody else listens.
+    unsafe { catena_dpdk_listen() };
+    let result = work();
+    // SAFETY: the string, if there is one, was allocated for this call and is freed once.
+    let heard = unsafe {
+        let heard = catena_dpdk_heard();
+        let text = match heard.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(heard).to_string_lossy().into_owned(),
+        };
+        libc::free(heard.cast());
+        text
+    };
+    (result, heard)
+}
+
+fn check(result: c_int) -> Result<(), std::io::Error> {
+    if result < 0 { Err(std::io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+/// Why DPDK refused something: its error, and what it said.
+pub(super) struct Refusal {
+    pub(super) error: std::io::Error,
+    pub(super) said: String,
+}
+
+fn refuse(result: c_int, said: String) -> Result<(), Refusal> {
+    check(result).map_err(|error| Refusal { error, said })
+}
+
+/// Starts DPDK; to be called once.
+///
+/// # Errors
+/// DPDK's.
+pub(super) fn start(arguments: Vec<CString>) -> Result<(), Refusal> {
+    let (answer, answered) = std::sync::mpsc::sync_channel(1);
+    // EAL binds the thread that it starts in to a CPU; no other thread shall be bound by this.
+    let thread = std::thread::Builder::new().name("dpdk".into()).spawn(move || {
+        let mut pointers: Vec<*mut c_char> =
+            arguments.iter().map(|a| a.as_ptr().cast_mut()).collect();
+        let count = pointers.len() as c_int;
+        pointers.push(std::ptr::null_mut());
+        let (result, said) = listen(|| {
+            // SAFETY: `count` strings, and a null pointer behind them, all of which live for the
+            // call; EAL keeps copies.
+            unsafe { catena_dpdk_start(count, pointers.as_mut_ptr()) }
+        });
+        let _ = answer.send((result, said));
+    });
+    thread.map_err(|error| Refusal { error, said: String::new() })?;
+    let (result, said) = answered.recv().unwrap_or((-libc::EFAULT, String::new()));
+    refuse(result, said)
+}
+
+/// A port that is known and not open.
+pub(super) struct Found(PortInfo);
+
+impl Found {
+    /// Finds the port of the device of this name, which is made with these arguments if there is
+    /// none. DPDK must have been started.
+    ///
+    /// # Errors
+    /// DPDK's.
+    pub(super) fn new(arguments: &CStr, name: &CStr) -> Result<Self, Refusal> {
+        // SAFETY: a structure of integers.
+        let mut info: PortInfo = unsafe { std::mem::zeroed() };
+        let (result, said) = listen(|| {
+            // SAFETY: two strings and a structure that live for the call.
+            unsafe { catena_dpdk_find(arguments.as_ptr(), name.as_ptr(), &raw mut info) }
+        });
+        refuse(result, said)?;
+        Ok(Self(info))
+    }
+
+    pub(super) fn driver(&self) -> String {
+        // SAFETY: the shim ends the name with a zero inside of the array.
+        unsafe { CStr::from_ptr(self.0.driver.as_ptr()) }.to_string_lossy().into_owned()
+    }
+
+    /// Bytes of the longest packet.
+    pub(super) fn mtu(&self) -> usize {
+        self.0.mtu.into()
+    }
+
+    /// The most queues that it can have, either way.
+    pub(super) fn queues(&self) -> usize {
+        self.0.receive_queues.min(self.0.send_queues).into()
+    }
+
+    /// Whether it can spread flows over queues.
+    pub(super) fn spreads(&self) -> bool {
+        self.0.spreads != 0
+    }
+
+    /// Starts it with so many queues, over which it spreads flows, both directions to the same, if
+    /// it is told to.
+    ///
+    /// # Errors
+    /// DPDK's.
+    pub(super) fn open(self, queues: u16, spread: bool) -> Result<Vec<Queue>, Refusal> {
+        let mut device = Device { port: self.0, pool: std::ptr::null_mut() };
+        let (result, said) = listen(|| {
+            // SAFETY: the structure was filled by the shim; `pool` takes a pointer.
+            unsafe { catena_dpdk_open(&device.port, queues, spread.into(), &raw mut device.pool) }
+        });
+        refuse(result, said)?;
+        let device = Arc::new(device);
+        let queue =
+            |number| Queue { device: Arc::clone(&device), number, frames: [NO_FRAME; MOST] };
+        Ok((0..queues).map(queue).collect())
+    }
+}
+
+/// A port that is open, and the pool that its frames lie in.
+struct Device {
+    port: PortInfo,
+    pool: *mut c_void,
+}
+
+// SAFETY: DPDK's ports and pools may be used by any thread; each queue is used by one at a time,
+// as it is used through `&mut Queue` only.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = listen(|| {
+            // SAFETY: the port was opened, or failed to be, with this pool or none; all its queues
+            // are gone, and with them all frames.
+            unsafe { catena_dpdk_close(&self.port, self.pool) }
+        });
+    }
+}
+
+/// A queue to receive from and one to send to, of the same number.
+pub(super) struct Queue {
+    device: Arc<Device>,
+    number: u16,
+    frames: [Frame; MOST],
+}
+
+// SAFETY: between calls the pointers in `frames` mean nothing.
+unsafe impl Send for Queue {}
+
+/// A frame as it was received.
+pub(super) struct Received<'a>(&'a Frame);
+
+impl Received<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.0.length as usize
+    }
+
+    /// Its bytes, if they lie in one piece.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        let start = NonNull::new(self.0.bytes.cast_mut())?;
+        // SAFETY: so many bytes of a buffer that belongs to this queue until it is released, which
+        // is after the borrow.
+        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len()) })
+    }
+
+    /// Copies its bytes, wherever they lie.
+    pub(super) fn copy_to(&self, to: &mut [u8]) {
+        let room = u32::try_from(to.len()).unwrap_or(u32::MAX);
+        // SAFETY: the buffers of the frame belong to this queue, and `to` has so much room.
+        unsafe { catena_dpdk_copy(self.0.mbuf, to.as_mut_ptr(), room) }
+    }
+}
+
+impl Queue {
+    /// Receives up to `most` frames that are there now, and shows each.
+    pub(super) fn receive(&mut self, most: usize, mut each: impl FnMut(Received<'_>)) -> usize {
+        be_an_lcore();
+        let most = most.min(MOST) as u16;
+        let (port, frames) = (self.device.port.number, self.frames.as_mut_ptr());
+        // SAFETY: there is room for `most` frames; nobody else uses the queue, as it is borrowed.
+        let n = unsafe { catena_dpdk_receive(port, self.number, frames, most) };
+        let received = &self.frames[..usize::from(n).min(MOST)];
+        received.iter().for_each(|frame| each(Received(frame)));
+        // SAFETY: these frames were just received and nobody has them any more.
+        unsafe { catena_dpdk_release(frames, n) };
+        n.into()
+    }
+
+    /// Sends copies of frames; of how many, counted from the first.
+    pub(super) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> usize {
+        be_an_lcore();
+        let mut count = 0;
+        for (frame, bytes) in self.frames.iter_mut().zip(frames) {
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            *frame = Frame { bytes: bytes.as_ptr(), length, ..NO_FRAME };
+            count += 1;
+        }
+        let (port, frames) = (self.device.port.number, self.frames.as_ptr());
+        // SAFETY: the first `count` frames point at bytes that are borrowed for this call; nobody
+        // else uses the queue, as it is borrowed, too.
+        let sent = unsafe { catena_dpdk_send(port, self.number, self.device.pool, frames, count) };
+        sent.into()
+    }
+
+    /// Bytes of the longest frame that can be sent.
+    pub(super) fn longest(&self) -> usize {
+        self.device.port.longest as usize
+    }
+
+    /// Its number among the port's.
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Whether the port's link is up.
+    pub(super) fn is_up(&self) -> bool {
+        // SAFETY: the port is open.
+        unsafe { catena_dpdk_is_up(self.device.port.number) != 0 }
+    }
+
+    /// What the port has counted.
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        // SAFETY: the port is open, and the structure is one of integers.
+        unsafe { catena_dpdk_count(self.device.port.number, &raw mut counts) };
+        counts
+    }
+}
+
+/// A thread that DPDK knows has buffers at hand, and need not get each from where all threads do.
+struct Lcore(bool);
+
+impl Drop for Lcore {
+    fn drop(&mut self) {
+        if self.0 {
+            // SAFETY: this thread was registered.
+            unsafe { rte_thread_unregister() }
+        }
+    }
+}
+
+thread_local! {
+    // SAFETY: any thread may be registered once DPDK was started, and a queue exists only then.
+    static LCORE: Lcore = Lcore(unsafe { rte_thread_register() } == 0);
+}
+
+/// Has DPDK know the calling thread. Without it frames are carried, too, but slower.
+#[inline]
+fn be_an_lcore() {
+    LCORE.with(|_| ());
+}

@@ -1,0 +1,235 @@
+//! DPDK: frames go between a driver of DPDK's and this process, past the kernel. One port a
+//! device, one pair of queues a worker.
+
+use std::ffi::CString;
+use std::io::Result;
+use std::os::fd::RawFd;
+use std::sync::{Mutex, PoisonError};
+
+use net::{Batch, Pool};
+
+use super::offload::complete_if_partial;
+use super::port::{
+    ETHERNET, LINK_DOWN, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first,
+};
+
+mod ffi;
+
+use ffi::{Counts, Found, Queue, Refusal};
+
+/// Drivers whose frames come from senders on this host, which leave checksums half done.
+const VIRTUAL: [&str; 3] = ["net_af_packet", "net_af_xdp", "net_tap"];
+
+/// Drivers that spread flows, both directions to the same queue, without being told to.
+const SPREADING: [(&str, &str); 1] = [("net_af_packet", "the kernel's symmetric hash")];
+
+/// What DPDK is started with if the user does not say: no files that other processes share.
+const ARGUMENTS: &str = "--in-memory --no-telemetry";
+
+/// Whether DPDK runs in this process, or why it does not. It can be started once.
+static STARTED: Mutex<Option<std::result::Result<(), String>>> = Mutex::new(None);
+
+/// A worker's queues of a device.
+pub(super) struct Dpdk {
+    name: String,
+    queue: Queue,
+    partial: bool,
+    up: bool,
+    counted: Counts,
+}
+
+/// A device that is open: its workers' ports, its MTU, and what is to be said of it.
+pub(super) struct Opened {
+    pub(super) ports: Vec<Dpdk>,
+    pub(super) mtu: usize,
+    pub(super) remarks: Vec<String>,
+}
+
+/// Opens the device of these arguments (`net_memif0,role=server`, `0000:03:00.0`) for so many
+/// workers. DPDK is started with these arguments of its own, if it was not.
+///
+/// # Errors
+/// What is wrong, and the mend.
+pub(super) fn open(
+    device: &str,
+    eal: Option<&str>,
+    workers: usize,
+) -> std::result::Result<Opened, String> {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    started.get_or_insert_with(|| start(eal)).clone()?;
+    let name = device.split(',').next().unwrap_or_default().to_string();
+    let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
+    let found = Found::new(&text(device)?, &text(&name)?);
+    let found = found.map_err(|refusal| not_found(&name, &refusal))?;
+    let (driver, mtu) = (found.driver(), found.mtu());
+    let spreading = SPREADING.iter().find(|(name, _)| *name == driver).map(|(_, how)| *how);
+    if found.queues() < workers {
+        return Err(format!(
+            "{name} has {} for {workers} workers; arguments of its driver may give it more \
+             (`dpdk-devbind.py --help`, DPDK's guide to network drivers)",
+            match found.queues() {
+                1 => "1 queue".to_string(),
+                n => format!("{n} queues"),
+            }
+        ));
+    }
+    let spread = workers > 1 && spreading.is_none();
+    if spread && !found.spreads() {
+        return Err(format!(
+            "its driver {driver} cannot spread flows over {workers} workers (it has no RSS); run \
+             one worker, or take a device that can"
+        ));
+    }
+    let number = u16::try_from(workers).map_err(|e| e.to_string())?;
+    let queues = found.open(number, spread).map_err(|refusal| explain(&refusal))?;
+    let partial = VIRTUAL.contains(&driver.as_str());
+    let mut remarks = vec![driver, ffi::version()];
+    if workers > 1 {
+        let how = spreading.unwrap_or("RSS with a symmetric key");
+        remarks.push(format!("flows to {workers} workers by {how}"));
+    }
+    let port = |queue: Queue| Dpdk {
+        name: name.clone(),
+        partial,
+        up: queue.is_up(),
+        counted: queue.counts(),
+        queue,
+    };
+    Ok(Opened { ports: queues.into_iter().map(port).collect(), mtu, remarks })
+}
+
+fn start(eal: Option<&str>) -> std::result::Result<(), String> {
+    let given = eal.unwrap_or(ARGUMENTS);
+    let mut arguments = vec!["catena".to_string()];
+    let cores = ["-l", "-c", "--lcores", "--main-lcore"];
+    if !given.split_whitespace().any(|word| cores.iter().any(|core| word.starts_with(core))) {
+        // EAL would start a thread on every CPU; workers are Catena's own.
+        let cpu = crate::worker::cpus().first().copied().unwrap_or(0);
+        arguments.extend(["--lcores".to_string(), format!("0@{cpu}")]);
+    }
+    arguments.extend(given.split_whitespace().map(str::to_string));
+    let words = arguments.into_iter().map(CString::new).collect::<std::result::Result<_, _>>();
+    ffi::start(words.map_err(|e| e.to_string())?).map_err(|refusal| {
+        let said = explain(&refusal);
+        let mend = if said.contains("hugepage") || said.contains("memory") {
+            "; give DPDK memory (`echo 512 > /proc/sys/vm/nr_hugepages`), or do without huge pages: \
+             --dpdk-eal '--no-huge -m 512'"
+        } else {
+            "; --dpdk-eal 'ARGUMENTS' says how to start it"
+        };
+        format!("DPDK does not start: {said}{mend}")
+    })
+}
+
+fn not_found(name: &str, refusal: &Refusal) -> String {
+    if !refusal.said.contains("failed to parse device") {
+        return explain(refusal);
+    }
+    format!(
+        "no driver of DPDK's knows '{name}'; a device is named by its PCI address, or by its driver, \
+         a number and arguments, as in dpdk:net_memif0,role=server"
+    )
+}
+
+/// DPDK's error, and the last of what it said.
+fn explain(refusal: &Refusal) -> String {
+    let mut said: Vec<&str> =
+        refusal.said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    said.drain(..said.len().saturating_sub(4));
+    match said.is_empty() {
+        true => refusal.error.to_string(),
+        false => format!("{} ({})", said.join("; "), refusal.error),
+    }
+}
+
+impl Dpdk {
+    /// Tells when the link has changed.
+    fn look(&mut self, losses: &mut Losses) {
+        let up = self.queue.is_up();
+        if up != self.up && self.queue.number() == 0 {
+            let state = if up { "up" } else { "down" };
+            losses.notice(format!("{}: the link is {state}", self.name));
+        }
+        self.up = up;
+    }
+}
+
+impl Port for Dpdk {
+    fn receive(
+        &mut self,
+        most: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) -> Result<()> {
+        let partial = self.partial;
+        self.queue.receive(most, |frame| {
+            let length = frame.len();
+            if length < ETHERNET {
+                return losses.received(RUNT, 1, length as u64);
+            }
+            let mut packet = match frame.bytes() {
+                Some(bytes) => pool.packet(bytes),
+                None => {
+                    let mut packet = pool.alloc(length);
+                    frame.copy_to(packet.data_mut());
+                    packet
+                }
+            };
+            if partial {
+                complete_if_partial(packet.data_mut());
+            }
+            batch.push(packet);
+        });
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
+        let lengths = ETHERNET..=self.queue.longest();
+        let mut done = 0;
+        while done < batch.len() {
+            let fits = |bytes: &&[u8]| lengths.contains(&bytes.len());
+            let frames = batch.as_slice()[done..].iter().map(|packet| packet.data());
+            let sent = self.queue.send(frames.take_while(fits));
+            done += sent;
+            let Some(next) = batch.as_slice().get(done).map(|packet| packet.len()) else { break };
+            if lengths.contains(&next) {
+                if sent > 0 {
+                    continue;
+                }
+                self.look(losses);
+                if !self.up {
+                    let rest = &batch.as_slice()[done..];
+                    let bytes = rest.iter().map(|packet| packet.len() as u64).sum();
+                    losses.sent(LINK_DOWN, rest.len() as u64, bytes);
+                    done = batch.len();
+                }
+                break;
+            }
+            let why = if next < ETHERNET { RUNT } else { OVERSIZE };
+            losses.sent(why, 1, next as u64);
+            done += 1;
+        }
+        recycle_first(done, batch, pool);
+        Ok(())
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+
+    fn count_overruns(&mut self, losses: &mut Losses) {
+        self.look(losses);
+        // The port counts for all its queues; one tells.
+        if self.queue.number() > 0 {
+            return;
+        }
+        let (now, before) = (self.queue.counts(), self.counted);
+        let lost = |c: &Counts| c.missed.saturating_add(c.no_buffers);
+        losses.received(OVERRUN, lost(&now).saturating_sub(lost(&before)), 0);
+        let errors = now.receive_errors.saturating_sub(before.receive_errors);
+        losses.received(REFUSED, errors, 0);
+        losses.sent(REFUSED, now.send_errors.saturating_sub(before.send_errors), 0);
+        self.counted = now;
+    }
+}

@@ -1,0 +1,271 @@
+/* What of DPDK is inline functions and structures, as plain functions of plain types. `mod.rs` calls them. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+enum { MOST = 256, DESCRIPTORS = 1024 };
+
+/* A key by which both directions of a flow have the same Toeplitz hash. */
+enum { KEY = 0x6d5a, LONGEST_KEY = 128 };
+
+struct frame {
+	struct rte_mbuf *mbuf;
+	uint8_t *bytes;
+	uint32_t length;
+};
+
+struct port {
+	char driver[64];
+	uint16_t number;
+	uint16_t receive_queues, send_queues;
+	uint16_t mtu;
+	/* Bytes of the longest frame that is sent. */
+	uint32_t longest;
+	uint8_t spreads;
+	uint8_t probed;
+};
+
+struct counts {
+	uint64_t received, missed, no_buffers, receive_errors, send_errors;
+};
+
+static char *heard;
+static size_t heard_length;
+static FILE *listening;
+
+/* Keeps what DPDK says from now on; it says it on the standard error again after `catena_dpdk_heard`. */
+void catena_dpdk_listen(void)
+{
+	listening = open_memstream(&heard, &heard_length);
+	if (listening != NULL)
+		rte_openlog_stream(listening);
+}
+
+/* What was said, to be freed. */
+char *catena_dpdk_heard(void)
+{
+	if (listening == NULL)
+		return NULL;
+	rte_openlog_stream(NULL);
+	fclose(listening);
+	listening = NULL;
+	return heard;
+}
+
+static void clean_up(void)
+{
+	rte_eal_cleanup();
+}
+
+int catena_dpdk_start(int count, char **arguments)
+{
+	int result = rte_eal_init(count, arguments);
+
+	if (result < 0)
+		return -rte_errno;
+	atexit(clean_up);
+	return 0;
+}
+
+/* Finds the port of a device, which is made or bound first if there is none. */
+int catena_dpdk_find(const char *arguments, const char *name, struct port *port)
+{
+	struct rte_eth_dev_info info;
+	int result;
+
+	memset(port, 0, sizeof(*port));
+	if (rte_eth_dev_get_port_by_name(name, &port->number) != 0) {
+		result = rte_dev_probe(arguments);
+		if (result < 0)
+			return result;
+		port->probed = 1;
+		if (rte_eth_dev_get_port_by_name(name, &port->number) != 0)
+			return -ENODEV;
+	}
+	result = rte_eth_dev_info_get(port->number, &info);
+	if (result < 0)
+		return result;
+	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	port->receive_queues = info.max_rx_queues;
+	port->send_queues = info.max_tx_queues;
+	port->spreads = (info.flow_type_rss_offloads & (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP)) != 0;
+	if (rte_eth_dev_get_mtu(port->number, &port->mtu) != 0)
+		port->mtu = RTE_ETHER_MTU;
+	/* VLAN tags are not counted in the MTU. */
+	port->longest = port->mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
+	if (!(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
+		port->longest = RTE_MIN(port->longest, RTE_MBUF_DEFAULT_DATAROOM);
+	return 0;
+}
+
+/* Configures and starts a port with so many queues either way. The pool gets their buffers. */
+int catena_dpdk_open(const struct port *port, uint16_t queues, int spread, struct rte_mempool **pool)
+{
+	static unsigned int pools;
+	struct rte_eth_conf configuration = {0};
+	struct rte_eth_dev_info info;
+	uint8_t key[LONGEST_KEY];
+	uint16_t receive = DESCRIPTORS, send = DESCRIPTORS;
+	unsigned int buffers, i;
+	char name[32];
+	int result;
+
+	result = rte_eth_dev_info_get(port->number, &info);
+	if (result < 0)
+		return result;
+	configuration.rxmode.mtu = port->mtu;
+	if (port->mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN > RTE_MBUF_DEFAULT_DATAROOM) {
+		configuration.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+		configuration.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	}
+	if (spread) {
+		for (i = 0; i < sizeof(key); i++)
+			key[i] = i % 2 ? KEY & 0xff : KEY >> 8;
+		configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		configuration.rx_adv_conf.rss_conf.rss_key = key;
+		configuration.rx_adv_conf.rss_conf.rss_key_len = RTE_MIN(info.hash_key_size ? info.hash_key_size : 40, sizeof(key));
+		configuration.rx_adv_conf.rss_conf.rss_hf = (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP) & info.flow_type_rss_offloads;
+	}
+	result = rte_eth_dev_configure(port->number, queues, queues, &configuration);
+	if (result < 0)
+		return result;
+	result = rte_eth_dev_adjust_nb_rx_tx_desc(port->number, &receive, &send);
+	if (result < 0)
+		return result;
+	buffers = queues * (receive + send + 2 * RTE_MEMPOOL_CACHE_MAX_SIZE + 2 * MOST);
+	snprintf(name, sizeof(name), "catena%u", pools++);
+	*pool = rte_pktmbuf_pool_create(name, buffers, RTE_MEMPOOL_CACHE_MAX_SIZE / 2, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (*pool == NULL)
+		return -rte_errno;
+	for (i = 0; i < queues && result == 0; i++) {
+		result = rte_eth_rx_queue_setup(port->number, i, receive, SOCKET_ID_ANY, NULL, *pool);
+		if (result == 0)
+			result = rte_eth_tx_queue_setup(port->number, i, send, SOCKET_ID_ANY, NULL);
+	}
+	if (result == 0)
+		result = rte_eth_dev_start(port->number);
+	if (result == 0)
+		/* Frames for all stations are the chain's; a driver that cannot choose takes all. */
+		rte_eth_promiscuous_enable(port->number);
+	return result;
+}
+
+void catena_dpdk_close(const struct port *port, struct rte_mempool *pool)
+{
+	struct rte_eth_dev_info info;
+	int known = rte_eth_dev_info_get(port->number, &info) == 0;
+
+	rte_eth_dev_stop(port->number);
+	if (known && port->probed)
+		rte_dev_remove(info.device);
+	rte_mempool_free(pool);
+}
+
+/* Whether a port's link is up. */
+int catena_dpdk_is_up(uint16_t port)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(port, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+}
+
+void catena_dpdk_count(uint16_t port, struct counts *counts)
+{
+	struct rte_eth_stats stats = {0};
+
+	rte_eth_stats_get(port, &stats);
+	counts->received = stats.ipackets;
+	counts->missed = stats.imissed;
+	counts->no_buffers = stats.rx_nombuf;
+	counts->receive_errors = stats.ierrors;
+	counts->send_errors = stats.oerrors;
+}
+
+/* Receives up to `most` frames. One that lies in several buffers has no bytes: `catena_dpdk_copy` puts it together. */
+uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct frame *frames, uint16_t most)
+{
+	struct rte_mbuf *mbufs[MOST];
+	uint16_t i, n = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, MOST));
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *mbuf = mbufs[i];
+
+		frames[i].mbuf = mbuf;
+		frames[i].bytes = mbuf->nb_segs == 1 ? rte_pktmbuf_mtod(mbuf, uint8_t *) : NULL;
+		frames[i].length = mbuf->pkt_len;
+	}
+	return n;
+}
+
+void catena_dpdk_copy(const struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
+{
+	for (; mbuf != NULL && room > 0; mbuf = mbuf->next) {
+		uint32_t length = RTE_MIN(room, mbuf->data_len);
+
+		memcpy(to, rte_pktmbuf_mtod(mbuf, const uint8_t *), length);
+		to += length;
+		room -= length;
+	}
+}
+
+/* Gives received frames back. */
+void catena_dpdk_release(const struct frame *frames, uint16_t count)
+{
+	struct rte_mbuf *mbufs[MOST];
+	uint16_t i;
+
+	for (i = 0; i < count && i < MOST; i++)
+		mbufs[i] = frames[i].mbuf;
+	rte_pktmbuf_free_bulk(mbufs, i);
+}
+
+/* Copies bytes into as many buffers as it takes; 0 if there are none. */
+static int fill(struct rte_mempool *pool, struct rte_mbuf *first, const uint8_t *bytes, uint32_t length)
+{
+	struct rte_mbuf *last = first;
+
+	for (;;) {
+		uint32_t piece = RTE_MIN(length, rte_pktmbuf_tailroom(last));
+
+		memcpy(rte_pktmbuf_mtod(last, uint8_t *), bytes, piece);
+		last->data_len = piece;
+		first->pkt_len += piece;
+		bytes += piece;
+		length -= piece;
+		if (length == 0)
+			return 1;
+		last->next = rte_pktmbuf_alloc(pool);
+		if (last->next == NULL)
+			return 0;
+		last = last->next;
+		first->nb_segs++;
+	}
+}
+
+/* Sends copies of frames; of how many, counted from the first. */
+uint16_t catena_dpdk_send(uint16_t port, uint16_t queue, struct rte_mempool *pool, const struct frame *frames, uint16_t count)
+{
+	struct rte_mbuf *mbufs[MOST];
+	uint16_t i, filled, sent;
+
+	count = RTE_MIN(count, MOST);
+	if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0)
+		return 0;
+	for (filled = 0; filled < count; filled++)
+		if (!fill(pool, mbufs[filled], frames[filled].bytes, frames[filled].length))
+			break;
+	sent = rte_eth_tx_burst(port, queue, mbufs, filled);
+	for (i = sent; i < count; i++)
+		rte_pktmbuf_free(mbufs[i]);
+	return sent;
+}
