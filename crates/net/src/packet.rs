@@ -186,6 +186,24 @@ impl Packet {
         }
     }
 
+    /// Moves the start of the data by `by` bytes, as [`Packet::pull`] if positive and
+    /// [`Packet::push`] if negative, and then cuts it to at most `len` bytes.
+    #[inline]
+    pub fn reframe(&mut self, by: i32, len: u32) {
+        let p = &mut *self.0;
+        // What lies before the buffer wraps to what lies behind it.
+        let start = p.start.wrapping_add_signed(by);
+        if start <= p.end {
+            p.start = start;
+        } else if by < 0 {
+            self.push(by.unsigned_abs() as usize);
+        } else {
+            self.pull(by as usize);
+        }
+        let p = &mut *self.0;
+        p.end = p.end.min(p.start.saturating_add(len));
+    }
+
     /// Adds `n` zero bytes at the end.
     pub fn put(&mut self, n: usize) {
         if n > self.tailroom() {
@@ -246,11 +264,13 @@ impl Packet {
         self.0.headers[header as usize] = u32::try_from(at).unwrap_or(UNSET);
     }
 
-    /// Sets where all headers start, counted from the first data byte.
+    /// Sets where all headers start, as [`Packet::set_header_offset`].
     #[inline]
-    pub fn set_header_offsets(&mut self, offsets: [u32; 3]) {
+    pub fn set_header_offsets(&mut self, offsets: [i32; 3]) {
         let p = &mut *self.0;
-        p.headers = offsets.map(|offset| p.start.wrapping_add(offset));
+        // Buffers are shorter than what wraps.
+        let at = |offset| p.start.wrapping_add_signed(offset);
+        p.headers = offsets.map(|offset| if at(offset) as i32 >= 0 { at(offset) } else { UNSET });
     }
 
     /// Forgets where a header starts.

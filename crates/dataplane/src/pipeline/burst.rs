@@ -11,7 +11,7 @@ use super::classifiers::Key;
 use super::compile::Slot;
 use super::lanes::{Column, LANES, Packets, Spare, lanes_of, sum};
 use super::plan::Node;
-use super::write::{Written, place};
+use super::write::{place, write};
 use super::{DROP, Pipeline};
 
 /// Instead of a site's number.
@@ -40,8 +40,6 @@ pub(super) struct Burst {
     slots: [Column; SLOTS],
     members: Vec<Member>,
     spare: Spare,
-    /// Room for [`Written`].
-    written: Vec<(u32, u8, u8)>,
 }
 
 impl Burst {
@@ -449,13 +447,11 @@ impl Pipeline {
             }
         }
         let decided = &mut decided[from..];
-        let mut written = Written::new(std::mem::take(&mut burst.written));
-        for number in burst.used.drain(..) {
-            let mask = std::mem::take(&mut burst.planned[number as usize]) & done;
-            if mask == 0 {
-                continue;
-            }
-            let plan = &plans[number as usize];
+        let mut windows = [0; LANES];
+        for &number in &burst.used {
+            let mask = &mut burst.planned[number as usize];
+            *mask &= done;
+            let (plan, mask) = (&plans[number as usize], *mask);
             let outcome = &mut outcomes[plan.outcome as usize];
             outcome.packets += u64::from(mask.count_ones());
             for (total, length) in outcome.sums.iter_mut().zip(&plan.lengths) {
@@ -470,10 +466,13 @@ impl Pipeline {
                 }
                 continue;
             };
-            let these = written.add(number, plan, mask);
-            these.iter().for_each(|&lane| decided[lane] = target);
-            place(plan, lanes, packets, these);
+            lanes_of(mask).for_each(|lane| decided[lane] = target);
+            place(plan, lanes, packets, mask, &mut windows);
         }
-        burst.written = written.write(plans, lanes, packets);
+        let all = burst.used.iter().map(|&number| {
+            (&plans[number as usize], burst.planned[number as usize])
+        });
+        write(all, lanes, packets, &windows);
+        burst.used.drain(..).for_each(|number| burst.planned[number as usize] = 0);
     }
 }

@@ -80,16 +80,53 @@ impl Node {
     }
 }
 
-/// A store of bytes that lie in a window.
+/// A store of the lower bytes of a column's numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Store {
-    One(u8, u8),
-    Two(u8, [u8; 2]),
-    Four(u8, [u8; 4]),
-    Eight(u8, [u8; 8]),
-    Low8(u8, Reg),
-    Low16(u8, Reg),
-    Low32(u8, Reg),
+pub(super) struct Store {
+    pub(super) at: u8,
+    pub(super) width: Width,
+    pub(super) of: Reg,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Width {
+    One,
+    Two,
+    Four,
+}
+
+/// Sixteen bytes of which some are the same in all packets: those that are not kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Constants {
+    pub(super) at: u8,
+    pub(super) keep: [u8; 16],
+    pub(super) bytes: [u8; 16],
+}
+
+/// What is written into an area.
+#[derive(Debug, Default)]
+pub(super) struct Stores {
+    pub(super) constants: Vec<Constants>,
+    pub(super) columns: Vec<Store>,
+}
+
+impl Stores {
+    pub(super) fn is_empty(&self) -> bool {
+        self.constants.is_empty() && self.columns.is_empty()
+    }
+
+    /// Adds a byte that is the same in all packets; `size` is that of the area.
+    fn constant(&mut self, at: usize, byte: u8, size: usize) {
+        let start = (at / 16 * 16).min(size - 16);
+        let new = Constants { at: start as u8, keep: [0xff; 16], bytes: [0; 16] };
+        let found = self.constants.iter().position(|c| usize::from(c.at) == start);
+        let found = found.unwrap_or_else(|| {
+            self.constants.push(new);
+            self.constants.len() - 1
+        });
+        let constants = &mut self.constants[found];
+        (constants.keep[at - start], constants.bytes[at - start]) = (0, byte);
+    }
 }
 
 /// What becomes of a header's mark.
@@ -115,9 +152,9 @@ pub(super) struct Plan {
     pub(super) length: Option<Reg>,
     /// Where the window of the stores starts, from where the data starts afterwards.
     pub(super) window: i32,
-    pub(super) stores: Vec<Store>,
+    pub(super) stores: Stores,
     /// Into the annotation area.
-    pub(super) annotations: Vec<Store>,
+    pub(super) annotations: Stores,
     pub(super) marks: [NewMark; 3],
     pub(super) packet_type: Option<Reg>,
     pub(super) timestamp: Option<u64>,
@@ -164,64 +201,34 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
     }
 }
 
-/// Cuts constant bytes into stores.
-fn constants(at: i32, bytes: &[u8], stores: &mut Vec<Store>) -> Option<()> {
-    let mut at = u8::try_from(at).ok()?;
-    let mut rest = bytes;
-    while let Some(&first) = rest.first() {
-        let taken = if let Some((bytes, _)) = rest.split_first_chunk::<8>() {
-            stores.push(Store::Eight(at, *bytes));
-            8
-        } else if let Some((bytes, _)) = rest.split_first_chunk::<4>() {
-            stores.push(Store::Four(at, *bytes));
-            4
-        } else if let Some((bytes, _)) = rest.split_first_chunk::<2>() {
-            stores.push(Store::Two(at, *bytes));
-            2
-        } else {
-            stores.push(Store::One(at, first));
-            1
-        };
-        rest = rest.get(taken..)?;
-        at = at.checked_add(taken as u8)?;
-    }
-    Some(())
-}
-
 /// Makes stores of writes whose offsets count from `first`, into an area of `size` bytes.
 fn stores(
     program: &Program,
     writes: &[Write],
     (first, size): (i32, usize),
     mut value: impl FnMut(TermId) -> Option<Reg>,
-) -> Option<Vec<Store>> {
-    let mut stores = Vec::new();
-    // Constant bytes, and where they start.
-    let mut run: (i32, Vec<u8>) = (0, Vec::new());
+) -> Option<Stores> {
+    let mut stores = Stores::default();
     for write in writes {
-        let at = write.offset.checked_sub(first)?;
+        let at = usize::try_from(write.offset.checked_sub(first)?).ok()?;
         let length = usize::from(write.length);
-        if usize::try_from(at).ok()? + length > size || length > 16 {
+        if at + length > size || length > 16 {
             return None;
         }
         if let Term::Const(number) = program.term(write.value) {
-            if run.0 + run.1.len() as i32 != at {
-                constants(run.0, &run.1, &mut stores)?;
-                run = (at, Vec::new());
+            for (at, &byte) in (at..).zip(&number.to_be_bytes()[16 - length..]) {
+                stores.constant(at, byte, size);
             }
-            run.1.extend(&number.to_be_bytes()[16 - length..]);
             continue;
         }
-        let reg = value(write.value)?;
-        let at = at as u8;
-        stores.push(match length {
-            1 => Store::Low8(at, reg),
-            2 => Store::Low16(at, reg),
-            4 => Store::Low32(at, reg),
+        let width = match length {
+            1 => Width::One,
+            2 => Width::Two,
+            4 => Width::Four,
             _ => return None,
-        });
+        };
+        stores.columns.push(Store { at: at as u8, width, of: value(write.value)? });
     }
-    constants(run.0, &run.1, &mut stores)?;
     Some(stores)
 }
 
@@ -257,8 +264,8 @@ pub(super) fn plan(
             None => None,
         },
         window: 0,
-        stores: Vec::new(),
-        annotations: Vec::new(),
+        stores: Stores::default(),
+        annotations: Stores::default(),
         marks: [NewMark::Keep; 3],
         packet_type: None,
         timestamp: None,

@@ -4,145 +4,91 @@
 use net::{Header, Packet, PacketType};
 
 use super::lanes::{LANES, Lanes, lanes_of};
-use super::plan::{NewMark, Plan, Store, WINDOW};
+use super::plan::{Constants, NewMark, Plan, Store, Stores, WINDOW, Width};
 
-/// The numbers of all lanes.
-const ALL: [usize; LANES] = {
-    let mut all = [0; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        all[lane] = lane;
-        lane += 1;
-    }
-    all
-};
+/// Where in each packet a burst's plans write: how far from the data's start, as it is afterwards.
+pub(super) type Windows = [i32; LANES];
 
-/// What is written into a burst.
-pub(super) struct Written {
-    /// The lanes of packets that go on, plan by plan.
-    lanes: [usize; LANES],
-    /// By lane: where its window lies.
-    windows: [i32; LANES],
-    /// Plans, and where their lanes start and end.
-    plans: Vec<(u32, u8, u8)>,
-}
-
-impl Written {
-    /// Nothing yet; `plans` must be empty.
-    pub(super) fn new(plans: Vec<(u32, u8, u8)>) -> Self {
-        Self { lanes: ALL, windows: [0; LANES], plans }
-    }
-
-    /// Adds what a plan writes into the lanes of a mask, which no other plan writes into; gives
-    /// their numbers.
-    #[inline]
-    pub(super) fn add(&mut self, number: u32, plan: &Plan, mask: u32) -> &[usize] {
-        let first = self.plans.last().map_or(0, |&(.., end)| end);
-        let mut end = usize::from(first);
-        if mask == u32::MAX {
-            end = LANES;
-        } else {
-            for lane in lanes_of(mask) {
-                self.lanes[end] = lane;
-                end += 1;
-            }
-        }
-        self.plans.push((number, first, end as u8));
-        let these = &self.lanes[usize::from(first)..end];
-        these.iter().for_each(|&lane| self.windows[lane] = plan.window);
-        these
-    }
-
-    /// Writes it; gives back the room for plans.
-    #[inline(never)]
-    pub(super) fn write(
-        mut self,
-        plans: &[Plan],
-        lanes: &Lanes,
-        packets: &mut [Packet],
-    ) -> Vec<(u32, u8, u8)> {
-        let all = self.plans.iter().map(|&(plan, first, end)| {
-            (&plans[plan as usize], &self.lanes[usize::from(first)..usize::from(end)])
-        });
-        if all.clone().any(|(plan, _)| !plan.annotations.is_empty()) {
-            let mut none = [[0; _]; LANES];
-            let mut areas = none.each_mut();
-            for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
-                *area = packet.annotations_mut().bytes_mut();
-            }
-            for (plan, numbers) in all.clone() {
-                plan.annotations.iter().for_each(|one| store(one, lanes, numbers, &mut areas));
-            }
-        }
-        if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
-            let mut none = [[0; WINDOW]; LANES];
-            let mut windows = none.each_mut();
-            for ((window, packet), &at) in windows.iter_mut().zip(packets).zip(&self.windows) {
-                if packet.window::<WINDOW>(at).is_none() {
-                    make_room(at, packet);
-                }
-                if let Some(bytes) = packet.window_mut(at) {
-                    *window = bytes;
-                }
-            }
-            for (plan, numbers) in all {
-                plan.stores.iter().for_each(|one| store(one, lanes, numbers, &mut windows));
-            }
-        }
-        self.plans.clear();
-        self.plans
-    }
-}
-
-/// Says where frames and their headers start and end.
-#[inline(never)]
-pub(super) fn place(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], numbers: &[usize]) {
+/// Says of the packets of these lanes where their frames and headers start and end and what else
+/// is known of them, but for their bytes; and where those are written.
+pub(super) fn place(
+    plan: &Plan,
+    lanes: &Lanes,
+    packets: &mut [Packet],
+    mask: u32,
+    windows: &mut Windows,
+) {
     let length = plan.length.map(|reg| lanes.column(reg));
-    let [mac, network, transport] = plan.marks;
-    // Mostly, all are in the frame and known.
-    let offset = |mark| match mark {
-        NewMark::At(at) => u32::try_from(at).ok(),
+    // Mostly, all headers are where they are in all packets.
+    let offsets = match plan.marks {
+        [NewMark::At(mac), NewMark::At(network), NewMark::At(transport)] => {
+            Some([mac, network, transport])
+        }
         _ => None,
     };
-    let offsets = match [offset(mac), offset(network), offset(transport)] {
-        [Some(mac), Some(network), Some(transport)] => Some([mac, network, transport]),
-        _ => None,
-    };
-    for &lane in numbers {
-        let packet = &mut packets[lane];
-        match plan.start {
-            0 => {}
-            start @ 1.. => packet.pull(start as usize),
-            start => packet.push(start.unsigned_abs() as usize),
+    for lane in lanes_of(mask) {
+        let Some(packet) = packets.get_mut(lane) else { return };
+        packet.reframe(plan.start, length.map_or(u32::MAX, |column| column[lane]));
+        match offsets {
+            Some(offsets) => packet.set_header_offsets(offsets),
+            None => mark(plan, lanes, packet, lane),
         }
-        if let Some(length) = length {
-            packet.truncate(length[lane % LANES] as usize);
+        windows[lane] = plan.window;
+    }
+    if let Some(reg) = plan.packet_type {
+        let column = lanes.column(reg);
+        for lane in lanes_of(mask) {
+            packets[lane].set_packet_type(PacketType::from_u8(column[lane] as u8));
         }
-        if let Some(offsets) = offsets {
-            packet.set_header_offsets(offsets);
-            continue;
+    }
+    if let Some(time) = plan.timestamp {
+        lanes_of(mask).for_each(|lane| packets[lane].set_timestamp(time));
+    }
+}
+
+/// Writes what plans say into the packets of their lanes.
+pub(super) fn write<'a>(
+    all: impl Iterator<Item = (&'a Plan, u32)> + Clone,
+    lanes: &Lanes,
+    packets: &mut [Packet],
+    windows: &Windows,
+) {
+    if all.clone().any(|(plan, _)| !plan.annotations.is_empty()) {
+        let mut areas = [const { None }; LANES];
+        for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
+            *area = Some(packet.annotations_mut().bytes_mut());
         }
-        let mut mark = |header, mark| match mark {
+        for (plan, mask) in all.clone() {
+            store(&plan.annotations, lanes, mask, &mut areas);
+        }
+    }
+    if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
+        let mut areas = [const { None }; LANES];
+        for ((area, packet), &at) in areas.iter_mut().zip(packets).zip(windows) {
+            if packet.window::<WINDOW>(at).is_none() {
+                make_room(at, packet);
+            }
+            *area = packet.window_mut::<WINDOW>(at);
+        }
+        for (plan, mask) in all {
+            store(&plan.stores, lanes, mask, &mut areas);
+        }
+    }
+}
+
+/// Says where each header starts that is not kept where it is.
+fn mark(plan: &Plan, lanes: &Lanes, packet: &mut Packet, lane: usize) {
+    let all = [Header::Mac, Header::Network, Header::Transport];
+    for (header, mark) in all.into_iter().zip(plan.marks) {
+        match mark {
             NewMark::Keep => {}
             NewMark::Clear => packet.clear_header(header),
             NewMark::At(at) => packet.set_header_offset(header, at as isize),
             NewMark::Computed(reg) => {
-                let at = lanes.column(reg)[lane % LANES] as i32 as isize;
+                let at = lanes.column(reg)[lane] as i32 as isize;
                 packet.set_header_offset(header, at - plan.start as isize);
             }
-        };
-        mark(Header::Mac, mac);
-        mark(Header::Network, network);
-        mark(Header::Transport, transport);
-    }
-    if let Some(reg) = plan.packet_type {
-        let column = lanes.column(reg);
-        for &lane in numbers {
-            packets[lane].set_packet_type(PacketType::from_u8(column[lane % LANES] as u8));
         }
-    }
-    if let Some(time) = plan.timestamp {
-        numbers.iter().for_each(|&lane| packets[lane].set_timestamp(time));
     }
 }
 
@@ -160,46 +106,49 @@ fn make_room(window: i32, packet: &mut Packet) {
     }
 }
 
-/// Stores into areas of the packets of these numbers.
-fn store<const N: usize>(
-    store: &Store,
-    lanes: &Lanes,
-    numbers: &[usize],
-    areas: &mut [&mut [u8; N]; LANES],
-) {
-    match *store {
-        Store::One(at, byte) => put(areas, numbers, at, |_| [byte]),
-        Store::Two(at, bytes) => put(areas, numbers, at, |_| bytes),
-        Store::Four(at, bytes) => put(areas, numbers, at, |_| bytes),
-        Store::Eight(at, bytes) => put(areas, numbers, at, |_| bytes),
-        Store::Low8(at, reg) => {
-            let column = lanes.column(reg);
-            put(areas, numbers, at, |lane| [column[lane] as u8]);
-        }
-        Store::Low16(at, reg) => {
-            let column = lanes.column(reg);
-            put(areas, numbers, at, |lane| (column[lane] as u16).to_be_bytes());
-        }
-        Store::Low32(at, reg) => {
-            let column = lanes.column(reg);
-            put(areas, numbers, at, |lane| column[lane].to_be_bytes());
+/// An area of each packet that there is.
+type Areas<'a, const N: usize> = [Option<&'a mut [u8; N]>; LANES];
+
+/// Writes into the areas of these lanes.
+#[inline(always)]
+fn store<const N: usize>(stores: &Stores, lanes: &Lanes, mask: u32, areas: &mut Areas<'_, N>) {
+    for Constants { at, keep, bytes } in &stores.constants {
+        each(mask, areas, *at, |_, old: [u8; 16]| {
+            std::array::from_fn(|i| old[i] & keep[i] | bytes[i])
+        });
+    }
+    for Store { at, width, of } in &stores.columns {
+        let column = lanes.column(*of);
+        match width {
+            Width::One => each(mask, areas, *at, |lane, _| [column[lane] as u8]),
+            Width::Two => each(mask, areas, *at, |lane, _| (column[lane] as u16).to_be_bytes()),
+            Width::Four => each(mask, areas, *at, |lane, _| column[lane].to_be_bytes()),
         }
     }
 }
 
+/// Changes bytes at the same place of the areas of these lanes.
 #[inline(always)]
-fn put<const N: usize, const M: usize>(
-    areas: &mut [&mut [u8; N]; LANES],
-    numbers: &[usize],
+fn each<const N: usize, const M: usize>(
+    mask: u32,
+    areas: &mut Areas<'_, N>,
     at: u8,
-    bytes: impl Fn(usize) -> [u8; M],
+    new: impl Fn(usize, [u8; M]) -> [u8; M],
 ) {
     let at = usize::from(at);
     debug_assert!(at + M <= N, "stores lie in their area");
-    for lane in numbers {
-        let lane = lane % LANES;
-        if let Some(place) = areas[lane].get_mut(at..).and_then(|area| area.first_chunk_mut()) {
-            *place = bytes(lane);
+    if at + M > N {
+        return;
+    }
+    let mut one = |lane: usize| {
+        if let Some(area) = &mut areas[lane % LANES]
+            && let Some(bytes) = area.get_mut(at..).and_then(|area| area.first_chunk_mut())
+        {
+            *bytes = new(lane % LANES, *bytes);
         }
+    };
+    match mask {
+        u32::MAX => (0..LANES).for_each(one),
+        _ => lanes_of(mask).for_each(&mut one),
     }
 }
