@@ -75,7 +75,6 @@ impl Pipeline {
     /// find; the number of those that are done.
     pub(super) fn chunk(&mut self, packets: &mut [Packet], now: u64) -> usize {
         let all = u32::MAX >> (LANES - packets.len().clamp(1, LANES));
-        self.lanes.start();
         self.burst.send(StepId(0), all);
         let alone = self.walk_together(packets);
         let ordered = if self.tables.len() == 0 { 0 } else { self.barriers() };
@@ -97,6 +96,7 @@ impl Pipeline {
         let mut alone = 0;
         let mut spare = std::mem::take(&mut burst.spare);
         let packets = &Packets::new(packets, &mut spare);
+        lanes.start(packets);
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;

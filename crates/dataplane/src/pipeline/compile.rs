@@ -213,12 +213,9 @@ impl<'a> Compiler<'a> {
         if length == 0 || !length.is_multiple_of(4) || at + length > Area::Data.size() {
             return None;
         }
-        let halves = (at..at + length).step_by(4).map(|at| {
-            let word = self.op(Op::Word { area: Area::Data, at: at as u8 });
-            self.op(Op::Halves(word))
-        });
-        let halves: Vec<Reg> = halves.collect();
-        let sum = halves.into_iter().reduce(|sum, halves| self.op(Op::Add(sum, halves)))?;
+        let words = (at..at + length).step_by(4);
+        let words = words.map(|at| self.op(Op::Word { area: Area::Data, at: at as u8 })).collect();
+        let sum = self.op(Op::Sum(words));
         Some(Op::Fold(sum))
     }
 
@@ -271,7 +268,7 @@ impl<'a> Compiler<'a> {
             }
             Term::Choose(atom, a, b) => {
                 let cond = self.cond(atom, with)?;
-                Op::Choose(cond, self.compile(*a, with)?, self.compile(*b, with)?)
+                Op::Choose((cond, self.compile(*a, with)?, self.compile(*b, with)?).into())
             }
             Term::Bound(..) | Term::Hash(_) | Term::Now => return None,
         };

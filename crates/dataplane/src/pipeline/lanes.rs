@@ -8,13 +8,16 @@ use ir::model::CompareOp;
 use net::{Header, Packet};
 
 use super::plan::MOST_TESTS;
-use super::simd::{self, Isa, Level, Task};
+use super::simd::{self, EIGHT, Isa, Level, Task};
 
 /// Packets that are computed with at once.
 pub(super) const LANES: usize = 32;
 
 /// Bytes at the start of the data that are within reach at once: headers of all usual packets.
 const WINDOW: usize = 128;
+
+/// Words that are read together if so many are wanted.
+const FEWEST_TOGETHER: usize = 3;
 
 /// A number of each packet.
 pub(super) type Column = [u32; LANES];
@@ -74,6 +77,8 @@ pub(super) enum Op {
         area: Area,
         at: u8,
     },
+    /// A word that is read with others before any column is computed.
+    Shared,
     /// A number shifted right and masked.
     Bits {
         of: Reg,
@@ -87,8 +92,8 @@ pub(super) enum Op {
         shift: u8,
         mask: u32,
     },
-    /// The sum of a number's halves.
-    Halves(Reg),
+    /// The sum of the halves of some words.
+    Sum(Box<[Reg]>),
     Length,
     Headroom,
     Type,
@@ -115,7 +120,7 @@ pub(super) enum Op {
     Rem(Reg, u32),
     Fold(Reg),
     NonZero(Reg),
-    Choose(Cond, Reg, Reg),
+    Choose(Box<(Cond, Reg, Reg)>),
     /// What was found in the flow cache.
     Slot(u8),
 }
@@ -125,6 +130,7 @@ impl Op {
         let all = match self {
             Op::Const(_)
             | Op::Word { .. }
+            | Op::Shared
             | Op::Bytes { .. }
             | Op::Length
             | Op::Headroom
@@ -135,7 +141,6 @@ impl Op {
             | Op::Slot(_) => [None; 4],
             Op::Sum16 { length: a, .. }
             | Op::Bits { of: a, .. }
-            | Op::Halves(a)
             | Op::Shl(a, _)
             | Op::Shr(a, _)
             | Op::Div(a, _)
@@ -150,12 +155,18 @@ impl Op {
             | Op::Xor(a, b)
             | Op::Min(a, b)
             | Op::Max(a, b) => [Some(*a), Some(*b), None, None],
-            Op::Choose(cond, a, b) => {
+            Op::Sum(_) => [None; 4],
+            Op::Choose(choice) => {
+                let (cond, a, b) = &**choice;
                 let [c, d] = cond.operands();
                 [Some(*a), Some(*b), c, d]
             }
         };
-        all.into_iter().flatten()
+        let many = match self {
+            Op::Sum(words) => &words[..],
+            _ => &[],
+        };
+        all.into_iter().flatten().chain(many.iter().copied())
     }
 }
 
@@ -168,10 +179,18 @@ struct Computed {
     op: Op,
 }
 
+/// Words that follow each other in the data, read together.
+struct Block {
+    at: usize,
+    /// The columns of those that are wanted.
+    words: [Option<Reg>; EIGHT],
+}
+
 /// The columns of a program.
 pub(super) struct Lanes {
     level: Level,
     columns: Vec<Computed>,
+    blocks: Vec<Block>,
     epoch: u32,
 }
 
@@ -257,6 +276,7 @@ fn words<'a, const N: usize>(
     windows: impl Iterator<Item = &'a [u8; N]>,
     at: usize,
 ) {
+    let at = at.min(N - 4);
     for (out, window) in out.iter_mut().zip(windows) {
         *out = window[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     }
@@ -284,7 +304,7 @@ pub(super) fn fold(sum: u32) -> u32 {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { level: Level::widest(), columns: Vec::new(), epoch: 0 }
+        Self { level: Level::widest(), columns: Vec::new(), blocks: Vec::new(), epoch: 0 }
     }
 }
 
@@ -303,25 +323,60 @@ impl Lanes {
         &self.columns[reg as usize].op
     }
 
+    /// Has words that lie near each other read together. No column may be added after this.
+    pub(super) fn share_words(&mut self) {
+        let words = self.columns.iter().zip(0..).filter_map(|(column, reg)| match column.op {
+            Op::Word { area: Area::Data, at } => Some((usize::from(at), reg)),
+            _ => None,
+        });
+        let mut words: Vec<(usize, Reg)> = words.collect();
+        words.sort_unstable();
+        while let Some(&(first, _)) = words.first() {
+            let at = first.min(WINDOW - 4 * EIGHT);
+            let place = |word: usize| {
+                let (place, rest) = ((word - at) / 4, (word - at) % 4);
+                Some(place).filter(|&place| rest == 0 && place < EIGHT)
+            };
+            let mut block = Block { at, words: [None; EIGHT] };
+            let near: Vec<_> = words.extract_if(.., |(word, _)| place(*word).is_some()).collect();
+            words.retain(|&(word, _)| word != first);
+            if near.len() < FEWEST_TOGETHER {
+                continue;
+            }
+            for (word, reg) in near {
+                self.columns[reg as usize].op = Op::Shared;
+                place(word).into_iter().for_each(|place| block.words[place] = Some(reg));
+            }
+            self.blocks.push(block);
+        }
+    }
+
     /// The columns that must be computed for some, in order.
     pub(super) fn needs(&self, wanted: impl IntoIterator<Item = Reg>) -> Box<[Reg]> {
         let mut waiting: Vec<Reg> = wanted.into_iter().collect();
         let mut needed = std::collections::BTreeSet::new();
         while let Some(reg) = waiting.pop() {
-            // Constants are there from the start.
-            if !matches!(self.op(reg), Op::Const(_)) && needed.insert(reg) {
+            if !self.is_there(reg) && needed.insert(reg) {
                 waiting.extend(self.op(reg).operands());
             }
         }
         needed.into_iter().collect()
     }
 
+    /// Whether a column is there from the start.
+    pub(super) fn is_there(&self, reg: Reg) -> bool {
+        matches!(self.op(reg), Op::Const(_) | Op::Shared)
+    }
+
     /// Forgets the packets before.
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(&mut self, packets: &Packets<'_>) {
         self.epoch = self.epoch.wrapping_add(1);
         if self.epoch == 0 {
             self.columns.iter_mut().for_each(|column| column.known = 0);
             self.epoch = 1;
+        }
+        if !self.blocks.is_empty() {
+            simd::run(self.level, Read { lanes: self, packets });
         }
     }
 
@@ -366,6 +421,32 @@ impl Lanes {
     #[inline]
     pub(super) fn keys(&self, parts: &[Part], conditions: &[Cond]) -> Keys {
         simd::run(self.level, Gather { lanes: self, parts, conditions })
+    }
+}
+
+struct Read<'a> {
+    lanes: &'a mut Lanes,
+    packets: &'a Packets<'a>,
+}
+
+impl Task for Read<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self, isa: impl Isa) {
+        let (groups, _) = self.packets.windows.as_chunks::<EIGHT>();
+        for Block { at, words } in &self.lanes.blocks {
+            for (group, windows) in groups.iter().enumerate() {
+                let rows = windows.map(|window| window[*at..].first_chunk().unwrap_or(&[0; _]));
+                for (reg, numbers) in words.iter().zip(isa.words(rows)) {
+                    if let Some(reg) = reg
+                        && let Some(word) = self.lanes.columns.get_mut(*reg as usize)
+                    {
+                        word.column.as_chunks_mut().0[group] = numbers;
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -483,6 +564,7 @@ fn compute(
     let of = |reg: &Reg| &before[*reg as usize].column;
     match op {
         Op::Const(number) => *out = [*number; LANES],
+        Op::Shared => {}
         Op::Word { area: Area::Data, at } => {
             words(out, packets.windows.iter().copied(), usize::from(*at));
         }
@@ -497,7 +579,14 @@ fn compute(
             let value = bytes.iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte));
             (value >> shift) as u32 & mask
         }),
-        Op::Halves(a) => map(out, of(a), |a| (a >> 16) + (a & 0xffff)),
+        Op::Sum(words) => {
+            let mut sum = [0; LANES];
+            for word in words {
+                let before = sum;
+                zip(&mut sum, &before, of(word), |sum, a| sum + (a >> 16) + (a & 0xffff));
+            }
+            *out = sum;
+        }
         Op::Length => each(out, packets, |p| p.len() as u32),
         Op::Headroom => each(out, packets, |p| p.headroom() as u32),
         Op::Type => each(out, packets, |p| p.packet_type() as u32),
@@ -535,7 +624,8 @@ fn compute(
         Op::Rem(a, by) => map(out, of(a), |a| a.checked_rem(*by).unwrap_or(0)),
         Op::Fold(a) => map(out, of(a), fold),
         Op::NonZero(a) => map(out, of(a), |a| if a == 0 { 0xffff } else { a }),
-        Op::Choose(cond, a, b) => {
+        Op::Choose(choice) => {
+            let (cond, a, b) = &**choice;
             let truth = truth(isa, cond, &of);
             zip(out, of(a), of(b), |a, b| a ^ b);
             zip(out, &{ *out }, &truth, |differ, truth| differ & truth);

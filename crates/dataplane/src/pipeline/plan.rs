@@ -78,6 +78,16 @@ impl Node {
             Node::Exit(_) | Node::Site(_) | Node::Scalar => &[],
         }
     }
+
+    pub(super) fn needs_mut(&mut self) -> Option<&mut Box<[Reg]>> {
+        match self {
+            Node::Tests { needs, .. }
+            | Node::Cases { needs, .. }
+            | Node::Switch { needs, .. }
+            | Node::Classify { needs, .. } => Some(needs),
+            Node::Exit(_) | Node::Site(_) | Node::Scalar => None,
+        }
+    }
 }
 
 /// A store of the lower bytes of a column's numbers.

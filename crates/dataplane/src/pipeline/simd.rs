@@ -9,7 +9,13 @@ pub(super) use classify::Level;
 pub(super) trait Isa: Copy {
     /// The highest bit of each number, the first number's lowest.
     fn signs(self, numbers: &[u32; 32]) -> u32;
+
+    /// Big-endian words of rows: the first of each row, the second of each, and so on.
+    fn words(self, rows: [&[u8; 4 * EIGHT]; EIGHT]) -> [[u32; EIGHT]; EIGHT];
 }
+
+/// Words in a row, and rows, that are transposed at once.
+pub(super) const EIGHT: usize = 8;
 
 /// Code to run. `run` must be `#[inline(always)]`, and all that is to use the instructions.
 pub(super) trait Task {
@@ -47,13 +53,19 @@ impl Isa for Portable {
         let bits = numbers.iter().enumerate().map(|(lane, number)| number >> 31 << lane);
         bits.fold(0, |all, bit| all | bit)
     }
+
+    #[inline(always)]
+    fn words(self, rows: [&[u8; 4 * EIGHT]; EIGHT]) -> [[u32; EIGHT]; EIGHT] {
+        let word = |row: usize, at: usize| u32::from_be_bytes(rows[row].as_chunks().0[at]);
+        std::array::from_fn(|at| std::array::from_fn(|row| word(row, at)))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Isa, Task};
+    use super::{EIGHT, Isa, Task};
 
     #[target_feature(enable = "avx2,popcnt,bmi1,bmi2")]
     pub(super) fn with_avx2<T: Task>(task: T) -> T::Result {
@@ -63,6 +75,42 @@ mod x86 {
     #[target_feature(enable = "avx2,popcnt,bmi1,bmi2,avx512f,avx512vl,avx512bw,avx512dq")]
     pub(super) fn with_avx512<T: Task>(task: T) -> T::Result {
         task.run(Avx512(()))
+    }
+
+    /// [`Isa::words`] by vectors of eight.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn transposed(rows: [&[u8; 4 * EIGHT]; EIGHT]) -> [[u32; EIGHT]; EIGHT] {
+        let reverse = _mm256_broadcastsi128_si256(_mm_set_epi8(
+            12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,
+        ));
+        let rows = rows.map(|row| {
+            // SAFETY: a row is as long as a vector.
+            let row = unsafe { _mm256_loadu_si256(row.as_ptr().cast()) };
+            _mm256_shuffle_epi8(row, reverse)
+        });
+        // In each half of a vector: pairs of words of two rows, then four rows' first words and
+        // so on, and then the halves of two such.
+        let two = |a, b| (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        let four = |a, b| (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+        let fours = |at: usize| {
+            let (a, b) = two(rows[at], rows[at + 1]);
+            let (c, d) = two(rows[at + 2], rows[at + 3]);
+            let ((first, second), (third, fourth)) = (four(a, c), four(b, d));
+            [first, second, third, fourth]
+        };
+        let (low, high) = (fours(0), fours(4));
+        std::array::from_fn(|at| {
+            let (low, high) = (low[at % 4], high[at % 4]);
+            let whole = match at {
+                ..4 => _mm256_permute2x128_si256::<0x20>(low, high),
+                _ => _mm256_permute2x128_si256::<0x31>(low, high),
+            };
+            let mut numbers = [0; EIGHT];
+            // SAFETY: eight numbers are a vector.
+            unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), whole) };
+            numbers
+        })
     }
 
     /// Only [`with_avx2`] makes one.
@@ -82,6 +130,12 @@ mod x86 {
                 signs | (mask as u32) << (8 * at)
             })
         }
+
+        #[inline(always)]
+        fn words(self, rows: [&[u8; 4 * EIGHT]; EIGHT]) -> [[u32; EIGHT]; EIGHT] {
+            // SAFETY: the processor has AVX2.
+            unsafe { transposed(rows) }
+        }
     }
 
     /// Only [`with_avx512`] makes one.
@@ -98,6 +152,12 @@ mod x86 {
             });
             u32::from(low) | u32::from(high) << 16
         }
+
+        #[inline(always)]
+        fn words(self, rows: [&[u8; 4 * EIGHT]; EIGHT]) -> [[u32; EIGHT]; EIGHT] {
+            // SAFETY: the processor has AVX2.
+            unsafe { transposed(rows) }
+        }
     }
 }
 
@@ -113,6 +173,30 @@ mod tests {
         #[inline(always)]
         fn run(self, isa: impl Isa) -> u32 {
             isa.signs(&self.0)
+        }
+    }
+
+    struct Words<'a>([&'a [u8; 4 * EIGHT]; EIGHT]);
+
+    impl Task for Words<'_> {
+        type Result = [[u32; EIGHT]; EIGHT];
+
+        #[inline(always)]
+        fn run(self, isa: impl Isa) -> Self::Result {
+            isa.words(self.0)
+        }
+    }
+
+    #[test]
+    fn words_are_the_same_with_all_instructions() {
+        let rows: [[u8; 4 * EIGHT]; EIGHT] =
+            std::array::from_fn(|row| std::array::from_fn(|at| (row * 32 + at) as u8));
+        for level in Level::available() {
+            let words = run(level, Words(rows.each_ref()));
+            for (at, row) in (0..EIGHT).flat_map(|at| (0..EIGHT).map(move |row| (at, row))) {
+                let wanted = u32::from_be_bytes(rows[row].as_chunks().0[at]);
+                assert_eq!(words[at][row], wanted, "{level:?}, word {at} of row {row}");
+            }
         }
     }
 

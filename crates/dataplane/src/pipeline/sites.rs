@@ -95,6 +95,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         let dominators = vec![NONE; program.steps.len()];
         let mut builder = Self { compiler, exits, asks, tick, dominators, compiled };
         builder.visit();
+        builder.share_words();
         builder.compiled.chain_tests();
         builder.compiled
     }
@@ -139,6 +140,19 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
     }
 
+    /// Has words read together, before anything else.
+    fn share_words(&mut self) {
+        let lanes = &mut self.compiler.lanes;
+        lanes.share_words();
+        let Compiled { nodes, plans, sites, .. } = &mut self.compiled;
+        let nodes = nodes.iter_mut().filter_map(Node::needs_mut);
+        let (plans, sites) = (plans.iter_mut(), sites.iter_mut());
+        let all = nodes.chain(plans.map(|p| &mut p.needs)).chain(sites.map(|s| &mut s.needs));
+        for needs in all {
+            *needs = needs.iter().copied().filter(|&reg| !lanes.is_there(reg)).collect();
+        }
+    }
+
     /// Lanes come from one step to another, which others came to `before`.
     fn lead(&mut self, from: u32, to: usize, before: bool) {
         let (mut a, mut b) = (from, if before { self.dominators[to] } else { from });
@@ -159,13 +173,12 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         let Compiled { plans, sites, .. } = &mut self.compiled;
         let needs = match made {
-            Node::Tests { needs, .. }
-            | Node::Cases { needs, .. }
-            | Node::Switch { needs, .. }
-            | Node::Classify { needs, .. } => needs,
             Node::Exit(plan) => &mut plans[*plan as usize].needs,
             Node::Site(site) => &mut sites[usize::from(*site)].needs,
-            Node::Scalar => return,
+            node => match node.needs_mut() {
+                Some(needs) => needs,
+                None => return,
+            },
         };
         *needs = needs.iter().copied().filter(|reg| !known.contains(reg)).collect();
     }
