@@ -258,7 +258,8 @@ impl Pipeline {
     /// Sends packets where they were decided to go.
     fn distribute(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
         let Some(&first) = self.decided.first() else { return };
-        if self.decided.iter().all(|&number| number == first) {
+        // All of them are looked at, eight at a time.
+        if self.decided.iter().fold(0, |differ, number| differ | number ^ first) == 0 {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
                 Some(&Target { to, native, .. }) => {

@@ -268,9 +268,15 @@ impl Packet {
     #[inline]
     pub fn set_header_offsets(&mut self, offsets: [i32; 3]) {
         let p = &mut *self.0;
-        // Buffers are shorter than what wraps.
-        let at = |offset| p.start.wrapping_add_signed(offset);
-        p.headers = offsets.map(|offset| if at(offset) as i32 >= 0 { at(offset) } else { UNSET });
+        let [a, b, c] = offsets;
+        if p.start as i32 + a.min(b).min(c) >= 0 {
+            p.headers = offsets.map(|offset| p.start.wrapping_add_signed(offset));
+            return;
+        }
+        let headers = [Header::Mac, Header::Network, Header::Transport];
+        for (header, offset) in headers.into_iter().zip(offsets) {
+            self.set_header_offset(header, offset as isize);
+        }
     }
 
     /// Forgets where a header starts.

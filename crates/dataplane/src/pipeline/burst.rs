@@ -9,7 +9,7 @@ use net::Packet;
 use super::cache::{Line, Member, SLOTS};
 use super::classifiers::Key;
 use super::compile::Slot;
-use super::lanes::{Column, LANES, Packets, Spare, lanes_of, sum};
+use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
 use super::write::{place, write};
 use super::{DROP, Pipeline};
@@ -466,12 +466,13 @@ impl Pipeline {
                 }
                 continue;
             };
-            lanes_of(mask).for_each(|lane| decided[lane] = target);
+            for_lanes(mask, |lane| decided[lane] = target);
             place(plan, lanes, packets, mask, &mut windows);
         }
-        let all = burst.used.iter().map(|&number| {
-            (&plans[number as usize], burst.planned[number as usize])
-        });
+        let all = burst
+            .used
+            .iter()
+            .map(|&number| (&plans[number as usize], burst.planned[number as usize]));
         write(all, lanes, packets, &windows);
         burst.used.drain(..).for_each(|number| burst.planned[number as usize] = 0);
     }

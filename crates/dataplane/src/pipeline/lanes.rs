@@ -269,6 +269,15 @@ pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Does something for each lane of a mask, in order.
+#[inline(always)]
+pub(super) fn for_lanes(mask: u32, mut one: impl FnMut(usize)) {
+    match mask {
+        u32::MAX => (0..LANES).for_each(one),
+        _ => lanes_of(mask).for_each(|lane| one(lane % LANES)),
+    }
+}
+
 /// Big-endian words at an offset of each window.
 #[inline(always)]
 fn words<'a, const N: usize>(

@@ -3,7 +3,7 @@
 
 use net::{Header, Packet, PacketType};
 
-use super::lanes::{LANES, Lanes, lanes_of};
+use super::lanes::{LANES, Lanes, for_lanes, lanes_of};
 use super::plan::{Constants, NewMark, Plan, Store, Stores, WINDOW, Width};
 
 /// Where in each packet a burst's plans write: how far from the data's start, as it is afterwards.
@@ -33,8 +33,8 @@ pub(super) fn place(
             Some(offsets) => packet.set_header_offsets(offsets),
             None => mark(plan, lanes, packet, lane),
         }
-        windows[lane] = plan.window;
     }
+    for_lanes(mask, |lane| windows[lane] = plan.window);
     if let Some(reg) = plan.packet_type {
         let column = lanes.column(reg);
         for lane in lanes_of(mask) {
@@ -140,15 +140,11 @@ fn each<const N: usize, const M: usize>(
     if at + M > N {
         return;
     }
-    let mut one = |lane: usize| {
-        if let Some(area) = &mut areas[lane % LANES]
+    for_lanes(mask, |lane| {
+        if let Some(area) = &mut areas[lane]
             && let Some(bytes) = area.get_mut(at..).and_then(|area| area.first_chunk_mut())
         {
-            *bytes = new(lane % LANES, *bytes);
+            *bytes = new(lane, *bytes);
         }
-    };
-    match mask {
-        u32::MAX => (0..LANES).for_each(one),
-        _ => lanes_of(mask).for_each(&mut one),
-    }
+    });
 }
