@@ -68,6 +68,11 @@ impl Synthesizer {
         }
     }
 
+    /// What the elements mean, in the graph's order.
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
     /// Makes programs for the chain as it is.
     pub fn synthesize(&mut self) -> Synthesis {
         let synthesis = programs(&self.graph, &self.models, &mut self.cache, simplify);

@@ -28,7 +28,8 @@ pub use observe::{Fate, Held, Observation, Queue};
 pub(crate) use product::Assumed;
 use product::{Mismatch, Product};
 pub use verify::{
-    Outcome, Proof, Subjects, Verification, verify_chain, verify_pair, verify_programs,
+    Outcome, Proof, Subjects, Verification, prove_programs, verify_chain, verify_pair,
+    verify_programs,
 };
 
 use crate::witness::{Goal, Random, Values, Witness, seeds, solve};

@@ -81,33 +81,49 @@ pub fn verify_programs(
     programs: &[Program],
     effort: Option<Effort>,
 ) -> Verification {
-    let plain = synthesize_plainly(&chain.graph, &chain.models).programs;
-    let name = |node: NodeId| chain.graph.nodes[node].name.clone();
-    let (mut proofs, mut notes) = (Vec::new(), Vec::new());
-    for program in programs {
-        let Some(before) = plain.iter().find(|p| p.entry == program.entry) else {
-            let (entry, port) = (name(program.entry.node), program.entry.port);
-            notes.push(format!(
-                "there is nothing to compare the program behind '{entry}' [{port}] with"
-            ));
-            continue;
-        };
-        proofs.push(prove(before, program, &name, &name, View::Whole));
-    }
+    let (proofs, notes) = prove_programs(&chain.graph, &chain.models, programs, BUDGET);
     let subject =
         Subject { graph: &chain.graph, models: &chain.models, state: &chain.state, programs };
     let effort = effort.unwrap_or_else(|| Effort::fitting(&chain.models));
     Verification { proofs, evidence: differential::run(&subject, effort), notes }
 }
 
+/// Proves that programs that a chain became are what symbolic execution of it comes to; also why
+/// that cannot be said of some. Of each no more than `budget` pairs of steps and rules are looked at.
+pub fn prove_programs(
+    graph: &Graph,
+    models: &[Model],
+    programs: &[Program],
+    budget: u64,
+) -> (Vec<Proof>, Vec<String>) {
+    let plain = synthesize_plainly(graph, models).programs;
+    let name = |node: NodeId| graph.nodes[node].name.clone();
+    let (mut proofs, mut notes) = (Vec::new(), Vec::new());
+    for program in programs {
+        match plain.iter().find(|p| p.entry == program.entry) {
+            Some(before) => {
+                proofs.push(prove(before, program, (&name, &name), View::Whole, budget));
+            }
+            None => notes.push(format!(
+                "there is nothing to compare the program behind '{}' [{}] with",
+                name(program.entry.node),
+                program.entry.port
+            )),
+        }
+    }
+    (proofs, notes)
+}
+
+type Names<'a> = &'a (dyn Fn(NodeId) -> String + Sync);
+
 fn prove(
     a: &Program,
     b: &Program,
-    names_a: &(dyn Fn(NodeId) -> String + Sync),
-    names_b: &(dyn Fn(NodeId) -> String + Sync),
+    (names_a, names_b): (Names<'_>, Names<'_>),
     view: View,
+    budget: u64,
 ) -> Proof {
-    let compared = compare(&Comparison { a, b, names_a, names_b, view, budget: BUDGET });
+    let compared = compare(&Comparison { a, b, names_a, names_b, view, budget });
     Proof {
         entry: (names_a(a.entry.node), a.entry.port),
         verdict: compared.verdict,
@@ -135,7 +151,7 @@ pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verifi
         places.push((pa[i].entry, pb[j].entry));
         let name_a = |node: NodeId| a.graph.nodes[node].name.clone();
         let name_b = |node: NodeId| b.graph.nodes[node].name.clone();
-        proofs.push(prove(&pa[i], &pb[j], &name_a, &name_b, View::Packets));
+        proofs.push(prove(&pa[i], &pb[j], (&name_a, &name_b), View::Packets, BUDGET));
     }
     for source in eb.iter().filter(|source| !ea.contains(source)) {
         notes.push(format!("what comes from {source} has no counterpart in the first chain"));
