@@ -1,6 +1,6 @@
 //! The trait of classification structures, and the choice among them.
 
-use crate::rule_set::{Key, RuleSet};
+use crate::rule_set::{Cube, Key, RuleSet};
 use crate::{BitVector, Forest, Linear, TupleSpace};
 
 /// Finds the least rule that a key matches.
@@ -36,7 +36,7 @@ const CHEAP: usize = 110;
 /// Bit vectors and hash tables are tried where a forest costs more than [`FAIR`], or [`DEAR`] for more than
 /// [`MANY`] cubes: their memory grows with the square.
 const FAIR: usize = 400;
-const DEAR: usize = 1600;
+const DEAR: usize = 800;
 const MANY: usize = 2048;
 
 /// Builds the structure that answers fastest for these rules, as far as keys at the corners of
@@ -70,16 +70,25 @@ pub(crate) fn mean_cost(classifier: &dyn Classifier, keys: &[Key]) -> usize {
     keys.iter().map(|key| classifier.cost(key)).sum::<usize>() / keys.len().max(1)
 }
 
-/// Corners of cubes, and mixtures of two: keys that match, and keys that almost do.
+/// Points of cubes, and mixtures of the corners of two: keys that match, and keys that almost do.
 pub(crate) fn sample(rules: &RuleSet) -> Vec<Key> {
     let cubes = rules.cubes();
-    let step = cubes.len().div_ceil(256).max(1);
+    let step = cubes.len().div_ceil(512).max(1);
     let some = || cubes.iter().step_by(step);
-    let corners = some().flat_map(|c| [c.low, c.high]);
-    let mixed = some().zip(some().skip(1)).map(|(a, b)| {
+    let mut state = 1u64;
+    let mut point = |cube: &Cube| -> Key {
+        std::array::from_fn(|d| {
+            // A linear congruential generator, whose high bits are random enough.
+            state = state.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let size = u64::from(cube.high[d] - cube.low[d]) + 1;
+            cube.low[d] + (((state >> 32) * size) >> 32) as u32
+        })
+    };
+    let points: Vec<Key> = some().map(&mut point).collect();
+    let mixed = some().zip(some().skip(1)).step_by(2).map(|(a, b)| {
         let mut key = a.low;
         key.iter_mut().zip(&b.high).step_by(2).for_each(|(k, &b)| *k = b);
         key
     });
-    corners.chain(mixed).collect()
+    points.into_iter().chain(mixed).collect()
 }

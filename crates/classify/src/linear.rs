@@ -1,9 +1,9 @@
 //! Cubes compared one after the other.
 
 use crate::Classifier;
-use crate::block::{Blocks, NO_RULE};
+use crate::block::{Layout, NO_RULE, find, lines};
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
-use crate::simd::{CUBES, Isa, Level, Task, run};
+use crate::simd::{CUBES, Isa, Level, Line, Task, run};
 
 /// What a lookup costs besides its blocks, as [`Classifier::cost`] counts: in a list of one block,
 /// and in a longer one, where the branch that ends the search is mostly mispredicted.
@@ -44,9 +44,9 @@ impl Packed {
 #[derive(Clone, Debug)]
 pub struct Linear {
     level: Level,
-    blocks: Blocks,
-    /// Where the list starts; `None` if it is empty.
-    first: Option<usize>,
+    layout: Layout,
+    /// Blocks of cubes in order.
+    lines: Vec<Line>,
     count: usize,
 }
 
@@ -57,9 +57,9 @@ impl Linear {
     }
 
     pub(crate) fn at(level: Level, rules: &RuleSet) -> Self {
-        let (cubes, mut blocks) = (rules.cubes(), Blocks::for_rules(rules));
-        let first = (!cubes.is_empty()).then(|| blocks.push(cubes.iter()));
-        Self { level, blocks, first, count: cubes.len() }
+        let (layout, mut lines) = (Layout::new(rules), Vec::new());
+        layout.push(&mut lines, rules.cubes().iter());
+        Self { level, layout, lines, count: rules.cubes().len() }
     }
 }
 
@@ -72,11 +72,11 @@ struct Scan<'a> {
 impl Task for Scan<'_> {
     #[inline(always)]
     fn run<const W: usize>(self, isa: impl Isa) {
-        let Some(first) = self.list.first else { return self.found.fill(None) };
-        let blocks = self.list.blocks.view::<W>();
         for (key, found) in self.keys.iter().zip(self.found) {
-            let rule = blocks.find(isa, first, &blocks.permuted(isa, key));
-            *found = (rule != NO_RULE).then_some(rule);
+            let key = isa.spread(key, &self.list.layout.order);
+            let blocks = self.list.lines.chunks_exact(lines(W));
+            let mut rules = blocks.map(|block| find::<W>(isa, block, &key).rule);
+            *found = rules.find(|&rule| rule != NO_RULE);
         }
     }
 }
@@ -89,7 +89,7 @@ impl Classifier for Linear {
     }
 
     fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u32>]) {
-        let width = self.blocks.width();
+        let width = self.layout.width;
         run(self.level, width, Scan { list: self, keys, found: &mut found[..keys.len()] });
     }
 
@@ -98,11 +98,11 @@ impl Classifier for Linear {
     }
 
     fn memory(&self) -> usize {
-        self.blocks.memory()
+        size_of_val(&self.lines[..])
     }
 
     fn cost(&self, key: &Key) -> usize {
         FIXED_COST[usize::from(self.count > CUBES)]
-            + BLOCK_COST * self.first.map_or(0, |first| self.blocks.compared(first, key).0)
+            + BLOCK_COST * self.layout.compared(&self.lines, key)
     }
 }

@@ -12,7 +12,10 @@ use crate::rule_set::Key;
 pub(crate) struct Line(pub(crate) [u32; 16]);
 
 /// Cubes in a block.
-pub(crate) const CUBES: usize = 8;
+pub(crate) const CUBES: usize = 4;
+
+/// What a block says of one dimension: the least numbers of its cubes, then the complements of their greatest.
+const SLOT: usize = 2 * CUBES;
 
 /// The sets of instructions that code is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +66,13 @@ pub(crate) trait Isa: Copy {
     /// How many of the line's first 15 numbers are not above this one.
     fn rank(self, bounds: &Line, number: u32) -> u32;
 
-    /// Which cubes of a block hold the key, as bits. The block has a line for each of the key's
-    /// first `W` numbers: the cubes' least numbers, then their greatest less the least.
-    fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32;
+    /// Which cubes of a block hold the key, as bits. For each of the key's first `W` numbers the block has half a
+    /// line: the cubes' least numbers, then the complements of their greatest. The key's numbers stand in front of
+    /// their complements.
+    fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32;
 
-    /// The key with its numbers put in this order.
-    fn permute(self, key: &Key, order: &[u32; 8]) -> Key;
+    /// The key with its numbers put in this order, and behind them their complements.
+    fn spread(self, key: &Key, order: &[u32; 8]) -> Line;
 }
 
 /// Code to run with the instructions at hand, on blocks of `W` lines. `run` must be
@@ -129,20 +133,21 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+    fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
         let mut outside = [0u32; CUBES];
-        for (Line(line), &number) in block.iter().zip(key) {
-            let (low, span) = line.split_at(CUBES);
-            for ((outside, &low), &span) in outside.iter_mut().zip(low).zip(span) {
-                *outside |= u32::from(number.wrapping_sub(low) > span);
+        for (slot, d) in block.iter().flat_map(|line| line.0.as_chunks::<SLOT>().0).zip(0..W) {
+            for (i, outside) in outside.iter_mut().enumerate() {
+                *outside |=
+                    u32::from(slot[i] > key.0[d]) | u32::from(slot[CUBES + i] > key.0[d + 8]);
             }
         }
         outside.iter().enumerate().map(|(i, &o)| (o ^ 1) << i).sum()
     }
 
     #[inline(always)]
-    fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
-        order.map(|d| key[d as usize % key.len()])
+    fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
+        let number = |i: usize| key[order[i % 8] as usize % key.len()];
+        Line(std::array::from_fn(|i| if i < 8 { number(i) } else { !number(i) }))
     }
 }
 
@@ -179,15 +184,33 @@ mod x86 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn permute(key: &Key, order: &[u32; 8]) -> Key {
-        // SAFETY: these are 32 bytes each, and need no alignment.
+    fn spread(key: &Key, order: &[u32; 8]) -> Line {
+        // SAFETY: these are 32 bytes each, and need no alignment; a line is 64 bytes aligned to 64.
         unsafe {
             let key = _mm256_loadu_si256(key.as_ptr().cast());
             let order = _mm256_loadu_si256(order.as_ptr().cast());
-            let mut permuted = [0; 8];
-            let place = permuted.as_mut_ptr().cast();
-            _mm256_storeu_si256(place, _mm256_permutevar8x32_epi32(key, order));
-            permuted
+            let permuted = _mm256_permutevar8x32_epi32(key, order);
+            let mut line = Line([0; 16]);
+            let place: *mut __m256i = line.0.as_mut_ptr().cast();
+            _mm256_store_si256(place, permuted);
+            _mm256_store_si256(place.add(1), _mm256_xor_si256(permuted, _mm256_set1_epi32(-1)));
+            line
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx2")]
+    fn spread_wide(key: &Key, order: &[u32; 8]) -> Line {
+        // SAFETY: these are 32 bytes each, and need no alignment; a line is 64 bytes aligned to 64.
+        unsafe {
+            let key = _mm256_loadu_si256(key.as_ptr().cast());
+            let order = _mm256_loadu_si256(order.as_ptr().cast());
+            let permuted = _mm256_permutevar8x32_epi32(key, order);
+            let complement = _mm256_xor_si256(permuted, _mm256_set1_epi32(-1));
+            let mut line = Line([0; 16]);
+            let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(permuted), complement);
+            _mm512_store_si512(line.0.as_mut_ptr().cast(), both);
+            line
         }
     }
 
@@ -210,27 +233,35 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+        fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
             #[inline]
             #[target_feature(enable = "avx2")]
-            fn matches<const W: usize>(block: &[Line; W], key: &Key) -> u32 {
+            fn matches<const W: usize>(block: &[Line], key: &Line) -> u32 {
+                let flip = _mm256_set_epi32(-1, -1, -1, -1, 0, 0, 0, 0);
                 let mut all = _mm256_set1_epi32(-1);
-                for (line, &number) in block.iter().zip(key) {
-                    let number = _mm256_set1_epi32(number.cast_signed());
-                    let above = _mm256_sub_epi32(number, half::<false>(line));
-                    let inside = _mm256_min_epu32(above, half::<true>(line));
-                    all = _mm256_and_si256(all, _mm256_cmpeq_epi32(inside, above));
+                for (line, i) in block.iter().zip(0..W.div_ceil(2)) {
+                    let mut compare = |d: usize, slot| {
+                        let number = _mm256_set1_epi32(key.0[d % 8].cast_signed());
+                        let number = _mm256_xor_si256(number, flip);
+                        let inside = _mm256_cmpeq_epi32(_mm256_max_epu32(slot, number), number);
+                        all = _mm256_and_si256(all, inside);
+                    };
+                    compare(2 * i, half::<false>(line));
+                    if 2 * i + 1 < W {
+                        compare(2 * i + 1, half::<true>(line));
+                    }
                 }
-                _mm256_movemask_ps(_mm256_castsi256_ps(all)).cast_unsigned()
+                let inside = _mm256_movemask_ps(_mm256_castsi256_ps(all)).cast_unsigned();
+                inside & inside >> 4 & 0xf
             }
             // SAFETY: an `Avx2` is made where the processor has these features only.
-            unsafe { matches(block, key) }
+            unsafe { matches::<W>(block, key) }
         }
 
         #[inline(always)]
-        fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
+        fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
             // SAFETY: an `Avx2` is made where the processor has these features only.
-            unsafe { permute(key, order) }
+            unsafe { spread(key, order) }
         }
     }
 
@@ -250,26 +281,34 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn matches<const W: usize>(self, block: &[Line; W], key: &Key) -> u32 {
+        fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
             #[inline]
-            #[target_feature(enable = "avx512f,avx512vl")]
-            fn matches<const W: usize>(block: &[Line; W], key: &Key) -> u32 {
-                let mut all = 0xff;
-                for (line, &number) in block.iter().zip(key) {
-                    let number = _mm256_set1_epi32(number.cast_signed());
-                    let above = _mm256_sub_epi32(number, half::<false>(line));
-                    all = _mm256_mask_cmple_epu32_mask(all, above, half::<true>(line));
+            #[target_feature(enable = "avx512f")]
+            fn matches<const W: usize>(block: &[Line], key: &Line) -> u32 {
+                // SAFETY: a line is 64 bytes aligned to 64.
+                let load = |line: &Line| unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
+                let key = load(key);
+                // The places of the first two numbers, and of their complements.
+                let first = _mm512_set_epi32(9, 9, 9, 9, 1, 1, 1, 1, 8, 8, 8, 8, 0, 0, 0, 0);
+                let mut all = 0xffff;
+                for (line, i) in block.iter().zip(0..W.div_ceil(2)) {
+                    let place = _mm512_add_epi32(first, _mm512_set1_epi32(2 * i as i32));
+                    let numbers = _mm512_permutexvar_epi32(place, key);
+                    let inside = _mm512_cmple_epu32_mask(load(line), numbers);
+                    all &= if 2 * i + 1 < W { inside } else { inside | 0xff00 };
                 }
-                u32::from(all)
+                let all = u32::from(all);
+                let all = all & all >> 8;
+                all & all >> 4 & 0xf
             }
             // SAFETY: an `Avx512` is made where the processor has these features only.
-            unsafe { matches(block, key) }
+            unsafe { matches::<W>(block, key) }
         }
 
         #[inline(always)]
-        fn permute(self, key: &Key, order: &[u32; 8]) -> Key {
+        fn spread(self, key: &Key, order: &[u32; 8]) -> Line {
             // SAFETY: an `Avx512` is made where the processor has these features only.
-            unsafe { permute(key, order) }
+            unsafe { spread_wide(key, order) }
         }
     }
 }
@@ -291,9 +330,9 @@ mod tests {
         #[inline(always)]
         fn run<const W: usize>(self, isa: impl Isa) {
             self.found.extend(self.lines.iter().map(|line| isa.rank(line, self.key[0])));
-            let lines = self.lines.first_chunk::<W>().unwrap();
-            self.found.push(isa.matches(lines, self.key));
-            self.found.extend(isa.permute(self.key, self.order));
+            let key = isa.spread(self.key, self.order);
+            self.found.push(isa.matches::<W>(self.lines, &key));
+            self.found.extend(key.0);
         }
     }
 

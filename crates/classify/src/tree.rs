@@ -1,12 +1,13 @@
-//! Decision trees: nodes that split the space sixteen ways, leaves that are short lists.
+//! Hash tables and decision trees: from thousands of rules to the few that a key may match.
 //!
-//! A node compares the number of one dimension with up to 15 bounds at once, so that thousands of
-//! rules are told apart in three or four steps wherever their bounds lie (HyperSplit's choice of
-//! bounds, but many at a time), and a leaf compares the key with eight cubes at once. The keys of
-//! a batch go down side by side, each step bringing near what the next one reads.
+//! Where rules fix the leading bits of one dimension or two, a hash table of these bits leads to the few that share them
+//! (TupleMerge, Daly et al.), and mostly to none at all. The others stand in trees: a node compares the number of one
+//! dimension with up to 15 bounds at once, so that thousands of rules are told apart in three or four steps wherever
+//! their bounds lie (HyperSplit's choice of bounds, but many at a time). Both end in leaves, short lists that are compared
+//! four cubes at once. The keys of a batch go all ways side by side, each step bringing near what the next one reads.
 
 use crate::Classifier;
-use crate::block::{Blocks, NO_RULE, View};
+use crate::block::{self, Layout, NO_RULE};
 use crate::rule_set::{Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{Isa, Level, Line, Portable, Task, prefetch, run};
 
@@ -15,58 +16,74 @@ mod grow;
 /// Children of a node.
 const WAYS: usize = 16;
 /// What takes no more bytes than this is in a near cache anyway.
-const NEAR: usize = 96 << 10;
-/// Keys that a batch walks down the trees side by side.
+const NEAR: usize = 32 << 10;
+/// Keys that a batch takes through the forest side by side.
 const LANES: usize = 32;
+/// Hash tables and trees of a forest, at most.
+const MAX_ROOTS: usize = 4;
 
-/// References to leaves have this bit; the others are to nodes.
-const LEAF: u32 = 1 << 31;
-/// The leaf without cubes: the first block.
-const EMPTY: u32 = LEAF;
+/// References to nodes have this bit; the others are to leaves. The rest is the place of the first line.
+const NODE: u32 = 1 << 31;
+/// Refers to nothing: a leaf without cubes.
+const EMPTY: u32 = 0;
 
-/// What a tree costs that is looked into, as [`Classifier::cost`] counts: its leaf included.
-const TREE_COST: usize = 70;
+/// What a lookup costs besides, as [`Classifier::cost`] counts.
+const FIXED_COST: usize = 40;
+/// What a look into a table costs.
+const TABLE_COST: usize = 20;
 /// What a step down a tree costs.
-const NODE_COST: usize = 23;
-/// What another block of a long leaf costs.
-const BLOCK_COST: usize = 60;
+const NODE_COST: usize = 28;
+/// What a block of a leaf costs.
+const BLOCK_COST: usize = 25;
+/// What a line costs, of a forest that takes no more bytes than these: in a near cache and in farther ones.
+const LINE_COST: [(usize, usize); 3] = [(NEAR, 0), (3 << 19, 3), (usize::MAX, 10)];
 
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(128))]
-struct Node {
-    /// Child `i` takes numbers from `bounds[i - 1]` on and below `bounds[i]`. Unused bounds are
-    /// at the end and repeat the last. Behind the 15 bounds stands the dimension's place in
-    /// permuted keys.
-    bounds: Line,
-    children: Line,
+/// A table by the leading bits of one or two numbers.
+#[derive(Clone, Debug)]
+struct Table {
+    /// The places of two numbers in spread keys, and their bits that count.
+    numbers: [(usize, u32); 2],
+    /// Bits of a hash that are left aside.
+    shift: u32,
+    /// The first of its slots.
+    first: usize,
 }
 
-impl Node {
+impl Table {
+    /// The slot of a spread key.
     #[inline(always)]
-    fn child(&self, isa: impl Isa, key: &Key) -> u32 {
-        let number = key[self.bounds.0[WAYS - 1] as usize % MAX_DIMENSIONS];
-        self.children.0[isa.rank(&self.bounds, number) as usize % WAYS]
+    fn slot(&self, key: &Line) -> usize {
+        let [a, b] =
+            self.numbers.map(|(place, mask)| u64::from(key.0[place % MAX_DIMENSIONS] & mask));
+        self.first + (hash(a, b) >> self.shift) as usize
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Tree {
-    root: u32,
-    /// The least rule in it: a key that matches a lesser one need not look.
-    least: u32,
-    /// Steps to the farthest leaf.
-    deepest: u8,
+/// Mixes two numbers, of which the upper bits are used.
+#[inline(always)]
+fn hash(a: u64, b: u64) -> u64 {
+    a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b.wrapping_mul(0xd6e8_feb8_6659_fd93))
 }
 
 /// The structure for many rules.
 #[derive(Clone, Debug)]
 pub struct Forest {
     level: Level,
-    trees: Vec<Tree>,
-    nodes: Vec<Node>,
-    blocks: Blocks,
-    /// Cubes in leaves.
+    layout: Layout,
+    tables: Vec<Table>,
+    /// What stands below each hash of the tables.
+    slots: Vec<u32>,
+    /// The roots of trees for what no table takes.
+    roots: Vec<u32>,
+    /// Nodes and leaves. A node has a line of bounds and one of children: child `i` takes numbers from `bounds[i - 1]` on
+    /// and below `bounds[i]`. Unused bounds are at the end and repeat the last. Behind the 15 bounds stands the
+    /// dimension's place in spread keys.
+    lines: Vec<Line>,
+    /// Nodes of trees, and cubes in leaves.
+    nodes: usize,
     entries: usize,
+    /// Bytes of tables and lines.
+    memory: usize,
 }
 
 impl Forest {
@@ -77,6 +94,48 @@ impl Forest {
 
     pub(crate) fn at(level: Level, rules: &RuleSet) -> Self {
         grow::forest(level, rules)
+    }
+
+    /// The child of a node that a spread key belongs to.
+    #[inline(always)]
+    fn child(&self, isa: impl Isa, node: u32, key: &Line) -> u32 {
+        let [bounds, children] =
+            self.lines[node as usize..].first_chunk().expect("a node has two lines");
+        let number = key.0[bounds.0[WAYS - 1] as usize % MAX_DIMENSIONS];
+        children.0[isa.rank(bounds, number) as usize % WAYS]
+    }
+}
+
+/// A key on its way: the node or leaf that it came to above its lane.
+type Visit = u64;
+
+fn visit(lane: usize, at: u32) -> Visit {
+    u64::from(at) << 32 | lane as u64
+}
+
+/// A visit's lane, and where it is.
+#[inline(always)]
+fn place(visit: Visit) -> (usize, u32) {
+    (visit as usize % LANES, (visit >> 32) as u32)
+}
+
+/// As many as there are keys and roots.
+const VISITS: usize = LANES * MAX_ROOTS;
+
+/// Keys on their way: those at nodes, and those at leaves.
+struct Ways {
+    nodes: [Visit; VISITS],
+    leaves: [Visit; VISITS],
+}
+
+impl Ways {
+    /// Has a key visit a node or a leaf, of which there were so many visits before; how many there are then.
+    #[inline(always)]
+    fn visit(&mut self, lane: usize, at: u32, [nodes, leaves]: [usize; 2]) -> [usize; 2] {
+        let visit = visit(lane, at);
+        self.nodes[nodes % VISITS] = visit;
+        self.leaves[leaves % VISITS] = visit;
+        [nodes + (at / NODE) as usize, leaves + usize::from(at.cast_signed() > 0)]
     }
 }
 
@@ -89,110 +148,114 @@ struct Walk<'a> {
 impl Task for Walk<'_> {
     #[inline(always)]
     fn run<const W: usize>(self, isa: impl Isa) {
-        let blocks = self.forest.blocks.view::<W>();
-        let far = self.forest.memory() > NEAR;
-        let mut permuted = [[0; MAX_DIMENSIONS]; LANES];
-        for (keys, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
-            for (permuted, key) in permuted.iter_mut().zip(keys) {
-                *permuted = blocks.permuted(isa, key);
+        let mut keys = [Line([0; 16]); LANES];
+        let mut ways = Ways { nodes: [0; VISITS], leaves: [0; VISITS] };
+        let far = self.forest.memory > NEAR;
+        for (from, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
+            for (key, from) in keys.iter_mut().zip(from) {
+                *key = isa.spread(from, &self.forest.layout.order);
             }
-            let mut best = [NO_RULE; LANES];
-            let mut lanes = Lanes { isa, keys: &permuted, count: keys.len(), best: &mut best };
-            for tree in &self.forest.trees {
-                if far {
-                    lanes.walk::<W, true>(tree, &self.forest.nodes, blocks);
-                } else {
-                    lanes.walk::<W, false>(tree, &self.forest.nodes, blocks);
-                }
-            }
-            for (found, &rule) in found.iter_mut().zip(&best[..keys.len()]) {
+            let best = if far {
+                self.forest.walk::<W, true>(isa, &keys, from.len(), &mut ways)
+            } else {
+                self.forest.walk::<W, false>(isa, &keys, from.len(), &mut ways)
+            };
+            for (found, &rule) in found.iter_mut().zip(&best) {
                 *found = (rule != NO_RULE).then_some(rule);
             }
         }
     }
 }
 
-/// Keys on their way.
-struct Lanes<'a, I> {
-    isa: I,
-    keys: &'a [Key; LANES],
-    /// How many of the keys count.
-    count: usize,
-    /// The least rule found for each.
-    best: &'a mut [u32; LANES],
-}
+impl Forest {
+    /// Brings a node or a leaf near.
+    #[inline(always)]
+    fn prefetch<const W: usize>(&self, at: u32) {
+        let first = (at % NODE) as usize;
+        (first..first + block::lines(W).max(2)).for_each(|line| prefetch(&self.lines, line));
+    }
 
-impl<I: Isa> Lanes<'_, I> {
-    /// Takes the keys down a tree. No branch depends on where a single key goes. With `FAR`, each
-    /// step brings near what the next one reads.
+    /// Takes so many of the spread keys through all tables and trees, and gives the least rule for each. No branch depends
+    /// on where a single key goes. With `FAR`, each step brings near what the next one reads.
     #[inline(always)]
     fn walk<const W: usize, const FAR: bool>(
-        &mut self,
-        tree: &Tree,
-        nodes: &[Node],
-        blocks: View<'_, W>,
-    ) {
-        let count = self.count.min(LANES);
-        let mut at = [EMPTY; LANES];
-        let mut walking = [0u8; LANES];
-        let mut left = 0;
-        for (lane, (at, &best)) in at[..count].iter_mut().zip(&*self.best).enumerate() {
-            let wants = best > tree.least;
-            *at = if wants { tree.root } else { EMPTY };
-            walking[left % LANES] = lane as u8;
-            left += usize::from(wants);
-        }
-        if left == 0 {
-            return;
-        }
-        let mut depth = 0;
-        while left > 0 && depth < tree.deepest {
-            depth += 1;
-            let mut still = 0;
-            for i in 0..left.min(LANES) {
-                let lane = usize::from(walking[i]) % LANES;
-                let child = nodes[at[lane] as usize].child(self.isa, &self.keys[lane]);
-                let walks = child & LEAF == 0;
+        &self,
+        isa: impl Isa,
+        keys: &[Line; LANES],
+        count: usize,
+        ways: &mut Ways,
+    ) -> [u32; LANES] {
+        let mut best = [NO_RULE; LANES];
+        let mut at = [0; 2];
+        let mut slots = 0;
+        for table in &self.tables {
+            for (lane, key) in keys.iter().enumerate().take(count) {
+                let slot = table.slot(key);
                 if FAR {
-                    prefetch(nodes, if walks { child as usize } else { 0 });
+                    prefetch(&self.slots, slot);
                 }
-                at[lane] = child;
-                walking[still % LANES] = lane as u8;
-                still += usize::from(walks);
-            }
-            left = still;
-        }
-        if FAR {
-            for at in &at[..count] {
-                blocks.prefetch((at & !LEAF) as usize);
+                ways.nodes[slots % VISITS] = visit(lane, slot as u32);
+                slots += 1;
             }
         }
-        for ((&at, key), best) in at[..count].iter().zip(self.keys).zip(&mut *self.best) {
-            *best = (*best).min(blocks.find(self.isa, (at & !LEAF) as usize, key));
+        for i in 0..slots.min(VISITS) {
+            let (lane, slot) = place(ways.nodes[i]);
+            let root = self.slots[slot as usize];
+            if FAR {
+                self.prefetch::<W>(root);
+            }
+            at = ways.visit(lane, root, at);
         }
+        for &root in &self.roots {
+            for lane in 0..count {
+                at = ways.visit(lane, root, at);
+            }
+        }
+        while at[0] > 0 {
+            let nodes = std::mem::take(&mut at[0]);
+            for i in 0..nodes.min(VISITS) {
+                let (lane, node) = place(ways.nodes[i]);
+                let child = self.child(isa, node % NODE, &keys[lane]);
+                if FAR {
+                    self.prefetch::<W>(child);
+                }
+                at = ways.visit(lane, child, at);
+            }
+        }
+        let mut left = at[1];
+        while left > 0 {
+            let leaves = std::mem::take(&mut left);
+            for i in 0..leaves.min(VISITS) {
+                let (lane, leaf) = place(ways.leaves[i]);
+                let found = block::find::<W>(isa, &self.lines[leaf as usize..], &keys[lane]);
+                best[lane] = best[lane].min(found.rule);
+                ways.leaves[left % VISITS] = visit(lane, leaf + block::lines(W) as u32);
+                left += found.continues as usize;
+            }
+        }
+        best
     }
 }
 
 impl Forest {
-    /// What looking a key up costs, and the rule found or [`NO_RULE`].
-    fn trace(&self, key: &Key) -> (usize, u32) {
-        let (mut cost, mut best) = (0, NO_RULE);
-        let permuted = self.blocks.order().map(|d| key[d as usize]);
-        for tree in &self.trees {
-            if best <= tree.least {
-                continue;
+    /// What a key costs in the tables and trees.
+    fn trace(&self, key: &Key) -> usize {
+        let spread = Portable.spread(key, &self.layout.order);
+        let far = |(most, _): &&(usize, usize)| self.memory <= *most;
+        let line = LINE_COST.iter().find(far).map_or(0, |(_, cost)| *cost);
+        let mut cost = self.tables.len() * (TABLE_COST + line);
+        let tables = self.tables.iter().map(|table| self.slots[table.slot(&spread)]);
+        for mut at in tables.chain(self.roots.iter().copied()) {
+            while at & NODE != 0 {
+                cost += NODE_COST + 2 * line;
+                at = self.child(Portable, at % NODE, &spread);
             }
-            let mut at = tree.root;
-            cost += TREE_COST;
-            while at & LEAF == 0 {
-                cost += NODE_COST;
-                at = self.nodes[at as usize].child(Portable, &permuted);
+            if at != EMPTY {
+                let blocks = self.layout.compared(&self.lines[at as usize..], key);
+                cost += blocks * (BLOCK_COST + block::lines(self.layout.width) * line);
             }
-            let (blocks, rule) = self.blocks.compared((at & !LEAF) as usize, key);
-            cost += BLOCK_COST * (blocks - 1);
-            best = best.min(rule);
         }
-        (cost, best)
+        cost
     }
 }
 
@@ -204,21 +267,24 @@ impl Classifier for Forest {
     }
 
     fn lookup_batch(&self, keys: &[Key], found: &mut [Option<u32>]) {
-        let width = self.blocks.width();
+        let width = self.layout.width;
         run(self.level, width, Walk { forest: self, keys, found: &mut found[..keys.len()] });
     }
 
     fn describe(&self) -> String {
-        let (trees, nodes, entries) = (self.trees.len(), self.nodes.len(), self.entries);
-        format!("{trees} decision trees of {nodes} nodes and {entries} entries")
+        let (tables, trees) = (self.tables.len(), self.roots.len());
+        let (nodes, entries) = (self.nodes, self.entries);
+        format!(
+            "{tables} hash tables and {trees} decision trees of {nodes} nodes and {entries} entries"
+        )
     }
 
     fn memory(&self) -> usize {
-        size_of_val(&self.nodes[..]) + self.blocks.memory()
+        self.memory
     }
 
     fn cost(&self, key: &Key) -> usize {
-        self.trace(key).0
+        FIXED_COST + self.trace(key)
     }
 }
 

@@ -177,9 +177,9 @@ fn few_rules_are_a_list_and_many_a_forest() {
         let host = random.u32(..=greatest);
         (host, host)
     };
-    assert!(build(&rules_of(5, &mut random, host)).describe().contains("list"));
+    assert!(build(&rules_of(4, &mut random, host)).describe().contains("list"));
     assert!(build(&rules_of(3000, &mut random, host)).describe().contains("trees"));
-    let hostile = rules_of(3000, &mut random, |random, greatest| {
+    let hostile = rules_of(10_000, &mut random, |random, greatest| {
         let half = random.u32(..=greatest / 2);
         (half, greatest - half)
     });

@@ -1,4 +1,7 @@
-//! How trees are grown.
+//! How tables are chosen and trees are grown.
+//!
+//! One table after the other is taken for the rules whose leading bits tell them apart, as long as it saves more than
+//! it costs; how many of them stay is decided by what lookups cost.
 //!
 //! Cubes that are wide in the dimension of a split stand in many children. To keep that in check,
 //! cubes are grouped by the dimensions that they are narrow in, each group with a tree of its own
@@ -7,15 +10,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{EMPTY, Forest, LEAF, Node, Tree, WAYS};
-use crate::block::{Blocks, NO_RULE};
-use crate::classifier::sample;
-use crate::rule_set::{Cube, MAX_DIMENSIONS, RuleSet};
+use super::{BLOCK_COST, EMPTY, Forest, MAX_ROOTS, NODE, NODE_COST, TABLE_COST, Table, WAYS, hash};
+use crate::block::Layout;
+use crate::classifier::{mean_cost, sample};
+use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{CUBES, Isa, Level, Line, Portable};
 
-/// Entries in leaves for every cube of the set.
+/// Lists of so many cubes are not split.
+const LEAF: usize = 8;
+/// Entries in leaves for every cube of a tree, and so many more that small trees may be generous.
 const REPLICATION: usize = 6;
-/// How much a split's growth in entries counts against it: as this power, in sets of at most so
+const SPARE: usize = 4096;
+/// Entries for each bucket of a table, besides.
+const BUCKET_SPARE: usize = 16;
+/// How much a split's growth in entries counts against it: as this power, with at most so
 /// many cubes. The more there are, the farther the memory is that lookups wait for.
 const GROWTH: [(usize, f64); 3] = [(1 << 12, 0.1), (1 << 15, 0.3), (usize::MAX, 0.6)];
 /// A split that leaves lists more than this part as long is not worth a step.
@@ -27,49 +35,60 @@ const TRIED: usize = 8192;
 /// Bounds of a split are chosen among those of so many cubes.
 const SAMPLED: usize = 512;
 
+/// Bits of a table's hash, at most.
+const MAX_BITS: u32 = 20;
+/// Hash tables of a forest, at most: groups need roots too.
+const MAX_TABLES: usize = MAX_ROOTS - 1;
+
+/// Leading bits that a table may hash, in eighths of a dimension.
+const LENGTHS: [u32; 7] = [8, 7, 6, 5, 4, 2, 0];
+/// Bits of the hash by which buckets are counted.
+const COUNTED: u32 = 17;
+
+/// Which rules stand where: the members of each table, with the bits of the two most telling dimensions that it hashes,
+/// and those of each tree.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    tables: Vec<([u32; 2], Vec<u32>)>,
+    trees: Vec<Vec<u32>>,
+}
+
 /// Grows trees over the rules.
 pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
-    let groups = merged(level, rules, groups(rules));
-    plant(level, rules, &groups)
-}
-
-/// A tree for each group.
-fn plant(level: Level, rules: &RuleSet, groups: &[Vec<u32>]) -> Forest {
-    let cubes = rules.cubes();
-    let mut forest = Forest {
-        level,
-        trees: Vec::new(),
-        nodes: Vec::new(),
-        blocks: Blocks::for_rules(rules),
-        entries: 0,
-    };
-    forest.blocks.push_empty();
-    let small_enough = |(size, _): &&(usize, f64)| cubes.len() <= *size;
-    let growth = GROWTH.iter().find(small_enough).map_or(1.0, |g| g.1);
-    for members in groups {
-        let least = members.iter().map(|&m| cubes[m as usize].rule).min().unwrap_or(0);
-        let budget = members.len() * REPLICATION + 64;
-        let dimensions = forest.blocks.dimensions().to_vec();
-        let mut builder = Builder { cubes, dimensions, growth, forest: &mut forest };
-        let root = builder.grow(members.clone(), &rules.everything(0), budget, MAX_DEPTH);
-        let deepest = depth(&forest.nodes, root);
-        forest.trees.push(Tree { root, least, deepest });
+    let keys = sample(rules);
+    let telling = telling(rules);
+    let mut rest: Vec<u32> = (0..rules.cubes().len() as u32).collect();
+    let mut best: Option<(usize, Forest)> = None;
+    let mut tables = Vec::new();
+    loop {
+        let groups = groups(rules, &rest, telling);
+        let plan = Plan { trees: merged(level, rules, groups, MAX_ROOTS - tables.len()), tables };
+        let forest = plant(level, rules, telling, &plan);
+        let cost = mean_cost(&forest, &keys);
+        match &best {
+            // Tables that cost so much more are no way to something better.
+            Some((least, _)) if cost > least + least / 4 => break,
+            Some((least, _)) if cost >= *least => {}
+            _ => best = Some((cost, forest)),
+        }
+        tables = plan.tables;
+        let table = (tables.len() < MAX_TABLES).then(|| best_table(rules, &rest, telling, &keys));
+        let Some(masks) = table.flatten() else { break };
+        let inside = |&m: &u32| fits(&rules.cubes()[m as usize], telling, masks);
+        let (members, others) = rest.into_iter().partition(inside);
+        rest = others;
+        tables.push((masks, members));
     }
-    forest.trees.sort_by_key(|tree| tree.least);
-    forest
+    best.expect("a forest").1
 }
 
-/// Steps from a node to the farthest leaf.
-fn depth(nodes: &[Node], at: u32) -> u8 {
-    if at & LEAF != 0 {
-        return 0;
-    }
-    let children = nodes[at as usize].children.0.iter();
-    children.map(|&child| depth(nodes, child) + 1).max().unwrap_or(0)
+/// Whether the cube's numbers agree in all these bits of two dimensions.
+fn fits(cube: &Cube, telling: [usize; 2], masks: [u32; 2]) -> bool {
+    (0..2).all(|i| (cube.low[telling[i]] ^ cube.high[telling[i]]) & masks[i] == 0)
 }
 
-/// Groups cubes by which of the two most telling dimensions they are narrow in.
-fn groups(rules: &RuleSet) -> Vec<Vec<u32>> {
+/// The most telling dimensions: those with the most different ranges.
+fn telling(rules: &RuleSet) -> [usize; 2] {
     let cubes = rules.cubes();
     let distinct = |d: usize| {
         let step = (cubes.len() / TRIED).max(1);
@@ -81,42 +100,165 @@ fn groups(rules: &RuleSet) -> Vec<Vec<u32>> {
     };
     let mut telling: Vec<usize> = (0..MAX_DIMENSIONS).collect();
     telling.sort_by_cached_key(|&d| distinct(d));
+    [telling[0], telling[1]]
+}
+
+/// Counts the buckets of a table, or of one that is as likely to put two keys together.
+struct Buckets {
+    masks: [u32; 2],
+    telling: [usize; 2],
+    counts: Vec<u16>,
+}
+
+impl Buckets {
+    fn bucket(&self, key: &Key) -> usize {
+        let [a, b] = [0, 1].map(|i| u64::from(key[self.telling[i]] & self.masks[i]));
+        (hash(a, b) >> (u64::BITS - COUNTED)) as usize
+    }
+
+    /// What the table is worth: what it saves the keys that match a rule in it, less what it costs all keys, in tenths of
+    /// nanoseconds.
+    fn worth(
+        masks: [u32; 2],
+        telling: [usize; 2],
+        inside: &[&Cube],
+        rest: usize,
+        keys: &[Key],
+    ) -> f64 {
+        let mut buckets = Self { masks, telling, counts: vec![0; 1 << COUNTED] };
+        for cube in inside {
+            let bucket = buckets.bucket(&cube.low);
+            buckets.counts[bucket] = buckets.counts[bucket].saturating_add(1);
+        }
+        let cost = |key: &Key| match buckets.counts[buckets.bucket(key)] {
+            0 => 0.0,
+            count => tree_cost(count.into()),
+        };
+        let cost = keys.iter().map(cost).sum::<f64>() / keys.len() as f64;
+        let saved = tree_cost(rest) * inside.len() as f64 / rest as f64;
+        saved - cost / 2.0 - TABLE_COST as f64
+    }
+}
+
+/// About what a tree over so many rules costs.
+fn tree_cost(rules: usize) -> f64 {
+    let blocks = (rules as f64 / CUBES as f64).max(1.0);
+    BLOCK_COST as f64 + NODE_COST as f64 * blocks.log2() / 2.0
+}
+
+/// The leading bits of the most telling dimensions by which a table of some of the rules is best made, if any.
+fn best_table(
+    rules: &RuleSet,
+    rest: &[u32],
+    telling: [usize; 2],
+    keys: &[Key],
+) -> Option<[u32; 2]> {
+    let masks = |d: usize| {
+        let unused = rules.greatest()[d].leading_zeros();
+        let width = 32 - unused;
+        let kept = LENGTHS.map(|eighths| (eighths * width).div_ceil(8));
+        kept.map(|kept| {
+            u32::MAX.checked_shl(width - kept).unwrap_or(0)
+                & u32::MAX.checked_shr(unused).unwrap_or(0)
+        })
+    };
+    let [first, second] = telling.map(masks);
+    let cubes: Vec<&Cube> = rest.iter().map(|&m| &rules.cubes()[m as usize]).collect();
+    let (mut best, mut counts) = ((0.0, None), Vec::new());
+    for masks in
+        first.iter().flat_map(|&a| second.iter().map(move |&b| [a, b])).filter(|m| *m != [0; 2])
+    {
+        let inside: Vec<&Cube> =
+            cubes.iter().copied().filter(|cube| fits(cube, telling, masks)).collect();
+        // Longer ones come first: a shorter one that takes no more rules is worth less.
+        if inside.len() <= LEAF || counts.contains(&inside.len()) {
+            continue;
+        }
+        counts.push(inside.len());
+        let worth = Buckets::worth(masks, telling, &inside, rest.len(), keys);
+        if worth > best.0 {
+            best = (worth, Some(masks));
+        }
+    }
+    best.1
+}
+
+/// Tables and trees of a plan.
+fn plant(level: Level, rules: &RuleSet, telling: [usize; 2], plan: &Plan) -> Forest {
+    let cubes = rules.cubes();
+    let mut forest = Forest {
+        level,
+        layout: Layout::new(rules),
+        tables: Vec::new(),
+        roots: Vec::new(),
+        slots: Vec::new(),
+        // What the reference to nothing refers to.
+        lines: vec![Line([0; 16])],
+        nodes: 0,
+        entries: 0,
+        memory: 0,
+    };
+    let growth = |members: usize| {
+        let small_enough = |(size, _): &&(usize, f64)| members <= *size;
+        GROWTH.iter().find(small_enough).map_or(1.0, |g| g.1)
+    };
+    let dimensions: Vec<usize> = forest.layout.dimensions().collect();
+    let everything = rules.everything(0);
+    for (masks, members) in &plan.tables {
+        let place = |d: usize| dimensions.iter().position(|&t| t == d).unwrap_or(0);
+        let bits = members.len().next_power_of_two().trailing_zeros().clamp(1, MAX_BITS - 1) + 1;
+        let table = &Table {
+            numbers: [(place(telling[0]), masks[0]), (place(telling[1]), masks[1])],
+            shift: 64 - bits,
+            first: forest.slots.len(),
+        };
+        forest.slots.resize(forest.slots.len() + (1 << bits), EMPTY);
+        let mut hashed: Vec<(usize, u32)> = members
+            .iter()
+            .map(|&m| {
+                (table.slot(&Portable.spread(&cubes[m as usize].low, &forest.layout.order)), m)
+            })
+            .collect();
+        hashed.sort_unstable();
+        let growth = growth(members.len());
+        for bucket in hashed.chunk_by(|a, b| a.0 == b.0) {
+            let members: Vec<u32> = bucket.iter().map(|b| b.1).collect();
+            let budget = members.len() * REPLICATION + BUCKET_SPARE;
+            let mut builder =
+                Builder { cubes, dimensions: &dimensions, growth, forest: &mut forest };
+            let root = builder.grow(members, &everything, budget, MAX_DEPTH);
+            forest.slots[bucket[0].0] = root;
+        }
+        forest.tables.push(table.clone());
+    }
+    for members in &plan.trees {
+        let budget = members.len() * REPLICATION + SPARE;
+        let growth = growth(members.len());
+        let mut builder = Builder { cubes, dimensions: &dimensions, growth, forest: &mut forest };
+        let root = builder.grow(members.clone(), &everything, budget, MAX_DEPTH);
+        forest.roots.push(root);
+    }
+    forest.memory = size_of_val(&forest.slots[..]) + size_of_val(&forest.lines[..]);
+    forest
+}
+
+/// Groups cubes by which of the two most telling dimensions they are narrow in.
+fn groups(rules: &RuleSet, rest: &[u32], telling: [usize; 2]) -> Vec<Vec<u32>> {
+    let cubes = rules.cubes();
     // Narrow: less than a 256th of what there is.
     let narrow = |c: &Cube, d: usize| (c.high[d] - c.low[d]) <= rules.greatest()[d] >> 8;
     let mut groups = vec![Vec::new(); 4];
-    for (i, cube) in (0u32..).zip(cubes) {
-        let kind = telling[..2].iter().fold(0, |k, &d| k << 1 | usize::from(narrow(cube, d)));
+    for &i in rest {
+        let cube = &cubes[i as usize];
+        let kind = telling.iter().fold(0, |k, &d| k << 1 | usize::from(narrow(cube, d)));
         groups[kind].push(i);
     }
     groups.retain(|g| !g.is_empty());
     groups
 }
 
-/// A tree over some cubes of some groups: its least rule, and what keys cost and find in it.
-struct Trial {
-    least: u32,
-    outcomes: Vec<(usize, u32)>,
-}
-
-/// What lookups in these trees cost together.
-fn cost(trials: &mut [&Trial]) -> usize {
-    trials.sort_by_key(|trial| trial.least);
-    let keys = trials.first().map_or(0, |trial| trial.outcomes.len());
-    let lookup = |key: usize| {
-        let (mut cost, mut best) = (0, NO_RULE);
-        for trial in trials.iter().filter(|trial| !trial.outcomes.is_empty()) {
-            if best > trial.least {
-                let (more, found) = trial.outcomes[key];
-                (cost, best) = (cost + more, best.min(found));
-            }
-        }
-        cost
-    };
-    (0..keys).map(lookup).sum()
-}
-
 /// Puts groups together as long as that makes lookups cheaper, as tried out on some cubes.
-fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>, most: usize) -> Vec<Vec<u32>> {
     if groups.len() < 2 {
         return groups;
     }
@@ -130,16 +272,17 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>) -> Vec<Vec<u32>>
         members.sort_unstable();
         members
     };
-    let mut trials: BTreeMap<u32, Trial> = BTreeMap::new();
-    let mut total = |sets: &[u32]| {
-        for &set in sets {
-            trials.entry(set).or_insert_with(|| {
-                let forest = plant(level, rules, &[members(set, step)]);
-                let outcomes = keys.iter().map(|key| forest.trace(key)).collect();
-                Trial { least: forest.trees[0].least, outcomes }
-            });
-        }
-        cost(&mut sets.iter().map(|set| &trials[set]).collect::<Vec<_>>())
+    // What keys cost in a tree over some cubes of some groups.
+    let mut trials: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut total = |sets: &[u32]| -> usize {
+        let trial = |&set: &u32| {
+            *trials.entry(set).or_insert_with(|| {
+                let plan = Plan { tables: Vec::new(), trees: vec![members(set, step)] };
+                let forest = plant(level, rules, [0, 0], &plan);
+                keys.iter().map(|key| forest.trace(key)).sum()
+            })
+        };
+        sets.iter().map(trial).sum()
     };
     let mut sets: Vec<u32> = (0..groups.len()).map(|i| 1 << i).collect();
     let mut best = total(&sets);
@@ -150,7 +293,8 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>) -> Vec<Vec<u32>>
                 let mut tried = sets.clone();
                 tried[a] |= tried.swap_remove(b);
                 let cost = total(&tried);
-                if cost < best {
+                let forced = sets.len() > most && better.is_none();
+                if cost < best || forced {
                     (best, better) = (cost, Some(tried));
                 }
             }
@@ -164,7 +308,8 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>) -> Vec<Vec<u32>>
 
 struct Builder<'a> {
     cubes: &'a [Cube],
-    dimensions: Vec<u8>,
+    /// The dimensions that tell rules apart, in the order of spread keys.
+    dimensions: &'a [usize],
     growth: f64,
     forest: &'a mut Forest,
 }
@@ -187,15 +332,16 @@ impl Builder<'_> {
     /// Grows the tree of a region, whose leaves may hold `budget` entries; gives its root.
     fn grow(&mut self, mut members: Vec<u32>, region: &Cube, budget: usize, depth: usize) -> u32 {
         self.prune(&mut members, region);
-        let split = (members.len() > CUBES && depth > 0)
+        let split = (members.len() > LEAF && depth > 0)
             .then(|| self.best_split(&members, region, budget))
             .flatten();
         let Some(split) = split else { return self.leaf(&members) };
-        let at = self.forest.nodes.len();
+        self.forest.nodes += 1;
+        let at = self.forest.lines.len();
         let mut bounds = [*split.bounds.last().unwrap_or(&0); WAYS];
         bounds[..split.bounds.len()].copy_from_slice(&split.bounds);
         bounds[WAYS - 1] = split.place;
-        self.forest.nodes.push(Node { bounds: Line(bounds), children: Line([EMPTY; WAYS]) });
+        self.forest.lines.extend([Line(bounds), Line([EMPTY; WAYS])]);
         let mut part = *region;
         let mut children = Vec::with_capacity(WAYS);
         for (i, &count) in split.counts.iter().enumerate() {
@@ -215,8 +361,8 @@ impl Builder<'_> {
         // Repeated bounds rank every larger number past them: the last child stands for all.
         let last = children.last().copied().unwrap_or(EMPTY);
         children.resize(WAYS, last);
-        self.forest.nodes[at].children.0.copy_from_slice(&children);
-        at as u32
+        self.forest.lines[at + 1].0.copy_from_slice(&children);
+        at as u32 | NODE
     }
 
     /// Removes cubes that can match no key of the region because a lesser rule takes it.
@@ -253,15 +399,18 @@ impl Builder<'_> {
         }
         self.forest.entries += members.len();
         let cubes = members.iter().map(|&m| &self.cubes[m as usize]);
-        self.forest.blocks.push(cubes) as u32 | LEAF
+        let at = self.forest.lines.len();
+        self.forest.layout.push(&mut self.forest.lines, cubes);
+        at as u32
     }
 
     /// The split that leaves the shortest lists, if any is worth it within the budget.
     fn best_split(&self, members: &[u32], region: &Cube, budget: usize) -> Option<Split> {
-        let splits =
-            self.dimensions.iter().zip(0..).filter_map(|(&d, place)| {
-                self.split(members, region, budget, usize::from(d), place)
-            });
+        let splits = self
+            .dimensions
+            .iter()
+            .zip(0..)
+            .filter_map(|(&d, place)| self.split(members, region, budget, d, place));
         let best = splits.min_by(|a, b| a.score.total_cmp(&b.score))?;
         (best.score < WORTHWHILE * members.len() as f64).then_some(best)
     }
@@ -293,31 +442,36 @@ impl Builder<'_> {
         ends.sort_unstable();
         let mut bounds: Vec<u32> = (1..WAYS).map(|i| ends[i * ends.len() / WAYS]).collect();
         bounds.dedup();
-        let mut starts = [0usize; WAYS];
-        let mut stops = [0usize; WAYS];
+        // How many cubes reach from one part to another.
+        let mut reach = [[0u32; WAYS]; WAYS];
         let mut line = Line([u32::MAX; WAYS]);
         line.0[..bounds.len()].copy_from_slice(&bounds);
         let rank = |number: u32| (Portable.rank(&line, number) as usize).min(bounds.len());
         for &m in members {
             let cube = &self.cubes[m as usize];
-            starts[rank(cube.low[d])] += 1;
-            stops[rank(cube.high[d])] += 1;
+            reach[rank(cube.low[d])][rank(cube.high[d])] += 1;
         }
-        let (mut starts, mut stops) =
-            (starts[..=bounds.len()].to_vec(), stops[..=bounds.len()].to_vec());
         loop {
-            let mut inside = 0;
-            let count = |(start, stop): (&usize, &usize)| {
-                let count = inside + start;
-                inside = count - stop;
-                count
-            };
-            let counts: Vec<usize> = starts.iter().zip(&stops).map(count).collect();
+            let parts = bounds.len() + 1;
+            let mut counts = vec![0; parts];
+            let mut inside = 0u32;
+            for (part, count) in counts.iter_mut().enumerate() {
+                inside += reach[part].iter().sum::<u32>();
+                *count = inside as usize;
+                inside -= reach.iter().map(|from| from[part]).sum::<u32>();
+            }
             let total: usize = counts.iter().sum();
             if total <= budget {
-                let squares: f64 = counts.iter().map(|&n| n as f64 * n as f64).sum();
+                let mut sum = 0.0;
+                for (from, row) in reach[..parts].iter().enumerate() {
+                    let mut lists = 0;
+                    for (width, (to, &count)) in (1..).zip(counts.iter().enumerate().skip(from)) {
+                        lists += count;
+                        sum += f64::from(row[to]) * lists as f64 / f64::from(width);
+                    }
+                }
                 let n = members.len() as f64;
-                let score = squares / n * (total as f64 / n).powf(self.growth);
+                let score = sum / n * (total as f64 / n).powf(self.growth);
                 return Some(Split { dimension: d, place, bounds, counts, total, score });
             }
             if bounds.len() < 2 {
@@ -325,8 +479,13 @@ impl Builder<'_> {
             }
             // Every other bound goes.
             bounds = bounds.iter().copied().skip(1).step_by(2).collect();
-            let halved = |v: &[usize]| v.chunks(2).map(|pair| pair.iter().sum()).collect();
-            (starts, stops) = (halved(&starts), halved(&stops));
+            let mut halved = [[0u32; WAYS]; WAYS];
+            for (from, row) in reach.iter().enumerate() {
+                for (to, n) in row.iter().enumerate() {
+                    halved[from / 2][to / 2] += n;
+                }
+            }
+            reach = halved;
         }
     }
 }
