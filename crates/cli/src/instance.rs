@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use compiler::Chain;
 use dataplane::change::{Inventory, Plan};
 use dataplane::clock::RealClock;
-use dataplane::io::Polling;
+use dataplane::io::{Dispatch, Polling};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Swapped};
@@ -93,6 +93,11 @@ impl Configuration {
         self.sources.text(self.file)
     }
 
+    /// What making it again takes: the chain, and the texts that it came from.
+    pub(crate) fn parts(&self) -> (Arc<Chain>, Sources, Disk) {
+        (Arc::clone(&self.chain), self.sources.clone(), self.files.clone())
+    }
+
     /// The chain that it means.
     pub fn chain(&self) -> &Chain {
         &self.chain
@@ -107,6 +112,8 @@ pub struct Options {
     pub seed: u64,
     /// Which code carries packets.
     pub path: Path,
+    /// How packets find their workers.
+    pub dispatch: Dispatch,
     /// How workers without packets wait.
     pub polling: Polling,
     /// Whether what is wrong is shown in colours.
@@ -259,6 +266,11 @@ impl Instance {
         }
     }
 
+    /// How packets find their workers.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.options.dispatch
+    }
+
     /// The workers.
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
@@ -398,7 +410,7 @@ fn prepare(
         made.refused = ready(&mut router).err();
         if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
     };
-    worker::prepare(options.cpus.len(), make)
+    worker::prepare(options.cpus.len(), options.dispatch.groups(), make)
 }
 
 /// What is known of a configuration once it was made. All workers tell the same, so one is asked.

@@ -9,6 +9,7 @@ mod dot;
 mod drive;
 mod explain;
 mod family;
+mod groups;
 pub mod instance;
 mod layout;
 mod load;

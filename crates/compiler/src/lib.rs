@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+pub mod classes;
 mod connect;
 mod elaborate;
 pub mod equivalence;

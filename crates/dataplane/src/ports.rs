@@ -74,7 +74,10 @@ impl Ports {
 
     /// The devices of so many workers with the same bindings.
     pub fn of_workers(bindings: &Bindings, workers: usize) -> Vec<Self> {
-        let of = |index| Bindings { part: Part { index, count: workers }, ..bindings.clone() };
+        let of = |index| Bindings {
+            part: Part { index, count: workers, ..bindings.part },
+            ..bindings.clone()
+        };
         let first = Self::new(Box::new(of(0)));
         let further = (1..workers)
             .map(|index| Self::new(Box::new(FurtherOpener::new(of(index), first.clone()))));

@@ -190,18 +190,12 @@ impl Router {
     /// choices repeatable.
     pub fn new(
         graph: &Graph,
-        mut elements: Vec<Box<dyn Element>>,
+        elements: Vec<Box<dyn Element>>,
         clock: Box<dyn Clock>,
         seed: u64,
-        mut listener: Box<dyn Listener>,
+        listener: Box<dyn Listener>,
     ) -> Self {
         assert_eq!(graph.nodes.len(), elements.len());
-        let owned: Vec<_> = elements.iter().flat_map(|element| element.owned()).collect();
-        for (element, node) in elements.iter_mut().zip(&graph.nodes) {
-            if let Err(why) = element.steer(&owned) {
-                listener.error(&node.name, &why);
-            }
-        }
         let mut nodes: Vec<Node> = graph
             .nodes
             .iter()
@@ -289,6 +283,7 @@ impl Router {
         let mut worked = false;
         if !self.started {
             self.started = true;
+            self.steer();
             for node in 0..self.nodes.nodes.len() {
                 self.nodes.wake(&mut self.core, node);
             }
@@ -321,6 +316,21 @@ impl Router {
             Some(time) if time <= self.core.now => Rest::Busy,
             Some(time) => Rest::Until(time),
             None => Rest::Idle,
+        }
+    }
+
+    /// Has packets to what elements give out brought to their workers: now, and not before, what
+    /// this router gives out counts.
+    fn steer(&mut self) {
+        let Nodes { nodes, listener, .. } = &mut self.nodes;
+        let cells = || nodes.iter().filter_map(|node| node.cell.as_ref());
+        let owned: Vec<_> = cells().flat_map(|cell| cell.element.owned()).collect();
+        for node in nodes {
+            if let Some(cell) = &mut node.cell
+                && let Err(why) = cell.element.steer(&owned)
+            {
+                listener.error(&node.name, &why);
+            }
         }
     }
 

@@ -304,13 +304,14 @@ pub enum Refused<R> {
     Broken(String),
 }
 
-/// Makes a router for each of so many workers, aside. `make` is called in the thread in which the
-/// router is to run.
+/// Makes a router for each of so many workers, aside, between which so many groups of traffic
+/// classes can go. `make` is called in the thread in which the router is to run.
 ///
 /// # Errors
 /// If one could not be made; none of them is left then.
 pub fn prepare<R: Send + 'static>(
     workers: usize,
+    groups: usize,
     make: impl Fn(Part) -> Result<(Router, R), Box<R>> + Send + Sync + 'static,
 ) -> Result<Prepared<R>, Refused<R>> {
     let make = Arc::new(make);
@@ -318,7 +319,7 @@ pub fn prepare<R: Send + 'static>(
     for index in 0..workers {
         let (begin, start) = sync_channel(1);
         let (ready, answer) = sync_channel(1);
-        let (make, part) = (Arc::clone(&make), Part { index, count: workers });
+        let (make, part) = (Arc::clone(&make), Part { index, count: workers, groups });
         let thread = std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
             match make(part) {
                 Ok((router, report)) => {

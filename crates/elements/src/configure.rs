@@ -24,14 +24,27 @@ pub struct Part {
     pub index: usize,
     /// How many workers there are.
     pub count: usize,
+    /// How many groups of traffic classes go from worker to worker.
+    pub groups: usize,
 }
 
 impl Part {
-    /// This worker's share of the numbers from `low` to `high`: adjacent ones, so that whoever
-    /// brings a packet to its worker can tell by a comparison; `None` if there are too few.
-    pub fn share(self, low: u32, high: u32) -> Option<(u32, u32)> {
+    /// How many shares there are: one of each worker for what is of no group, and one of each
+    /// group, which is at another worker when the group is.
+    pub fn shares(self) -> usize {
+        self.count + self.groups
+    }
+
+    /// The share of the numbers from `low` to `high` that packets of a group are given
+    /// ([`net::Packet::group`]), or at this worker those of none: adjacent numbers, so that whoever
+    /// brings a packet to its worker can compute whose it is; `None` if there are too few.
+    pub fn share(self, group: u8, low: u32, high: u32) -> Option<(u32, u32)> {
         let size = u64::from(high).checked_sub(u64::from(low))? + 1;
-        let (index, count) = (self.index as u64, self.count as u64);
+        let index = match usize::from(group) {
+            group if (1..=self.groups).contains(&group) => self.count + group - 1,
+            _ => self.index,
+        };
+        let (index, count) = (index as u64, self.shares() as u64);
         if size < count || index >= count {
             return None;
         }
@@ -43,7 +56,7 @@ impl Part {
 impl Default for Part {
     /// The only one.
     fn default() -> Self {
-        Self { index: 0, count: 1 }
+        Self { index: 0, count: 1, groups: 0 }
     }
 }
 
@@ -518,18 +531,28 @@ mod tests {
 
     #[test]
     fn shares_are_all_of_a_range_and_no_two_have_a_number() {
+        let part = |index, count| Part { index, count, groups: 0 };
         for (low, high, count) in [(1, 10, 3), (5, 5, 1), (0, u32::MAX, 7), (1024, 65535, 64)] {
-            let mut next = Some(low);
-            for index in 0..count {
-                let (first, last) = Part { index, count }.share(low, high).unwrap();
-                assert_eq!(Some(first), next);
-                assert!(first <= last);
-                next = last.checked_add(1);
+            for groups in [0, 2] {
+                let mut next = Some(low);
+                let of_workers = (0..count).map(|index| (index, 0));
+                let of_groups = (1..=groups).map(|group| (0, group as u8));
+                for (index, group) in of_workers.chain(of_groups) {
+                    let part = Part { index, count, groups };
+                    let Some((first, last)) = part.share(group, low, high) else {
+                        assert!(((high - low) as usize) < part.shares() - 1);
+                        next = high.checked_add(1);
+                        break;
+                    };
+                    assert_eq!(Some(first), next);
+                    assert!(first <= last);
+                    next = last.checked_add(1);
+                }
+                assert_eq!(next, high.checked_add(1));
             }
-            assert_eq!(next, high.checked_add(1));
         }
-        assert_eq!(Part { index: 0, count: 3 }.share(1, 2), None);
-        assert_eq!(Part { index: 0, count: 1 }.share(2, 1), None);
-        assert_eq!(Part { index: 1, count: 1 }.share(1, 2), None);
+        assert_eq!(part(0, 3).share(0, 1, 2), None);
+        assert_eq!(part(0, 1).share(0, 2, 1), None);
+        assert_eq!(part(1, 1).share(0, 1, 2), None);
     }
 }

@@ -132,6 +132,12 @@ pub trait Element {
         Vec::new()
     }
 
+    /// Whether answers to every flow that the element makes go to what it gives out
+    /// ([`Element::owned`]), and so find the flow's worker whatever they look like else.
+    fn owns_all_flows(&self) -> bool {
+        false
+    }
+
     /// Has packets to what elements give out brought to the worker whose share it is; for elements
     /// with devices.
     ///

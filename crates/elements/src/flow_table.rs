@@ -152,6 +152,8 @@ pub(crate) struct Flow {
     pub protocol: u8,
     /// An annotation that its owner remembers.
     pub annotation: u8,
+    /// The group of traffic classes that it came with ([`net::Packet::group`]).
+    pub group: u8,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);

@@ -109,6 +109,7 @@ impl Element for IPRRSwitch {
             // Both directions have the same key: the packets' own.
             let mut flow = Flow::new(key, key.reverse(), key.map);
             flow.outputs = [self.current; 2];
+            flow.group = packet.group();
             self.flows.insert(flow, self.class, now);
             Verdict::To(self.current.into())
         });

@@ -170,6 +170,14 @@ impl Common {
         self.specs.iter().flat_map(Self::patterns).filter_map(PatternRef::owned).collect()
     }
 
+    /// Whether each new flow is given a number of a range.
+    fn owns_all_flows(&self) -> bool {
+        self.specs.iter().all(|spec| {
+            let keeps = matches!(spec.action, Action::Keep(_));
+            !keeps && Self::patterns(spec).all(|pattern| pattern.owned().is_some())
+        })
+    }
+
     /// Writes all state that the model refers to, that of others included: flows may be shared,
     /// and turns belong to the element that has the pattern.
     fn export(&self, store: &mut Store) {

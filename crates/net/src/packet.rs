@@ -66,6 +66,7 @@ struct Inner {
     /// Offsets of the headers in `buffer`, by [`Header`].
     headers: [u32; 3],
     packet_type: PacketType,
+    group: u8,
     timestamp: u64,
     annotations: Annotations,
     buffer: Box<[u8]>,
@@ -82,6 +83,7 @@ impl Packet {
             end: 0,
             headers: [UNSET; 3],
             packet_type: PacketType::Host,
+            group: 0,
             timestamp: 0,
             annotations: Annotations::default(),
             buffer: vec![0; capacity].into_boxed_slice(),
@@ -95,6 +97,7 @@ impl Packet {
         p.end = (start + len) as u32;
         p.headers = [UNSET; 3];
         p.packet_type = PacketType::Host;
+        p.group = 0;
         p.timestamp = 0;
         p.annotations = Annotations::default();
     }
@@ -343,6 +346,19 @@ impl Packet {
         self.set_header_offset(Header::Transport, (offset + header_len) as isize);
     }
 
+    /// The group of traffic classes that a tag said it is of when it came in, from 1 on; 0 if it had
+    /// no tag.
+    #[inline]
+    pub fn group(&self) -> u8 {
+        self.0.group
+    }
+
+    /// Sets the group of traffic classes.
+    #[inline]
+    pub fn set_group(&mut self, group: u8) {
+        self.0.group = group;
+    }
+
     /// The annotations.
     #[inline]
     pub fn annotations(&self) -> &Annotations {
@@ -443,7 +459,8 @@ impl Pool {
         let used = 0..from.end as usize;
         to.buffer[used.clone()].copy_from_slice(&from.buffer[used]);
         (to.start, to.end, to.headers) = (from.start, from.end, from.headers);
-        (to.packet_type, to.timestamp) = (from.packet_type, from.timestamp);
+        (to.packet_type, to.group) = (from.packet_type, from.group);
+        to.timestamp = from.timestamp;
         to.annotations = from.annotations;
         copy
     }

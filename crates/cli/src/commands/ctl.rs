@@ -48,6 +48,9 @@ enum Action {
     },
     /// Show what every element took in, gave out, counted, dropped and holds
     Counters,
+    /// Show how packets find their workers: the groups of traffic classes, what a switch must match
+    /// to tag their frames (all of it with --json), and where they are
+    Dispatch,
     /// Let another configuration take the place of the one that runs; no packet is lost
     Swap {
         /// The configuration; `-` for the standard input
@@ -115,6 +118,7 @@ fn request(action: &Action) -> Result<Value, String> {
             json!({ "do": "write", "handler": handler, "value": value.join(" ") })
         }
         Action::Counters => json!({ "do": "counters" }),
+        Action::Dispatch => json!({ "do": "dispatch" }),
         Action::Swap { file, check } if file == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
@@ -159,6 +163,7 @@ fn show(action: &Action, answer: &Value) -> String {
         Action::Write { .. } | Action::Stop => String::new(),
         Action::Handlers { .. } => show_handlers(answer),
         Action::Counters => show_counters(&answer["all"]),
+        Action::Dispatch => show_dispatch(answer),
         Action::Swap { .. } | Action::Rollback => show_change(answer),
         Action::Status => show_status(answer),
     }
@@ -217,6 +222,80 @@ fn show_counters(all: &Value) -> String {
         true => table.render(),
         false => format!("{}\n{}", table.render(), reasons.render()),
     }
+}
+
+/// What of a group's traffic is told in a line of a table.
+const SHOWN: usize = 2;
+
+fn show_dispatch(answer: &Value) -> String {
+    let (way, why) = (text(answer, "way"), text(answer, "why"));
+    let workers = number(&answer["workers"]);
+    let mut out = format!("  by {way} ({why}) to {workers} workers\n");
+    let mut table = Table::new(["group", "tag", "worker", "packets", "per second", "traffic"]);
+    for group in answer["groups"].as_array().into_iter().flatten() {
+        let list = |name: &str| group[name].as_array().cloned().unwrap_or_default();
+        let classes = list("classes");
+        let mut traffic: Vec<String> = classes.iter().take(SHOWN).map(class_in_words).collect();
+        if classes.len() > SHOWN {
+            traffic.push(format!("{} more", classes.len() - SHOWN));
+        }
+        let answers = list("answers");
+        traffic.extend(answers.iter().map(|own| format!("answers to {}", answer_in_words(own))));
+        let worker = number(&group["worker"]).to_string();
+        table.row([
+            number(&group["group"]).to_string(),
+            text(group, "tag").to_string(),
+            match group["cpu"].as_u64() {
+                Some(cpu) => format!("{worker} (core {cpu})"),
+                None => worker,
+            },
+            grouped(number(&group["packets"])),
+            grouped(group["rate"].as_f64().unwrap_or(0.0) as u64),
+            traffic.join("; "),
+        ]);
+    }
+    if !table.is_empty() {
+        let _ = write!(out, "\n{}", table.render());
+    }
+    out
+}
+
+/// `low-high`, or the number if it is one.
+fn range(range: &Value) -> String {
+    let end = |i: usize| match &range[i] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match end(0) == end(1) {
+        true => end(0),
+        false => format!("{}-{}", end(0), end(1)),
+    }
+}
+
+/// `lan: ip.proto 6, transport.dport 80`
+fn class_in_words(class: &Value) -> String {
+    let field = |field: &Value| {
+        let ranges = field["ranges"].as_array().into_iter().flatten();
+        let ranges: Vec<String> = match text(field, "field") {
+            "eth.type" => ranges.map(|r| format!("{:#06x}", number(&r[0]))).collect(),
+            _ => ranges.map(range).collect(),
+        };
+        let bits = match field["bits"]["lowest"].as_u64() {
+            Some(lowest) => {
+                format!(" bits {lowest}..{}", lowest + number(&field["bits"]["count"]))
+            }
+            None => String::new(),
+        };
+        format!("{}{bits} {}", text(field, "field"), ranges.join(" or "))
+    };
+    let fields: Vec<String> = class["fields"].as_array().into_iter().flatten().map(field).collect();
+    let fields = if fields.is_empty() { "all".to_string() } else { fields.join(", ") };
+    format!("{}: {fields}", text(class, "in"))
+}
+
+/// `10.2.0.1:1024-2047`
+fn answer_in_words(own: &Value) -> String {
+    format!("{}:{}", range(&own["ip.dst"]), range(&own["transport.dport"]))
 }
 
 fn show_change(answer: &Value) -> String {

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dataplane::all_cores::AllCores;
 use dataplane::control_socket::{ControlServer, Handlers};
-use dataplane::io::{Binding, Bindings, Choice, Faults, Polling};
+use dataplane::io::{Binding, Bindings, Choice, Dispatch, Faults, MOST_GROUPS, Polling, Way};
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 use dataplane::{Listener, Router};
 
 use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled, metrics};
+use crate::groups::Grouping;
 use crate::instance::{Configuration, Instance, Options, Refusal};
 use crate::session::Path;
 use crate::summary::Summary;
@@ -74,6 +75,14 @@ pub(crate) struct Run {
     /// The CPUs to run on, a worker bound to each: 2, 0-3 or 0,2
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
+    /// How packets find their workers: auto, hash (both directions of a flow meet), queue (as the
+    /// interface's queues have it), tags=mac or tags=vlan[:FIRST] (frames say by their destination
+    /// address, or a VLAN tag, what group of traffic classes they are of; 'catena ctl dispatch')
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    dispatch: String,
+    /// Groups of traffic classes that there are tags for; one for each class if not said
+    #[arg(long, value_name = "N")]
+    groups: Option<usize>,
     /// Be controlled by 'catena ctl' and 'catena top' through a UNIX socket; where nothing else is
     /// asked for, chains on interfaces open one at the usual place. 'none' for none
     #[arg(long, value_name = "PATH")]
@@ -184,6 +193,51 @@ fn polling(text: &str) -> Result<Polling, String> {
         "busy" => Ok(Polling::Busy),
         _ => Err(format!("--poll {text}: there are adaptive and busy")),
     }
+}
+
+/// `--dispatch WAY` and `--groups N`: how packets find their workers, why so, and a line of that
+/// where it matters.
+fn dispatch(
+    run: &Run,
+    configuration: &Configuration,
+    workers: usize,
+) -> Result<(Dispatch, String, Option<String>), String> {
+    let asked: Option<Way> = match run.dispatch.as_str() {
+        "auto" => None,
+        text => Some(text.parse().map_err(|why| format!("--dispatch {why}"))?),
+    };
+    let way = asked.unwrap_or_default();
+    let why = match asked {
+        Some(_) => "asked for",
+        None if workers == 1 => "there is one worker",
+        None => "nothing says that frames come with tags",
+    };
+    let Way::Tags(_) = way else {
+        if run.groups.is_some() {
+            return Err("--groups: groups are told by tags; see --dispatch".to_string());
+        }
+        let line = (workers > 1).then(|| format!("dispatch: {way} ({why})"));
+        return Ok((Dispatch::new(way, workers, 0)?, why.to_string(), line));
+    };
+    if run.interpret {
+        return Err(format!("--dispatch {way}: the interpreter knows no groups"));
+    }
+    if let Some(groups) = run.groups.filter(|groups| !(1..=MOST_GROUPS).contains(groups)) {
+        return Err(format!("--groups {groups}: there can be 1 to {MOST_GROUPS}"));
+    }
+    let grouping = Grouping::of(configuration, run.groups, workers)?;
+    let (groups, classes) = (grouping.len(), grouping.classes());
+    if let Some(wanted) = run.groups.filter(|wanted| *wanted > groups) {
+        return Err(format!(
+            "--groups {wanted}: the chain's traffic classes make {groups}; those that share flows stay \
+             together"
+        ));
+    }
+    let line = format!(
+        "dispatch: {way} ({why}), {classes} traffic classes in {groups} groups; `catena ctl dispatch` \
+         tells their tags"
+    );
+    Ok((Dispatch::new(way, workers, groups)?, why.to_string(), Some(line)))
 }
 
 /// A flag that SIGINT and SIGTERM raise; a second one ends the process at once.
@@ -364,7 +418,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         None => vec![None],
     };
     let polling = polling(&run.poll)?;
-    let bindings = bindings(run)?;
+    let mut bindings = bindings(run)?;
     let mut said = String::new();
     let read = Configuration::read(&run.file, &variables, colour, &mut said);
     let _ = write!(std::io::stderr(), "{said}");
@@ -372,8 +426,12 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         Ok(configuration) => configuration,
         Err(why) => return refuse(&why),
     };
+    let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
+    bindings.dispatch = dispatch.clone();
+    line.iter().filter(|_| bindings.is_live()).for_each(|line| say(run, line));
     let options = Options {
         cpus,
+        dispatch,
         seed: run.seed,
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,
@@ -414,7 +472,12 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&stop);
     let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
-    let controlled = Arc::new(Controlled { instance, variables, stop: end });
+    let controlled = Arc::new(Controlled {
+        instance,
+        variables,
+        dispatch: control::dispatch::Told::new(why),
+        stop: end,
+    });
     if let Some(control) = &control {
         control.serve(Arc::clone(&controlled)).map_err(|e| format!("--control: {e}"))?;
     }

@@ -3,6 +3,7 @@
 //! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`
 //! and a text for people. `catena ctl` shows both with `--json`.
 
+pub(crate) mod dispatch;
 pub(crate) mod metrics;
 pub(crate) mod notify;
 mod server;
@@ -75,6 +76,8 @@ pub(crate) fn default_path() -> PathBuf {
 pub(crate) struct Controlled {
     pub(crate) instance: Instance,
     pub(crate) variables: Vec<(String, String)>,
+    /// What is told of its dispatch.
+    pub(crate) dispatch: dispatch::Told,
     /// Ends the run.
     pub(crate) stop: Box<dyn Fn() + Send + Sync>,
 }
@@ -109,6 +112,7 @@ impl Controlled {
             }
             "handlers" => self.handlers(request.get("element").and_then(Value::as_str)),
             "counters" => Ok(self.counters()),
+            "dispatch" => self.dispatch.to_json(&self.instance),
             "status" => Ok(self.status()),
             "swap" => self.swap(request),
             "rollback" => Ok(changed(&self.instance.roll_back()?)),
@@ -117,7 +121,7 @@ impl Controlled {
                 Ok(Value::Null)
             }
             other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, status, swap, \
+                "there is no '{other}', only read, write, handlers, counters, dispatch, status, swap, \
                  rollback and stop"
             )),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use catena_cli::instance::{Configuration, Instance, Options, Refusal};
 use catena_cli::session::Path;
-use dataplane::io::Polling;
+use dataplane::io::{Dispatch, Polling};
 use dataplane::ports::{Opener, Ports};
 use dataplane::{Listener, Transcript};
 use elements::device::{Device, DeviceRequest, Received};
@@ -145,6 +145,7 @@ pub fn configuration(text: &str) -> Configuration {
 /// A chain that runs on as many workers as there are wires.
 pub fn start(text: &str, wires: &[Arc<Wire>], path: Path) -> (Instance, Receiver<()>) {
     let options = Options {
+        dispatch: Dispatch::default(),
         cpus: vec![None; wires.len()],
         seed: 1,
         path,

@@ -2,12 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::lab::{Lab, PATIENCE, possible};
+use crate::lab::{Lab, PATIENCE, ctl, possible};
 
 /// TCP connections at a time.
 const CONNECTIONS: usize = 200;
@@ -99,15 +97,6 @@ impl Talk {
         self.client.join().expect("no connection broke, no byte changed");
         self.server.join().expect("no connection broke");
     }
-}
-
-#[track_caller]
-fn ctl(socket: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
-    let output = command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Hundreds of connections through a translator while it is replaced again and again: none breaks,

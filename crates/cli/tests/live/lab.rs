@@ -328,3 +328,13 @@ pub(crate) fn exchange(lab: &Lab, address: &'static str, count: usize) {
     assert!(back == bytes(count), "bytes changed on the way");
     assert!(server.join().unwrap() == bytes(count), "bytes changed on the way there");
 }
+
+/// Runs `catena ctl`.
+#[track_caller]
+pub(crate) fn ctl(socket: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    let output = command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

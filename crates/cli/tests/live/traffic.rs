@@ -7,7 +7,7 @@ use crate::lab::{Lab, PATIENCE, bytes, exchange, possible};
 /// The ways of I/O that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
 
-const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
+pub(crate) const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 
 /// Frames go through as they are.
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
@@ -15,7 +15,7 @@ const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> To
 const ROUTER: &str = include_str!("router.click");
 
 /// The example, between the two sides.
-fn nat() -> String {
+pub(crate) fn nat() -> String {
     let example = include_str!("../../../../examples/home-router.click");
     example.replace("Device(lan)", "Device(left)").replace("Device(wan)", "Device(right)")
 }

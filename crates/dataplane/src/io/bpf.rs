@@ -14,6 +14,7 @@ const PROG_LOAD: c_int = 5;
 const LINK_CREATE: c_int = 28;
 const LINK_UPDATE: c_int = 29;
 
+const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SOCKET_FILTER: u32 = 1;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -88,6 +89,11 @@ pub(super) const fn load_number(to: u8, number: u64) -> [u64; 2] {
     [instruction(0x18, to, 0, 0, number as i32), number >> 32 << 32]
 }
 
+/// `*(to + offset) = from`, of 32 bits.
+pub(super) const fn store_word(to: u8, offset: i16, from: u8) -> u64 {
+    instruction(0x63, to, from, offset, 0)
+}
+
 /// `*(to + offset) = from`, of 64 bits.
 pub(super) const fn store(to: u8, offset: i16, from: u8) -> u64 {
     instruction(0x7b, to, from, offset, 0)
@@ -129,9 +135,17 @@ pub(super) const ALWAYS: u8 = 0x05;
 pub(super) const EQUAL: u8 = 0x15;
 pub(super) const NOT_EQUAL: u8 = 0x55;
 pub(super) const GREATER: u8 = 0x2d;
-/// The same on 32 bits, without sign: less than a number, greater than it.
+/// Not less than a number, without sign.
+pub(super) const AT_LEAST: u8 = 0x35;
+/// On 32 bits, without sign: less than a number, greater than it.
 pub(super) const BELOW: u8 = 0xa6;
 pub(super) const ABOVE: u8 = 0x26;
+
+/// Register 0 = a number of the frame that a socket is given, counted from its first byte; see
+/// [`load_network`].
+pub(super) const fn load_link(size: u8, offset: i32) -> u64 {
+    instruction(0x20 | size, 0, 0, 0, libc::SKF_LL_OFF + offset)
+}
 
 /// A line of a program.
 #[derive(Clone, Copy)]
@@ -173,9 +187,17 @@ pub(super) const ICMPV6: i32 = 58;
 pub(super) const NEIGHBOR_ADVERTISEMENT: i32 = 136;
 /// Where a `struct __sk_buff` has the protocol.
 pub(super) const PROTOCOL: i16 = 16;
+/// Where it has the queue that a frame came on, whether the kernel took a VLAN tag out of it, which
+/// one and of what protocol.
+pub(super) const QUEUE_MAPPING: i16 = 12;
+pub(super) const VLAN_PRESENT: i16 = 20;
+pub(super) const VLAN_TCI: i16 = 24;
+pub(super) const VLAN_PROTOCOL: i16 = 28;
 
 /// `bpf_redirect_map(map, key, action if there is no entry)`
 pub(super) const REDIRECT_MAP: i32 = 51;
+/// `bpf_map_lookup_elem(map, pointer to the key)`: a pointer to the value, or 0.
+pub(super) const MAP_LOOKUP: i32 = 1;
 /// Where a `struct xdp_md` has the frame's first byte, and the one behind its last.
 pub(super) const DATA: i16 = 0;
 pub(super) const DATA_END: i16 = 4;
@@ -270,33 +292,55 @@ pub(super) struct SocketMap(OwnedFd);
 impl SocketMap {
     /// A map for this many sockets.
     pub(super) fn new(sockets: u32) -> Result<Self> {
-        let map = MapCreate {
-            map_type: MAP_TYPE_XSKMAP,
-            key_size: 4,
-            value_size: 4,
-            max_entries: sockets,
-            flags: 0,
-        };
-        sys::bpf(MAP_CREATE, &map).map(|fd| Self(sys::own(fd)))
+        create_map(MAP_TYPE_XSKMAP, sockets).map(Self)
     }
 
     /// Enters a socket.
     pub(super) fn set(&self, number: u32, socket: &OwnedFd) -> Result<()> {
-        let socket = socket.as_raw_fd() as u32;
-        let update = MapUpdate {
-            map: self.0.as_raw_fd() as u32,
-            padding: 0,
-            key: Pointer::to(&number),
-            value: Pointer::to(&socket),
-            flags: 0,
-        };
-        sys::bpf(MAP_UPDATE, &update).map(drop)
+        update_map(&self.0, number, socket.as_raw_fd() as u32)
     }
 
     /// The map's descriptor, for programs.
     pub(super) fn descriptor(&self) -> i32 {
         self.0.as_raw_fd()
     }
+}
+
+/// Numbers by number, which programs look up and anybody may change.
+#[derive(Debug)]
+pub(super) struct NumberMap(OwnedFd);
+
+impl NumberMap {
+    /// A map for the numbers below this one, with zeros.
+    pub(super) fn new(entries: u32) -> Result<Self> {
+        create_map(MAP_TYPE_ARRAY, entries).map(Self)
+    }
+
+    /// Sets what is there for a number.
+    pub(super) fn set(&self, number: u32, to: u32) -> Result<()> {
+        update_map(&self.0, number, to)
+    }
+
+    /// The map's descriptor, for programs.
+    pub(super) fn descriptor(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+fn create_map(map_type: u32, max_entries: u32) -> Result<OwnedFd> {
+    let map = MapCreate { map_type, key_size: 4, value_size: 4, max_entries, flags: 0 };
+    sys::bpf(MAP_CREATE, &map).map(sys::own)
+}
+
+fn update_map(map: &OwnedFd, key: u32, value: u32) -> Result<()> {
+    let update = MapUpdate {
+        map: map.as_raw_fd() as u32,
+        padding: 0,
+        key: Pointer::to(&key),
+        value: Pointer::to(&value),
+        flags: 0,
+    };
+    sys::bpf(MAP_UPDATE, &update).map(drop)
 }
 
 fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result<OwnedFd> {

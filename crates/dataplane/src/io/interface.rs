@@ -13,13 +13,14 @@ use elements::device::Owned;
 use super::af_packet::{self, AfPacket};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
+use super::dispatch::{Dispatch, Tags, Way};
 #[cfg(feature = "dpdk")]
 use super::dpdk;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain};
 use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
-use super::steering;
+use super::steering::{self, Steering};
 use super::sys;
 use super::tap::Tap;
 
@@ -184,6 +185,7 @@ pub(super) struct Interface {
     /// What DPDK is started with.
     #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
     eal: Option<String>,
+    dispatch: Dispatch,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
     /// What is given out, as far as frames to it are brought to their workers. Locked after
@@ -203,6 +205,7 @@ impl Interface {
         spec: &InterfaceSpec,
         workers: usize,
         eal: Option<&str>,
+        dispatch: Dispatch,
     ) -> Result<Self, String> {
         let name = &spec.name;
         let asker = Asker::new().map_err(|e| format!("{name}: {e}"))?;
@@ -212,11 +215,21 @@ impl Interface {
             why: None,
             workers: workers.max(1),
             eal: eal.map(str::to_string),
+            dispatch,
             asker,
             opened: Mutex::new(None),
             owned: Mutex::new(Vec::new()),
         };
         if !interface.mode.is_choice() {
+            if let way @ Way::Tags(_) = interface.dispatch.way()
+                && interface.workers > 1
+            {
+                return Err(format!(
+                    "{name}: by {} frames are not brought to the workers that their tags say; --dispatch \
+                     {way} takes one worker there",
+                    interface.mode
+                ));
+            }
             let opened = interface.open_ports(0);
             let opened = opened.map_err(|why| format!("{name}: {}: {why}", interface.mode))?;
             *interface.lock() = Some(opened);
@@ -256,6 +269,20 @@ impl Interface {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn steering<'a>(&'a self, owned: &'a [Owned]) -> Steering<'a> {
+        Steering { owned, workers: self.workers, dispatch: &self.dispatch }
+    }
+
+    /// What says which worker's a frame is.
+    pub(super) fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
+    /// Its MAC address, as far as it is known.
+    pub(super) fn address(&self) -> [u8; 6] {
+        self.asker.address(&self.spec.name).unwrap_or_default()
+    }
+
     fn owned(&self) -> MutexGuard<'_, Vec<Owned>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -289,22 +316,25 @@ impl Interface {
         }
         let fail = |e: Error| format!("{name}: {}", explain(&e, "CAP_BPF"));
         let program = match self.mode {
-            _ if !self.mode.is_choice() => {
+            _ if !self.mode.is_choice() || self.dispatch.way() == Way::Queue => {
+                let how = match self.mode.is_choice() {
+                    true => self.dispatch.way().to_string(),
+                    false => self.mode.to_string(),
+                };
                 return Err(format!(
-                    "{name}: by {} no answer is sure to find the worker that translated the question",
-                    self.mode
+                    "{name}: by {how} no answer is sure to find the worker that translated the question"
                 ));
             }
             Mode::AfXdp => {
                 if let Some(Redirection { sockets, pieces, attached }) =
                     opened.as_ref().and_then(|opened| opened.redirection.as_ref())
                 {
-                    let program = steering::for_driver(sockets, &wanted, self.workers, *pieces);
+                    let program = steering::for_driver(sockets, &self.steering(&wanted), *pieces);
                     program.and_then(|program| attached.replace(&program)).map_err(fail)?;
                 }
                 None
             }
-            _ => Some(steering::for_sockets(&wanted, self.workers).map_err(fail)?),
+            _ => Some(steering::for_sockets(&self.steering(&wanted)).map_err(fail)?),
         };
         *known = wanted;
         Ok(program)
@@ -409,7 +439,13 @@ impl Interface {
     }
 
     fn how_flows_are_spread(&self) -> String {
-        format!("flows to {} workers by a symmetric hash", self.workers)
+        let workers = self.workers;
+        match self.dispatch.way() {
+            Way::Hash => format!("flows to {workers} workers by a symmetric hash"),
+            Way::Queue => format!("frames to {workers} workers by queue"),
+            Way::Tags(Tags::Mac) => format!("groups to {workers} workers by destination MAC"),
+            Way::Tags(Tags::Vlan(_)) => format!("groups to {workers} workers by VLAN"),
+        }
     }
 
     #[cfg(feature = "dpdk")]
@@ -428,7 +464,7 @@ impl Interface {
         let fail = |e: Error| explain(&e, "CAP_NET_RAW");
         let spread = match self.workers {
             1 => None,
-            _ => Some(steering::for_sockets(&self.owned(), self.workers).map_err(fail)?),
+            _ => Some(steering::for_sockets(&self.steering(&self.owned())).map_err(fail)?),
         };
         for worker in 0..self.workers {
             let (index, spread) = (opened.index, spread.as_ref());
@@ -508,13 +544,13 @@ impl Interface {
         let driver = self.asker.driver(name);
         let partial = VIRTUAL.contains(&driver.as_str());
         let fail = |e: Error| af_xdp::explain(name, &e);
-        let owned = self.owned();
+        let owned = self.owned().clone();
         let mut layout = Layout::of(opened.mtu);
         let (ports, redirection) = loop {
             let (sockets, ports) =
                 self.open_sockets(opened.index, queues, layout, partial).map_err(fail)?;
             let pieces = layout.pieces;
-            let program = steering::for_driver(&sockets, &owned, self.workers, pieces);
+            let program = steering::for_driver(&sockets, &self.steering(&owned), pieces);
             let program = program.map_err(fail)?;
             let attach = |in_driver| Attached::xdp(&program, opened.index, in_driver);
             let attached = match attach(true) {

@@ -33,6 +33,8 @@ pub(super) struct Live {
     losses: Losses,
     rounds: u32,
     empty: u32,
+    /// The interface's MAC address.
+    address: [u8; 6],
     /// What is given out, each worker its share.
     owned: Vec<Owned>,
     /// What last kept the interface from being opened again.
@@ -64,6 +66,7 @@ impl Live {
             losses: Losses::default(),
             rounds: 0,
             empty: 0,
+            address: interface.address(),
             owned: Vec::new(),
             obstacle: String::new(),
         })
@@ -80,6 +83,8 @@ impl Live {
         let before = batch.len();
         let result = port.receive(asked, batch, pool, &mut self.losses);
         let came = batch.len() - before;
+        let frames = batch.as_mut_slice().get_mut(before..).unwrap_or_default();
+        self.interface.dispatch().untag(self.part.index, frames, self.address);
         self.multiplexing.came(asked, came);
         self.rounds = self.rounds.wrapping_add(1);
         self.empty = if came == 0 { self.empty.wrapping_add(1) } else { 0 };
@@ -143,6 +148,7 @@ impl Live {
         match self.interface.fetch(self.part, Some(index)) {
             Ok((port, index)) => {
                 (self.port, self.index) = (Some(port), index);
+                self.address = self.interface.address();
                 self.link = self.interface.link().map(|(_, link)| link);
                 self.obstacle.clear();
                 let told = self.interface.describe();

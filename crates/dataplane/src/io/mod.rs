@@ -5,6 +5,7 @@ mod af_packet;
 mod af_xdp;
 mod bpf;
 mod capture;
+mod dispatch;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod faults;
@@ -38,6 +39,7 @@ use faults::Faulty;
 use interface::Interface;
 use live::{Handle, Live};
 
+pub use dispatch::{Dispatch, MOST_GROUPS, Tag, Tags, Way};
 pub use faults::Faults;
 pub use generator::Generator;
 pub use interface::{Choice, InterfaceSpec, Mode};
@@ -80,6 +82,8 @@ pub struct Bindings {
     pub folder: PathBuf,
     /// The configuration's folder: captures to read that are not in `folder` are looked for here.
     pub beside: PathBuf,
+    /// How packets find their workers.
+    pub dispatch: Dispatch,
     /// The interfaces that are open.
     pub interfaces: Interfaces,
     /// What DPDK's environment (EAL) is started with, when a device of DPDK's is opened; without
@@ -195,8 +199,10 @@ impl Bindings {
         let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
             Some(interface) => interface,
             None => {
-                let interface =
-                    Arc::new(Interface::open(spec, self.part.count, self.eal.as_deref())?);
+                let workers = self.part.count;
+                let dispatch = self.dispatch.clone();
+                let interface = Interface::open(spec, workers, self.eal.as_deref(), dispatch)?;
+                let interface = Arc::new(interface);
                 shared.lines.push(match name == spec.name {
                     true => interface.describe(),
                     false => format!("{name}: {}", interface.describe()),

@@ -79,6 +79,12 @@ impl Asker {
         Ok(matches!(family, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
     }
 
+    /// Its MAC address.
+    pub(super) fn address(&self, name: &str) -> Result<[u8; 6]> {
+        let address = self.ask(SIOCGIFHWADDR, name)?.value;
+        Ok([address[2], address[3], address[4], address[5], address[6], address[7]])
+    }
+
     /// The name of its driver, empty if it has none that tells.
     pub(super) fn driver(&self, name: &str) -> String {
         // struct ethtool_drvinfo: the command, then names of 32 bytes each, then numbers.

@@ -2,7 +2,8 @@
 //! group of sockets the kernel asks, and for drivers, where an XDP program hands frames to sockets
 //! of AF_XDP.
 //!
-//! A flow's worker follows from a hash that is the same for both directions: sums of addresses and
+//! A tag says what group a frame is of, and a map where the group is. Without one,
+//! a flow's worker follows from a hash that is the same for both directions: sums of addresses and
 //! of TCP's and UDP's ports. Fragments have no ports, and what is not IP is the first worker's.
 //! What is sent to addresses and ports that a worker gives out is that worker's, and an ICMP error
 //! goes where the flow is that it tells of.
@@ -13,11 +14,63 @@ use std::os::fd::OwnedFd;
 use elements::device::Owned;
 
 use super::bpf::*;
+use super::dispatch::{Dispatch, MAC_TAG, Tags, Way};
 
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
 /// The pointer to what the program keeps.
 const STACK: u8 = 10;
+
+/// What a worker is chosen by.
+pub(super) struct Steering<'a> {
+    /// What is given out.
+    pub(super) owned: &'a [Owned],
+    /// How many workers there are.
+    pub(super) workers: usize,
+    /// How a frame's worker is found.
+    pub(super) dispatch: &'a Dispatch,
+}
+
+impl Steering<'_> {
+    fn shares(&self) -> usize {
+        self.workers + self.dispatch.groups()
+    }
+
+    /// Where to go with the number of a share in register 0: the first shares are the workers'.
+    fn with_share(&self) -> Line {
+        let label = if self.dispatch.groups() > 0 { "share" } else { "chosen" };
+        If(ALWAYS, 0, 0, 0, label)
+    }
+
+    /// Chooses by the number of a group, if there are so many; it is in register 0.
+    fn with_group(&self, else_to: &'static str) -> [Line; 3] {
+        [
+            If(AT_LEAST, 0, 0, self.dispatch.groups() as i32, else_to),
+            Do(advance(0, self.workers as i32)),
+            self.with_share(),
+        ]
+    }
+
+    /// Looks up at which worker a share is.
+    fn look_up(&self) -> Result<Vec<Line>> {
+        if self.dispatch.groups() == 0 {
+            return Ok(Vec::new());
+        }
+        let [first, second] = load_map(1, self.dispatch.map()?.descriptor());
+        Ok(vec![
+            Label("share"),
+            Do(store_word(STACK, -4, 0)),
+            Do(copy(2, STACK)),
+            Do(advance(2, -4)),
+            Do(first),
+            Do(second),
+            Do(call(MAP_LOOKUP)),
+            If(EQUAL, 0, 0, 0, "first"),
+            Do(load_memory(WORD, 0, 0, 0)),
+            If(ALWAYS, 0, 0, 0, "chosen"),
+        ])
+    }
+}
 
 /// Where a program runs: how it reads a frame follows from that.
 ///
@@ -68,29 +121,76 @@ impl Place {
         lines
     }
 
-    /// Register 0 = the frame's protocol as it stands there, behind one VLAN tag.
-    fn protocol(self) -> Vec<Line> {
-        match self {
-            Socket => vec![Do(load_memory(WORD, 0, 6, PROTOCOL))],
-            Driver => vec![
-                Do(load_memory(WORD, 2, 6, DATA)),
-                Do(load_memory(WORD, 1, 6, DATA_END)),
-                Do(copy(3, 2)),
-                Do(advance(3, 14)),
-                If(GREATER, 3, 1, 0, "first"),
-                Do(load_memory(HALF, 0, 2, 12)),
-                Do(advance(2, 14)),
-                If(EQUAL, 0, 0, in_frame(VLAN), "tag"),
-                If(NOT_EQUAL, 0, 0, in_frame(SERVICE_VLAN), "no tag"),
-                Label("tag"),
-                Do(copy(3, 2)),
-                Do(advance(3, 4)),
-                If(GREATER, 3, 1, 0, "first"),
-                Do(load_memory(HALF, 0, 2, 2)),
-                Do(advance(2, 4)),
-                Label("no tag"),
-            ],
+    /// Register 0 = the frame's protocol as it stands there, behind one VLAN tag. A frame with the
+    /// tag of a group has its worker.
+    fn protocol(self, steering: &Steering<'_>) -> Vec<Line> {
+        if self == Socket {
+            let mut lines = self.group(steering);
+            lines.push(Do(load_memory(WORD, 0, 6, PROTOCOL)));
+            return lines;
         }
+        let by_vlan = matches!(steering.dispatch.way(), Way::Tags(Tags::Vlan(_)));
+        let mut lines = vec![
+            Do(load_memory(WORD, 2, 6, DATA)),
+            Do(load_memory(WORD, 1, 6, DATA_END)),
+            Do(copy(3, 2)),
+            Do(advance(3, 14)),
+            If(GREATER, 3, 1, 0, "first"),
+        ];
+        if !by_vlan {
+            lines.extend(self.group(steering));
+        }
+        lines.extend([
+            Do(load_memory(HALF, 0, 2, 12)),
+            Do(advance(2, 14)),
+            If(EQUAL, 0, 0, in_frame(VLAN), "tag"),
+            If(NOT_EQUAL, 0, 0, in_frame(SERVICE_VLAN), "no tag"),
+            Label("tag"),
+            Do(copy(3, 2)),
+            Do(advance(3, 4)),
+            If(GREATER, 3, 1, 0, "first"),
+        ]);
+        if by_vlan {
+            lines.push(If(NOT_EQUAL, 0, 0, in_frame(VLAN), "no group"));
+            lines.extend(self.group(steering));
+        }
+        lines.extend([Do(load_memory(HALF, 0, 2, 2)), Do(advance(2, 4)), Label("no tag")]);
+        lines
+    }
+
+    /// Chooses by the tag of a group, if the frame has one. In drivers register 2 is the frame's
+    /// first byte, or that of its VLAN tag.
+    fn group(self, steering: &Steering<'_>) -> Vec<Line> {
+        let mut lines = match (steering.dispatch.way(), self) {
+            (Way::Tags(Tags::Mac), Socket) => vec![
+                Do(load_link(WORD, 0)),
+                If(NOT_EQUAL, 0, 0, i32::from_be_bytes(MAC_TAG), "no group"),
+                Do(load_link(HALF, 4)),
+            ],
+            (Way::Tags(Tags::Mac), Driver) => vec![
+                Do(load_memory(WORD, 0, 2, 0)),
+                If(NOT_EQUAL, 0, 0, i32::from_ne_bytes(MAC_TAG), "no group"),
+                Do(load_memory(HALF, 0, 2, 4)),
+                Do(from_network(0, 16)),
+            ],
+            (Way::Tags(Tags::Vlan(_)), Socket) => vec![
+                Do(load_memory(WORD, 0, 6, VLAN_PRESENT)),
+                If(EQUAL, 0, 0, 0, "no group"),
+                Do(load_memory(WORD, 0, 6, VLAN_PROTOCOL)),
+                If(NOT_EQUAL, 0, 0, in_frame(VLAN), "no group"),
+                Do(load_memory(WORD, 0, 6, VLAN_TCI)),
+            ],
+            (Way::Tags(Tags::Vlan(_)), Driver) => {
+                vec![Do(load_memory(HALF, 0, 2, 0)), Do(from_network(0, 16))]
+            }
+            _ => return Vec::new(),
+        };
+        if let Way::Tags(Tags::Vlan(first)) = steering.dispatch.way() {
+            lines.extend([Do(and(0, 0xfff)), Do(advance(0, -i32::from(first)))]);
+        }
+        lines.extend(steering.with_group("no group"));
+        lines.push(Label("no group"));
+        lines
     }
 
     /// Answers of neighbours go to the host's stack, where all workers hear them.
@@ -115,13 +215,33 @@ impl Place {
     }
 
     /// Register 0 = the worker.
-    fn worker(self, owned: &[Owned], workers: usize) -> Vec<Line> {
+    fn worker(self, steering: &Steering<'_>) -> Result<Vec<Line>> {
         let mut lines = vec![Do(copy(6, 1)), Do(set(7, 0))];
-        lines.extend(self.protocol());
+        lines.extend(self.protocol(steering));
         if self == Driver {
             lines.extend(self.neighbours());
         }
-        let owners = || owned.iter().flat_map(|own| owner(own, workers));
+        lines.extend(match steering.dispatch.way() {
+            Way::Queue => self.by_queue(),
+            Way::Hash | Way::Tags(_) => self.by_flow(steering),
+        });
+        let workers = steering.workers as i32;
+        lines.extend([Do(instruction(0x94, 0, 0, 0, workers)), If(ALWAYS, 0, 0, 0, "chosen")]);
+        lines.extend(steering.look_up()?);
+        lines.extend([Label("first"), Do(set(0, 0)), Label("chosen")]);
+        Ok(lines)
+    }
+
+    /// Register 0 = the queue.
+    fn by_queue(self) -> Vec<Line> {
+        let at = if self == Socket { QUEUE_MAPPING } else { RX_QUEUE_INDEX };
+        vec![Label("IPv6"), Do(load_memory(WORD, 0, 6, at))]
+    }
+
+    /// Register 0 = a hash of the flow, if nobody has given it out.
+    fn by_flow(self, steering: &Steering<'_>) -> Vec<Line> {
+        let owners = || steering.owned.iter().flat_map(|own| owner(own, steering));
+        let mut lines = Vec::new();
         lines.extend([
             If(EQUAL, 0, 0, in_frame(IPV6), "IPv6"),
             If(NOT_EQUAL, 0, 0, in_frame(IPV4), "first"),
@@ -168,11 +288,6 @@ impl Place {
             Do(copy(0, 7)),
             Do(instruction(0x24, 0, 0, 0, 0x9e37_79b1_u32 as i32)),
             Do(instruction(0x74, 0, 0, 0, 16)),
-            Do(instruction(0x94, 0, 0, 0, workers as i32)),
-            If(ALWAYS, 0, 0, 0, "chosen"),
-            Label("first"),
-            Do(set(0, 0)),
-            Label("chosen"),
         ]);
         lines
     }
@@ -203,16 +318,16 @@ impl Place {
 /// Unreachable, source quench, redirect, time exceeded, parameter problem.
 const ICMP_ERRORS: [i32; 5] = [3, 4, 5, 11, 12];
 
-/// Ends with the worker whose share it is, if the address in register 9 and the port in register 0
+/// Ends with the share that it is in, if the address in register 9 and the port in register 0
 /// are in the ranges.
-fn owner(own: &Owned, workers: usize) -> [Line; 13] {
+fn owner(own: &Owned, steering: &Steering<'_>) -> [Line; 13] {
     let (addresses, ports) = (own.addresses, own.ports);
     let (number, low, high) = match own.by_address() {
         true => (9, addresses.0, addresses.1),
         false => (0, ports.0.into(), ports.1.into()),
     };
     let size = u64::from(high) - u64::from(low) + 1;
-    // The inverse of `Part::share`: ((number - low + 1) * workers - 1) / size.
+    // The inverse of `Part::share`: ((number - low + 1) * shares - 1) / size.
     [
         Do(instruction(BELOW, 9, 0, 12, addresses.0 as i32)),
         Do(instruction(ABOVE, 9, 0, 11, addresses.1 as i32)),
@@ -221,12 +336,12 @@ fn owner(own: &Owned, workers: usize) -> [Line; 13] {
         Do(copy(0, number)),
         Do(instruction(0x04, 0, 0, 0, (low as i32).wrapping_neg())),
         Do(advance(0, 1)),
-        Do(instruction(0x27, 0, 0, 0, workers as i32)),
+        Do(instruction(0x27, 0, 0, 0, steering.shares() as i32)),
         Do(advance(0, -1)),
         Do(load_number(3, size)[0]),
         Do(load_number(3, size)[1]),
         Do(instruction(0x3f, 0, 3, 0, 0)),
-        If(ALWAYS, 0, 0, 0, "chosen"),
+        steering.with_share(),
     ]
 }
 
@@ -234,8 +349,8 @@ fn owner(own: &Owned, workers: usize) -> [Line; 13] {
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn for_sockets(owned: &[Owned], workers: usize) -> Result<OwnedFd> {
-    let mut lines = Socket.worker(owned, workers);
+pub(super) fn for_sockets(steering: &Steering<'_>) -> Result<OwnedFd> {
+    let mut lines = Socket.worker(steering)?;
     lines.push(Do(EXIT));
     load_for_sockets(&lines)
 }
@@ -248,13 +363,13 @@ pub(super) fn for_sockets(owned: &[Owned], workers: usize) -> Result<OwnedFd> {
 /// The kernel's.
 pub(super) fn for_driver(
     map: &SocketMap,
-    owned: &[Owned],
-    workers: usize,
+    steering: &Steering<'_>,
     pieces: bool,
 ) -> Result<OwnedFd> {
+    let workers = steering.workers;
     let mut lines = match workers {
         1 => vec![Do(copy(6, 1)), Do(set(0, 0))],
-        _ => Driver.worker(owned, workers),
+        _ => Driver.worker(steering)?,
     };
     let [first, second] = load_map(1, map.descriptor());
     lines.extend([

@@ -7,7 +7,7 @@ use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
 
 use super::Ports;
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
-use super::pattern::{PatternRef, Patterns};
+use super::pattern::{New, PatternRef, Patterns};
 use crate::flow_table::{FlowTable, Key};
 
 /// A pattern with the outputs that its flows use.
@@ -131,15 +131,13 @@ impl Mapper {
     /// What packets with this key become, and the outputs; see [`PatternRef::rewrite`].
     pub(crate) fn rewrite(
         &self,
-        key: &Key,
-        reply_map: u16,
-        echo: bool,
+        new: &New<'_>,
         table: &mut FlowTable,
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
     ) -> Option<(Key, Ports)> {
         let mut attempt = |mapped: &Mapped| {
-            let to = mapped.pattern.rewrite(key, reply_map, echo, table, now, &mut random)?;
+            let to = mapped.pattern.rewrite(new, table, now, &mut random)?;
             Some((to, mapped.ports))
         };
         match &self.choice {
@@ -148,7 +146,7 @@ impl Mapper {
                 turn.set((turn.get() + 1) % self.mapped.len());
                 attempt(mapped)
             }),
-            Choice::Source(ring) => attempt(&self.mapped[ring.server(key.src())]),
+            Choice::Source(ring) => attempt(&self.mapped[ring.server(new.key.src())]),
         }
     }
 

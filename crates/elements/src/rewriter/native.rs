@@ -9,6 +9,7 @@ use ir::{Model, Reason, Store};
 use net::annotation::DST_IP;
 use net::{Batch, Packet};
 
+use super::pattern::New;
 use super::{
     Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE,
     adjust, adjust_udp, negative,
@@ -242,18 +243,20 @@ impl Common {
         }
         let key = &seen.key;
         let reply_map = key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
+        let group = packet.group();
+        let new = New { key, reply_map, echo, group };
         let chosen = match &spec.action {
             Action::Drop => return Err(Verdict::Drop(NO_MAPPING)),
             Action::Pass(output) => return Err(Verdict::To(usize::from(*output))),
             Action::Keep(ports) => Some((*key, *ports)),
             Action::Pattern(pattern, ports) => {
                 let random = |low, high| cx.random(low, high);
-                let to = pattern.rewrite(key, reply_map, echo, &mut set.table, now, random);
+                let to = pattern.rewrite(&new, &mut set.table, now, random);
                 to.map(|to| (to, *ports))
             }
             Action::Map(mapper) => {
                 let random = |low, high| cx.random(low, high);
-                mapper.rewrite(key, reply_map, echo, &mut set.table, now, random)
+                mapper.rewrite(&new, &mut set.table, now, random)
             }
         };
         let Some((to, ports)) = chosen else { return Err(self.fail(input, EXHAUSTED)) };
@@ -262,6 +265,7 @@ impl Common {
         flow.deltas = self.kind.deltas(&flow);
         flow.input = input as u16;
         flow.protocol = seen.protocol;
+        flow.group = group;
         flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
         let class = set.classes(self.member())[self.kind.tracking(seen.protocol).class(0)];
         set.table.insert(flow, class, now).ok_or_else(|| self.fail(input, FULL))
@@ -359,6 +363,10 @@ impl<S: Scheme> Element for Rewriter<S> {
 
     fn owned(&self) -> Vec<Owned> {
         self.common.owned()
+    }
+
+    fn owns_all_flows(&self) -> bool {
+        self.common.owns_all_flows()
     }
 
     fn hand_over(&mut self) -> Legacy {

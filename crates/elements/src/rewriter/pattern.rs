@@ -65,6 +65,18 @@ pub(crate) struct Patterns {
     pub next: Vec<Cell<u64>>,
 }
 
+/// A flow that is to be made.
+pub(crate) struct New<'a> {
+    /// Of the packet.
+    pub key: &'a Key,
+    /// The map in which answers are looked up.
+    pub reply_map: u16,
+    /// Whether the source port is an ICMP identifier.
+    pub echo: bool,
+    /// The packet's group.
+    pub group: u8,
+}
+
 /// One of an element's patterns.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternRef {
@@ -217,11 +229,18 @@ impl Pattern {
                 wrong(word, "a destination port or -", arguments);
             }
         }
-        if well && pattern.vary != Vary::Nothing && pattern.range().is_none() {
+        if well && pattern.vary != Vary::Nothing && pattern.range(0).is_none() {
             let range =
                 if matches!(pattern.vary, Vary::Port { .. }) { src_port } else { Some(src) };
-            let part = pattern.part.count;
-            let message = format!("has too few numbers for {part} workers, which share them out");
+            let message = match pattern.part {
+                Part { count, groups: 0, .. } => {
+                    format!("has too few numbers for {count} workers, which share them out")
+                }
+                Part { count, groups, .. } => format!(
+                    "has too few numbers for {count} workers and {groups} groups of traffic classes, \
+                     which share them out"
+                ),
+            };
             arguments.error(range.unwrap_or(src), message);
             return None;
         }
@@ -267,12 +286,13 @@ impl Pattern {
             && !matches!(self.vary, Vary::Port { .. })
     }
 
-    /// This worker's share of the range; `None` if there is no range, or too little for all.
-    fn range(&self) -> Option<(u32, u32)> {
+    /// The share of the range that packets of a group are given; `None` if there is no range, or
+    /// too little for all.
+    fn range(&self, group: u8) -> Option<(u32, u32)> {
         match self.vary {
             Vary::Nothing => None,
-            Vary::Port { low, high } => self.part.share(low.into(), high.into()),
-            Vary::Address { low, high } => self.part.share(low, high),
+            Vary::Port { low, high } => self.part.share(group, low.into(), high.into()),
+            Vary::Address { low, high } => self.part.share(group, low, high),
         }
     }
 
@@ -325,17 +345,15 @@ impl PatternRef {
         &self.group.patterns[self.index]
     }
 
-    /// What packets with this key become, if a free number is left. `echo`: the source port is
-    /// an ICMP identifier.
+    /// What packets with this key become, if a free number is left.
     pub(crate) fn rewrite(
         &self,
-        key: &Key,
-        reply_map: u16,
-        echo: bool,
+        new: &New<'_>,
         table: &mut FlowTable,
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
     ) -> Option<Key> {
+        let New { key, reply_map, echo, group } = *new;
         let pattern = self.pattern();
         let mut to = *key;
         if let Some(src) = pattern.src {
@@ -350,7 +368,7 @@ impl PatternRef {
         if let Some(port) = pattern.dst_port {
             to.set_dst_port(port);
         }
-        if let Some((low, high)) = pattern.range() {
+        if let Some((low, high)) = pattern.range(group) {
             let (is_port, own) = match pattern.vary {
                 Vary::Port { .. } => (true, u32::from(key.src_port())),
                 _ => (false, key.src()),
@@ -420,7 +438,7 @@ impl PatternRef {
             Op::Let(N_DST, fixed(pattern.dst.map(u128::from), dst)),
             Op::Let(N_DST_PORT, fixed(pattern.dst_port.map(u128::from), dst_port)),
         ];
-        if let Some((low, high)) = pattern.range() {
+        if let Some((low, high)) = pattern.range(0) {
             let is_port = matches!(pattern.vary, Vary::Port { .. });
             let bind = if is_port { N_SRC_PORT } else { N_SRC };
             let flows = b.flows();

@@ -1,0 +1,331 @@
+//! Groups of traffic classes: what goes to one worker, and can go to another, as a whole (Metron
+//! §2.3.4), with what a switch must match to tag their frames.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use compiler::classes::{FIELDS, IP_PROTO, TrafficClass, traffic_classes};
+use dataplane::io::{MOST_GROUPS, Tags};
+use elements::configure::{Devices, Part};
+use elements::device::{Device, DeviceRequest, Owned};
+use ir::{Cube, Field, Model, has_errors};
+use serde_json::{Value, json};
+
+use crate::commands::check::Closed;
+use crate::instance::Configuration;
+
+/// Halvings of a class by bits of the source address.
+const MOST_HALVINGS: u16 = 16;
+
+/// What of a group's traffic is one class.
+struct Member {
+    /// The name of the input that it comes in by.
+    input: String,
+    class: TrafficClass,
+    /// How often it was halved already.
+    halved: u16,
+}
+
+/// Members that must be at one worker.
+#[derive(Default)]
+struct Together(Vec<Member>);
+
+/// The groups of a chain's traffic classes.
+pub(crate) struct Grouping {
+    /// By group.
+    groups: Vec<Vec<Together>>,
+    /// What is given out, each group its share.
+    owned: Vec<Owned>,
+}
+
+/// Devices that are not opened; it is noted which element receives from which.
+struct Noted {
+    closed: Closed,
+    inputs: BTreeMap<String, String>,
+}
+
+impl Devices for Noted {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        self.closed.open(request)
+    }
+
+    fn open_for(&mut self, element: &str, of: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        if let DeviceRequest::Interface { name, receive: true } = of {
+            self.inputs.insert(element.to_string(), name.clone());
+        }
+        self.open(of)
+    }
+}
+
+impl Grouping {
+    /// Groups the classes of a configuration: those that share a table of flows stay together, the
+    /// others are spread evenly, and halved until there are as many groups as are wanted. Without
+    /// a wish, there is one for each class, and at least one for each worker.
+    ///
+    /// # Errors
+    /// A message.
+    pub(crate) fn of(
+        configuration: &Configuration,
+        wanted: Option<usize>,
+        workers: usize,
+    ) -> Result<Self, String> {
+        let (chain, mut sources, mut files) = configuration.parts();
+        let mut found = Vec::new();
+        let name = configuration.name();
+        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let mut noted = Noted { closed: Closed::beside(beside), inputs: BTreeMap::new() };
+        let made = compiler::instantiate(&chain, &mut sources, &mut files, &mut found);
+        let Some(mut made) = made.filter(|_| !has_errors(&found)) else {
+            // It is told when the chain is made to run.
+            return Ok(Self { groups: vec![Vec::new()], owned: Vec::new() });
+        };
+        made.initialize(&chain, &mut sources, &mut files, &mut noted, &mut found);
+        let graph = &chain.graph;
+        let all = || made.elements.iter().zip(&graph.nodes);
+        let models: Vec<Model> = made.elements.iter().map(|element| element.model()).collect();
+        let found_by_owned: BTreeSet<&str> = all()
+            .filter(|(element, _)| element.owns_all_flows())
+            .map(|(_, node)| node.name.as_str())
+            .collect();
+        let mut owned: Vec<Owned> = Vec::new();
+        for own in made.elements.iter().flat_map(|element| element.owned()) {
+            if !owned.contains(&own) {
+                owned.push(own);
+            }
+        }
+        let mut members = Vec::new();
+        for program in &compiler::synthesize(graph, &models).programs {
+            let feeders = graph.predecessors(program.entry).map(|port| port.node);
+            let names = feeders.filter_map(|node| noted.inputs.get(&graph.nodes[node].name));
+            let classes = traffic_classes(program, graph, &models);
+            for input in names {
+                for class in &classes {
+                    let mut class = class.clone();
+                    class.tables.retain(|table| !found_by_owned.contains(table.as_str()));
+                    members.push(Member { input: input.clone(), class, halved: 0 });
+                }
+            }
+        }
+        let mut together = join(members);
+        let wanted = wanted.unwrap_or_else(|| together.len().clamp(workers, MOST_GROUPS));
+        halve(&mut together, wanted);
+        let count = wanted.min(together.len()).max(1);
+        let mut groups: Vec<Vec<Together>> = (0..count).map(|_| Vec::new()).collect();
+        for (i, members) in together.into_iter().enumerate() {
+            groups[i % count].push(members);
+        }
+        Ok(Self { groups, owned })
+    }
+
+    /// How many groups there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn members(&self, group: usize) -> impl Iterator<Item = &Member> {
+        self.groups.get(group).into_iter().flatten().flat_map(|together| &together.0)
+    }
+
+    /// How many classes there are.
+    pub(crate) fn classes(&self) -> usize {
+        (0..self.len()).map(|group| self.members(group).count()).sum()
+    }
+
+    /// A group, for programs: what is to be tagged so. Answers to what translators give out take
+    /// precedence.
+    pub(crate) fn to_json(&self, group: usize, tags: Tags, workers: usize) -> Value {
+        let cubes = |member: &Member| -> Vec<Value> {
+            let cubes = member.class.space.cubes().iter();
+            cubes.map(|cube| json!({ "in": member.input, "fields": fields(cube) })).collect()
+        };
+        let part = Part { index: 0, count: workers, groups: self.len() };
+        let share = |low, high| part.share(group as u8 + 1, low, high);
+        let answer = |own: &Owned| {
+            let (mut addresses, mut ports) =
+                (own.addresses, (own.ports.0.into(), own.ports.1.into()));
+            let of = if own.by_address() { &mut addresses } else { &mut ports };
+            *of = share(of.0, of.1)?;
+            let address = |number: u32| Ipv4Addr::from_bits(number).to_string();
+            Some(json!({
+                "ip.dst": [address(addresses.0), address(addresses.1)],
+                "transport.dport": [ports.0, ports.1],
+            }))
+        };
+        json!({
+            "group": group,
+            "tag": tags.of(group).to_string(),
+            "classes": self.members(group).flat_map(cubes).collect::<Vec<_>>(),
+            "answers": self.owned.iter().filter_map(answer).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Brings those together that share a table of flows.
+fn join(members: Vec<Member>) -> Vec<Together> {
+    let mut all: Vec<(BTreeSet<String>, Together)> = Vec::new();
+    for member in members {
+        let mut tables = member.class.tables.clone();
+        let mut together = Together(vec![member]);
+        // Those that it connects become one, where the first of them stood.
+        let mut place = None;
+        let mut i = 0;
+        while i < all.len() {
+            if all[i].0.is_disjoint(&tables) {
+                i += 1;
+                continue;
+            }
+            let (more, mut others) = all.remove(i);
+            tables.extend(more);
+            others.0.append(&mut together.0);
+            together = others;
+            place = place.or(Some(i));
+        }
+        all.insert(place.unwrap_or(all.len()), (tables, together));
+    }
+    all.into_iter().map(|(_, together)| together).collect()
+}
+
+/// Halves classes that are alone until there are so many, or none can be halved.
+fn halve(all: &mut Vec<Together>, wanted: usize) {
+    let mut stuck = BTreeSet::new();
+    while all.len() < wanted {
+        let can_be = |(i, together): &(usize, &Together)| match &together.0[..] {
+            [one] => {
+                one.class.tables.is_empty() && one.halved < MOST_HALVINGS && !stuck.contains(i)
+            }
+            _ => false,
+        };
+        let least = all.iter().enumerate().filter(can_be).min_by_key(|(_, t)| t.0[0].halved);
+        let Some((i, together)) = least else { return };
+        let Member { input, class, halved } = &together.0[0];
+        let Some([one, other]) = class.halves(*halved) else {
+            stuck.insert(i);
+            continue;
+        };
+        let member = |class| Member { input: input.clone(), class, halved: halved + 1 };
+        let (one, other) = (member(one), member(other));
+        all[i] = Together(vec![one]);
+        all.push(Together(vec![other]));
+    }
+}
+
+/// Where the type of an ICMP message is: where ports are otherwise.
+const ICMP_TYPE: Field = Field::bits(ir::Base::Data, 272, 8);
+
+/// What of a frame must be how: for each field the runs of numbers that it can be, or of some of
+/// its bits, counted from the lowest.
+fn fields(cube: &Cube) -> Vec<Value> {
+    let is_icmp = cube.get(IP_PROTO.field).is_some_and(|set| set.as_single() == Some(1));
+    let said = |(field, set): &(Field, ir::IntervalSet)| {
+        if is_icmp && *field == ICMP_TYPE {
+            return Some(json!({ "field": "icmp.type", "ranges": set.intervals() }));
+        }
+        let within = |known: &&compiler::classes::Matchable| {
+            let end = known.field.offset + known.field.width;
+            known.field.offset <= field.offset && field.offset + field.width <= end
+        };
+        let known = FIELDS.iter().find(within)?;
+        let low = known.field.offset + known.field.width - field.offset - field.width;
+        let is_whole = field.width == known.field.width;
+        let number = |n: u128| match known.name {
+            "ip.src" | "ip.dst" if is_whole => json!(Ipv4Addr::from_bits(n as u32).to_string()),
+            _ => json!(n as u64),
+        };
+        let ranges = set.intervals().iter().map(|&(from, to)| json!([number(from), number(to)]));
+        let mut said = json!({ "field": known.name, "ranges": ranges.collect::<Vec<_>>() });
+        if !is_whole {
+            said["bits"] = json!({ "lowest": low, "count": field.width });
+        }
+        Some(said)
+    };
+    cube.fields().iter().filter_map(said).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIREWALL: &str = "FromDevice(lan) -> Strip(14) -> CheckIPHeader
+          -> f :: IPFilter(deny src host 10.0.0.66, allow tcp dst port 80, allow udp dst port 53, deny all)
+          -> DecIPTTL -> c :: IPClassifier(tcp, udp);
+        c[0] -> nat :: IPRewriter(NAT, INPUT1) -> Unstrip(14) -> ToDevice(wan);
+        c[1] -> Unstrip(14) -> udp :: ToDevice(wan);
+        nat[1] -> Unstrip(14) -> back :: ToDevice(lan);
+        FromDevice(wan) -> Strip(14) -> CheckIPHeader -> IPClassifier(tcp) -> [1] nat;";
+
+    fn grouped(chain: &str, wanted: Option<usize>) -> Grouping {
+        let read = Configuration::of_text("chain", chain, &[], &mut String::new());
+        Grouping::of(&read.unwrap(), wanted, 2).unwrap()
+    }
+
+    fn inputs(grouping: &Grouping) -> Vec<Vec<&str>> {
+        let of = |group| grouping.members(group).map(|member| member.input.as_str()).collect();
+        (0..grouping.len()).map(of).collect()
+    }
+
+    #[test]
+    fn classes_are_groups_of_their_own_where_answers_are_found_by_what_was_given_out() {
+        let chain = FIREWALL.replace("NAT", "pattern 1.2.3.4 1024-65535 - - 0 1");
+        let grouping = grouped(&chain.replace("INPUT1", "drop"), None);
+        assert_eq!(inputs(&grouping), [["lan"], ["lan"], ["wan"]]);
+        let tags = Tags::Vlan(100);
+        let all: Vec<Value> = (0..3).map(|group| grouping.to_json(group, tags, 2)).collect();
+        let first = json!({
+            "group": 0, "tag": "100",
+            "classes": [{ "in": "lan", "fields": [
+                { "field": "ip.proto", "ranges": [[6, 6]] },
+                { "field": "ip.src", "ranges": [["0.0.0.0", "10.0.0.65"], ["10.0.0.67", "255.255.255.255"]] },
+                { "field": "transport.dport", "ranges": [[80, 80]] },
+            ] }],
+            "answers": [{ "ip.dst": ["1.2.3.4", "1.2.3.4"], "transport.dport": [26828, 39730] }],
+        });
+        assert_eq!(all[0], first);
+        assert_eq!(all[2]["answers"][0]["transport.dport"][1], 65535);
+    }
+
+    #[test]
+    fn what_shares_flows_that_only_it_knows_stays_together() {
+        for spec in ["pattern - - - - 0 1", "keep 0 1"] {
+            let chain = FIREWALL.replace("NAT", spec).replace("INPUT1", "drop");
+            let grouping = grouped(&chain, None);
+            assert_eq!(inputs(&grouping), [vec!["lan", "wan"], vec!["lan"]], "{spec}");
+            // Only the class of UDP can be halved.
+            let halved = grouped(&chain, Some(4));
+            assert_eq!(
+                inputs(&halved),
+                [vec!["lan", "wan"], vec!["lan"], vec!["lan"], vec!["lan"]]
+            );
+        }
+    }
+
+    #[test]
+    fn no_packet_is_of_two_classes_and_halves_are_all_of_a_class() {
+        let chain = FIREWALL.replace("NAT", "pattern 1.2.3.4 1024-65535 - - 0 1");
+        let chain = chain.replace("INPUT1", "drop");
+        let (few, many) = (grouped(&chain, None), grouped(&chain, Some(16)));
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..5000 {
+            let (source, port) = (random.u32(..), [80, 53, 9][random.usize(..3)]);
+            let protocol = [6, 17, 1][random.usize(..3)];
+            let source = if random.bool() { 0x0a00_0042 } else { source };
+            let value = |field: Field| {
+                let (of, from, width) = match field.offset {
+                    184..192 => (protocol, 184, 8),
+                    208..240 => (u128::from(source), 208, 32),
+                    288..304 => (port, 288, 16),
+                    _ => return Some(0),
+                };
+                let low = from + width - field.offset - field.width;
+                Some(of >> low & field.max())
+            };
+            let classes = |grouping: &Grouping| {
+                let all = (0..grouping.len()).flat_map(|group| grouping.members(group));
+                let of_lan = all.filter(|member| member.input == "lan");
+                of_lan.filter(|m| m.class.space.contains(value) == Some(true)).count()
+            };
+            let allowed = matches!((protocol, port), (6, 80) | (17, 53)) && source != 0x0a00_0042;
+            assert_eq!((classes(&few), classes(&many)), (allowed.into(), allowed.into()));
+        }
+    }
+}
