@@ -1,5 +1,7 @@
 //! A chain that runs on its workers, and is changed while it runs.
 
+mod taps;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -21,6 +23,8 @@ use ir::{Diagnostic, FileId, Sources, has_errors};
 use crate::diagnostics;
 use crate::load::{self, Disk};
 use crate::session::{self, Make, Path};
+use taps::{Carrier, Taps};
+pub use taps::{Place, Watcher};
 
 /// A configuration with every text that it was made from, so that it can be made again as it was.
 #[derive(Clone)]
@@ -98,6 +102,11 @@ impl Configuration {
         (Arc::clone(&self.chain), self.sources.clone(), self.files.clone())
     }
 
+    /// The texts that it was made from.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
     /// The chain that it means.
     pub fn chain(&self) -> &Chain {
         &self.chain
@@ -169,6 +178,7 @@ pub struct Instance {
     since: Instant,
     /// One change at a time.
     changing: Mutex<()>,
+    taps: Mutex<Taps>,
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -242,6 +252,7 @@ impl Staged {
             generation: AtomicU64::new(1),
             since,
             changing: Mutex::new(()),
+            taps: Mutex::default(),
         };
         Ok((instance, rests))
     }
@@ -260,7 +271,7 @@ impl Instance {
         ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Staged, Refusal> {
         let clock = RealClock::new();
-        match prepare(&configuration, &ports, &options, clock, ready) {
+        match prepare(&configuration, &ports, &options, clock, ready, None) {
             Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
             Err(refused) => Err(Refusal::of(refused, options.colour)),
         }
@@ -282,6 +293,11 @@ impl Instance {
         for ports in &self.ports {
             ports.close_all_but(&InUse::default());
         }
+    }
+
+    /// Which code carries packets.
+    pub fn path(&self) -> Path {
+        self.options.path
     }
 
     /// How long it has been running.
@@ -307,7 +323,10 @@ impl Instance {
     pub fn change(&self, configuration: Configuration, only_try: bool) -> Result<Changed, String> {
         let _one = lock(&self.changing);
         let begin = Instant::now();
-        let made = prepare(&configuration, &self.ports, &self.options, self.clock, |_| Ok(()));
+        let carrier = (!only_try).then(|| self.carrier());
+        let (ports, options) = (&self.ports, &self.options);
+        let taps = carrier.clone();
+        let made = prepare(&configuration, ports, options, self.clock, |_| Ok(()), taps);
         let prepared = made.map_err(|refused| {
             self.close_unused();
             Refusal::of(refused, false).to_string()
@@ -325,6 +344,7 @@ impl Instance {
         }
         let plan = Arc::new(plan);
         let (swapped, reports) = self.fleet.swap(prepared, &plan)?;
+        carrier.iter().for_each(|carrier| self.carried(carrier));
         let running = settle(configuration, reports, false, &mut warnings);
         let before = std::mem::replace(&mut *lock(&self.running), running);
         *lock(&self.former) = Some(before.configuration);
@@ -374,6 +394,7 @@ fn prepare(
     options: &Options,
     clock: RealClock,
     ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+    taps: Option<Carrier>,
 ) -> Result<Prepared<Made>, Refused<Made>> {
     let (configuration, ports) = (configuration.clone(), ports.to_vec());
     let (seed, path, polling, listener) =
@@ -391,6 +412,7 @@ fn prepare(
             // Workers draw different numbers, and a run on one draws what it always did.
             seed: seed.wrapping_add(part.index as u64),
             path,
+            aside: true,
         };
         let router = session::assemble(&chain, &mut sources, make, &mut found);
         let mut made = Made {
@@ -407,6 +429,9 @@ fn prepare(
         };
         router.set_polling(polling);
         (made.inventory, made.sockets) = (router.inventory(), router.control_sockets());
+        if let Some(taps) = &taps {
+            taps.insert(&mut router, part.index, &configuration, &made.in_use);
+        }
         made.refused = ready(&mut router).err();
         if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
     };

@@ -10,6 +10,7 @@ mod drive;
 mod explain;
 mod family;
 mod groups;
+mod installer;
 pub mod instance;
 mod layout;
 mod load;

@@ -59,13 +59,22 @@ impl Synthesizer {
     }
 
     /// Takes what an element means now. One that means what it did keeps what was made of it.
-    pub fn change(&mut self, element: NodeId, model: Model) {
-        if let Some(place) = self.models.get_mut(element)
-            && *place != model
-        {
-            *place = model;
+    /// Whether it means something else.
+    pub fn change(&mut self, element: NodeId, model: Model) -> bool {
+        let changed = self.models.get(element).is_some_and(|known| *known != model);
+        if changed {
+            self.models[element] = model;
             self.cache.tidy();
         }
+        changed
+    }
+
+    /// Goes on with another graph, whose first elements are those that there were; `models` are
+    /// those of the others.
+    pub fn rewire(&mut self, graph: Graph, models: impl IntoIterator<Item = Model>, known: usize) {
+        self.models.truncate(known);
+        self.models.extend(models);
+        self.graph = graph;
     }
 
     /// What the elements mean, in the graph's order.

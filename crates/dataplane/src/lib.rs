@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 pub mod all_cores;
+pub mod capture;
 pub mod change;
 pub mod clock;
 pub mod control_socket;
@@ -18,4 +19,4 @@ pub mod worker;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
-pub use router::{Listener, Planner, Rest, Router, Stage, StageContext, Transcript};
+pub use router::{Listener, Planner, Rest, Router, Stage, StageContext, Tap, Tapped, Transcript};

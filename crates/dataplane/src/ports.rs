@@ -51,6 +51,16 @@ pub struct Ports(Shared<Open>);
 pub struct InUse {
     devices: HashSet<Key>,
     texts: HashSet<String>,
+    /// Elements, and the names of the interfaces that they asked for.
+    interfaces: Vec<(String, String)>,
+}
+
+impl InUse {
+    /// The elements that receive from or send to an interface of this name.
+    pub fn elements_at<'a>(&'a self, interface: &'a str) -> impl Iterator<Item = &'a str> {
+        let at = move |(_, name): &&(String, String)| name == interface;
+        self.interfaces.iter().filter(at).map(|(element, _)| element.as_str())
+    }
 }
 
 /// Opens the devices of one chain.
@@ -129,6 +139,9 @@ impl Attachment {
             }
         };
         self.in_use.devices.insert(key);
+        if let DeviceRequest::Interface { name, .. } = request {
+            self.in_use.interfaces.push((element.to_string(), name.clone()));
+        }
         Ok(Handle(device))
     }
 

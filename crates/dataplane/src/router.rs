@@ -7,6 +7,8 @@
 mod change;
 mod handlers;
 mod stage;
+mod tap;
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -30,6 +32,7 @@ use crate::pipeline::{Library, Pipeline};
 use crate::stats::Load;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
+pub use tap::{Tap, Tapped};
 
 /// A packet visited too many elements: the chain has a cycle that nothing breaks.
 const LOOP: Reason = Reason("loop");
@@ -129,7 +132,10 @@ impl Listener for Transcript {
 
 /// All but the worker's own possessions, so that both can be lent at once.
 struct Nodes {
+    /// The chain's elements, and taps behind them.
     nodes: Vec<Node>,
+    /// How many of them are the chain's elements.
+    elements: usize,
     names: HashMap<String, NodeId>,
     /// Batches on their way, the next one last.
     stack: Vec<Delivery>,
@@ -229,6 +235,7 @@ impl Router {
         core.now = clock.now();
         Self {
             nodes: Nodes {
+                elements: nodes.len(),
                 nodes,
                 names,
                 stack: Vec::new(),
@@ -517,7 +524,7 @@ impl Router {
             let signals = n.cell.as_ref().map_or(&[][..], |c| c.element.signals());
             signals.iter().map(|s| (s.clone(), format!("{}.run", n.name))).collect::<Vec<_>>()
         };
-        self.nodes.nodes.iter().flat_map(of).collect()
+        self.nodes.elements().iter().flat_map(of).collect()
     }
 
     /// Sets how many elements one burst may visit before it is taken to go round in circles.
@@ -533,7 +540,7 @@ impl Router {
     /// The control sockets that elements ask for, with the elements' names.
     pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
         let of = |n: &Node| Some((n.name.clone(), n.cell.as_ref()?.element.control_socket()?));
-        self.nodes.nodes.iter().filter_map(of).collect()
+        self.nodes.elements().iter().filter_map(of).collect()
     }
 
     /// Says a line to whoever listens.
@@ -577,7 +584,7 @@ impl Router {
     /// All elements: name, class, what they dropped or noted, and what they took in or gave out.
     pub fn report(&mut self) -> impl Iterator<Item = (&str, &str, &Tally, Option<Traffic>)> {
         self.nodes.settle(&mut self.core);
-        self.nodes.nodes.iter().map(|n| {
+        self.nodes.elements().iter().map(|n| {
             let cell = n.cell.as_ref().expect("no element is at work");
             (n.name.as_str(), n.class.as_str(), &cell.tally, cell.element.traffic())
         })
@@ -587,7 +594,7 @@ impl Router {
     pub fn state(&mut self) -> Store {
         self.nodes.settle(&mut self.core);
         let mut store = Store::new();
-        for node in &self.nodes.nodes {
+        for node in self.nodes.elements() {
             if let Some(cell) = &node.cell {
                 cell.element.export(&node.name, &mut store);
             }
@@ -623,6 +630,11 @@ impl Router {
 }
 
 impl Nodes {
+    /// The chain's elements.
+    fn elements(&self) -> &[Node] {
+        &self.nodes[..self.elements]
+    }
+
     /// Calls an element in its surroundings and puts what it emitted on the stack; `None` if it
     /// is at work already.
     fn lend<R>(

@@ -4,6 +4,7 @@
 //! model are interpreted, so that their decisions can be told. Nothing of this touches a router
 //! that is not watched.
 
+pub mod live;
 mod observed;
 mod passage;
 mod seen;
@@ -22,7 +23,9 @@ use net::{Batch, Packet, Pool};
 
 use crate::{Interpreted, Listener};
 
+pub(crate) use observed::watched;
 pub use passage::Passage;
+pub(crate) use passage::Steps;
 pub use seen::Seen;
 
 /// Index of a [`Step`].
@@ -181,6 +184,11 @@ impl Trace {
     /// Nothing seen yet.
     pub fn new() -> Rc<RefCell<Self>> {
         Rc::default()
+    }
+
+    /// A trace of visits that were seen before, see [`live`].
+    pub fn of(steps: Vec<Step>) -> Self {
+        Self { steps, ..Self::default() }
     }
 
     /// Wraps the elements of a graph, which must be initialized and in the graph's order.

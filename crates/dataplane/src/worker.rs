@@ -188,7 +188,7 @@ thread_local! {
 ///
 /// # Errors
 /// If the system gives no thread.
-pub(crate) fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     let spare = SPARE.get();
     let thread = std::thread::Builder::new().name(name.to_string());
     thread.spawn(move || {

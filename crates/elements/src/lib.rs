@@ -11,6 +11,7 @@ pub mod element;
 pub mod flow_access;
 pub mod names;
 pub mod registry;
+pub mod selector;
 
 mod address_info;
 mod align;

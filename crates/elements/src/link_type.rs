@@ -28,7 +28,10 @@ const NAMES: [(&str, u32); 21] = [
     ("IPV6", 229),
 ];
 
-const ETHERNET: u32 = 1;
+/// Ethernet.
+pub(crate) const ETHERNET: u32 = 1;
+/// IP without anything in front of it.
+pub(crate) const RAW_IP: u32 = 101;
 
 /// The link type of this name or number.
 pub(crate) fn parse(text: &str) -> Option<u32> {
@@ -70,6 +73,32 @@ fn find_ip(link_type: u32, frame: &[u8]) -> Option<usize> {
         // The address family, in the byte order of whatever machine it was.
         0 | 108 if frame.len() > 4 => Some(4),
         _ => None,
+    }
+}
+
+/// The IP packet in a frame; empty if it holds none.
+pub(crate) fn ip_in(link_type: u32, frame: &[u8]) -> &[u8] {
+    find_ip(link_type, frame).and_then(|at| frame.get(at..)).unwrap_or(&[])
+}
+
+/// The EtherType of a packet, behind one VLAN tag if it has one.
+pub(crate) fn protocol_of(packet: &Packet) -> Option<u16> {
+    let mac = packet.header(Header::Mac);
+    let word =
+        |frame: &[u8], at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk::<2>()?));
+    let of_frame = |frame: &[u8]| match word(frame, 12)? {
+        0x8100 => word(frame, 16),
+        protocol => Some(protocol),
+    };
+    let link_type = crate::selector::link_type_of(packet);
+    match mac {
+        Some(frame) => of_frame(frame),
+        None if link_type == ETHERNET => of_frame(packet.data()),
+        None => match packet.data().first().map(|b| b >> 4).filter(|_| is_raw(link_type))? {
+            4 => Some(0x0800),
+            6 => Some(0x86dd),
+            _ => None,
+        },
     }
 }
 

@@ -553,3 +553,33 @@ fn real_captures_read_without_error() {
     }
     assert!(packets > 10_000, "only {packets} packets");
 }
+
+#[test]
+fn several_interfaces_are_told_apart() {
+    let mut file = Vec::new();
+    let mut writer = PcapngWriter::new(&mut file, "catena", "two places").unwrap();
+    let about = |name: &str| InterfaceOptions {
+        name: name.to_string(),
+        description: "chain.click:1".to_string(),
+        filter: "udp".to_string(),
+    };
+    let frames = writer.interface(LinkType::ETHERNET, 0, &about("a -> b")).unwrap();
+    writer.packet(frames, 3, 1_000_000_007, b"frame", 9).unwrap();
+    let packets = writer.interface(LinkType::RAW, 64, &about("b -> c")).unwrap();
+    writer.packet(packets, 0, 2_000_000_000, b"ip packet", 9).unwrap();
+    writer.packet(frames, 0, 3, b"", 0).unwrap();
+    writer.statistics(frames, 5, 2, 1).unwrap();
+    let long = InterfaceOptions { name: "x".repeat(1 << 16), ..InterfaceOptions::default() };
+    assert!(writer.interface(LinkType::RAW, 0, &long).is_err());
+    let mut reader = Reader::in_memory(file).unwrap();
+    let mut next = || {
+        let record = reader.next().unwrap()?;
+        let head = record.header;
+        let of = (head.interface, head.link_type, head.timestamp_ns, head.original_len);
+        Some((of, record.data.to_vec()))
+    };
+    assert_eq!(next(), Some(((0, LinkType::ETHERNET, 1_000_000_007, 9), b"frame".to_vec())));
+    assert_eq!(next(), Some(((1, LinkType::RAW, 2_000_000_000, 9), b"ip packet".to_vec())));
+    assert_eq!(next(), Some(((0, LinkType::ETHERNET, 3, 0), Vec::new())));
+    assert_eq!(next(), None);
+}

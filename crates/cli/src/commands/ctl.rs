@@ -1,16 +1,23 @@
 //! `catena ctl`: controls an instance that runs.
 
+mod capture;
+
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::run::interrupt_flag;
 use crate::control;
 use crate::table::{Table, grouped};
+use crate::terminal::colours;
 
 /// Control a chain that runs
 #[derive(Args, Debug)]
@@ -51,6 +58,20 @@ enum Action {
     /// Show how packets find their workers: the groups of traffic classes, what a switch must match
     /// to tag their frames (all of it with --json), and where they are
     Dispatch,
+    /// Write packets that pass from element to element into a capture, until Ctrl-C
+    Capture(Capture),
+    /// Follow packets that come in through the chain, and tell what each element did with them and
+    /// what the program did that takes the elements' place
+    Trace {
+        /// Which packets: as for capture
+        filter: Vec<String>,
+        /// How many
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+        count: u64,
+        /// Where they come in, as for capture; everywhere if nothing is said
+        #[arg(long = "in", value_name = "EDGE")]
+        edge: Option<String>,
+    },
     /// Let another configuration take the place of the one that runs; no packet is lost
     Swap {
         /// The configuration; `-` for the standard input
@@ -67,9 +88,38 @@ enum Action {
     Stop,
 }
 
+/// What is captured, and where to.
+#[derive(Args, Debug)]
+struct Capture {
+    /// A connection, 'A -> B', or those of an output, 'A[1]', of an input, '[1]B', or all of an
+    /// element, a network function or an interface: its name
+    edge: String,
+    /// Which packets: a pattern of IPClassifier such as 'tcp port 80 and host 10.0.0.1', or ip,
+    /// ip6 or arp; all of them if there is none
+    filter: Vec<String>,
+    /// The capture, in pcapng; `-` for the standard output. Without it a line is printed for each
+    /// packet
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<String>,
+    /// End after so many packets
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// Bytes of a packet that are kept at the most
+    #[arg(short, long, value_name = "BYTES")]
+    snap_length: Option<u32>,
+}
+
 /// A connection to an instance.
 pub(crate) struct Client {
     reader: BufReader<UnixStream>,
+}
+
+/// A piece of an answer that goes on.
+pub(crate) enum Piece {
+    /// A part of it.
+    More(Value),
+    /// Bytes.
+    Bytes(Vec<u8>),
 }
 
 /// An answer can hold the values of many handlers.
@@ -93,20 +143,57 @@ impl Client {
     /// # Errors
     /// What the instance says is wrong, or that it is gone.
     pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, String> {
+        self.follow(request, |_| Ok(()))
+    }
+
+    /// Asks for something whose answer goes on, until it ends or a signal says stop; gives its end.
+    ///
+    /// # Errors
+    /// What the instance or whoever takes the pieces says is wrong.
+    pub(crate) fn follow(
+        &mut self,
+        request: &Value,
+        mut take: impl FnMut(Piece) -> Result<(), String>,
+    ) -> Result<Value, String> {
         let gone = |e: std::io::Error| format!("the instance is gone: {e}");
         writeln!(self.reader.get_mut(), "{request}").map_err(gone)?;
-        let mut line = String::new();
-        (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
-        if line.is_empty() {
-            return Err("the instance hung up".to_string());
+        loop {
+            let mut line = String::new();
+            (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
+            if line.is_empty() {
+                return Err("the instance hung up".to_string());
+            }
+            let mut answer: Map<String, Value> =
+                serde_json::from_str(&line).map_err(|e| format!("an answer that is none: {e}"))?;
+            if let Some(value) = answer.remove("ok") {
+                return Ok(value);
+            }
+            let error = answer.get("error").and_then(Value::as_str);
+            if let Some(more) = answer.get("more") {
+                take(Piece::More(more.clone()))?;
+            } else if let Some(count) = answer.get("bytes").and_then(Value::as_u64) {
+                let mut bytes = Vec::new();
+                let count = count.min(LONGEST_ANSWER);
+                (&mut self.reader).take(count).read_to_end(&mut bytes).map_err(gone)?;
+                take(Piece::Bytes(bytes))?;
+            } else {
+                return Err(error.map_or(format!("an answer that is none: {line}"), str::to_string));
+            }
         }
-        let answer: Map<String, Value> =
-            serde_json::from_str(&line).map_err(|e| format!("an answer that is none: {e}"))?;
-        match (answer.get("ok"), answer.get("error").and_then(Value::as_str)) {
-            (Some(value), _) => Ok(value.clone()),
-            (None, Some(why)) => Err(why.to_string()),
-            (None, None) => Err(format!("an answer that is none: {line}")),
-        }
+    }
+
+    /// Has the answer end when a signal says so; a second one ends the program.
+    fn end_by_signal(&self) -> Result<(), String> {
+        let explain = |e: std::io::Error| e.to_string();
+        let stream = self.reader.get_ref().try_clone().map_err(explain)?;
+        let interrupted = interrupt_flag();
+        let wait = move || {
+            while !interrupted.load(Ordering::Relaxed) {
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            let _ = stream.shutdown(Shutdown::Write);
+        };
+        std::thread::Builder::new().spawn(wait).map_err(explain).map(drop)
     }
 }
 
@@ -130,6 +217,14 @@ fn request(action: &Action) -> Result<Value, String> {
             let path = path.to_str().ok_or_else(|| format!("{file}: not UTF-8"))?;
             json!({ "do": "swap", "path": path, "check": check })
         }
+        Action::Capture(capture) => json!({
+            "do": "capture", "edge": capture.edge, "filter": capture.filter.join(" "),
+            "count": capture.count, "snap": capture.snap_length,
+        }),
+        Action::Trace { filter, count, edge } => json!({
+            "do": "trace", "filter": filter.join(" "), "count": count, "edge": edge,
+            "colours": colours(&std::io::stdout()),
+        }),
         Action::Rollback => json!({ "do": "rollback" }),
         Action::Status => json!({ "do": "status" }),
         Action::Stop => json!({ "do": "stop" }),
@@ -139,10 +234,36 @@ fn request(action: &Action) -> Result<Value, String> {
 /// Runs the command.
 pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
     let request = request(&ctl.action)?;
+    if let Action::Capture(capture) = &ctl.action {
+        let client = Client::connect(ctl.socket.as_deref())?;
+        return capture::run(client, &request, capture.write.as_deref(), ctl.json);
+    }
+    if let Action::Trace { .. } = &ctl.action {
+        return trace(Client::connect(ctl.socket.as_deref())?, &request, ctl.json);
+    }
     let answer = Client::connect(ctl.socket.as_deref())?.ask(&request)?;
     let mut out = std::io::stdout().lock();
     let text = if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) };
     let _ = out.write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the stories of packets.
+fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, String> {
+    client.end_by_signal()?;
+    let ended = client.follow(request, |piece| {
+        let Piece::More(more) = piece else { return Ok(()) };
+        let mut out = std::io::stdout().lock();
+        let printed = match (json, more["text"].as_str()) {
+            (_, None) => Ok(()),
+            (true, Some(_)) => writeln!(out, "{}", more["packet"]),
+            (false, Some(text)) => writeln!(out, "{text}"),
+        };
+        printed.and_then(|()| out.flush()).map_err(|e| e.to_string())
+    })?;
+    if let Some(why) = ended["ended"].as_str() {
+        let _ = writeln!(std::io::stderr(), "ended: {why}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,7 +281,9 @@ fn show(action: &Action, answer: &Value) -> String {
             let value = answer.as_str().unwrap_or("");
             format!("{}\n", value.strip_suffix('\n').unwrap_or(value))
         }
-        Action::Write { .. } | Action::Stop => String::new(),
+        Action::Write { .. } | Action::Stop | Action::Capture(_) | Action::Trace { .. } => {
+            String::new()
+        }
         Action::Handlers { .. } => show_handlers(answer),
         Action::Counters => show_counters(&answer["all"]),
         Action::Dispatch => show_dispatch(answer),

@@ -475,6 +475,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let controlled = Arc::new(Controlled {
         instance,
         variables,
+        interfaces: bindings.names(),
         dispatch: control::dispatch::Told::new(why),
         stop: end,
     });

@@ -1,12 +1,16 @@
 //! Controlling an instance that runs: requests and answers, each a line of JSON, on a UNIX socket.
 //!
 //! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`
-//! and a text for people. `catena ctl` shows both with `--json`.
+//! and a text for people. `catena ctl` shows both with `--json`. Some answers go on, see `stream`.
 
+mod capture;
 pub(crate) mod dispatch;
+mod edge;
 pub(crate) mod metrics;
 pub(crate) mod notify;
 mod server;
+mod stream;
+mod trace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use dataplane::worker::Status;
 use serde_json::{Map, Value, json};
 
 use crate::instance::{Changed, Configuration, Instance};
+use stream::Stream;
 
 pub(crate) use server::ControlSocket;
 
@@ -78,6 +83,8 @@ pub(crate) struct Controlled {
     pub(crate) variables: Vec<(String, String)>,
     /// What is told of its dispatch.
     pub(crate) dispatch: dispatch::Told,
+    /// Names that devices have in the chain, with the interfaces that they are bound to.
+    pub(crate) interfaces: Vec<(String, String)>,
     /// Ends the run.
     pub(crate) stop: Box<dyn Fn() + Send + Sync>,
 }
@@ -88,20 +95,53 @@ fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, Stri
     request.get(name).and_then(Value::as_str).ok_or_else(|| format!("'{name}' is missing"))
 }
 
+/// The request of a line.
+fn parse(line: &[u8]) -> Result<Map<String, Value>, String> {
+    match serde_json::from_slice::<Value>(line) {
+        Ok(Value::Object(request)) => Ok(request),
+        Ok(_) => Err("a request is an object".to_string()),
+        Err(e) => Err(format!("not JSON: {e}")),
+    }
+}
+
+/// The line of an answer.
+fn render(answer: Answer) -> Value {
+    match answer {
+        Ok(value) => json!({ "ok": value }),
+        Err(why) => json!({ "error": why }),
+    }
+}
+
+/// A number of a request, or another if there is none.
+fn number(request: &Map<String, Value>, name: &str, otherwise: u64) -> Result<u64, String> {
+    match request.get(name) {
+        None | Some(Value::Null) => Ok(otherwise),
+        Some(value) => value.as_u64().ok_or_else(|| format!("'{name}' is no number")),
+    }
+}
+
 impl Controlled {
-    /// Carries out a request and gives the answer's line.
-    pub(crate) fn serve(&self, line: &[u8]) -> Value {
-        let request = serde_json::from_slice::<Value>(line).map_err(|e| format!("not JSON: {e}"));
-        let answer = request.and_then(|request| match request {
-            Value::Object(request) => self.answer(&request),
-            _ => Err("a request is an object".to_string()),
-        });
-        match answer {
-            Ok(value) => json!({ "ok": value }),
-            Err(why) => json!({ "error": why }),
+    /// Whether the answer to a request goes on.
+    fn goes_on(request: &Map<String, Value>) -> bool {
+        matches!(request.get("do").and_then(Value::as_str), Some("capture" | "trace"))
+    }
+
+    /// Carries out a request whose answer goes on; gives its end.
+    ///
+    /// # Errors
+    /// If the client is gone.
+    fn follow(
+        self: &Arc<Self>,
+        request: &Map<String, Value>,
+        stream: &mut Stream,
+    ) -> std::io::Result<Answer> {
+        match text(request, "do") {
+            Ok("capture") => capture::serve(self, request, stream),
+            _ => trace::serve(self, request, stream),
         }
     }
 
+    /// Carries out a request.
     fn answer(&self, request: &Map<String, Value>) -> Answer {
         let mut all = AllCores(self.instance.fleet());
         match text(request, "do")? {
@@ -122,7 +162,7 @@ impl Controlled {
             }
             other => Err(format!(
                 "there is no '{other}', only read, write, handlers, counters, dispatch, status, swap, \
-                 rollback and stop"
+                 rollback, capture, trace and stop"
             )),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -11,12 +12,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Controlled, LONGEST};
+use super::stream::Stream;
+use super::{Controlled, LONGEST, parse, render};
 
 /// Connections at a time; further ones are turned away.
 const MAX_CONNECTIONS: usize = 32;
 /// A client that fetches no answer for so long is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for answers that go on.
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The socket; its name is gone when this is dropped.
 pub(crate) struct ControlSocket {
@@ -74,7 +79,7 @@ impl Drop for ControlSocket {
 }
 
 /// Answers line after line until the other side has said all.
-fn converse(stream: UnixStream, controlled: &Controlled) -> std::io::Result<()> {
+fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
@@ -88,8 +93,19 @@ fn converse(stream: UnixStream, controlled: &Controlled) -> std::io::Result<()> 
             writeln!(writer, "{}", json!({ "error": "the request is too long" }))?;
             return Ok(());
         }
-        if !line.trim_ascii().is_empty() {
-            writeln!(writer, "{}", controlled.serve(&line))?;
+        if line.trim_ascii().is_empty() {
+            continue;
         }
+        let answer = match parse(&line) {
+            Ok(request) if Controlled::goes_on(&request) => {
+                writer.set_write_timeout(Some(LONG_PATIENCE))?;
+                let mut answered = Stream(writer.try_clone()?);
+                let last = controlled.follow(&request, &mut answered)?;
+                writeln!(writer, "{}", render(last))?;
+                return writer.shutdown(Shutdown::Both);
+            }
+            request => request.and_then(|request| controlled.answer(&request)),
+        };
+        writeln!(writer, "{}", render(answer))?;
     }
 }

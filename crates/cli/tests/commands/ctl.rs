@@ -368,3 +368,113 @@ fn a_service_manager_hears_of_it_and_reloads_it() {
     assert_eq!(instance.stop().0, Some(0));
     assert_eq!(hear(), "STOPPING=1");
 }
+
+/// A chain that goes on without end, slowly enough for a capture to keep up.
+const ENDLESS: &str = "RatedSource(DATA \\<0102030405060708090a0b0c0800>, RATE 20000) -> nf :: {
+    input -> p :: Paint(1) -> k :: Counter -> output } -> d :: Discard;
+    u :: RatedSource(RATE 5000, LENGTH 10) -> UDPIPEncap(10.0.0.1, 5, 10.0.0.2, 53) -> e :: Discard;";
+
+#[test]
+fn packets_are_captured_while_they_pass() {
+    let folder = Folder::new();
+    folder.file("chain.click", ENDLESS);
+    let (instance, _) = Instance::start(&folder, &[]);
+    // Inside of a network function, so many.
+    let one = instance.ctl(&["capture", "nf/p -> nf/k", "-w", "one.pcapng", "-c", "500"]);
+    assert_eq!(one.code, Some(0), "{}", one.err);
+    assert_eq!(one.err, "capturing nf/p -> nf/k (chain.click:2)\n500 packets captured\n");
+    let bytes = std::fs::read(folder.path().join("one.pcapng")).unwrap();
+    assert!(bytes.windows(12).any(|text| text == b"nf/p -> nf/k"), "the connection's name");
+    let mut reader = net::pcap::Reader::in_memory(bytes).unwrap();
+    let (mut count, mut last) = (0, 0);
+    while let Some(record) = reader.next().unwrap() {
+        assert_eq!(record.data[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(record.header.link_type, net::pcap::LinkType::ETHERNET);
+        assert!(record.header.timestamp_ns >= last);
+        (count, last) = (count + 1, record.header.timestamp_ns);
+    }
+    assert_eq!(count, 500);
+    // Packets without Ethernet headers, chosen by a pattern, as lines; and none that match.
+    let lines = instance.ctl(&["capture", "[0]e", "-c", "3", "udp dst port 53"]);
+    assert_eq!(lines.out.matches("udp 10.0.0.1:5 > 10.0.0.2:53").count(), 3, "{}", lines.out);
+    let wrong = instance.ctl(&["capture", "e", "-w", "two.pcapng", "udp port nothing"]);
+    assert!(wrong.err.contains("nothing") && wrong.code == Some(1), "{}", wrong.err);
+    assert!(!folder.path().join("two.pcapng").exists());
+    let wrong = instance.ctl(&["capture", "nf -> e"]);
+    assert!(wrong.err.contains("there is no connection 'nf -> e'"), "{}", wrong.err);
+    // Ctrl-C ends it, and what came until then is there.
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    command.args(["ctl", "--socket", "s", "capture", "nf", "-w", "-"]);
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut reader = net::pcap::Reader::open(child.stdout.take().unwrap()).unwrap();
+    let first = reader.next().unwrap().map(|record| record.header.interface);
+    assert_eq!(first, Some(0));
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut count = 1;
+    while reader.next().unwrap().is_some() {
+        count += 1;
+    }
+    assert!(child.wait().unwrap().success());
+    let mut told = String::new();
+    said.read_to_string(&mut told).unwrap();
+    let number: String =
+        told.lines().last().unwrap().chars().filter(char::is_ascii_digit).collect();
+    assert_eq!(number, count.to_string(), "{told}");
+    // A client that vanishes leaves no taps behind, and the chain goes on.
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    command.args(["ctl", "--socket", "s", "capture", "nf", "-w", "-"]);
+    let mut child = command.spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 100]).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before: u64 = instance.ok(&["read", "nf/k.count"]).trim().parse().unwrap();
+    let more = || instance.ok(&["read", "nf/k.count"]).trim().parse::<u64>().unwrap() > before;
+    while !more() {}
+    assert_eq!(instance.stop().0, Some(0));
+}
+
+/// Packets are followed through a chain that runs, whose program does the same.
+#[test]
+fn packets_are_followed_while_they_pass() {
+    let folder = Folder::new();
+    let chain = "u :: RatedSource(RATE 5000, LENGTH 10)
+        -> UDPIPEncap(10.0.0.1, 5, 10.0.0.2, 53)
+        -> ttl :: DecIPTTL
+        -> acl :: IPFilter(deny dst port 54, allow udp)
+        -> nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0)
+        -> k :: Counter -> d :: Discard;
+        v :: RatedSource(RATE 5000, LENGTH 10) -> UDPIPEncap(10.0.0.1, 6, 10.0.0.2, 54) -> [0] ttl;";
+    folder.file("chain.click", chain);
+    let (instance, _) = Instance::start(&folder, &[]);
+    let allowed = instance.ok(&["trace", "-n", "3", "udp dst port 53", "--in", "[0]ttl"]);
+    assert_eq!(allowed.matches("the program did the same").count(), 3, "{allowed}");
+    for part in
+        ["ttl", "chain.click:4", "allow udp", "10.0.0.1 → 1.0.0.1", "1.0.0.1", "synthesised"]
+    {
+        assert!(allowed.contains(part), "'{part}' is missing: {allowed}");
+    }
+    let json = instance.ok(&["--json", "trace", "-n", "2", "udp dst port 54", "--in", "[0]ttl"]);
+    let packets: Vec<Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(packets.len(), 2);
+    for packet in packets {
+        let steps = packet["steps"].as_array().unwrap();
+        let last = steps.last().unwrap();
+        assert_eq!(last["element"], "acl");
+        assert_eq!(last["decisions"][0]["rule"], "deny dst port 54");
+        assert_eq!(last["decisions"][0]["place"]["line"], 4);
+        assert_eq!(last["outcomes"][0]["fate"], "dropped");
+        let changes = steps[0]["outcomes"][0]["changes"].as_array().unwrap();
+        assert!(changes.iter().any(|change| change["name"] == "ip.ttl"), "{changes:?}");
+        assert_eq!((&packet["agrees"], &steps[0]["synthesised"].is_null()), (&true.into(), &false));
+    }
+    let wrong = instance.ctl(&["trace", "--in", "nowhere"]);
+    assert!(wrong.err.contains("'nowhere'"), "{}", wrong.err);
+    // Nothing was changed by looking.
+    let count = || instance.ok(&["read", "k.count"]).trim().parse::<u64>().unwrap();
+    let before = count();
+    while count() <= before {}
+    assert_eq!(instance.stop().0, Some(0));
+}

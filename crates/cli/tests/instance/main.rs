@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub)]
 
+mod capture;
 mod change;
 mod cores;
 mod support;

@@ -105,13 +105,14 @@ pub(crate) struct Machine<'a> {
 }
 
 /// What a list of rules comes to; `None` if it cannot be said as conjunctions.
-type MadeRules = (Arc<[Rule]>, Option<Rc<Rules>>);
+type MadeRules = (Arc<[Rule]>, Option<Arc<Rules>>);
 
 /// What tables and rules come to, kept from run to run for those that are still the same.
 #[derive(Clone, Default)]
 pub(crate) struct Cache {
-    tables: HashMap<*const PrefixTable, (Arc<PrefixTable>, Rc<Vec<Row>>)>,
-    matches: HashMap<*const Rule, MadeRules>,
+    /// By address, as the rules.
+    tables: HashMap<usize, (Arc<PrefixTable>, Arc<Vec<Row>>)>,
+    matches: HashMap<usize, MadeRules>,
     /// Rules of before, for lists that differ from them a little.
     past: Vec<MadeRules>,
 }
@@ -130,14 +131,15 @@ impl Cache {
     }
 
     /// Rules as conjunctions, if they can be; made once.
-    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Rc<Rules>> {
-        if let Some((_, made)) = self.matches.get(&rules.as_ptr()) {
+    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Arc<Rules>> {
+        let address = rules.as_ptr().addr();
+        if let Some((_, made)) = self.matches.get(&address) {
             return made.clone();
         }
         let changed = |(old, made): &MadeRules| Rules::changed(rules, old, made.as_ref()?);
         let made = self.past.iter().rev().find_map(changed).or_else(|| Rules::new(rules));
-        let made = made.map(Rc::new);
-        self.matches.insert(rules.as_ptr(), (Arc::clone(rules), made.clone()));
+        let made = made.map(Arc::new);
+        self.matches.insert(address, (Arc::clone(rules), made.clone()));
         made
     }
 }
@@ -584,9 +586,10 @@ impl<'a> Machine<'a> {
     }
 
     /// The numbers that each different row of a table stands for.
-    fn rows(&mut self, table: &Arc<PrefixTable>) -> Rc<Vec<Row>> {
-        let made = || (Arc::clone(table), Rc::new(disjoint_rows(table)));
-        Rc::clone(&self.cache.tables.entry(Arc::as_ptr(table)).or_insert_with(made).1)
+    fn rows(&mut self, table: &Arc<PrefixTable>) -> Arc<Vec<Row>> {
+        let made = || (Arc::clone(table), Arc::new(disjoint_rows(table)));
+        let address = Arc::as_ptr(table).addr();
+        Arc::clone(&self.cache.tables.entry(address).or_insert_with(made).1)
     }
 
     fn matches(

@@ -228,6 +228,19 @@ impl Bindings {
         Ok(Box::new(BufWriter::new(file)))
     }
 
+    /// The names that interfaces of the host are bound to, with the interfaces.
+    pub fn names(&self) -> Vec<(String, String)> {
+        let all = self.inputs.iter().chain(&self.outputs);
+        let interfaces = all.filter_map(|(name, binding)| match binding {
+            Binding::Interface(spec) => Some((name.clone(), spec.name.clone())),
+            _ => None,
+        });
+        let mut interfaces: Vec<_> = interfaces.collect();
+        interfaces.sort();
+        interfaces.dedup();
+        interfaces
+    }
+
     /// Whether a name is bound to an interface of the host.
     pub fn is_live(&self) -> bool {
         let mut all = self.inputs.values().chain(self.outputs.values());

@@ -27,13 +27,13 @@ impl Router {
                 state: own.map(|declared| (declared.name, declared.kind)).collect(),
             }
         };
-        Inventory { elements: self.nodes.nodes.iter().map(keeper).collect() }
+        Inventory { elements: self.nodes.elements().iter().map(keeper).collect() }
     }
 
     /// What each element has done.
     pub(crate) fn element_stats(&mut self) -> Vec<ElementStats> {
         self.nodes.settle(&mut self.core);
-        let all = self.nodes.nodes.iter().filter_map(|node| {
+        let all = self.nodes.elements().iter().filter_map(|node| {
             let cell = node.cell.as_ref()?;
             Some(ElementStats {
                 name: node.name.clone(),
@@ -50,7 +50,7 @@ impl Router {
     /// What elements hold now: packets and flows.
     pub fn holdings(&self) -> HashMap<String, Holding> {
         let mut all = HashMap::new();
-        for node in &self.nodes.nodes {
+        for node in self.nodes.elements() {
             let Some(cell) = &node.cell else { continue };
             let holding = holding(&*cell.element);
             if holding != Holding::default() {
@@ -65,7 +65,8 @@ impl Router {
         self.nodes.deliver(&mut self.core);
         self.nodes.settle(&mut self.core);
         let mut elements = Vec::new();
-        for node in &mut self.nodes.nodes {
+        let count = self.nodes.elements;
+        for node in &mut self.nodes.nodes[..count] {
             let Some(cell) = &mut node.cell else { continue };
             let legacy = cell.element.hand_over();
             elements.push((node.name.clone(), std::mem::take(&mut cell.tally), legacy));
@@ -83,7 +84,8 @@ impl Router {
         self.nodes.errors += errors;
         self.core = core;
         plan.sift(&mut state);
-        for node in &mut self.nodes.nodes {
+        let count = self.nodes.elements;
+        for node in &mut self.nodes.nodes[..count] {
             if let Some(cell) = &mut node.cell {
                 cell.element.import(&node.name, &state);
             }

@@ -45,7 +45,7 @@ impl Nodes {
         let scoped = |scope| self.names.get(&format!("{scope}{reference}")).copied();
         scopes(name).find_map(scoped).or_else(|| {
             let number: usize = reference.parse().ok().filter(|_| from.is_none())?;
-            number.checked_sub(1).filter(|n| *n < self.nodes.len())
+            number.checked_sub(1).filter(|n| *n < self.elements)
         })
     }
 
@@ -167,8 +167,9 @@ impl Nodes {
         match name {
             "version" => Ok(env!("CARGO_PKG_VERSION").to_string()),
             "list" => {
-                let names: String = self.nodes.iter().map(|n| format!("\n{}", n.name)).collect();
-                Ok(format!("{}{names}\n", self.nodes.len()))
+                let all = self.elements();
+                let names: String = all.iter().map(|n| format!("\n{}", n.name)).collect();
+                Ok(format!("{}{names}\n", all.len()))
             }
             "classes" => {
                 Ok(elements::registry::CLASSES.iter().map(|c| format!("{}\n", c.name)).collect())
@@ -184,8 +185,14 @@ impl Nodes {
     fn ports(&self, node: &Node) -> String {
         let peer = |p: &Option<Port>, bracket_first: bool| match p {
             None => "-".to_string(),
-            Some(p) if bracket_first => format!("[{}] {}", p.port, self.nodes[p.node].name),
-            Some(p) => format!("{} [{}]", self.nodes[p.node].name, p.port),
+            Some(p) if bracket_first => {
+                let p = self.behind_taps(*p);
+                format!("[{}] {}", p.port, self.nodes[p.node].name)
+            }
+            Some(p) => {
+                let p = self.before_taps(*p);
+                format!("{} [{}]", self.nodes[p.node].name, p.port)
+            }
         };
         let mut text =
             format!("{} input{}\n", node.inputs, if node.inputs == 1 { "" } else { "s" });

@@ -36,7 +36,7 @@ enum Credit {
 pub struct StageContext<'a> {
     /// The worker's possessions.
     pub core: &'a mut Core,
-    nodes: &'a mut Nodes,
+    pub(super) nodes: &'a mut Nodes,
 }
 
 impl StageContext<'_> {
@@ -178,8 +178,18 @@ impl Surroundings for Nodes {
 impl Nodes {
     pub(super) fn install(&mut self, core: &mut Core, program: &Program, stage: Box<dyn Stage>) {
         let entry = program.entry;
-        self.take_out(core, |installed| installed.entry == entry);
+        self.take_out(core, entry);
         self.stages.stale.retain(|&port| port != entry);
+        self.install_at(entry, elements_of(program), stage);
+    }
+
+    /// Puts a stage in the place of elements.
+    pub(super) fn install_at(
+        &mut self,
+        entry: Port,
+        elements: BTreeSet<NodeId>,
+        stage: Box<dyn Stage>,
+    ) {
         if let Some(place) = self.nodes[entry.node].stages.get_mut(entry.port) {
             let all = &mut self.stages.all;
             let number = all.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -187,18 +197,30 @@ impl Nodes {
                 all.len() - 1
             });
             *place = Some(number as u32);
-            let elements = elements_of(program);
             all[number] = Some(Installed { entry, elements, stage: Some(stage) });
         }
     }
 
-    /// Takes out the stages that an element's meaning went into.
-    pub(super) fn uninstall(&mut self, core: &mut Core, element: NodeId) {
-        self.take_out(core, |installed| installed.elements.contains(&element));
+    /// Takes out the stages that an element's meaning went into; whether there were any.
+    pub(super) fn uninstall(&mut self, core: &mut Core, element: NodeId) -> bool {
+        self.take_out_if(core, |installed| installed.elements.contains(&element))
     }
 
-    fn take_out(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) {
+    /// Takes out the stage of an entry for good.
+    pub(super) fn discard_stage(&mut self, entry: Port) {
+        if let Some(number) = self.nodes[entry.node].stages[entry.port].take() {
+            self.stages.all[number as usize] = None;
+        }
+    }
+
+    /// Takes out the stage of an entry.
+    pub(super) fn take_out(&mut self, core: &mut Core, entry: Port) {
+        self.take_out_if(core, |installed| installed.entry == entry);
+    }
+
+    fn take_out_if(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) -> bool {
         self.settle(core);
+        let before = self.stages.stale.len();
         for number in 0..self.stages.all.len() {
             if let Some(installed) = self.stages.all[number].take_if(|i| which(i)) {
                 let Port { node, port } = installed.entry;
@@ -206,6 +228,7 @@ impl Nodes {
                 self.stages.stale.push(installed.entry);
             }
         }
+        self.stages.stale.len() > before
     }
 
     /// The model of an element, if it went into a program that is in use.

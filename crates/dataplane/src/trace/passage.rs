@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use elements::context::Context;
-use ir::program::StepId;
 use ir::program::interp::{Environment, interpret};
+use ir::program::{StateId, StepId};
 use ir::{NodeId, Port, Program, Reason};
 use net::Packet;
 
@@ -21,10 +21,17 @@ pub struct Passage {
     pub after: Seen,
 }
 
-/// Hears which steps a packet comes to.
-struct Steps {
-    now: u64,
-    reached: Vec<StepId>,
+/// Hears which steps a packet comes to, and what was not known there.
+pub(crate) struct Steps {
+    pub(crate) now: u64,
+    pub(crate) reached: Vec<StepId>,
+    pub(crate) missed: Vec<(StateId, Vec<u128>)>,
+}
+
+impl Steps {
+    pub(crate) fn new(now: u64) -> Self {
+        Self { now, reached: Vec::new(), missed: Vec::new() }
+    }
 }
 
 impl Environment for Steps {
@@ -37,12 +44,28 @@ impl Environment for Steps {
     fn reached(&mut self, step: StepId) {
         self.reached.push(step);
     }
+
+    fn missed(&mut self, flows: StateId, key: &[u128]) {
+        self.missed.push((flows, key.to_vec()));
+    }
 }
 
 impl Trace {
     /// Gives it the programs that the chain became.
     pub fn set_programs(&mut self, programs: Vec<Program>) {
         self.programs = programs.into();
+    }
+
+    /// Whether a packet comes to an input in the middle of a program that was asked about it.
+    pub(crate) fn is_inside(&self, identity: usize, at: Port) -> bool {
+        let within = self.inside.get(&identity);
+        within.is_some_and(|(phase, ports)| *phase == self.phase && ports.contains(&at))
+    }
+
+    /// A program was asked about a packet that it takes through these inputs.
+    pub(crate) fn enter(&mut self, identity: usize, through: &[Port]) {
+        let ports: HashSet<Port> = through.iter().copied().collect();
+        self.inside.insert(identity, (self.phase, ports));
     }
 
     /// Asks the program that begins at an input what becomes of a packet that comes there, unless
@@ -55,8 +78,7 @@ impl Trace {
     ) -> Option<Passage> {
         let number = self.programs.iter().position(|p| p.entry == at)?;
         let identity = packet.identity();
-        let within = self.inside.get(&identity);
-        if within.is_some_and(|(phase, ports)| *phase == self.phase && ports.contains(&at)) {
+        if self.is_inside(identity, at) {
             return None;
         }
         let programs = std::rc::Rc::clone(&self.programs);
@@ -64,11 +86,10 @@ impl Trace {
         // Both are copies: the elements change the originals.
         let mut store = store.borrow().clone();
         let mut copy = cx.core.pool.copy(packet);
-        let mut steps = Steps { now: cx.now(), reached: Vec::new() };
+        let mut steps = Steps::new(cx.now());
         let exit = interpret(&programs[number], &mut copy, &mut store, &mut steps);
         let passage = exit.ok().map(|exit| {
-            let ports: HashSet<Port> = exit.through.iter().copied().collect();
-            self.inside.insert(identity, (self.phase, ports));
+            self.enter(identity, &exit.through);
             Passage { program: number, steps: steps.reached, after: Seen::of(&copy) }
         });
         cx.core.pool.recycle(copy);

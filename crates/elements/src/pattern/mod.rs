@@ -21,4 +21,5 @@ pub(crate) use expr::{Origin, Pattern, Place};
 pub(crate) use filter::{Filter, Rule};
 pub(crate) use language::{parse, parse_words};
 pub(crate) use primitive::Vocabulary;
+pub(crate) use program::{Headers, Program};
 pub(crate) use text::{Text, Word, Wrong, words};

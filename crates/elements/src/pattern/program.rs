@@ -52,6 +52,23 @@ impl<'p> Headers<'p> {
         Self { data: packet.data(), mac: at_least(Header::Mac, 14), network, transport }
     }
 
+    /// The same with an IP header that was not marked, and nothing in its place if it is none.
+    pub(crate) fn with_ip(self, network: &'p [u8]) -> Self {
+        let whole = |h: &&[u8; 20]| usize::from(h[0] & 0xf) * 4 >= 20;
+        let Some(header) = network.first_chunk::<20>().filter(whole) else {
+            return self.without_ip();
+        };
+        let first_fragment = header[6] & 0x1f == 0 && header[7] == 0;
+        let transport = network.get(usize::from(header[0] & 0xf) * 4..);
+        let transport = transport.filter(|_| first_fragment).unwrap_or(&[]);
+        Self { network, transport, ..self }
+    }
+
+    /// The same for what is not IP.
+    pub(crate) fn without_ip(self) -> Self {
+        Self { network: &[], transport: &[], ..self }
+    }
+
     /// The number at a place.
     #[inline]
     pub(crate) fn number(&self, place: Place) -> Option<u32> {

@@ -23,6 +23,8 @@ pub trait Environment {
     fn note(&mut self, element: NodeId, reason: Reason);
     /// The packet came to a step.
     fn reached(&mut self, _step: StepId) {}
+    /// No flow was known under a key.
+    fn missed(&mut self, _flows: StateId, _key: &[u128]) {}
 }
 
 /// Takes a packet through a program: decides, and then does what the exit says. The packet is to
@@ -140,6 +142,7 @@ impl<'a> Run<'a, '_> {
         let key = self.numbers(&asked.key)?;
         let now = self.environment.now();
         let Some((flow, side)) = self.flows(asked.flows)?.find(&key, now) else {
+            self.environment.missed(asked.flows, &key);
             return Ok(false);
         };
         let values = flow.values[side].iter().take(asked.values.into());

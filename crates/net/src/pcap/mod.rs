@@ -5,11 +5,13 @@
 //! before has been delivered by then.
 
 mod error;
+mod ng;
 mod reader;
 mod source;
 mod writer;
 
 pub use error::{Error, ErrorKind, Part};
+pub use ng::{InterfaceOptions, PcapngWriter};
 pub use reader::{Interface, Reader, Record, RecordHeader};
 pub use writer::{Format, Options, Writer};
 

@@ -1,4 +1,4 @@
-use super::{DEFAULT_SNAP_LEN, LinkType, MAX_CAPTURED_LEN};
+use super::{DEFAULT_SNAP_LEN, LinkType, MAX_CAPTURED_LEN, ng};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fmt;
@@ -124,15 +124,11 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_block(&mut self, timestamp_ns: u64, data: &[u8], original_len: u32) -> io::Result<()> {
-        let padding = data.len().next_multiple_of(4) - data.len();
-        let length = (32 + data.len() + padding) as u32;
-        let (high, low) = ((timestamp_ns >> 32) as u32, timestamp_ns as u32);
-        let header =
-            [6, length, 0, high, low, data.len() as u32, original_len].map(u32::to_ne_bytes);
-        self.put(header.as_flattened())?;
+        let (head, padding, length) = ng::packet(0, timestamp_ns, data.len(), original_len, 0);
+        self.put(&head)?;
         self.put(data)?;
         self.put(&[0; 3][..padding])?;
-        self.put(&length.to_ne_bytes())
+        self.put(&length)
     }
 
     #[inline]
@@ -173,43 +169,11 @@ fn pcap_header(magic: u32, options: &Options) -> Vec<u8> {
 
 // A section header and an interface description.
 fn pcapng_header(options: &Options) -> io::Result<Vec<u8>> {
-    let mut section = 0x1a2b_3c4du32.to_ne_bytes().to_vec();
-    section.extend(1u16.to_ne_bytes());
-    section.extend(0u16.to_ne_bytes());
-    section.extend(u64::MAX.to_ne_bytes()); // the section's length is not known
+    let mut section = vec![];
     if let Some(comment) = &options.comment {
-        const COMMENT: u16 = 1;
-        put_option(&mut section, COMMENT, comment.as_bytes())?;
-        put_option(&mut section, 0, &[])?;
+        ng::put_option(&mut section, ng::COMMENT, comment.as_bytes())?;
     }
-    let link_type = u16::try_from(options.link_type.0).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("pcapng has no {}", options.link_type))
-    })?;
-    let mut interface = link_type.to_ne_bytes().to_vec();
-    interface.extend([0; 2]);
-    interface.extend(options.snap_length.to_ne_bytes());
-    const TIME_RESOLUTION: u16 = 9;
-    put_option(&mut interface, TIME_RESOLUTION, &[9])?;
-    put_option(&mut interface, 0, &[])?;
-
-    let mut header = vec![];
-    for (kind, body) in [(0x0a0d_0d0au32, section), (1, interface)] {
-        let length = (body.len() + 12) as u32;
-        header.extend(kind.to_ne_bytes());
-        header.extend(length.to_ne_bytes());
-        header.extend(body);
-        header.extend(length.to_ne_bytes());
-    }
+    let mut header = ng::section(section)?;
+    header.extend(ng::interface(options.link_type, options.snap_length, vec![])?);
     Ok(header)
-}
-
-fn put_option(body: &mut Vec<u8>, code: u16, value: &[u8]) -> io::Result<()> {
-    let length = u16::try_from(value.len()).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidInput, "a pcapng comment has at most 65535 bytes")
-    })?;
-    body.extend(code.to_ne_bytes());
-    body.extend(length.to_ne_bytes());
-    body.extend(value);
-    body.resize(body.len().next_multiple_of(4), 0);
-    Ok(())
 }

@@ -1,0 +1,144 @@
+//! `catena ctl capture`: what is captured goes to a file, or is told line by line.
+
+use std::fs::File;
+use std::io::{Read, Write, stderr, stdout};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use net::pcap::Reader;
+use serde_json::Value;
+
+use super::{Client, Piece, number, text};
+use crate::explain::brief_of;
+use crate::table::grouped;
+
+/// Where what is captured goes.
+enum Sink {
+    File(Box<dyn Write>),
+    /// A thread that tells of each packet.
+    Lines(Sender<Vec<u8>>, JoinHandle<()>),
+}
+
+/// Bytes that come piece by piece.
+struct Pieces {
+    from: Receiver<Vec<u8>>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.piece.len() {
+            (self.piece, self.at) = (self.from.recv().unwrap_or_default(), 0);
+        }
+        let count = buffer.len().min(self.piece.len() - self.at);
+        buffer[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// Prints a line for each packet of a capture.
+fn tell(from: Receiver<Vec<u8>>) {
+    let pieces = Pieces { from, piece: Vec::new(), at: 0 };
+    let Ok(mut reader) = Reader::open(pieces) else { return };
+    while let Ok(Some(record)) = reader.next() {
+        let (seconds, rest) = (
+            record.header.timestamp_ns / 1_000_000_000,
+            record.header.timestamp_ns % 1_000_000_000,
+        );
+        let time = format!(
+            "{:02}:{:02}:{:02}.{:06}",
+            seconds / 3600 % 24,
+            seconds / 60 % 60,
+            seconds % 60,
+            rest / 1000
+        );
+        let brief = brief_of(record.data, record.header.link_type.0 == 1);
+        let length = record.header.original_len;
+        if writeln!(stdout(), "{time} {brief}, {length} bytes").is_err() {
+            return;
+        }
+    }
+}
+
+impl Sink {
+    fn open(path: Option<&str>) -> Result<Self, String> {
+        Ok(match path {
+            Some("-") => Self::File(Box::new(stdout())),
+            Some(path) => {
+                Self::File(Box::new(File::create(path).map_err(|e| format!("{path}: {e}"))?))
+            }
+            None => {
+                let (to, from) = channel();
+                let thread = std::thread::Builder::new().spawn(move || tell(from));
+                Self::Lines(to, thread.map_err(|e| e.to_string())?)
+            }
+        })
+    }
+
+    fn take(&mut self, bytes: Vec<u8>) -> Result<(), String> {
+        match self {
+            Self::File(file) => {
+                file.write_all(&bytes).and_then(|()| file.flush()).map_err(|e| e.to_string())
+            }
+            Self::Lines(to, _) => {
+                to.send(bytes).map_err(|_| "nobody reads it any more".to_string())
+            }
+        }
+    }
+}
+
+/// Captures until it is over, and tells what came of it.
+pub(super) fn run(
+    mut client: Client,
+    request: &Value,
+    path: Option<&str>,
+    json: bool,
+) -> Result<ExitCode, String> {
+    let mut sink = None;
+    client.end_by_signal()?;
+    let ended = client.follow(request, |piece| match piece {
+        Piece::More(more) => {
+            // Whatever stood in the file stands there until there is something to capture.
+            if sink.is_none() {
+                sink = Some(Sink::open(path)?);
+            }
+            for edge in more["edges"].as_array().into_iter().flatten() {
+                let _ = writeln!(
+                    stderr(),
+                    "capturing {} ({})",
+                    text(edge, "edge"),
+                    text(edge, "place")
+                );
+            }
+            Ok(())
+        }
+        Piece::Bytes(bytes) => sink.as_mut().map_or(Ok(()), |sink| sink.take(bytes)),
+    });
+    if let Some(Sink::Lines(to, thread)) = sink {
+        drop(to);
+        let _ = thread.join();
+    }
+    let ended = ended?;
+    if json {
+        // The standard output may be the capture's.
+        let _ = writeln!(stderr(), "{ended}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(why) = ended["ended"].as_str() {
+        let _ = writeln!(stderr(), "ended: {why}");
+    }
+    let (captured, missing) = (number(&ended["captured"]), number(&ended["missing"]));
+    let _ = write!(stderr(), "{} packets captured", grouped(captured));
+    let _ = match missing {
+        0 => writeln!(stderr()),
+        missing => writeln!(
+            stderr(),
+            ", {} missing: they came faster than they were written",
+            grouped(missing)
+        ),
+    };
+    Ok(ExitCode::SUCCESS)
+}

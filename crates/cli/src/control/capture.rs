@@ -1,0 +1,247 @@
+//! `catena ctl capture`: packets of connections, written as pcapng while they pass.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use dataplane::capture::{Capture, Captured, Counts};
+use dataplane::ports::InUse;
+use dataplane::{Router, Tap};
+use elements::selector::Selector;
+use net::pcap::{InterfaceOptions, LinkType, PcapngWriter};
+use serde_json::{Map, Value, json};
+
+use super::edge::Names;
+use super::stream::Stream;
+use super::{Controlled, number, text};
+use crate::instance::{Configuration, Place, Watcher};
+
+/// Bytes of a packet that are kept unless asked for otherwise, as tcpdump does.
+const SNAP_LENGTH: u64 = 262_144;
+/// How long what was written may wait for more.
+const DELAY: Duration = Duration::from_millis(100);
+/// Bytes that are sent at once.
+const PIECE: usize = 1 << 16;
+
+/// What comes from the packet path and from whoever controls it.
+enum Heard {
+    Packets(Vec<Captured>),
+    /// Further places, from this number on.
+    Places(u32, Vec<Place>),
+    /// Nothing more will come.
+    Over(Option<String>),
+}
+
+impl From<Vec<Captured>> for Heard {
+    fn from(packets: Vec<Captured>) -> Self {
+        Self::Packets(packets)
+    }
+}
+
+struct Watch {
+    edge: String,
+    interfaces: Vec<(String, String)>,
+    capture: Capture<Heard>,
+}
+
+impl Watch {
+    fn tell(&self, heard: Heard) {
+        // Whoever listened may be gone.
+        let _ = self.capture.to.send(heard);
+    }
+}
+
+impl Watcher for Watch {
+    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String> {
+        Names { configuration, devices, interfaces: &self.interfaces }.edges(&self.edge)
+    }
+
+    fn begins(&self, first: u32, places: &[Place]) {
+        self.tell(Heard::Places(first, places.to_vec()));
+    }
+
+    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap> {
+        let point = self.capture.clone().point(number, worker);
+        router.insert_tap(place.from, place.to, point)
+    }
+
+    fn ends(&self, why: &str) {
+        self.tell(Heard::Over(Some(why.to_string())));
+    }
+}
+
+/// Writes what is heard.
+struct Recorder<'a> {
+    stream: &'a mut Stream,
+    writer: PcapngWriter<Vec<u8>>,
+    places: HashMap<u32, Place>,
+    filter: String,
+    snap_length: u32,
+    /// Interfaces of the capture, by place and link type, and how many packets each has.
+    interfaces: HashMap<(u32, u32), (u32, u64)>,
+    written: u64,
+    most: u64,
+    last: u64,
+}
+
+impl Recorder<'_> {
+    /// Whether there is to be more.
+    fn packets(&mut self, packets: &[Captured]) -> io::Result<bool> {
+        for packet in packets {
+            if self.written == self.most {
+                return Ok(false);
+            }
+            let key = (packet.place, packet.link_type);
+            if !self.interfaces.contains_key(&key) {
+                let place = self.places.get(&packet.place);
+                let about = InterfaceOptions {
+                    name: place.map_or(String::new(), |place| place.name.clone()),
+                    description: place.map_or(String::new(), |place| place.landmark.clone()),
+                    filter: self.filter.clone(),
+                };
+                let link_type = LinkType(packet.link_type);
+                let number = self.writer.interface(link_type, self.snap_length, &about)?;
+                self.interfaces.insert(key, (number, 0));
+            }
+            let Some((interface, count)) = self.interfaces.get_mut(&key) else { continue };
+            *count += 1;
+            let Captured { worker, time, data, length, .. } = packet;
+            self.writer.packet(*interface, *worker, *time, data, *length)?;
+            self.written += 1;
+            self.last = self.last.max(*time);
+            if self.writer.get_mut().len() > PIECE {
+                self.flush()?;
+            }
+        }
+        Ok(self.written < self.most)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(self.writer.get_mut());
+        if bytes.is_empty() { Ok(()) } else { self.stream.bytes(&bytes) }
+    }
+
+    /// Takes what comes until it is over; why, if the chain ended it.
+    fn run(&mut self, heard: &Receiver<Heard>, counts: &Counts) -> io::Result<Option<String>> {
+        loop {
+            let next = match heard.recv_timeout(DELAY) {
+                Ok(next) => next,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.flush()?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            };
+            match next {
+                Heard::Packets(packets) => {
+                    let more = self.packets(&packets);
+                    counts.written(&packets);
+                    if !more? {
+                        return Ok(None);
+                    }
+                }
+                Heard::Places(first, places) => {
+                    let of = |p: &Place| json!({ "edge": p.name, "place": p.landmark });
+                    let all: Vec<Value> = places.iter().map(of).collect();
+                    self.places.extend((first..).zip(places));
+                    self.stream.more(&json!({ "edges": all }))?;
+                }
+                Heard::Over(why) => return Ok(why),
+            }
+        }
+    }
+
+    /// Writes how many packets there were; missing ones cannot be told apart by interface.
+    fn finish(&mut self, missing: u64) -> io::Result<()> {
+        let mut missing = missing;
+        let mut all: Vec<_> = self.interfaces.values().copied().collect();
+        all.sort_unstable();
+        for (interface, count) in all {
+            let dropped = std::mem::take(&mut missing);
+            self.writer.statistics(interface, self.last, count + dropped, dropped)?;
+        }
+        self.flush()
+    }
+}
+
+/// Carries out a request: sends pcapng until it is over, and then answers with what happened.
+///
+/// # Errors
+/// What is wrong with the request. The outer error is that of a client that is gone.
+pub(super) fn serve(
+    controlled: &Arc<Controlled>,
+    request: &Map<String, Value>,
+    stream: &mut Stream,
+) -> io::Result<Result<Value, String>> {
+    let number = |name: &str, otherwise: u64| number(request, name, otherwise);
+    let filter = request.get("filter").and_then(Value::as_str).unwrap_or("");
+    let parsed = || -> Result<_, String> {
+        let edge = text(request, "edge")?.to_string();
+        let snap = match number("snap", SNAP_LENGTH)? {
+            0 => SNAP_LENGTH,
+            snap => snap.min(SNAP_LENGTH),
+        };
+        Ok((edge, Selector::new(filter)?, snap, number("count", u64::MAX)?))
+    };
+    let (edge, selector, snap, most) = match parsed() {
+        Ok(parsed) => parsed,
+        Err(why) => return Ok(Err(why)),
+    };
+    let (to, heard): (Sender<Heard>, _) = channel();
+    let counts = Arc::<Counts>::default();
+    let capture = Capture {
+        selector,
+        snap_length: snap as usize,
+        counts: Arc::clone(&counts),
+        to: to.clone(),
+    };
+    let interfaces = controlled.interfaces.clone();
+    let watch = Arc::new(Watch { edge, interfaces, capture });
+    let id = match controlled.instance.tap(watch) {
+        Ok(id) => id,
+        Err(why) => return Ok(Err(why)),
+    };
+    let guard = Untap(controlled, id);
+    stream.on_hang_up(move || drop(to.send(Heard::Over(None))))?;
+    let (generation, configuration) = controlled.instance.current();
+    let comment = format!("{}, configuration number {generation}", configuration.name());
+    let program = concat!("catena ", env!("CARGO_PKG_VERSION"));
+    let mut recorder = Recorder {
+        writer: PcapngWriter::new(Vec::new(), program, &comment)?,
+        stream,
+        places: HashMap::new(),
+        filter: filter.to_string(),
+        snap_length: snap as u32,
+        interfaces: HashMap::new(),
+        written: 0,
+        most,
+        last: 0,
+    };
+    let mut why = recorder.run(&heard, &counts)?;
+    drop(guard);
+    // What passed before the taps were out, if it was asked for to the end.
+    for rest in heard.try_iter() {
+        match rest {
+            Heard::Packets(packets) => drop(recorder.packets(&packets)?),
+            Heard::Over(told) => why = why.or(told),
+            Heard::Places(..) => {}
+        }
+    }
+    let missing = counts.missing.load(Ordering::Relaxed);
+    recorder.finish(missing)?;
+    let chosen = counts.chosen.load(Ordering::Relaxed);
+    let written = recorder.written;
+    Ok(Ok(json!({ "captured": written, "chosen": chosen, "missing": missing, "ended": why })))
+}
+
+/// Takes taps out when a watch ends, by whatever way.
+pub(super) struct Untap<'a>(pub(super) &'a Controlled, pub(super) u64);
+
+impl Drop for Untap<'_> {
+    fn drop(&mut self) {
+        self.0.instance.untap(self.1);
+    }
+}

@@ -1,0 +1,254 @@
+//! Programs in the place of elements, and again when handlers changed what elements mean or taps
+//! changed where packets pass.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use compiler::equivalence::{Verdict, prove_programs};
+use compiler::{Chain, Synthesizer};
+use dataplane::worker::aside;
+use dataplane::{InterpretedProgram, Router, Tapped};
+use ir::program::verify;
+use ir::{Edge, Graph, Model, Node, Port, Processing, Program, Store};
+
+/// After a synthesis, so many times as long as it took passes before the next: a handler that is
+/// written all the time does not keep a chain from running.
+const REST: u64 = 10;
+
+/// Pairs of steps and rules that a proof may take before a chain starts, some tenths of a second.
+const PROOF: u64 = 400_000;
+
+/// Where the synthesizer is.
+enum Workshop {
+    Here(Box<Synthesizer>),
+    /// In another thread, which gives it back with what it made.
+    Away(Receiver<(Box<Synthesizer>, Vec<Program>)>),
+}
+
+/// See the module.
+pub(crate) struct Installer {
+    workshop: Workshop,
+    graph: Graph,
+    /// The taps that the synthesizer knows of.
+    taps: Vec<Tapped>,
+    /// The state of elements that are interpreted, and of programs then.
+    store: Option<Rc<RefCell<Store>>>,
+    /// Entries that programs were made for.
+    installed: HashSet<Port>,
+    /// Whether another thread makes what is made again.
+    aside: bool,
+    /// When the synthesis that goes on began.
+    begun: u64,
+    /// No synthesis before this time of the router's clock.
+    rest: u64,
+}
+
+impl Installer {
+    /// For a chain whose elements are in a router.
+    pub(crate) fn new(
+        chain: &Chain,
+        store: Option<Rc<RefCell<Store>>>,
+        aside: bool,
+        router: &mut Router,
+    ) -> Self {
+        let graph = chain.graph.clone();
+        let models = models(router, &graph);
+        let workshop = Workshop::Here(Box::new(Synthesizer::new(graph.clone(), models)));
+        let (taps, installed) = (Vec::new(), HashSet::new());
+        Self { workshop, graph, taps, store, installed, aside, begun: 0, rest: 0 }
+    }
+
+    /// Makes all programs, proves them and puts them in their places. Tells of those that are
+    /// wrong or cannot be carried out, where elements go on as they are.
+    pub(crate) fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
+        let Workshop::Here(synthesizer) = &mut self.workshop else { return Vec::new() };
+        let programs = synthesizer.synthesize().programs;
+        let mut refused = disproved(&self.graph, synthesizer.models(), &programs);
+        self.installed.extend(refused.iter().map(|(entry, _)| *entry));
+        refused.extend(self.put(router, programs));
+        refused
+    }
+
+    /// A step on the way to programs for entries that lost theirs; to be called until there are
+    /// no such entries.
+    pub(crate) fn resume(&mut self, router: &mut Router) {
+        let programs = match &self.workshop {
+            Workshop::Here(_) if router.time() < self.rest => return,
+            Workshop::Here(_) => None,
+            Workshop::Away(done) => match done.try_recv() {
+                Ok((synthesizer, programs)) => {
+                    self.workshop = Workshop::Here(synthesizer);
+                    Some(programs)
+                }
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    let models = models(router, &self.graph);
+                    let fresh = Synthesizer::new(self.graph.clone(), models);
+                    self.workshop = Workshop::Here(Box::new(fresh));
+                    self.taps.clear();
+                    None
+                }
+            },
+        };
+        // What was made of something that changed meanwhile is of no use.
+        let changed = self.learn(router);
+        match programs.filter(|_| !changed) {
+            Some(programs) => self.finish(router, programs),
+            None => self.begin(router),
+        }
+    }
+
+    /// Has the synthesizer know what elements mean now and where the taps are; whether any of it
+    /// is new to it.
+    fn learn(&mut self, router: &mut Router) -> bool {
+        let Workshop::Here(synthesizer) = &mut self.workshop else { return false };
+        let taps = router.taps();
+        let mut changed = taps != self.taps;
+        if changed {
+            let graph = tapped(&self.graph, &taps);
+            let (known, all) = (self.graph.nodes.len(), graph.nodes.len());
+            let models = (known..all).map(|_| tap_model());
+            synthesizer.rewire(graph, models, known);
+            self.taps = taps;
+        }
+        for (id, node) in self.graph.nodes.iter().enumerate() {
+            changed |= synthesizer.change(id, model(router, node));
+        }
+        changed
+    }
+
+    fn begin(&mut self, router: &mut Router) {
+        self.begun = router.time();
+        let (done, made) = channel();
+        let away = Workshop::Away(made);
+        let Workshop::Here(mut synthesizer) = std::mem::replace(&mut self.workshop, away) else {
+            return;
+        };
+        let work = move || {
+            let programs = synthesizer.synthesize().programs;
+            // The chain may have ended.
+            let _ = done.send((synthesizer, programs));
+        };
+        if !self.aside {
+            work();
+            self.resume_with_what_was_made(router);
+        } else if let Err(why) = aside("synthesis", work) {
+            // The synthesizer is lost; another will be made.
+            router.message(&format!("no thread to make programs: {why}"));
+        }
+    }
+
+    fn resume_with_what_was_made(&mut self, router: &mut Router) {
+        if let Workshop::Away(done) = &self.workshop
+            && let Ok((synthesizer, programs)) = done.try_recv()
+        {
+            self.workshop = Workshop::Here(synthesizer);
+            self.finish(router, programs);
+        }
+    }
+
+    fn finish(&mut self, router: &mut Router, programs: Vec<Program>) {
+        for entry in router.stale() {
+            self.installed.remove(&entry);
+        }
+        for (entry, why) in self.put(router, programs) {
+            let name = self.graph.nodes.get(entry.node).map_or("tap", |node| &node.name);
+            router.message(&format!("{name}: not synthesised again: {why}"));
+        }
+        let end = router.time();
+        self.rest = end.saturating_add(end.saturating_sub(self.begun).saturating_mul(REST));
+    }
+
+    /// Puts programs in their places where there are none.
+    fn put(&mut self, router: &mut Router, programs: Vec<Program>) -> Vec<(Port, String)> {
+        let mut native = Vec::new();
+        for program in programs {
+            debug_assert!(
+                verify::is_well_formed(&program),
+                "{:?} in\n{}",
+                verify::verify(&program),
+                program.text(&self.graph)
+            );
+            if !self.installed.insert(program.entry) {
+                continue;
+            }
+            match &self.store {
+                Some(store) => {
+                    let stage = InterpretedProgram::new(program.clone(), store);
+                    router.install(&program, Box::new(stage));
+                }
+                None => native.push(program),
+            }
+        }
+        router.install_programs(native)
+    }
+}
+
+/// What the elements of a graph mean now.
+pub(crate) fn models(router: &mut Router, graph: &Graph) -> Vec<Model> {
+    graph.nodes.iter().map(|node| model(router, node)).collect()
+}
+
+fn model(router: &mut Router, node: &Node) -> Model {
+    router.element(&node.name).map(|element| element.model()).unwrap_or_default()
+}
+
+/// The entries whose programs would not do with every packet what the chain does.
+fn disproved(graph: &Graph, models: &[Model], programs: &[Program]) -> Vec<(Port, String)> {
+    let (mut proofs, _) = prove_programs(graph, models, programs, PROOF);
+    proofs.retain(|proof| matches!(proof.verdict, Verdict::Different(_)));
+    let wrong = programs.iter().map(|program| program.entry).filter(|entry| {
+        let name = &graph.nodes[entry.node].name;
+        proofs.iter().any(|proof| (&proof.entry.0, proof.entry.1) == (name, entry.port))
+    });
+    let why = "synthesis went wrong, as `catena verify` shows by a packet: a fault of Catena";
+    wrong.map(|entry| (entry, why.to_owned())).collect()
+}
+
+/// What a tap means.
+pub(crate) fn tap_model() -> Model {
+    Model::opaque("packets are looked at here")
+}
+
+/// A graph with taps in its connections. Nodes that are no taps at present stand alone.
+pub(crate) fn tapped(graph: &Graph, taps: &[Tapped]) -> Graph {
+    let mut graph = graph.clone();
+    let known = graph.nodes.len();
+    let processing = |from: &Port, graph: &Graph| -> (Processing, ir::Span) {
+        let mut from = *from;
+        while from.node >= known
+            && let Some(tap) = taps.iter().find(|tap| tap.node == from.node)
+        {
+            from = tap.from;
+        }
+        let edge = graph.edges.iter().find(|edge| edge.from == from);
+        let span = edge.map_or_else(Default::default, |edge| edge.span);
+        (graph.nodes[from.node].outputs[from.port], span)
+    };
+    let about: Vec<_> = taps.iter().map(|tap| processing(&tap.from, &graph)).collect();
+    let last = taps.iter().map(|tap| tap.node + 1).max().unwrap_or(known);
+    for node in known..last {
+        let of = taps.iter().zip(&about).find(|(tap, _)| tap.node == node);
+        let (kind, span) = of.map(|(_, about)| *about).unwrap_or_default();
+        graph.nodes.push(Node {
+            name: format!("tap {}", node - known),
+            class: String::new(),
+            config: String::new(),
+            span,
+            group: None,
+            inputs: vec![kind],
+            outputs: vec![kind],
+        });
+    }
+    for (tap, (_, span)) in taps.iter().zip(about) {
+        let port = Port { node: tap.node, port: 0 };
+        graph.edges.retain(|edge| edge.from != tap.from || edge.to.node >= known);
+        graph.edges.push(Edge { from: tap.from, to: port, span });
+        if tap.to.node < known {
+            graph.edges.push(Edge { from: port, to: tap.to, span });
+        }
+    }
+    graph
+}

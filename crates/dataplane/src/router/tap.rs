@@ -1,0 +1,152 @@
+//! Taps: elements that are put into connections while a chain runs, and taken out again. A
+//! connection without one is what it always was.
+
+use std::collections::BTreeSet;
+
+use elements::Element;
+use elements::context::{Context, Outputs, Tally};
+use ir::{Model, NodeId, Port};
+use net::Batch;
+
+use super::{Cell, Node, Nodes, Router, Stage, Task};
+
+/// An element in a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tap(NodeId);
+
+/// Where a tap is: the output that leads to it, and the input that it leads to. Both may be
+/// other taps'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tapped {
+    /// The tap, as a node behind the chain's own.
+    pub node: NodeId,
+    /// What comes before it.
+    pub from: Port,
+    /// What comes behind it.
+    pub to: Port,
+}
+
+impl Router {
+    /// Puts an element with one input and one output into a connection. It must let every packet
+    /// pass as it is. Programs that lead over the connection are taken out; a planner can make
+    /// others that end there and begin behind it, see [`Router::taps`]. `None` if there is no
+    /// such connection.
+    pub fn insert_tap(&mut self, from: Port, to: Port, element: Box<dyn Element>) -> Option<Tap> {
+        let nodes = &mut self.nodes;
+        let next = nodes.nodes.get(from.node)?.to.get(from.port).copied().flatten()?;
+        if nodes.behind_taps(next) != to {
+            return None;
+        }
+        let id = nodes.tap(element);
+        let port = Port { node: id, port: 0 };
+        nodes.nodes[id].from[0] = Some(from);
+        nodes.nodes[id].to[0] = Some(next);
+        nodes.nodes[from.node].to[from.port] = Some(port);
+        nodes.relink(next, from, port);
+        nodes.uninstall(&mut self.core, from.node);
+        Some(Tap(id))
+    }
+
+    /// The same with a stage that sends all packets on to `to`. `None` if there is no such
+    /// connection.
+    pub fn insert_stage(&mut self, from: Port, to: Port, stage: Box<dyn Stage>) -> Option<Tap> {
+        let tap = self.insert_tap(from, to, Box::new(Pass))?;
+        self.nodes.install_at(Port { node: tap.0, port: 0 }, BTreeSet::new(), stage);
+        Some(tap)
+    }
+
+    /// Takes a tap out again; whoever made programs for the connection is to make others.
+    pub fn remove_tap(&mut self, tap: Tap) {
+        let nodes = &mut self.nodes;
+        nodes.discard_stage(Port { node: tap.0, port: 0 });
+        let Some(Node { from, to, .. }) = nodes.nodes.get_mut(tap.0) else { return };
+        let (Some(from), Some(to)) = (from[0].take(), to[0].take()) else { return };
+        nodes.nodes[from.node].to[from.port] = Some(to);
+        nodes.relink(to, Port { node: tap.0, port: 0 }, from);
+        let (before, behind) = (nodes.before_taps(from), nodes.behind_taps(to));
+        // What began behind the tap may be part of what comes before it again.
+        if nodes.uninstall(&mut self.core, before.node) || !nodes.stages.stale.is_empty() {
+            nodes.take_out(&mut self.core, behind);
+        }
+    }
+
+    /// The taps in the chain's connections.
+    pub fn taps(&self) -> Vec<Tapped> {
+        let taps = self.nodes.nodes.iter().enumerate().skip(self.nodes.elements);
+        let tapped = |(node, tap): (NodeId, &Node)| {
+            Some(Tapped { node, from: tap.from[0]?, to: tap.to[0]? })
+        };
+        taps.filter_map(tapped).collect()
+    }
+}
+
+/// The element of a tap that is a stage.
+struct Pass;
+
+impl Element for Pass {
+    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
+
+    fn model(&self) -> Model {
+        Model::opaque("packets are followed from here on")
+    }
+}
+
+impl Nodes {
+    /// A node for a tap that is nowhere yet.
+    fn tap(&mut self, element: Box<dyn Element>) -> NodeId {
+        let cell = Cell { element, outputs: Outputs::new(1), tally: Tally::default() };
+        let node = Node {
+            name: "tap".to_string(),
+            class: String::new(),
+            config: String::new(),
+            inputs: 1,
+            handlers: &[],
+            task: Task::None,
+            alarm: None,
+            cell: Some(Box::new(cell)),
+            to: vec![None],
+            from: vec![None],
+            stages: vec![None],
+        };
+        let mut taps = self.nodes.iter().enumerate().skip(self.elements);
+        match taps.find(|(_, tap)| tap.to[0].is_none()).map(|(id, _)| id) {
+            Some(free) => {
+                self.nodes[free] = node;
+                free
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        }
+    }
+
+    /// Has an input come from another output. Of several outputs that are connected to it, only
+    /// one is known to it; it is pushed then, and does not ask.
+    fn relink(&mut self, input: Port, old: Port, new: Port) {
+        let from = &mut self.nodes[input.node].from[input.port];
+        if *from == Some(old) {
+            *from = Some(new);
+        }
+    }
+
+    /// The input that an input leads to through taps.
+    pub(super) fn behind_taps(&self, mut to: Port) -> Port {
+        while to.node >= self.elements
+            && let Some(next) = self.nodes[to.node].to[0]
+        {
+            to = next;
+        }
+        to
+    }
+
+    /// The output that leads to an output through taps.
+    pub(super) fn before_taps(&self, mut from: Port) -> Port {
+        while from.node >= self.elements
+            && let Some(next) = self.nodes[from.node].from[0]
+        {
+            from = next;
+        }
+        from
+    }
+}

@@ -1,0 +1,113 @@
+//! Following packets through a chain that runs.
+//!
+//! A tap at each connection by which packets come in looks for them. One that is chosen goes
+//! through the elements' own code, with all its effects, while the packets behind it wait; what
+//! models and programs would say of it is asked for on copies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use elements::selector::Selector;
+use ir::{Port, Program};
+use net::Batch;
+
+use super::Step;
+use crate::{Router, Stage, StageContext, Tap};
+
+/// A packet's way through the chain.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// The number of the place where it came in.
+    pub place: u32,
+    /// The worker.
+    pub worker: u32,
+    /// The visits, in their order.
+    pub steps: Vec<Step>,
+}
+
+/// Which packets are followed, and who hears of it.
+pub struct Following<M> {
+    /// Which packets.
+    pub selector: Selector,
+    /// How many more.
+    pub left: Arc<AtomicU64>,
+    /// What the chain became.
+    pub programs: Arc<[Program]>,
+    /// Hears of each.
+    pub to: Sender<M>,
+}
+
+impl<M> Clone for Following<M> {
+    fn clone(&self) -> Self {
+        Self {
+            selector: self.selector.clone(),
+            left: Arc::clone(&self.left),
+            programs: Arc::clone(&self.programs),
+            to: self.to.clone(),
+        }
+    }
+}
+
+impl<M: From<Followed> + 'static> Following<M> {
+    /// Follows what comes in by a connection of a worker's router. What is pulled over it is not
+    /// followed. `None` if there is no such connection.
+    pub fn tap(
+        self,
+        router: &mut Router,
+        (from, to): (Port, Port),
+        place: u32,
+        worker: u32,
+    ) -> Option<Tap> {
+        router.insert_stage(from, to, Box::new(Inlet { following: self, to, place, worker }))
+    }
+}
+
+struct Inlet<M> {
+    following: Following<M>,
+    to: Port,
+    place: u32,
+    worker: u32,
+}
+
+impl<M> Inlet<M> {
+    /// Whether one more is to be followed.
+    fn take(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        self.following.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+impl<M: From<Followed>> Stage for Inlet<M> {
+    fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
+        let Following { selector, left, programs, to } = &self.following;
+        let mut packets = cx.core.batch();
+        packets.append(batch);
+        let chosen = |batch: &Batch| {
+            let some = left.load(Ordering::Relaxed) > 0;
+            some.then(|| batch.iter().position(|packet| selector.chooses(packet))).flatten()
+        };
+        while let Some(at) = chosen(&packets).filter(|_| self.take()) {
+            let mut behind = cx.core.batch();
+            packets.split_to(at, &mut behind);
+            let mut all = behind.drain();
+            let followed = all.next();
+            let mut rest = cx.core.batch();
+            all.for_each(|packet| rest.push(packet));
+            cx.core.recycle_batch(behind);
+            cx.carry(self.to, packets);
+            packets = rest;
+            if let Some(packet) = followed {
+                let steps = cx.follow(self.to, packet, programs);
+                let (place, worker) = (self.place, self.worker);
+                // Nobody may listen any more.
+                let _ = to.send(M::from(Followed { place, worker, steps }));
+            }
+        }
+        if packets.is_empty() {
+            cx.core.recycle_batch(packets);
+        } else {
+            cx.push(self.to, packets, false);
+        }
+    }
+}
