@@ -5,4 +5,5 @@ mod change;
 mod dispatch;
 mod lab;
 mod manners;
+mod protocols;
 mod traffic;

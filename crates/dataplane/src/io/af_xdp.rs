@@ -120,8 +120,7 @@ fn receive_ring(workers: usize) -> u32 {
 }
 
 impl AfXdp {
-    /// Opens sockets of so many workers on all queues of the interface with this number. `partial`
-    /// says that frames may come with checksums half done.
+    /// Opens sockets of so many workers on all queues of the interface with this number.
     ///
     /// # Errors
     /// The kernel's.
@@ -130,7 +129,6 @@ impl AfXdp {
         queues: u32,
         workers: usize,
         layout: Layout,
-        partial: bool,
     ) -> Result<Vec<Self>> {
         let Layout { chunk, longest, .. } = layout;
         let ring = receive_ring(workers);
@@ -214,12 +212,17 @@ impl AfXdp {
                 free: Vec::new(),
                 emptied: Vec::new(),
                 turn: 0,
-                partial,
+                partial: false,
                 zero_copy,
                 begun: Vec::new(),
             })
         };
         Ok(all.into_iter().zip(senders).enumerate().filter_map(port).collect())
+    }
+
+    /// Frames may come with checksums half done.
+    pub(super) fn expect_partial_checksums(&mut self) {
+        self.partial = true;
     }
 
     /// Whether the driver and this process share the frames, so that nothing is copied between

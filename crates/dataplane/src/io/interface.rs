@@ -516,12 +516,11 @@ impl Interface {
         index: u32,
         queues: u32,
         layout: Layout,
-        partial: bool,
     ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
         let map = SocketMap::new(queues * self.workers as u32)?;
         let mut patience = RELEASE_ROUNDS;
         let ports = loop {
-            match AfXdp::open(index, queues, self.workers, layout, partial) {
+            match AfXdp::open(index, queues, self.workers, layout) {
                 // The kernel releases a queue a little after its socket was closed.
                 Err(e) if sys::number(&e) == libc::EBUSY && patience > 0 => {
                     patience -= 1;
@@ -542,13 +541,12 @@ impl Interface {
         let name = &self.spec.name;
         let queues = self.asker.queues(name);
         let driver = self.asker.driver(name);
-        let partial = VIRTUAL.contains(&driver.as_str());
+        let mut partial = VIRTUAL.contains(&driver.as_str());
         let fail = |e: Error| af_xdp::explain(name, &e);
         let owned = self.owned().clone();
         let mut layout = Layout::of(opened.mtu);
-        let (ports, redirection) = loop {
-            let (sockets, ports) =
-                self.open_sockets(opened.index, queues, layout, partial).map_err(fail)?;
+        let (mut ports, redirection) = loop {
+            let (sockets, ports) = self.open_sockets(opened.index, queues, layout).map_err(fail)?;
             let pieces = layout.pieces;
             let program = steering::for_driver(&sockets, &self.steering(&owned), pieces);
             let program = program.map_err(fail)?;
@@ -561,6 +559,8 @@ impl Interface {
                         .remarks
                         .push("in the kernel's stack (the driver has no XDP)".to_string());
                     opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
+                    // Frames come as the stack has them, whoever sent them.
+                    partial = true;
                     attach(false).map_err(fail)?
                 }
                 // Longer frames may come than go: they would not fit into one piece.
@@ -572,6 +572,9 @@ impl Interface {
             };
             break (ports, Redirection { attached, sockets, pieces });
         };
+        if partial {
+            ports.iter_mut().for_each(AfXdp::expect_partial_checksums);
+        }
         opened.redirection = Some(redirection);
         opened.promiscuous = Some(af_packet::promiscuous(opened.index).map_err(fail)?);
         let copy = match ports.iter().all(AfXdp::is_zero_copy) {
