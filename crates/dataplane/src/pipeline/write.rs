@@ -29,10 +29,12 @@ pub(super) fn place(
     for lane in lanes_of(mask) {
         let Some(packet) = packets.get_mut(lane) else { return };
         packet.reframe(plan.start, length.map_or(u32::MAX, |column| column[lane]));
-        match offsets {
-            Some(offsets) => packet.set_header_offsets(offsets),
-            None => mark(plan, lanes, packet, lane),
+        if let Some(offsets) = offsets {
+            packet.set_header_offsets(offsets);
         }
+    }
+    if offsets.is_none() {
+        mark(plan, lanes, packets, mask);
     }
     for_lanes(mask, |lane| windows[lane] = plan.window);
     if let Some(reg) = plan.packet_type {
@@ -77,16 +79,21 @@ pub(super) fn write<'a>(
 }
 
 /// Says where each header starts that is not kept where it is.
-fn mark(plan: &Plan, lanes: &Lanes, packet: &mut Packet, lane: usize) {
+fn mark(plan: &Plan, lanes: &Lanes, packets: &mut [Packet], these: u32) {
     let all = [Header::Mac, Header::Network, Header::Transport];
     for (header, mark) in all.into_iter().zip(plan.marks) {
         match mark {
             NewMark::Keep => {}
-            NewMark::Clear => packet.clear_header(header),
-            NewMark::At(at) => packet.set_header_offset(header, at as isize),
+            NewMark::Clear => lanes_of(these).for_each(|lane| packets[lane].clear_header(header)),
+            NewMark::At(at) => for_lanes(these, |lane| {
+                packets[lane].set_header_offset(header, at as isize);
+            }),
             NewMark::Computed(reg) => {
-                let at = lanes.column(reg)[lane] as i32 as isize;
-                packet.set_header_offset(header, at - plan.start as isize);
+                let column = lanes.column(reg);
+                for lane in lanes_of(these) {
+                    let at = column[lane] as i32 as isize;
+                    packets[lane].set_header_offset(header, at - plan.start as isize);
+                }
             }
         }
     }
