@@ -10,6 +10,7 @@ pub mod control_socket;
 mod interpreted;
 mod interpreted_program;
 pub mod io;
+pub mod latency;
 mod pipeline;
 pub mod ports;
 mod router;

@@ -28,6 +28,7 @@ use net::{Batch, Packet};
 
 use crate::clock::{Clock, PATIENCE};
 use crate::io::{Polling, Waiter};
+use crate::latency::{Latency, Of, Sampler};
 use crate::pipeline::{Library, Pipeline};
 use crate::stats::Load;
 use stage::Stages;
@@ -140,6 +141,7 @@ struct Nodes {
     /// Batches on their way, the next one last.
     stack: Vec<Delivery>,
     stages: Stages,
+    sampler: Sampler,
     /// What programs look keys up in.
     classifiers: Library,
     /// Alarms of the nodes; those that a node no longer has are passed over.
@@ -240,6 +242,7 @@ impl Router {
                 names,
                 stack: Vec::new(),
                 stages: Stages::default(),
+                sampler: Sampler::default(),
                 classifiers: Library::default(),
                 timers: BinaryHeap::new(),
                 later: VecDeque::new(),
@@ -373,6 +376,17 @@ impl Router {
                 Rest::Idle | Rest::Stopped => return rest,
             }
         }
+    }
+
+    /// Times some bursts from now on, see [`crate::latency`].
+    pub fn sample_latency(&mut self) {
+        let names = self.nodes.elements().iter().map(|node| node.name.as_str());
+        self.nodes.sampler = Sampler::new(names);
+    }
+
+    /// How long bursts took that were timed.
+    pub(crate) fn latencies(&self) -> Vec<Latency> {
+        self.nodes.sampler.latencies(|node| self.nodes.nodes[node].name.clone())
     }
 
     /// There was something to do, so that it is worth being awake.
@@ -720,21 +734,54 @@ impl Nodes {
         }
     }
 
+    #[inline]
     fn carry(&mut self, core: &mut Core) {
+        if self.stack.is_empty() {
+            return;
+        }
+        match self.sampler.is_due() {
+            false => self.carry_all::<false>(core),
+            true => self.carry_all::<true>(core),
+        }
+    }
+
+    /// Carries everything on the stack to the end of its way, timed or not.
+    fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
+        let mut timing = TIMED.then(|| self.sampler.begin());
         let mut visits = 0;
         while let Some(Delivery { to, batch, native }) = self.stack.pop() {
             let mut next = Some((to, batch, native));
             while let Some((to, batch, native)) = next.take() {
                 visits += 1;
                 let lost = visits > self.max_visits;
+                let packets = batch.len() as u64;
                 match self.nodes[to.node].stages.get(to.port) {
-                    Some(&Some(stage)) if !native && !lost => self.enter(core, stage, batch),
+                    Some(&Some(stage)) if !native && !lost => {
+                        self.enter(core, stage, batch);
+                        if let Some(timing) = &mut timing {
+                            let elements = self.stages.elements(stage);
+                            let at = (Of::Program, to);
+                            let leaves = self.nodes[to.node].to.is_empty();
+                            self.sampler.passed(timing, at, elements, (packets, leaves));
+                        }
+                    }
                     _ => {
                         let on = self.visit(core, to, batch, lost);
                         next = on.map(|(to, batch)| (to, batch, false));
+                        if let Some(timing) = &mut timing
+                            && to.node < self.elements
+                        {
+                            let leaves = self.nodes[to.node].to.is_empty();
+                            let element = std::iter::once(to.node);
+                            let at = (Of::Element, to);
+                            self.sampler.passed(timing, at, element, (packets, leaves));
+                        }
                     }
                 }
             }
+        }
+        if TIMED {
+            self.sampler.end();
         }
     }
 

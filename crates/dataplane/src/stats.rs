@@ -4,6 +4,7 @@ use elements::context::Tallied;
 use elements::element::Traffic;
 
 use crate::change::Holding;
+use crate::latency::Latency;
 use crate::router::Router;
 
 /// How busy a worker has been.
@@ -41,13 +42,15 @@ pub struct Stats {
     pub load: Load,
     /// By element, in the order of the chain.
     pub elements: Vec<ElementStats>,
+    /// How long bursts took, where that was measured.
+    pub latencies: Vec<Latency>,
 }
 
 impl Router {
     /// What was done so far. Costs time in proportion to the number of elements, not of packets.
     pub fn stats(&mut self) -> Stats {
         let (now, load) = (self.core().now, self.load());
-        Stats { now, load, elements: self.element_stats() }
+        Stats { now, load, elements: self.element_stats(), latencies: self.latencies() }
     }
 }
 
@@ -56,6 +59,7 @@ impl Stats {
     pub fn add(&mut self, other: &Stats) {
         self.load.rounds += other.load.rounds;
         self.load.busy += other.load.busy;
+        self.add_latencies(other);
         for (sum, more) in self.elements.iter_mut().zip(&other.elements) {
             if let (Some(sum), Some(more)) = (&mut sum.traffic, more.traffic) {
                 sum.packets += more.packets;
@@ -75,6 +79,16 @@ impl Stats {
                     }
                     None => sum.tally.push(*line),
                 }
+            }
+        }
+    }
+
+    fn add_latencies(&mut self, other: &Stats) {
+        for more in &other.latencies {
+            let same = |l: &&mut Latency| (l.of, &l.name) == (more.of, &more.name);
+            match self.latencies.iter_mut().find(same) {
+                Some(sum) => sum.histogram.merge(&more.histogram),
+                None => self.latencies.push(more.clone()),
             }
         }
     }

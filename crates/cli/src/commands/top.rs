@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ctl::Client;
+use super::latency;
 use super::run::interrupt_flag;
 use crate::table::{Table, grouped};
 
@@ -126,6 +127,9 @@ fn interval(before: &Value, after: &Value, seconds: f64) -> Value {
             "in": rate(taken), "out": rate(since("out")), "dropped": rate(dropped),
             "busy": (busy as f64 / 1e9 / seconds).min(1.0),
             "ns_per_packet": (taken > 0).then(|| busy as f64 / taken as f64),
+            "cycles_per_packet": (taken > 0)
+                .then(|| Some(busy as f64 / taken as f64 * worker["mhz"].as_f64()? / 1e3))
+                .flatten(),
             "packets_per_round": (since("rounds") > 0).then(|| taken as f64 / since("rounds") as f64),
             "held": held, "flows": flows,
         })
@@ -157,12 +161,14 @@ fn interval(before: &Value, after: &Value, seconds: f64) -> Value {
         }
     }
     let functions = functions.into_iter().map(|(name, sums)| line(name, "", sums));
+    let latencies = latency::since(&before["all"], now);
     json!({
         "seconds": seconds,
         "cores": cores.collect::<Vec<_>>(),
         "functions": functions.collect::<Vec<_>>(),
         "elements": lines,
         "drops": drops,
+        "latencies": latencies,
     })
 }
 
@@ -186,6 +192,7 @@ fn show(interval: &Value) -> String {
         "dropped/s",
         "busy",
         "ns/packet",
+        "cycles/packet",
         "batch",
         "held",
         "flows",
@@ -205,6 +212,7 @@ fn show(interval: &Value) -> String {
             rate(&core["dropped"]),
             format!("{:.0}%", real(&core["busy"]) * 100.0),
             some(&core["ns_per_packet"], 0),
+            some(&core["cycles_per_packet"], 0),
             some(&core["packets_per_round"], 1),
             rate(&core["held"]),
             rate(&core["flows"]),
@@ -250,9 +258,10 @@ fn show(interval: &Value) -> String {
         let name = |key: &str| line[key].as_str().unwrap_or("").to_string();
         drops.row([name("name"), name("reason"), rate(&line["dropped"])]);
     }
-    if !drops.is_empty() {
+    let latencies = latency::table(interval["latencies"].as_array().into_iter().flatten());
+    for table in [drops, latencies].iter().filter(|table| !table.is_empty()) {
         text.push('\n');
-        text.push_str(&drops.render());
+        text.push_str(&table.render());
     }
     text
 }

@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dataplane::latency::{Histogram, Latency, Of};
 use dataplane::stats::{ElementStats, Stats};
 
 use super::Controlled;
@@ -44,7 +45,27 @@ impl Metric {
     }
 
     fn add(&mut self, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.add_part("", labels, value);
+    }
+
+    /// A histogram's samples: of how many values none is greater, for each bound in nanoseconds.
+    fn add_histogram(&mut self, labels: [(&str, &str); 3], histogram: &Histogram) {
+        let below = |bound: u64| -> u64 {
+            histogram.buckets().filter(|(most, _)| *most <= bound).map(|(_, count)| count).sum()
+        };
+        let [a, b, c] = labels;
+        for bound in BOUNDS {
+            let seconds = (bound as f64 / 1e9).to_string();
+            self.add_part("_bucket", &[a, b, c, ("le", &seconds)], below(bound));
+        }
+        self.add_part("_bucket", &[a, b, c, ("le", "+Inf")], histogram.count());
+        self.add_part("_sum", &labels, histogram.sum() as f64 / 1e9);
+        self.add_part("_count", &labels, histogram.count());
+    }
+
+    fn add_part(&mut self, part: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         self.samples.push_str(self.name);
+        self.samples.push_str(part);
         for (i, (name, text)) in labels.iter().enumerate() {
             let open = if i == 0 { '{' } else { ',' };
             let _ = write!(self.samples, "{open}{name}=\"{}\"", escaped(text));
@@ -58,6 +79,28 @@ impl Metric {
             let Self { name, kind, help, samples } = self;
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}");
         }
+    }
+}
+
+/// Bounds of a latency's buckets, in nanoseconds: the greatest values of buckets that it is
+/// measured in, four times as much from one to the next.
+const BOUNDS: [u64; 12] = {
+    let mut bounds = [255; 12];
+    let mut i = 1;
+    while i < bounds.len() {
+        bounds[i] = bounds[i - 1] * 4 + 3;
+        i += 1;
+    }
+    bounds
+};
+
+/// What a latency is of, in a word.
+pub(super) fn kind(of: Of) -> &'static str {
+    match of {
+        Of::Chain => "chain",
+        Of::Function => "function",
+        Of::Program => "program",
+        Of::Element => "element",
     }
 }
 
@@ -136,8 +179,20 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         held: Metric::gauge("catena_held_packets", "Packets that an element holds back."),
         flows: Metric::gauge("catena_flows", "Flows that an element knows."),
     };
+    let mut latency = Metric {
+        kind: "histogram",
+        ..Metric::counter(
+            "catena_latency_seconds",
+            "How long some bursts took, for each of their packets: until they left the chain at an \
+             element, in a network function, a program or an element's own code.",
+        )
+    };
     for (worker, stats) in each {
         let worker = worker.to_string();
+        for Latency { of, name, histogram } in &stats.latencies {
+            let labels = [("worker", worker.as_str()), ("of", kind(*of)), ("name", name.as_str())];
+            latency.add_histogram(labels, histogram);
+        }
         busy.add(&[("worker", &worker)], stats.load.busy as f64 / 1e9);
         rounds.add(&[("worker", &worker)], stats.load.rounds);
         stats.elements.iter().for_each(|element| all.add(&worker, element));
@@ -157,6 +212,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         errors,
         held,
         flows,
+        latency,
     ] {
         metric.render(&mut out);
     }

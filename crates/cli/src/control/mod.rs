@@ -20,6 +20,7 @@ use std::time::Duration;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Line, Plan};
 use dataplane::control_socket::Handlers;
+use dataplane::latency::Latency;
 use dataplane::stats::{ElementStats, Stats};
 use dataplane::worker::Status;
 use serde_json::{Map, Value, json};
@@ -250,6 +251,7 @@ impl Controlled {
             let mut value = stats_json(stats);
             value["worker"] = json!(worker);
             value["cpu"] = json!(fleet.cpu(*worker));
+            value["mhz"] = json!(megahertz(fleet.cpu(*worker)));
             value
         };
         json!({
@@ -257,6 +259,13 @@ impl Controlled {
             "all": sum.as_ref().map(stats_json),
         })
     }
+}
+
+/// How fast a CPU runs, or the first one, if the system tells.
+fn megahertz(cpu: Option<usize>) -> Option<f64> {
+    let all = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let speeds = all.lines().filter(|line| line.starts_with("cpu MHz"));
+    speeds.filter_map(|line| line.split(':').nth(1)?.trim().parse().ok()).nth(cpu.unwrap_or(0))
 }
 
 fn stats_json(stats: &Stats) -> Value {
@@ -268,6 +277,16 @@ fn stats_json(stats: &Stats) -> Value {
         "in": taken,
         "out": given,
         "elements": stats.elements.iter().map(element_json).collect::<Vec<_>>(),
+        "latencies": stats.latencies.iter().map(latency_json).collect::<Vec<_>>(),
+    })
+}
+
+/// Each bucket is the greatest number of nanoseconds in it, and how many packets it has.
+fn latency_json(latency: &Latency) -> Value {
+    let buckets: Vec<_> = latency.histogram.buckets().collect();
+    json!({
+        "of": metrics::kind(latency.of), "name": latency.name,
+        "sum": latency.histogram.sum(), "buckets": buckets,
     })
 }
 

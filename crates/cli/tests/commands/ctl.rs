@@ -235,13 +235,15 @@ fn samples(text: &str) -> Vec<(String, f64)> {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').expect(line);
-            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert!(!typed.contains(&name.to_string()), "{name} comes twice");
             typed.push(name.to_string());
         } else if !line.starts_with("# HELP ") {
             let (name, value) = line.rsplit_once(' ').expect(line);
             let plain = name.split('{').next().unwrap_or(name);
-            assert_eq!(typed.last().map(String::as_str), Some(plain), "{line}");
+            let last = typed.last().unwrap();
+            let part = plain.strip_prefix(last.as_str()).expect(line);
+            assert!(["", "_bucket", "_sum", "_count"].contains(&part), "{line}");
             assert_eq!(name.contains('{'), name.ends_with('}'), "{line}");
             all.push((name.to_string(), value.parse().expect(line)));
         }
@@ -280,6 +282,18 @@ fn metrics_are_scraped() {
     let dropped = "catena_dropped_packets_total{worker=\"0\",element=\"d\",class=\"Discard\",reason=\"discarded\"}";
     assert_eq!(value(dropped), Some(1000.0));
     assert_eq!(value("catena_configurations_total"), Some(1.0));
+    // Some bursts were timed; each bucket holds what those before it hold.
+    let chain = |part: &str| {
+        let named = |(name, _): &&(String, f64)| {
+            name.starts_with(&format!("catena_latency_seconds{part}"))
+                && name.contains("of=\"chain\"")
+        };
+        samples.iter().filter(named).map(|(_, value)| *value).collect::<Vec<f64>>()
+    };
+    let buckets = chain("_bucket");
+    assert!(buckets.is_sorted() && buckets.last() > Some(&0.0), "{content}");
+    assert_eq!(chain("_count").first(), buckets.last());
+    assert!(chain("_sum")[0] > 0.0);
     let taken = folder.run(["run", "chain.click", "--control", "t", "--metrics", address]);
     assert!(taken.err.contains("--metrics"), "{}", taken.err);
 }
@@ -289,7 +303,7 @@ fn top_shows_rates() {
     let folder = Folder::new();
     folder.file(
         "chain.click",
-        "in :: InfiniteSource -> nf :: { input -> c :: Counter -> output } -> Discard;",
+        "in :: InfiniteSource -> nf :: { input -> c :: Counter -> output } -> q :: Queue(9) -> u :: Unqueue -> d :: Discard;",
     );
     let (instance, _) = Instance::start(&folder, &[]);
     let top = |more: &[&str]| {
@@ -306,8 +320,17 @@ fn top_shows_rates() {
     };
     assert!(element("elements", "nf/c")["through"].as_f64().unwrap() > 0.0);
     assert!(element("functions", "nf")["through"].as_f64().unwrap() > 0.0);
+    let latency = |of: &str, name: &str| {
+        let same = |l: &&Value| l["of"] == of && l["name"] == name;
+        shown["latencies"].as_array().unwrap().iter().find(same).unwrap().clone()
+    };
+    for (of, name) in [("chain", "d"), ("function", "nf"), ("program", "nf/c")] {
+        let [half, most] = ["p50", "p999"].map(|p| latency(of, name)[p].as_u64().unwrap());
+        assert!(0 < half && half <= most, "{shown}");
+    }
     let table = top(&[]);
-    assert!(table.contains("ns/packet") && table.contains("nf/c"), "{table}");
+    assert!(table.contains("cycles/packet") && table.contains("nf/c"), "{table}");
+    assert!(table.contains("latency in µs"), "{table}");
     assert!(!table.contains('\x1b'), "it redraws what is no terminal");
     drop(instance);
     assert_eq!(folder.run(["top", "--socket", "s", "--once"]).code, Some(1));

@@ -119,6 +119,14 @@ pub(super) struct Stages {
     pub(super) stale: Vec<Port>,
 }
 
+impl Stages {
+    /// The elements in whose place a stage stands.
+    pub(super) fn elements(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
+        let installed = self.all.get(number as usize).and_then(Option::as_ref);
+        installed.into_iter().flat_map(|installed| installed.elements.iter().copied())
+    }
+}
+
 /// The elements that a program was made from.
 fn elements_of(program: &Program) -> BTreeSet<NodeId> {
     let mut all = BTreeSet::from([program.entry.node]);
