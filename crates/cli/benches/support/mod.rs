@@ -112,6 +112,16 @@ impl Data {
         self.frames(&format!("../isp-acl/{set}-{rules}.pcap.gz"), size)
     }
 
+    /// The network functions that chains are made of.
+    pub(crate) fn functions(&self) -> &str {
+        &self.functions
+    }
+
+    /// The text of an access list.
+    pub(crate) fn text(&self, set: RuleSet) -> String {
+        read_text(&self.folder.join(list(set))).expect("the access list")
+    }
+
     fn frames(&self, file: &str, size: usize) -> Rc<Frames> {
         let path = self.folder.join(file);
         let key = (path, size);
@@ -226,15 +236,18 @@ struct Disk<'a>(&'a Path);
 
 impl Files for Disk<'_> {
     fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
-        let bytes = std::fs::read(self.0.join(path)).map_err(|e| e.to_string())?;
-        let text = if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut text = String::new();
-            let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]);
-            std::io::Read::read_to_string(&mut decoder, &mut text).map_err(|e| e.to_string())?;
-            text
-        } else {
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
+        let text = read_text(&self.0.join(path)).map_err(|e| e.to_string())?;
         Ok(sources.add(path, text))
     }
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let bytes = std::fs::read(path)?;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let mut text = String::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]);
+    std::io::Read::read_to_string(&mut decoder, &mut text)?;
+    Ok(text)
 }

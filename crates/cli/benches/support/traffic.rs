@@ -47,6 +47,19 @@ impl Frames {
         frames
     }
 
+    /// Frames of IPv4, with lengths and checksums made right.
+    pub(crate) fn of(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut all = Self { bytes: Vec::new(), ends: Vec::new() };
+        frames.into_iter().for_each(|frame| all.push(frame));
+        all
+    }
+
+    /// The frames, one after another.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
     /// How many frames there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()

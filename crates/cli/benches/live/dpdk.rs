@@ -1,0 +1,204 @@
+//! Bare forwarding over a device of DPDK's, by Catena and by DPDK's testpmd in turn. On the other side of the device
+//! testpmd sends back what it gets, so that the same frames go round and round, as fast as the slower of both.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Arguments;
+use crate::bed::{LOADING, MEASURED, Process};
+use crate::support::Spread;
+
+/// The chain: whatever comes goes back.
+const BACK: &str = "FromDevice(device) -> ToDevice(device);";
+
+/// Pages of 2 MiB that all of it together needs.
+const PAGES: u32 = 512;
+const PAGES_FILE: &str = "/proc/sys/vm/nr_hugepages";
+
+/// Bursts of 32 frames that go round: as many frames as a ring has entries.
+const BURSTS: u32 = 32;
+
+/// Two devices that are connected; `SOCKET` stands for the path of their socket.
+struct Loop {
+    name: &'static str,
+    /// The device of the side that sends back.
+    there: &'static str,
+    /// The device of the side that is measured.
+    here: &'static str,
+    /// Whether the side that is measured makes the socket, and so must be there first.
+    here_first: bool,
+    /// What DPDK is told besides.
+    eal: &'static str,
+}
+
+const VHOST: &str = "net_vhost0,iface=SOCKET";
+const VIRTIO_USER: &str = "virtio_user0,path=SOCKET,queue_size=1024";
+const ONE_FILE: &str = "--in-memory --single-file-segments";
+
+const LOOPS: [Loop; 3] = [
+    Loop {
+        name: "memif",
+        there: "net_memif0,role=server,socket=SOCKET,socket-abstract=no",
+        here: "net_memif0,role=client,socket=SOCKET,socket-abstract=no",
+        here_first: false,
+        eal: "--in-memory",
+    },
+    Loop { name: "virtio_user", there: VHOST, here: VIRTIO_USER, here_first: false, eal: ONE_FILE },
+    Loop { name: "vhost", there: VIRTIO_USER, here: VHOST, here_first: true, eal: ONE_FILE },
+];
+
+/// Huge pages for as long as it lives.
+struct Pages(String);
+
+impl Pages {
+    fn new() -> Self {
+        let before = std::fs::read_to_string(PAGES_FILE).expect("the number of huge pages");
+        std::fs::write(PAGES_FILE, PAGES.to_string()).expect("huge pages");
+        Self(before)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let _ = std::fs::write(PAGES_FILE, &self.0);
+    }
+}
+
+/// A testpmd that forwards what comes on its port to the same port.
+struct Testpmd {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    _process: Process,
+}
+
+impl Testpmd {
+    fn start(device: &str, eal: &str, cpu: usize) -> Self {
+        let mut command = Command::new("nice");
+        command.args([
+            "-n",
+            "-20",
+            "stdbuf",
+            "-oL",
+            "dpdk-testpmd",
+            "--no-pci",
+            "--no-telemetry",
+            "--vdev",
+            device,
+        ]);
+        command.args(eal.split(' ')).args(["--lcores", &format!("0@{cpu},1@{cpu}")]);
+        command.args(["--", "-i", "--forward-mode=io", "--nb-cores=1", "--total-num-mbufs=16384"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child: Child = command.spawn().expect("dpdk-testpmd (package dpdk)");
+        let input = child.stdin.take().expect("its standard input");
+        let output = BufReader::new(child.stdout.take().expect("its standard output"));
+        let mut testpmd = Self { input, output, _process: Process::of(child) };
+        // Once it answers it has begun.
+        testpmd.received();
+        testpmd
+    }
+
+    fn say(&mut self, command: &str) {
+        writeln!(self.input, "{command}").expect("testpmd listens");
+    }
+
+    /// Frames received so far.
+    fn received(&mut self) -> u64 {
+        self.say("show port stats 0");
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap_or(0) > 0, "testpmd ended");
+            if let Some(rest) = line.trim().strip_prefix("RX-packets:") {
+                let number = rest.split_whitespace().next().and_then(|n| n.parse().ok());
+                return number.expect("a number of frames");
+            }
+        }
+    }
+
+    /// Waits until its link is up.
+    fn wait_for_link(&mut self) {
+        let mut line = String::new();
+        let begin = Instant::now();
+        loop {
+            assert!(begin.elapsed() < Duration::from_secs(20), "the link does not come up");
+            self.say("show port summary 0");
+            while !line.starts_with("0    ") {
+                line.clear();
+                assert!(self.output.read_line(&mut line).unwrap_or(0) > 0, "testpmd ended");
+            }
+            if line.contains(" up ") {
+                return;
+            }
+            line.clear();
+        }
+    }
+}
+
+/// What is measured, until it is dropped.
+fn start(kind: &str, device: &str, eal: &str, folder: &std::path::Path) -> Box<dyn std::any::Any> {
+    if kind == "testpmd" {
+        let mut testpmd = Testpmd::start(device, eal, MEASURED);
+        testpmd.say("start");
+        return Box::new(testpmd);
+    }
+    let file = folder.join("chain.click");
+    std::fs::write(&file, BACK).expect("the chain is written");
+    let mut command = Command::new("nice");
+    command
+        .args(["-n", "-20", env!("CARGO_BIN_EXE_catena"), "run"])
+        .arg(file)
+        .args(["--in", &format!("device=dpdk:{device}")]);
+    command.args(["--cores", &MEASURED.to_string(), "--poll", "busy", "--control", "none"]);
+    command.args(["--dpdk-eal", &format!("{eal} --no-pci --no-telemetry")]);
+    Box::new(Process::start(command, ", mtu ", 1))
+}
+
+pub(crate) fn run(arguments: &Arguments) {
+    if !cfg!(feature = "dpdk") {
+        println!("not run: it needs --features dpdk");
+        return;
+    }
+    let _pages = Pages::new();
+    let folder = std::env::temp_dir().join(format!("catena{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    println!("{:<22} {:>20} {:>20} {:>20}", "Mpps", "testpmd", "catena", "catena ÷ testpmd");
+    for Loop { name, there, here, here_first, eal } in LOOPS {
+        if !arguments.wants(name) {
+            continue;
+        }
+        let mut samples = [Vec::new(), Vec::new()];
+        for _ in 0..arguments.rounds {
+            for (kind, samples) in ["testpmd", "catena"].into_iter().zip(&mut samples) {
+                if arguments.interrupted() {
+                    return;
+                }
+                let socket = folder.join("socket").display().to_string();
+                let _ = std::fs::remove_file(&socket);
+                let with_socket = |device: &str| device.replace("SOCKET", &socket);
+                let begin = || start(kind, &with_socket(here), eal, &folder);
+                let first = here_first.then(begin);
+                let mut peer = Testpmd::start(&with_socket(there), eal, LOADING);
+                let forwarder = first.unwrap_or_else(begin);
+                peer.wait_for_link();
+                peer.say(&format!("start tx_first {BURSTS}"));
+                std::thread::sleep(Duration::from_secs_f64(arguments.seconds / 4.0));
+                let (begin, before) = (Instant::now(), peer.received());
+                std::thread::sleep(Duration::from_secs_f64(arguments.seconds));
+                let received = (peer.received() - before) as f64;
+                samples.push(received / 1e6 / begin.elapsed().as_secs_f64());
+                drop(forwarder);
+            }
+        }
+        let [testpmd, catena] = &samples;
+        let of = |samples: &[f64]| Spread::of(samples.iter().copied()).to_string();
+        let ratio = Spread::of_ratios(catena, testpmd);
+        println!(
+            "{name:<22} {:>20} {:>20} {:>20}",
+            of(testpmd),
+            of(catena),
+            format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.least, ratio.greatest),
+        );
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -1,0 +1,61 @@
+//! Frames that load what is measured: Catena's own AF_PACKET devices, many frames in a system call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use dataplane::io::{Binding, Bindings, InterfaceSpec, Mode};
+use elements::device::{Device, DeviceRequest};
+use net::{Batch, Pool};
+
+use crate::bed::Bed;
+
+/// Frames in a system call.
+const BATCH: usize = 64;
+
+/// Opens the interface of a load or an end, in the namespace of the calling thread.
+pub(crate) fn open(receive: bool) -> Box<dyn Device + Send> {
+    let mode = Some(Mode::AfPacketMmsg);
+    let spec = InterfaceSpec { name: "veth0".to_string(), mode, batch: None };
+    let mut bindings = Bindings::default();
+    bindings.inputs.insert("veth0".to_string(), Binding::Interface(spec.clone()));
+    bindings.outputs.insert("veth0".to_string(), Binding::Interface(spec));
+    let request = DeviceRequest::Interface { name: "veth0".to_string(), receive };
+    bindings.open_device(&request).expect("veth0")
+}
+
+/// A thread that sends frames as fast as it can, round and round, until it is dropped.
+pub(crate) struct Flood {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flood {
+    pub(crate) fn start(bed: &Arc<Bed>, frames: &Arc<Vec<Vec<u8>>>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (bed, frames, until) = (Arc::clone(bed), Arc::clone(frames), Arc::clone(&over));
+        let thread = std::thread::spawn(move || {
+            bed.enter("load");
+            let mut device = open(false);
+            let (mut pool, mut batch) = (Pool::new(), Batch::new());
+            let mut all = frames.iter().cycle();
+            while !until.load(Ordering::Relaxed) {
+                while batch.len() < BATCH {
+                    let Some(frame) = all.next() else { return };
+                    batch.push(pool.packet(frame));
+                }
+                device.send(&mut batch, &mut pool).expect("frames are sent");
+            }
+        });
+        Self { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
