@@ -163,11 +163,17 @@ impl Drop for Process {
             if !matches!(self.0.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            pause(Duration::from_millis(5));
         }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Lets time pass.
+#[allow(clippy::disallowed_methods, reason = "what is measured is what is done in a while")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Waits until a file is there.
@@ -175,7 +181,7 @@ pub(crate) fn wait_for(path: &Path) {
     let begin = Instant::now();
     while !path.exists() {
         assert!(begin.elapsed() < PATIENCE, "{} never came", path.display());
-        std::thread::sleep(Duration::from_millis(5));
+        pause(Duration::from_millis(5));
     }
 }
 

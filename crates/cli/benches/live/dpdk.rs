@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Arguments;
-use crate::bed::{LOADING, MEASURED, Process};
+use crate::bed::{LOADING, MEASURED, Process, pause};
 use crate::support::Spread;
 
 /// The chain: whatever comes goes back.
@@ -182,9 +182,9 @@ pub(crate) fn run(arguments: &Arguments) {
                 let forwarder = first.unwrap_or_else(begin);
                 peer.wait_for_link();
                 peer.say(&format!("start tx_first {BURSTS}"));
-                std::thread::sleep(Duration::from_secs_f64(arguments.seconds / 4.0));
+                pause(Duration::from_secs_f64(arguments.seconds / 4.0));
                 let (begin, before) = (Instant::now(), peer.received());
-                std::thread::sleep(Duration::from_secs_f64(arguments.seconds));
+                pause(Duration::from_secs_f64(arguments.seconds));
                 let received = (peer.received() - before) as f64;
                 samples.push(received / 1e6 / begin.elapsed().as_secs_f64());
                 drop(forwarder);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Arguments;
-use crate::bed::{Bed, MACS, NEXT_MAC, Process, Work, run as run_program, wait_for};
+use crate::bed::{Bed, MACS, NEXT_MAC, Process, Work, pause, run as run_program, wait_for};
 use crate::load::Flood;
 use crate::rules::List;
 use crate::support::{Data, Spread};
@@ -204,10 +204,10 @@ fn measure(
     let forwarder = start(kind, &bed, data, list);
     let flood = Flood::start(&bed, frames);
     // Flows are known and tables are filled before.
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    pause(Duration::from_secs_f64(seconds));
     let count = || bed.count("middle", "eth1", "tx_packets");
     let (begin, packets, work) = (Instant::now(), count(), Work::now());
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    pause(Duration::from_secs_f64(seconds));
     let (elapsed, packets, cores) =
         (begin.elapsed(), count() - packets, Work::now().since(work, begin.elapsed()));
     let rate = packets as f64 / 1e3 / elapsed.as_secs_f64();
