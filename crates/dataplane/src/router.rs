@@ -8,6 +8,7 @@ mod change;
 mod handlers;
 mod stage;
 mod tap;
+mod waiting;
 mod watch;
 
 use std::cmp::Reverse;
@@ -16,18 +17,17 @@ use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
-use elements::device::{ControlSocketRequest, Wake};
+use elements::device::ControlSocketRequest;
 use elements::element::{Handler, Traffic, Work};
 use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
-use crate::clock::{Clock, PATIENCE};
-use crate::io::{Polling, Waiter};
+use crate::clock::Clock;
+use crate::io::Waiter;
 use crate::latency::{Latency, Of, Sampler};
 use crate::pipeline::{Library, Pipeline};
 use crate::stats::Load;
@@ -387,60 +387,6 @@ impl Router {
     /// How long bursts took that were timed.
     pub(crate) fn latencies(&self) -> Vec<Latency> {
         self.nodes.sampler.latencies(|node| self.nodes.nodes[node].name.clone())
-    }
-
-    /// There was something to do, so that it is worth being awake.
-    #[inline]
-    pub fn worked(&mut self) {
-        self.waiter.worked();
-    }
-
-    /// What tells that an element will have something to do.
-    fn wait_on(&self) -> impl Iterator<Item = Wake> + '_ {
-        let running = self.tasks.iter().map(|&task| &self.nodes.nodes[task]);
-        let running = running.filter(|node| node.task == Task::Running);
-        running.filter_map(|node| node.cell.as_ref()?.element.wait_on())
-    }
-
-    /// Whether packets may come from outside though there is nothing to do now.
-    pub fn awaits(&self) -> bool {
-        self.wait_on().next().is_some()
-    }
-
-    /// How to wait for packets from outside.
-    pub fn set_polling(&mut self, polling: Polling) {
-        self.waiter = Waiter::new(polling);
-    }
-
-    /// Waits for packets from outside, for a descriptor to become readable, and until a time, or a
-    /// while less.
-    pub fn wait(&mut self, until: Option<u64>, bell: Option<RawFd>) {
-        let mut on = std::mem::take(&mut self.waits_on);
-        on.clear();
-        let mut polled = false;
-        on.extend(self.wait_on().filter_map(|wake| match wake {
-            Wake::Readable(descriptor) => Some(descriptor),
-            Wake::Polled => {
-                polled = true;
-                None
-            }
-        }));
-        on.extend(bell);
-        if polled || !on.is_empty() {
-            let left = until.map_or(PATIENCE, |time| {
-                PATIENCE.min(Duration::from_nanos(time.saturating_sub(self.clock.now())))
-            });
-            self.waiter.wait(&on, polled, left);
-        } else if let Some(time) = until {
-            self.clock.wait_until(time);
-        }
-        self.waits_on = on;
-    }
-
-    /// Waits a little for something to come from outside.
-    pub fn doze(&mut self) {
-        let soon = self.clock.now() + 10_000_000;
-        self.clock.wait_until(soon);
     }
 
     /// Lets a stage take the packets that come to the entry of its program. It is taken out again
