@@ -30,6 +30,8 @@ pub struct Keeper {
     pub config: String,
     /// The state that its model declares as its own.
     pub state: Vec<(&'static str, StateKind)>,
+    /// Whether its successor does over again what it did.
+    pub starts_over: bool,
 }
 
 impl Keeper {
@@ -174,12 +176,15 @@ impl Plan {
                 holding,
                 why: String::new(),
             };
-            let keeps = !keeper.state.is_empty() || line.holding != Holding::default();
+            let holds = !keeper.state.is_empty() || line.holding != Holding::default();
             match (lost, successors.get(keeper.name.as_str())) {
                 (None, Some(to)) => {
                     plan.kept.insert(keeper.name.clone(), true);
                     plan.compare(keeper, to, &mut line);
-                    if line.fate == Fate::Kept && to.config != keeper.config {
+                    if keeper.starts_over {
+                        line.fate = if holds { Fate::Partly } else { Fate::Lost };
+                        line.why = "starts over".to_string();
+                    } else if line.fate == Fate::Kept && to.config != keeper.config {
                         line.why = delay(line.holding.flows);
                     }
                 }
@@ -189,7 +194,7 @@ impl Plan {
                     plan.kept.insert(keeper.name.clone(), false);
                 }
             }
-            if keeps {
+            if holds || keeper.starts_over {
                 plan.lines.push(line);
             }
         }
@@ -304,7 +309,8 @@ mod tests {
         state: &[(&'static str, StateKind)],
     ) -> Keeper {
         let text = |s: &str| s.to_string();
-        Keeper { name: text(name), class: text(class), config: text(config), state: state.to_vec() }
+        let (name, class, config) = (text(name), text(class), text(config));
+        Keeper { name, class, config, state: state.to_vec(), starts_over: false }
     }
 
     fn cells(initial: &[u128]) -> StateKind {
@@ -349,6 +355,12 @@ mod tests {
         };
         assert_eq!(fate(counter(""), counter(""), 0).0, Fate::Kept);
         assert_eq!(fate(counter(""), counter("COUNT_CALL 3 s.run"), 0).0, Fate::Lost);
+    }
+
+    #[test]
+    fn what_starts_over_is_told() {
+        let script = Keeper { starts_over: true, ..keeper("s", "Script", "wait 1s", &[]) };
+        assert_eq!(fate(script.clone(), script, 0), (Fate::Lost, "starts over".to_string()));
     }
 
     #[test]

@@ -194,6 +194,10 @@ impl Element for Interpreted {
         self.element.borrow().held()
     }
 
+    fn starts_over(&self) -> bool {
+        self.element.borrow().starts_over()
+    }
+
     fn hand_over(&mut self) -> Legacy {
         self.native(|element| element.hand_over())
     }

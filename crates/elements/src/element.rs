@@ -68,6 +68,12 @@ pub trait Element {
         0
     }
 
+    /// Whether an element that takes this one's place does over again what this one did: reads its
+    /// file from the start, or carries out its instructions.
+    fn starts_over(&self) -> bool {
+        false
+    }
+
     /// Gives away what the element keeps beyond its declared state, and may give declared state
     /// away natively, which it then exports as empty: another element of the same class and name
     /// is about to take its place, and this one is asked for nothing but [`Element::export`] any

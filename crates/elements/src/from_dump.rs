@@ -440,6 +440,10 @@ fn force_length(packet: &mut Packet, length: u32, link_type: u32) {
 }
 
 impl Element for FromDump {
+    fn starts_over(&self) -> bool {
+        true
+    }
+
     fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
 
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {

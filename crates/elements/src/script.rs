@@ -731,6 +731,10 @@ fn random(arguments: &str, cx: &mut Context<'_>) -> Result<String, String> {
 }
 
 impl Element for Script {
+    fn starts_over(&self) -> bool {
+        true
+    }
+
     fn push(&mut self, input: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         for packet in batch.drain() {
             let port = self.port_for(input, cx);

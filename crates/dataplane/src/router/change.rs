@@ -25,6 +25,7 @@ impl Router {
                 class: node.class.clone(),
                 config: node.config.clone(),
                 state: own.map(|declared| (declared.name, declared.kind)).collect(),
+                starts_over: node.cell.as_ref().is_some_and(|cell| cell.element.starts_over()),
             }
         };
         Inventory { elements: self.nodes.elements().iter().map(keeper).collect() }

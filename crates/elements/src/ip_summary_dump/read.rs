@@ -478,6 +478,10 @@ impl FromIPSummaryDump {
 }
 
 impl Element for FromIPSummaryDump {
+    fn starts_over(&self) -> bool {
+        true
+    }
+
     fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
 
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
