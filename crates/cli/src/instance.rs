@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use compiler::Chain;
 use dataplane::change::{Inventory, Plan};
 use dataplane::clock::RealClock;
-use dataplane::io::{Dispatch, Polling};
+use dataplane::io::{Dispatch, Interfaces, Polling};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
-use dataplane::worker::{self, Fleet, Prepared, Refused, Swapped};
+use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
 use dataplane::{Listener, Router};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
@@ -123,6 +123,8 @@ pub struct Options {
     pub path: Path,
     /// How packets find their workers.
     pub dispatch: Dispatch,
+    /// The interfaces that are open.
+    pub interfaces: Interfaces,
     /// How workers without packets wait.
     pub polling: Polling,
     /// Whether what is wrong is shown in colours.
@@ -164,6 +166,25 @@ pub struct Changed {
     /// How long it took to make the new routers, aside.
     pub preparation: Duration,
 }
+
+/// What moving a group of traffic classes came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// The longest that its packets waited.
+    pub waited: Duration,
+    /// Packets that went along.
+    pub packets: usize,
+    /// Packets that the elements of the former worker hold for other reasons (an address that is
+    /// asked for, a delay), which leave from there, whosever they are.
+    pub held_back: usize,
+}
+
+/// How long a worker may take to receive what has come already, and how long it is waited for what
+/// it holds and has not sent.
+const DRAINING: Duration = Duration::from_secs(10);
+const SENDING: Duration = Duration::from_millis(100);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_micros(100);
 
 /// See the module.
 pub struct Instance {
@@ -352,6 +373,70 @@ impl Instance {
         self.close_unused();
         let plan = Arc::unwrap_or_clone(plan);
         Ok(Changed { plan, swapped, warnings, preparation })
+    }
+
+    /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
+    /// overtakes another: the new worker puts the group's packets aside while the old one handles
+    /// what has come to it, sends it, and hands over the group's flows and packets in queues.
+    ///
+    /// # Errors
+    /// Why it cannot be; the group stays where it is.
+    pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, String> {
+        let _one = lock(&self.changing);
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
+            0 => "there are no groups; `catena run --dispatch tags=mac` makes some".to_string(),
+            groups => format!("there is no group {group}, only 0 to {}", groups - 1),
+        })?;
+        let workers = self.fleet.len();
+        if to >= workers {
+            return Err(format!("there is no worker {to}, only 0 to {}", workers - 1));
+        }
+        if from == to {
+            return Ok(Moved::default());
+        }
+        let begin = Instant::now();
+        interfaces.bring(dispatch, group, from, to)?;
+        let patient = |so_long: Duration, is_done: &mut dyn FnMut() -> bool| {
+            while !is_done() {
+                if begin.elapsed() > so_long || self.fleet.status(from) == Status::Dead {
+                    return false;
+                }
+                std::thread::park_timeout(LOOK);
+            }
+            true
+        };
+        let number = group as u8 + 1;
+        let mut handed_over = None;
+        if patient(DRAINING, &mut || interfaces.is_drained(from)) {
+            // Between two rounds what was received is handled. What cannot be sent now, elements
+            // hold back.
+            let all_sent = &mut || {
+                let held = self.fleet.call(from, |router| router.holds_back()).unwrap_or(0);
+                held == 0 && interfaces.is_sent(from)
+            };
+            patient(begin.elapsed() + SENDING, all_sent);
+            let hand_over =
+                move |router: &mut Router| (router.part_with(number), router.holds_back());
+            handed_over = self.fleet.call(from, hand_over);
+        }
+        let Some((estate, held_back)) = handed_over else {
+            let back = interfaces.bring(dispatch, group, to, from);
+            interfaces.hand_out(to);
+            interfaces.hand_out(from);
+            return Err(match back {
+                Ok(()) => format!("worker {from} does not come to an end with what it has"),
+                Err(why) => why,
+            });
+        };
+        let packets = estate.packets();
+        let handing_out = interfaces.clone();
+        let join = move |router: &mut Router| {
+            router.join(estate);
+            handing_out.hand_out(to);
+        };
+        self.fleet.call(to, join).ok_or("the worker is dead")?;
+        Ok(Moved { waited: begin.elapsed(), packets, held_back })
     }
 
     /// Returns to the configuration that ran before.

@@ -289,6 +289,16 @@ pub struct Handover {
     pub(crate) elements: Vec<(String, Tally, Legacy)>,
 }
 
+/// What of a router goes with a group of traffic classes to another worker's.
+pub struct Estate(pub(crate) Vec<(String, Legacy)>);
+
+impl Estate {
+    /// How many packets are in it.
+    pub fn packets(&self) -> usize {
+        self.0.iter().map(|(_, legacy)| legacy.packets.len()).sum()
+    }
+}
+
 /// What a take-over came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TakenOver {

@@ -88,6 +88,23 @@ pub trait Element {
         legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 
+    /// Whether the packets that the element holds can go group by group, see
+    /// [`Element::part_with`].
+    fn parts_packets(&self) -> bool {
+        false
+    }
+
+    /// Gives away what the element keeps of a group of traffic classes that goes to another worker:
+    /// its flows, and its packets in their order. All else stays.
+    fn part_with(&mut self, _group: u8) -> Legacy {
+        Legacy::default()
+    }
+
+    /// Takes in what the same element of another worker gave away.
+    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
+    }
+
     /// The [`ir::model::StateKind::Flows`] that the model refers to, for lookups without the
     /// element.
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

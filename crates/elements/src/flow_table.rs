@@ -721,6 +721,31 @@ impl FlowTable {
         *self = table;
     }
 
+    /// Gives away the flows of a group of traffic classes, in the order in which they were touched.
+    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
+        let numbers = self.in_order().into_iter().map(|(number, _)| number);
+        let of_group = |number: &u32| self.flows.get(*number).group == group;
+        let numbers: Vec<u32> = numbers.filter(of_group).collect();
+        let flows = numbers.iter().map(|&number| *self.flows.get(number)).collect();
+        numbers.into_iter().for_each(|number| self.remove(number));
+        flows
+    }
+
+    /// Takes in flows of another worker's table, as if each had a packet now. `class_of` tells a
+    /// flow's class.
+    pub(crate) fn join(
+        &mut self,
+        flows: Vec<Flow>,
+        now: u64,
+        class_of: impl Fn(&Flow) -> Option<u16>,
+    ) {
+        for flow in flows {
+            if let Some(class) = class_of(&flow) {
+                self.insert(flow, class, now);
+            }
+        }
+    }
+
     /// Changes how long the flows of a class live after their last packet, those that are there
     /// included if it becomes shorter.
     fn set_timeout(&mut self, class: usize, timeout: u64, guarantee: u64) {

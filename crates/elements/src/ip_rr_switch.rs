@@ -216,6 +216,18 @@ impl Element for IPRRSwitch {
         }
     }
 
+    fn part_with(&mut self, group: u8) -> Legacy {
+        let flows = self.flows.part_with(group);
+        Legacy { native: Some(Box::new(flows)), ..Legacy::default() }
+    }
+
+    fn join(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
+        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
+            let class = self.class;
+            self.flows.join(*flows, cx.now(), |_| Some(class));
+        }
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         const { &[Handler::count("flow_count")] }
     }

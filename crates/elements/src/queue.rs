@@ -137,6 +137,24 @@ impl Element for Queue {
         self.highwater = self.highwater.max(self.packets.len());
     }
 
+    fn parts_packets(&self) -> bool {
+        true
+    }
+
+    fn part_with(&mut self, group: u8) -> Legacy {
+        let all = std::mem::take(&mut self.packets).into_iter();
+        let (packets, others): (VecDeque<_>, VecDeque<_>) =
+            all.partition(|packet| packet.group() == group);
+        self.packets = others;
+        Legacy { packets: packets.into(), ..Legacy::default() }
+    }
+
+    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        self.packets.extend(legacy.packets);
+        self.drop_excess(cx);
+        self.highwater = self.highwater.max(self.packets.len());
+    }
+
     fn handlers(&self) -> &'static [Handler] {
         const {
             &[

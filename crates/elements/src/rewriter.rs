@@ -221,6 +221,21 @@ impl Common {
         Legacy { native, ..Legacy::default() }
     }
 
+    fn part_with(&mut self, group: u8) -> Legacy {
+        let own = self.joined.as_ref().filter(|joined| joined.root == self.name);
+        let flows = own.map(|joined| joined.set.borrow_mut().part_with(group));
+        let native = flows.map(|flows| Box::new(flows) as Box<dyn Any + Send>);
+        Legacy { native, ..Legacy::default() }
+    }
+
+    fn join(&mut self, mut legacy: Legacy, now: u64) {
+        if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
+            && let Some(flows) = legacy.take_native::<Vec<Flow>>()
+        {
+            joined.set.borrow_mut().join(*flows, now);
+        }
+    }
+
     fn take_over(&mut self, mut legacy: Legacy) {
         if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
             && let Some(flows) = legacy.take_native::<peer::HandedOver>()

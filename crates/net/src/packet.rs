@@ -465,6 +465,16 @@ impl Pool {
         copy
     }
 
+    /// Takes over a packet that another pool let go.
+    pub fn adopt(&mut self) {
+        self.created += 1;
+    }
+
+    /// Lets a packet go to another pool, which must adopt it.
+    pub fn let_go(&mut self) {
+        self.created -= 1;
+    }
+
     /// Takes a packet back.
     #[inline]
     pub fn recycle(&mut self, packet: Packet) {

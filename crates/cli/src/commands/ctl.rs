@@ -57,7 +57,10 @@ enum Action {
     Counters,
     /// Show how packets find their workers: the groups of traffic classes, what a switch must match
     /// to tag their frames (all of it with --json), and where they are
-    Dispatch,
+    Dispatch {
+        #[command(subcommand)]
+        action: Option<Dispatch>,
+    },
     /// Write packets that pass from element to element into a capture, until Ctrl-C
     Capture(Capture),
     /// Follow packets that come in through the chain, and tell what each element did with them and
@@ -107,6 +110,17 @@ struct Capture {
     /// Bytes of a packet that are kept at the most
     #[arg(short, long, value_name = "BYTES")]
     snap_length: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Dispatch {
+    /// Take a group of traffic classes to another worker; no packet is lost or overtakes another
+    Move {
+        /// The group's number
+        group: usize,
+        /// The worker's number
+        worker: usize,
+    },
 }
 
 /// A connection to an instance.
@@ -205,7 +219,10 @@ fn request(action: &Action) -> Result<Value, String> {
             json!({ "do": "write", "handler": handler, "value": value.join(" ") })
         }
         Action::Counters => json!({ "do": "counters" }),
-        Action::Dispatch => json!({ "do": "dispatch" }),
+        Action::Dispatch { action: None } => json!({ "do": "dispatch" }),
+        Action::Dispatch { action: Some(Dispatch::Move { group, worker }) } => {
+            json!({ "do": "move", "group": group, "worker": worker })
+        }
         Action::Swap { file, check } if file == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
@@ -286,7 +303,8 @@ fn show(action: &Action, answer: &Value) -> String {
         }
         Action::Handlers { .. } => show_handlers(answer),
         Action::Counters => show_counters(&answer["all"]),
-        Action::Dispatch => show_dispatch(answer),
+        Action::Dispatch { action: None } => show_dispatch(answer),
+        Action::Dispatch { action: Some(_) } => show_move(answer),
         Action::Swap { .. } | Action::Rollback => show_change(answer),
         Action::Status => show_status(answer),
     }
@@ -379,6 +397,20 @@ fn show_dispatch(answer: &Value) -> String {
     }
     if !table.is_empty() {
         let _ = write!(out, "\n{}", table.render());
+    }
+    out
+}
+
+fn show_move(answer: &Value) -> String {
+    let waited = answer["waited_ms"].as_f64().unwrap_or(0.0);
+    let mut out = format!("  moved; packets waited {waited:.1} ms at the most\n");
+    let held_back = number(&answer["held_back"]);
+    if held_back > 0 {
+        let _ = writeln!(
+            out,
+            "  {} packets that wait for something else leave from where they are",
+            grouped(held_back)
+        );
     }
     out
 }

@@ -432,6 +432,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let options = Options {
         cpus,
         dispatch,
+        interfaces: bindings.interfaces.clone(),
         seed: run.seed,
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,

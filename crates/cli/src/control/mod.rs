@@ -121,6 +121,16 @@ fn number(request: &Map<String, Value>, name: &str, otherwise: u64) -> Result<u6
     }
 }
 
+/// A number that must be there.
+fn index(request: &Map<String, Value>, name: &str) -> Result<usize, String> {
+    let number = request.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    number.ok_or_else(|| format!("'{name}' is missing, or no number"))
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
 impl Controlled {
     /// Whether the answer to a request goes on.
     fn goes_on(request: &Map<String, Value>) -> bool {
@@ -154,6 +164,14 @@ impl Controlled {
             "handlers" => self.handlers(request.get("element").and_then(Value::as_str)),
             "counters" => Ok(self.counters()),
             "dispatch" => self.dispatch.to_json(&self.instance),
+            "move" => {
+                let (group, worker) = (index(request, "group")?, index(request, "worker")?);
+                let moved = self.instance.move_group(group, worker)?;
+                Ok(json!({
+                    "waited_ms": milliseconds(moved.waited), "packets": moved.packets,
+                    "held_back": moved.held_back,
+                }))
+            }
             "status" => Ok(self.status()),
             "swap" => self.swap(request),
             "rollback" => Ok(changed(&self.instance.roll_back()?)),
@@ -162,8 +180,8 @@ impl Controlled {
                 Ok(Value::Null)
             }
             other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, dispatch, status, swap, \
-                 rollback, capture, trace and stop"
+                "there is no '{other}', only read, write, handlers, counters, dispatch, move, status, \
+                 swap, rollback, capture, trace and stop"
             )),
         }
     }
@@ -329,7 +347,6 @@ fn plan_json(plan: &Plan) -> Value {
 }
 
 fn changed(changed: &Changed) -> Value {
-    let milliseconds = |d: std::time::Duration| d.as_secs_f64() * 1e3;
     let standstills: Vec<f64> =
         changed.swapped.iter().map(|s| milliseconds(s.standstill)).collect();
     let unclaimed: u64 = changed.swapped.iter().map(|s| s.taken.unclaimed).sum();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use catena_cli::instance::{Configuration, Instance, Options, Refusal};
 use catena_cli::session::Path;
-use dataplane::io::{Dispatch, Polling};
+use dataplane::io::{Dispatch, Interfaces, Polling};
 use dataplane::ports::{Opener, Ports};
 use dataplane::{Listener, Transcript};
 use elements::device::{Device, DeviceRequest, Received};
@@ -146,6 +146,7 @@ pub fn configuration(text: &str) -> Configuration {
 pub fn start(text: &str, wires: &[Arc<Wire>], path: Path) -> (Instance, Receiver<()>) {
     let options = Options {
         dispatch: Dispatch::default(),
+        interfaces: Interfaces::default(),
         cpus: vec![None; wires.len()],
         seed: 1,
         path,

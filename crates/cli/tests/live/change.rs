@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::lab::{Lab, PATIENCE, ctl, possible};
 
 /// TCP connections at a time.
-const CONNECTIONS: usize = 200;
+pub(crate) const CONNECTIONS: usize = 200;
 /// What goes to and fro at a time.
 const PIECE: usize = 2000;
 
 /// Connections through a chain, all of them speaking until told to end.
-struct Talk {
+pub(crate) struct Talk {
     over: Arc<AtomicBool>,
     pieces: Arc<AtomicU64>,
     client: std::thread::JoinHandle<()>,
@@ -52,7 +52,7 @@ fn echo(mut stream: TcpStream) {
 }
 
 impl Talk {
-    fn begin(lab: &Lab) -> Self {
+    pub(crate) fn begin(lab: &Lab) -> Self {
         let (over, pieces) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (to, from) = std::sync::mpsc::channel();
         let (all, connected) = std::sync::mpsc::channel();
@@ -83,7 +83,7 @@ impl Talk {
     }
 
     /// Waits until so many more pieces went to and fro.
-    fn go_on(&self, pieces: u64) {
+    pub(crate) fn go_on(&self, pieces: u64) {
         let until = self.pieces.load(Ordering::Relaxed) + pieces;
         while self.pieces.load(Ordering::Relaxed) < until {
             assert!(!self.client.is_finished(), "a connection broke");
@@ -92,7 +92,7 @@ impl Talk {
     }
 
     #[track_caller]
-    fn end(self) {
+    pub(crate) fn end(self) {
         self.over.store(true, Ordering::Relaxed);
         self.client.join().expect("no connection broke, no byte changed");
         self.server.join().expect("no connection broke");

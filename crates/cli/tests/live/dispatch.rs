@@ -1,10 +1,14 @@
 //! Frames that say by a tag which worker is theirs.
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, Running, ctl, exchange, possible};
+use crate::change::{CONNECTIONS, Talk};
+use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible};
 use crate::traffic::{BOUND, nat};
 
 /// A chain in the middle that runs on two workers.
@@ -27,6 +31,20 @@ impl Tagged {
 
     fn ask(&self, what: &[&str]) -> Value {
         serde_json::from_str(&ctl(&self.socket, &[&["--json"], what].concat())).unwrap()
+    }
+
+    /// Has the left host's packets tagged as a group's.
+    fn tag(&self, group: usize) {
+        let known = self.ask(&["dispatch"]);
+        let tag = known["groups"][group]["tag"].as_str().unwrap();
+        self.lab.ip("left", &["neigh", "replace", "10.1.0.1", "lladdr", tag, "dev", "veth0"]);
+    }
+
+    /// Takes a group to a worker.
+    fn take(&self, group: usize, worker: usize) {
+        let said = self.ask(&["dispatch", "move", &group.to_string(), &worker.to_string()]);
+        assert_eq!(said["held_back"], 0, "{said}");
+        assert_eq!(self.ask(&["dispatch"])["groups"][group]["worker"], worker);
     }
 
     /// Packets that each worker received from each side.
@@ -106,6 +124,134 @@ fn a_tag_brings_both_directions_to_its_worker() {
             let now = tagged.ask(&["dispatch"]);
             assert!(now["groups"][number]["packets"].as_u64().unwrap() >= 20, "{now:#}");
         }
+        tagged.running.stop();
+    }
+}
+
+/// Flows of numbered datagrams to the right and back, each on a socket of its own.
+struct Numbers {
+    /// Tells the left side to end, and the right side.
+    over: [Arc<AtomicBool>; 2],
+    /// How many came back.
+    back: Arc<AtomicU64>,
+    left: Vec<std::thread::JoinHandle<()>>,
+    right: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// Datagrams of a flow that are on their way: the rings of a link hold all flows' together.
+const ON_THE_WAY: u64 = 24;
+const FLOWS: usize = 4;
+
+/// Keeps a thread's packets in the order in which it sends them: a link has a queue for each CPU.
+fn stay_on(cpu: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set).unwrap();
+}
+
+impl Numbers {
+    fn begin(lab: &Lab) -> Self {
+        // A host with several CPUs overtakes itself, unless one handles all that comes in.
+        for host in ["left", "right"] {
+            let one = "for q in /sys/class/net/veth0/queues/rx-*; do echo 1 > $q/rps_cpus; done";
+            lab.on(host, "sh", &["-c", one]);
+        }
+        let over = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let back = Arc::new(AtomicU64::new(0));
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for flow in 0..FLOWS {
+            let (to, from) = std::sync::mpsc::channel();
+            let until = Arc::clone(&over[1]);
+            right.push(lab.at("right", move || {
+                stay_on(flow % 2);
+                let socket = UdpSocket::bind("10.2.0.2:0").unwrap();
+                socket.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+                to.send(socket.local_addr().unwrap()).unwrap();
+                let (mut buffer, mut expected) = ([0; 100], 0);
+                while !until.load(Ordering::Relaxed) {
+                    let Ok((n, peer)) = socket.recv_from(&mut buffer) else { continue };
+                    let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
+                    assert_eq!(number, expected, "on the way there");
+                    expected += 1;
+                    socket.send_to(&buffer[..n], peer).unwrap();
+                }
+            }));
+            let (until, count) = (Arc::clone(&over[0]), Arc::clone(&back));
+            left.push(lab.at("left", move || {
+                stay_on(flow % 2);
+                let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.connect(from.recv().unwrap()).unwrap();
+                let (mut buffer, mut sent) = ([0; 100], 0u64);
+                for expected in 0u64.. {
+                    let enough = until.load(Ordering::Relaxed);
+                    while !enough && sent < expected + ON_THE_WAY {
+                        let datagram = [&sent.to_be_bytes()[..], &[7; 42]].concat();
+                        socket.send(&datagram).unwrap();
+                        sent += 1;
+                    }
+                    if enough {
+                        break;
+                    }
+                    socket.recv(&mut buffer).expect("none is lost");
+                    let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
+                    assert_eq!(number, expected, "on the way back");
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        Self { over, back, left, right }
+    }
+
+    /// Waits until so many more came back.
+    fn go_on(&self, more: u64) {
+        let until = self.back.load(Ordering::Relaxed) + more;
+        while self.back.load(Ordering::Relaxed) < until {
+            let mut threads = self.left.iter().chain(&self.right);
+            let broken = threads.any(std::thread::JoinHandle::is_finished);
+            assert!(!broken, "a number was lost, or overtaken");
+            std::thread::yield_now();
+        }
+    }
+
+    #[track_caller]
+    fn end(self) {
+        for (over, threads) in self.over.iter().zip([self.left, self.right]) {
+            over.store(true, Ordering::Relaxed);
+            for thread in threads {
+                thread.join().expect("all numbers came, in their order");
+            }
+        }
+    }
+}
+
+/// A group goes to and fro between two workers while its flows go on through a translator: no
+/// datagram is lost or overtaken, no connection breaks, and no byte changes.
+#[test]
+fn groups_move_without_losing_or_overtaking() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
+        let how = ["--dispatch", "tags=mac", "--groups", "4"];
+        let tagged = Tagged::run(&nat(), mode, &how);
+        tagged.tag(2);
+        let numbers = Numbers::begin(&tagged.lab);
+        numbers.go_on(1000);
+        for i in 1..=40 {
+            tagged.take(2, i % 2);
+            numbers.go_on(500);
+        }
+        numbers.end();
+        let received = tagged.received();
+        assert!(received.iter().flatten().all(|packets| *packets > 5000), "{received:?}");
+        let talk = Talk::begin(&tagged.lab);
+        talk.go_on(CONNECTIONS as u64);
+        for i in 1..=20 {
+            tagged.take(2, i % 2);
+            talk.go_on(CONNECTIONS as u64);
+        }
+        talk.end();
         tagged.running.stop();
     }
 }

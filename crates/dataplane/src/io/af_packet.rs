@@ -9,8 +9,8 @@ use net::{Batch, Packet, Pool};
 use super::messages::{Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
 use super::port::{
-    ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Port, REFUSED, RUNT,
-    TRUNCATED, recycle_first,
+    Backlog, ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Port, REFUSED,
+    RUNT, TRUNCATED, recycle_first,
 };
 use super::sys;
 
@@ -21,6 +21,7 @@ const SOCKET_BUFFER: c_int = 8 << 20;
 pub(super) struct AfPacket {
     receiving: OwnedFd,
     receiver: Receiver,
+    backlog: Backlog,
     sending: Sending,
     /// The most messages in a system call.
     most: usize,
@@ -103,7 +104,13 @@ impl AfPacket {
         attach(&receiving, index, spread)?;
         let sending = Sending::open(index, most)?;
         let most = most.min(MOST);
-        Ok(Self { receiving, receiver: Receiver::new(most), sending, most })
+        Ok(Self {
+            receiving,
+            receiver: Receiver::new(most),
+            backlog: Backlog::default(),
+            sending,
+            most,
+        })
     }
 }
 
@@ -138,10 +145,12 @@ impl Port for AfPacket {
         losses: &mut Losses,
     ) -> Result<()> {
         let most = most.min(self.most);
+        let before = batch.len();
         let received =
             self.receiver.receive(&self.receiving, most, pool, |packet, message, pool| {
                 accept(packet, message, batch, pool, losses);
             });
+        self.backlog.received(batch.len() - before);
         match received {
             Ok(_) => Ok(()),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
@@ -164,6 +173,14 @@ impl Port for AfPacket {
 
     fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
         spread_by(&self.receiving, program)
+    }
+
+    fn mark(&mut self) {
+        self.backlog.mark();
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.backlog.is_over(&self.receiving)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {

@@ -81,6 +81,8 @@ struct Queue {
     socket: OwnedFd,
     /// Frames that the kernel dropped, as counted so far.
     dropped: u64,
+    /// What waits of that which waited at the last mark.
+    marked: u32,
 }
 
 impl Queue {
@@ -194,7 +196,7 @@ impl AfXdp {
                     }
                 };
                 sys::bind(&socket, &address)?;
-                all[worker].push(Queue { receive, common, socket, dropped: 0 });
+                all[worker].push(Queue { receive, common, socket, dropped: 0, marked: 0 });
             }
         }
         let options = all[0]
@@ -314,6 +316,7 @@ impl AfXdp {
             }
         }
         queue.receive.release();
+        queue.marked = queue.marked.saturating_sub(n as u32);
         let mut common = queue.common();
         self.emptied.drain(..).for_each(|chunk| common.fill.write(chunk));
         common.fill.publish();
@@ -392,6 +395,20 @@ impl Port for AfXdp {
 
     fn descriptors(&self) -> Vec<RawFd> {
         self.queues.iter().map(|queue| queue.socket.as_raw_fd()).collect()
+    }
+
+    fn mark(&mut self) {
+        for queue in &mut self.queues {
+            queue.marked = queue.receive.available();
+        }
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.queues.iter().all(|queue| queue.marked == 0)
+    }
+
+    fn is_sent(&mut self) -> bool {
+        self.send.waiting() == 0
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use elements::device::Owned;
 use net::Packet;
 
 use super::bpf::NumberMap;
@@ -154,6 +155,33 @@ impl FromStr for Way {
     }
 }
 
+/// The address and port that a packet answers to, or that one came from which an ICMP error tells
+/// of; of a ping its identifier.
+fn answered(frame: &[u8]) -> Option<(u32, u16)> {
+    let half = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let header = |at: usize| Some(usize::from(frame.get(at)? & 15) * 4);
+    let mut network = ADDRESSES + 2;
+    let mut protocol = half(ADDRESSES)?;
+    if matches!(protocol, 0x8100 | 0x88a8) {
+        (network, protocol) = (network + VLAN, half(ADDRESSES + VLAN)?);
+    }
+    if protocol != 0x0800 || half(network + 6)? & 0x3fff != 0 {
+        return None;
+    }
+    let transport = network + header(network)?;
+    match (*frame.get(network + 9)?, frame.get(transport)?) {
+        (6 | 17, _) => Some((word(network + 16)?, half(transport + 2)?)),
+        (1, 3 | 4 | 5 | 11 | 12) => {
+            let about = transport + 8;
+            let ports = matches!(frame.get(about + 9)?, 6 | 17);
+            Some((word(about + 12)?, half(about + header(about)?)?)).filter(|_| ports)
+        }
+        (1, _) => Some((word(network + 16)?, half(transport + 4)?)),
+        _ => None,
+    }
+}
+
 /// How packets find their workers, and where groups are. Clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub struct Dispatch(Arc<Shared>);
@@ -205,6 +233,38 @@ impl Dispatch {
         Some((at, self.0.counts.iter().filter_map(count).sum()))
     }
 
+    /// Brings the frames of a group to another worker from now on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn bring(&self, group: usize, to: usize) -> std::io::Result<()> {
+        let Some(at) = self.0.at.get(group) else { return Ok(()) };
+        if let Some(map) = self.0.map.get() {
+            map.set((self.0.counts.len() + group) as u32, to as u32)?;
+        }
+        at.store(to, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The group of a packet that came in without a tag, as programs in the kernel find it: whose
+    /// share of what is given out it goes to. As [`Packet::group`].
+    pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u8 {
+        let Some((address, port)) = answered(packet.data()) else { return 0 };
+        let (workers, shares) = (self.0.counts.len(), self.0.counts.len() + self.groups());
+        let within = |own: &&Owned| {
+            (own.addresses.0..=own.addresses.1).contains(&address)
+                && (own.ports.0..=own.ports.1).contains(&port)
+        };
+        let Some(own) = owned.iter().find(within) else { return 0 };
+        let (number, low, high) = match own.by_address() {
+            true => (address, own.addresses.0, own.addresses.1),
+            false => (port.into(), own.ports.0.into(), own.ports.1.into()),
+        };
+        let size = u64::from(high) - u64::from(low) + 1;
+        let share = ((u64::from(number) - u64::from(low) + 1) * shares as u64 - 1) / size;
+        u8::try_from((share as usize + 1).saturating_sub(workers)).unwrap_or(0)
+    }
+
     /// What programs look workers up in.
     ///
     /// # Errors
@@ -245,6 +305,7 @@ impl Dispatch {
 
 #[cfg(test)]
 mod tests {
+    use elements::configure::Part;
     use net::Pool;
 
     use super::*;
@@ -267,6 +328,56 @@ mod tests {
         assert!(dispatch(4090, 5).is_ok());
         assert!(dispatch(4090, 6).is_err());
         assert!(dispatch(1, 256).is_err());
+    }
+
+    /// A frame with this header behind the first addresses, and what it carries.
+    fn frame(pool: &mut Pool, protocol: u8, to: u32, transport: &[u8]) -> Packet {
+        let mut bytes = [0; 34];
+        (bytes[12], bytes[14], bytes[23]) = (8, 0x45, protocol);
+        bytes[30..].copy_from_slice(&to.to_be_bytes());
+        pool.packet(&[&bytes[..], transport].concat())
+    }
+
+    #[test]
+    fn answers_are_of_the_group_whose_share_they_go_to() {
+        let (workers, groups, address) = (2, 5, 0x0102_0304);
+        let dispatch = Dispatch::new(Way::Tags(Tags::Mac), workers, groups).unwrap();
+        let part = Part { index: 0, count: workers, groups };
+        let own = [
+            Owned { addresses: (address, address), ports: (1024, 65535) },
+            Owned { addresses: (0x0a00_0000, 0x0a00_00ff), ports: (0, u16::MAX) },
+        ];
+        let mut pool = Pool::new();
+        let mut of = |protocol, to, transport: &[u8]| {
+            let packet = frame(&mut pool, protocol, to, transport);
+            let group = dispatch.group_of_answer(&packet, &own);
+            pool.recycle(packet);
+            group
+        };
+        for group in 1..=groups as u8 {
+            let (first, last) = part.share(group, 1024, 65535).unwrap();
+            for port in [first, (first + last) / 2, last] {
+                let [high, low] = (port as u16).to_be_bytes();
+                assert_eq!(of(17, address, &[0, 9, high, low]), group);
+                assert_eq!(of(6, address, &[0, 9, high, low]), group);
+                assert_eq!(of(1, address, &[0, 0, 0, 0, high, low]), group, "a ping's identifier");
+                assert_eq!(of(17, address + 1, &[0, 9, high, low]), 0);
+                assert_eq!(of(17, address, &[0, 9, high]), 0, "cut off");
+                // An error about a packet that went out from there.
+                let mut error = [0; 8 + 20 + 4];
+                (error[0], error[8], error[17]) = (3, 0x45, 17);
+                error[20..24].copy_from_slice(&address.to_be_bytes());
+                (error[28], error[29]) = (high, low);
+                assert_eq!(of(1, 9, &error), group);
+            }
+            let (first, last) = part.share(group, 0x0a00_0000, 0x0a00_00ff).unwrap();
+            assert_eq!([of(6, first, &[0; 4]), of(6, last, &[0; 4])], [group; 2]);
+        }
+        let (first, last) = part.share(0, 1024, 65535).unwrap();
+        for port in [1023, first as u16, last as u16] {
+            let [high, low] = port.to_be_bytes();
+            assert_eq!(of(17, address, &[0, 9, high, low]), 0, "a worker's own");
+        }
     }
 
     #[test]

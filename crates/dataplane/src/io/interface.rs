@@ -283,7 +283,8 @@ impl Interface {
         self.asker.address(&self.spec.name).unwrap_or_default()
     }
 
-    fn owned(&self) -> MutexGuard<'_, Vec<Owned>> {
+    /// What is given out.
+    pub(super) fn owned(&self) -> MutexGuard<'_, Vec<Owned>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,22 +1,25 @@
 //! A worker's hold on an interface: the port that carries its frames, kept open through links
 //! that flap and interfaces that go and come back.
 
+use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::device::{Device, Event, Owned, Received, Wake};
-use net::{Batch, Pool};
+use net::{Batch, Packet, Pool};
 
 use super::interface::Interface;
 use super::netdev::{Link, Monitor};
-use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, Part, Port, give_up};
+use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Part, Port, give_up};
 use super::sys;
 
 /// Rounds without a frame after which it is looked whether the interface changed.
 const EMPTY_ROUNDS: u32 = 16;
 /// Rounds after which the kernel is asked what it dropped.
 const ROUNDS: u32 = 4096;
+/// Packets that are put aside while their group is on its way.
+const MOST_PARKED: usize = 1 << 17;
 
 /// What a worker has open on an interface.
 pub(super) struct Live {
@@ -39,6 +42,12 @@ pub(super) struct Live {
     owned: Vec<Owned>,
     /// What last kept the interface from being opened again.
     obstacle: String,
+    /// The group whose packets are not handed out before it is all here, see [`Interfaces::park`].
+    ///
+    /// [`Interfaces::park`]: super::Interfaces::park
+    awaited: Option<u8>,
+    /// Packets of groups that were awaited, which come before all others.
+    parked: VecDeque<Packet>,
 }
 
 impl Live {
@@ -69,10 +78,17 @@ impl Live {
             address: interface.address(),
             owned: Vec::new(),
             obstacle: String::new(),
+            awaited: None,
+            parked: VecDeque::new(),
         })
     }
 
     fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
+        if self.awaited.is_none() && !self.parked.is_empty() {
+            let count = most.min(self.parked.len());
+            batch.extend(self.parked.drain(..count));
+            return Ok(());
+        }
         let Some(port) = &mut self.port else {
             if self.monitor.changed() {
                 self.look();
@@ -94,6 +110,9 @@ impl Live {
         if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) && self.monitor.changed() {
             self.look();
         }
+        if let Some(group) = self.awaited {
+            self.park(group, before, batch, pool);
+        }
         match result {
             Err(error) if is_down(&error) => {
                 self.look();
@@ -101,6 +120,48 @@ impl Live {
             }
             result => result,
         }
+    }
+
+    /// Puts aside what is of a group.
+    #[cold]
+    fn park(&mut self, group: u8, from: usize, batch: &mut Batch, pool: &mut Pool) {
+        let mut new = Batch::default();
+        batch.split_to(from, &mut new);
+        let (dispatch, owned) = (self.interface.dispatch(), self.interface.owned());
+        for packet in new.drain() {
+            let is_of_group = match packet.group() {
+                0 => dispatch.group_of_answer(&packet, &owned) == group,
+                of => of == group,
+            };
+            match is_of_group {
+                false => batch.push(packet),
+                true if self.parked.len() < MOST_PARKED => self.parked.push_back(packet),
+                true => {
+                    self.losses.received(OVERRUN, 1, packet.len() as u64);
+                    pool.recycle(packet);
+                }
+            }
+        }
+    }
+
+    /// Puts packets of a group aside from now on, or no more.
+    pub(super) fn await_group(&mut self, group: Option<u8>) {
+        self.awaited = group;
+    }
+
+    /// Remembers what waits to be received now.
+    pub(super) fn mark(&mut self) {
+        self.port.iter_mut().for_each(|port| port.mark());
+    }
+
+    /// Whether all has been received that waited at the last mark.
+    pub(super) fn is_drained(&mut self) -> bool {
+        self.parked.is_empty() && self.port.as_mut().is_none_or(|port| port.is_drained())
+    }
+
+    /// Whether the kernel has taken all frames that were sent.
+    pub(super) fn is_sent(&mut self) -> bool {
+        self.port.as_mut().is_none_or(|port| port.is_sent())
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<()> {

@@ -106,6 +106,60 @@ struct Shared {
     lines: Vec<String>,
 }
 
+impl Interfaces {
+    /// What a worker has open.
+    fn of(&self, worker: usize) -> Vec<Arc<Mutex<Live>>> {
+        let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = shared.live.iter().filter(|((_, of), _)| *of == worker);
+        own.filter_map(|(_, live)| live.upgrade()).collect()
+    }
+
+    fn each<T>(&self, worker: usize, mut ask: impl FnMut(&mut Live) -> T) -> Vec<T> {
+        let all = self.of(worker).into_iter();
+        all.map(|live| ask(&mut live.lock().unwrap_or_else(PoisonError::into_inner))).collect()
+    }
+
+    /// Brings the frames of a group of traffic classes, counted from 0, to another worker, which
+    /// puts them aside until [`Interfaces::hand_out`]. The first worker gets none any more then;
+    /// what it has got already it has received when [`Interfaces::is_drained`].
+    ///
+    /// # Errors
+    /// A message; nothing has changed then.
+    pub fn bring(
+        &self,
+        dispatch: &Dispatch,
+        group: usize,
+        from: usize,
+        to: usize,
+    ) -> Result<(), String> {
+        self.each(to, |live| live.await_group(Some(group as u8 + 1)));
+        let done = dispatch.bring(group, to).and_then(|()| sys::let_packets_through());
+        if let Err(error) = done {
+            // Where no map could be changed, none was before.
+            let _ = dispatch.bring(group, from);
+            self.hand_out(to);
+            return Err(format!("bringing frames to another worker: {error}"));
+        }
+        self.each(from, Live::mark);
+        Ok(())
+    }
+
+    /// Whether a worker has received what waited when a group was brought to another.
+    pub fn is_drained(&self, worker: usize) -> bool {
+        self.each(worker, Live::is_drained).into_iter().all(|drained| drained)
+    }
+
+    /// Whether the kernel has taken all frames that a worker sent.
+    pub fn is_sent(&self, worker: usize) -> bool {
+        self.each(worker, Live::is_sent).into_iter().all(|sent| sent)
+    }
+
+    /// Has a worker handed what was put aside for it, before all else.
+    pub fn hand_out(&self, worker: usize) {
+        self.each(worker, |live| live.await_group(None));
+    }
+}
+
 /// Whether a name is that of an interface, and not of a file.
 fn is_interface(name: &str) -> bool {
     !Path::new(name).exists() && netdev::exists(name)

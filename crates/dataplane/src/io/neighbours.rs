@@ -76,6 +76,18 @@ impl Port for WithNeighbours {
         self.port.spread_by(program)
     }
 
+    fn mark(&mut self) {
+        self.port.mark();
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.port.is_drained()
+    }
+
+    fn is_sent(&mut self) -> bool {
+        self.port.is_sent()
+    }
+
     fn count_overruns(&mut self, losses: &mut Losses) {
         self.port.count_overruns(losses);
     }

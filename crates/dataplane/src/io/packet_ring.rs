@@ -12,7 +12,7 @@ use net::{Batch, Pool};
 use super::af_packet::{Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
 use super::offload::{VNET_HEADER, VnetHeader, complete};
-use super::port::{ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
+use super::port::{Backlog, ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
 use super::sys::{self, Mapping};
 
 const TPACKET_V3: c_int = 2;
@@ -38,6 +38,7 @@ pub(super) struct PacketRing {
     /// Packets of the block that have not been read, and where the next is.
     left: u32,
     next: u64,
+    backlog: Backlog,
     sending: Sending,
 }
 
@@ -64,7 +65,8 @@ impl PacketRing {
         let memory = Mapping::of(&receiving, (BLOCK * BLOCKS) as usize, 0)?;
         attach(&receiving, index, spread)?;
         let sending = Sending::open(index, MOST)?;
-        Ok(Self { receiving, memory, block: 0, left: 0, next: 0, sending })
+        let backlog = Backlog::default();
+        Ok(Self { receiving, memory, block: 0, left: 0, next: 0, backlog, sending })
     }
 
     fn start(&self) -> u64 {
@@ -158,6 +160,7 @@ impl Port for PacketRing {
                 break;
             }
             self.read(batch, pool, losses);
+            self.backlog.received(1);
         }
         Ok(())
     }
@@ -172,6 +175,14 @@ impl Port for PacketRing {
 
     fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
         spread_by(&self.receiving, program)
+    }
+
+    fn mark(&mut self) {
+        self.backlog.mark();
+    }
+
+    fn is_drained(&mut self) -> bool {
+        !self.has_packet() && self.backlog.is_over(&self.receiving)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {

@@ -1,12 +1,15 @@
 //! A port: one way of carrying frames between an interface and this process.
 
 use std::io::Result;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 pub(super) use elements::configure::Part;
 use elements::device::Event;
 use ir::Reason;
 use net::{Batch, Pool};
+
+use super::sys;
 
 /// The most packets that are received at a time.
 pub(super) const MOST: usize = 256;
@@ -71,8 +74,50 @@ pub(super) trait Port {
         Ok(())
     }
 
+    /// Remembers what waits to be received now; see [`Port::is_drained`].
+    fn mark(&mut self) {}
+
+    /// Whether all has been received that waited at the last mark.
+    fn is_drained(&mut self) -> bool {
+        true
+    }
+
+    /// Whether the kernel has taken all frames that were sent.
+    fn is_sent(&mut self) -> bool {
+        true
+    }
+
     /// Counts the frames that the kernel dropped since the last call.
     fn count_overruns(&mut self, _losses: &mut Losses) {}
+}
+
+/// What waits in a socket's buffer, of which the kernel does not tell how much it is: all has been
+/// received once there is nothing to read, or so much came that it must be more.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    since: Option<Instant>,
+    left: usize,
+}
+
+/// The most frames that fit the buffer of a socket.
+const MOST_WAITING: usize = 1 << 17;
+/// The longest that a frame is in a ring before it can be read, with much to spare.
+const LATENESS: Duration = Duration::from_millis(5);
+
+impl Backlog {
+    pub(super) fn mark(&mut self) {
+        *self = Self { since: Some(Instant::now()), left: MOST_WAITING };
+    }
+
+    #[inline]
+    pub(super) fn received(&mut self, frames: usize) {
+        self.left = self.left.saturating_sub(frames);
+    }
+
+    pub(super) fn is_over(&self, socket: &OwnedFd) -> bool {
+        let late = self.since.is_none_or(|since| since.elapsed() > LATENESS);
+        self.left == 0 || (late && !sys::wait_readable(&[socket.as_raw_fd()], Duration::ZERO))
+    }
 }
 
 /// Frames that were lost, by reason, until somebody asks.

@@ -148,6 +148,16 @@ pub(super) fn write(fd: &OwnedFd, from: &[u8]) -> Result<usize> {
     if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
 }
 
+/// Waits until every program that the kernel is running, and every packet that it is handing on,
+/// is through: who looks then at what was changed before sees the change.
+pub(super) fn let_packets_through() -> Result<()> {
+    /// `MEMBARRIER_CMD_GLOBAL`: waits for a grace period of RCU, under which packets are received.
+    const GLOBAL: c_int = 1;
+    // SAFETY: takes no pointers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    check(result as c_int).map(drop)
+}
+
 /// Has the kernel send what lies in a socket's ring.
 pub(super) fn kick(socket: &OwnedFd) -> Result<()> {
     let fd = socket.as_raw_fd();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Router;
 use elements::Element;
 
-use crate::change::{Handover, Holding, Inventory, Keeper, Plan, TakenOver};
+use crate::change::{Estate, Handover, Holding, Inventory, Keeper, Plan, TakenOver};
 use crate::stats::ElementStats;
 
 fn holding(element: &dyn Element) -> Holding {
@@ -77,6 +77,45 @@ impl Router {
         let seed = self.core.rng.u64(..);
         let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
         Handover { core, state, errors: self.nodes.errors, elements }
+    }
+
+    /// Packets that elements hold and that do not go along with their groups.
+    pub fn holds_back(&self) -> usize {
+        let cells = self.nodes.nodes.iter().filter_map(|node| node.cell.as_ref());
+        cells.filter(|cell| !cell.element.parts_packets()).map(|cell| cell.element.held()).sum()
+    }
+
+    /// Gives away what elements keep of a group ([`net::Packet::group`]); this router goes on with
+    /// all else.
+    pub fn part_with(&mut self, group: u8) -> Estate {
+        self.nodes.settle(&mut self.core);
+        let mut all = Vec::new();
+        for node in &mut self.nodes.nodes {
+            let Some(cell) = &mut node.cell else { continue };
+            let legacy = cell.element.part_with(group);
+            legacy.packets.iter().for_each(|_| self.core.pool.let_go());
+            if legacy.native.is_some() || !legacy.packets.is_empty() {
+                all.push((node.name.clone(), legacy));
+            }
+        }
+        Estate(all)
+    }
+
+    /// Takes in what the router of another worker, of the same chain, gave away.
+    pub fn join(&mut self, estate: Estate) {
+        self.core.now = self.clock.now();
+        for (name, legacy) in estate.0 {
+            legacy.packets.iter().for_each(|_| self.core.pool.adopt());
+            match self.nodes.names.get(&name).copied() {
+                Some(node) => {
+                    self.nodes.lend(&mut self.core, node, |element, cx| element.join(legacy, cx));
+                }
+                None => {
+                    legacy.packets.into_iter().for_each(|packet| self.core.pool.recycle(packet));
+                }
+            }
+        }
+        self.nodes.deliver(&mut self.core);
     }
 
     /// Goes on where another router ended, as planned. To be called before this one runs.

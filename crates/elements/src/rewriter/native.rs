@@ -377,6 +377,14 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.take_over(legacy);
     }
 
+    fn part_with(&mut self, group: u8) -> Legacy {
+        self.common.part_with(group)
+    }
+
+    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        self.common.join(legacy, cx.now());
+    }
+
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
         let joined = self.common.joined.as_ref()?;
         Some(Rc::clone(&joined.set) as Rc<RefCell<dyn FlowAccess>>)

@@ -69,6 +69,17 @@ impl FlowSet {
         self.table.take_over(from.table, alike, class_of, |flow| deltas(members, flow));
     }
 
+    /// Gives away the flows of a group of traffic classes.
+    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
+        self.table.part_with(group)
+    }
+
+    /// Takes in flows of the same rewriters of another worker.
+    pub(crate) fn join(&mut self, flows: Vec<Flow>, now: u64) {
+        let members = &self.members;
+        self.table.join(flows, now, |flow| class_of(members, flow));
+    }
+
     /// Takes over declared flows.
     pub(crate) fn import(&mut self, flows: &ir::state::Flows) {
         let members = &self.members;
