@@ -16,6 +16,7 @@ mod layout;
 mod load;
 mod manual;
 mod picture;
+mod privileges;
 pub mod session;
 mod summary;
 mod svg;

@@ -20,6 +20,7 @@ use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled, metrics};
 use crate::groups::Grouping;
 use crate::instance::{Configuration, Instance, Options, Refusal};
+use crate::privileges::User;
 use crate::session::Path;
 use crate::summary::Summary;
 use crate::table::grouped;
@@ -90,6 +91,10 @@ pub(crate) struct Run {
     /// Tell Prometheus what is done, by HTTP
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<String>,
+    /// Become this user before the chain runs, and keep only the capabilities that interfaces need
+    /// (NET_ADMIN, NET_RAW, IPC_LOCK, BPF); files are read and written as that user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// Seed of random choices, to repeat a run
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -289,15 +294,20 @@ impl Progress {
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The socket that the command line asks for, or that a live chain has anyway.
-fn control_socket(run: &Run, is_live: bool) -> Result<Option<ControlSocket>, String> {
+fn control_socket(
+    run: &Run,
+    is_live: bool,
+    user: Option<&User>,
+) -> Result<Option<ControlSocket>, String> {
     match &run.control {
         Some(path) if path.as_os_str() == "none" => Ok(None),
         Some(path) => {
-            let socket = ControlSocket::open(path).map_err(|why| format!("--control {why}"))?;
+            let socket =
+                ControlSocket::open(path, user).map_err(|why| format!("--control {why}"))?;
             say(run, &format!("control: {}", socket.path().display()));
             Ok(Some(socket))
         }
-        None if is_live => match ControlSocket::open(&control::default_path()) {
+        None if is_live => match ControlSocket::open(&control::default_path(), user) {
             Ok(socket) => {
                 say(run, &format!("control: {}", socket.path().display()));
                 Ok(Some(socket))
@@ -451,6 +461,9 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
             router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))
         })
     };
+    let user = run.user.as_deref().map(User::find).transpose()?;
+    let control = control_socket(run, bindings.is_live(), user.as_ref())?;
+    user.as_ref().map_or(Ok(()), User::become_it)?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
     let interrupted = interrupt_flag();
     let ports = Ports::of_workers(&bindings, options.cpus.len());
@@ -467,7 +480,6 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
     let mut server = ControlServer::open_all(staged.control_sockets(), sockets)?;
     let mut said = String::new();
-    let control = control_socket(run, bindings.is_live())?;
     let (instance, rests) = staged.begin(&mut said)?;
     let _ = write!(std::io::stderr(), "{said}");
     let stop = Arc::new(AtomicBool::new(false));

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::stream::Stream;
 use super::{Controlled, LONGEST, parse, render};
+use crate::privileges::User;
 
 /// Connections at a time; further ones are turned away.
 const MAX_CONNECTIONS: usize = 32;
@@ -30,14 +31,17 @@ pub(crate) struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Opens the socket. One that nobody listens on any more is replaced.
+    /// Opens the socket, for a user if one is given. One that nobody listens on any more is
+    /// replaced.
     ///
     /// # Errors
     /// Why it cannot be opened.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, user: Option<&User>) -> Result<Self, String> {
         let explain = |e: std::io::Error| format!("{}: {e}", path.display());
-        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
             fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(explain)?;
+            user.map_or(Ok(()), |user| user.own(folder))?;
         }
         if let Ok(found) = fs::symlink_metadata(path) {
             use std::os::unix::fs::FileTypeExt;
@@ -51,6 +55,7 @@ impl ControlSocket {
         }
         let listener = UnixListener::bind(path).map_err(explain)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(explain)?;
+        user.map_or(Ok(()), |user| user.own(path))?;
         Ok(Self { path: path.to_path_buf(), listener })
     }
 

@@ -251,6 +251,11 @@ impl Running {
         Duration::from_nanos(threads.filter_map(|thread| used(thread.ok()?)).sum())
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&self) {
         // `ip netns exec` has become the program.

@@ -112,6 +112,58 @@ fn offloads_are_as_found_after_ctrl_c() {
     assert!(gro("eth0") && !gro("eth1"));
 }
 
+/// A run that gave up root still carries packets, is changed, and leaves everything as it was.
+#[test]
+fn what_is_not_needed_is_given_up() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg"] {
+        let lab = Lab::new(1500);
+        let gro = |interface| {
+            let features = lab.on("middle", "ethtool", &["-k", interface]);
+            features.contains("generic-receive-offload: on")
+        };
+        lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
+        // The folder is the test's, who lets everybody in.
+        let socket = lab.file("ctl", "").with_extension("sock");
+        let path = socket.to_str().unwrap();
+        let own = ["--io", mode, "--control", path, "--user", "nobody"];
+        let mut running = lab.run(WIRE, &[&BOUND[..], &own].concat());
+        running.wait_for("control: ");
+        let threads = std::fs::read_dir(format!("/proc/{}/task", running.id())).unwrap();
+        for thread in threads {
+            let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let field = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name));
+                line.unwrap().trim().to_string()
+            };
+            // NET_ADMIN (12), NET_RAW (13), IPC_LOCK (14) and BPF (39).
+            let kept = (0b111u64 << 12) | 1 << 39;
+            for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+                assert_eq!(u64::from_str_radix(&field(set), 16).unwrap() & !kept, 0, "{status}");
+            }
+            assert_eq!(field("CapEff:"), format!("{kept:016x}"));
+            assert_eq!((field("NoNewPrivs:"), field("CapInh:")), ("1".into(), "0".repeat(16)));
+            assert!(!field("Uid:").split_whitespace().any(|uid| uid == "0"), "{status}");
+        }
+        lab.ping("left", &["10.9.0.3"]);
+        let catena = env!("CARGO_BIN_EXE_catena");
+        let next = lab.file("next", &WIRE.replace("ToDevice(right)", "Counter -> ToDevice(right)"));
+        let next = next.to_str().unwrap();
+        let swapped = lab.on("middle", catena, &["ctl", "--socket", path, "swap", next]);
+        assert!(swapped.contains("changed: made aside"), "{swapped}");
+        lab.ping("left", &["10.9.0.3"]);
+        assert_eq!(gro("eth0"), mode == "af-xdp", "by {mode}");
+        running.stop();
+        assert!(gro("eth0"), "by {mode}");
+        assert!(!lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp"));
+    }
+    let lab = Lab::new(1500);
+    let told = refusal(&lab, WIRE, &[&BOUND[..], &["--user", "nobody at all"]].concat());
+    assert!(told.contains("there is no such user"), "{told}");
+}
+
 #[test]
 fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     if !possible() {

@@ -1,0 +1,98 @@
+//! Carrying packets from element to element, or to the stage that stands there.
+
+use elements::context::{Context, Core};
+use ir::Port;
+use net::Batch;
+
+use super::{Cell, Delivery, LOOP, Nodes, UNCONNECTED, drop_all};
+use crate::latency::Of;
+
+impl Nodes {
+    /// Carries everything on the stack to the end of its way.
+    #[inline]
+    pub(super) fn carry(&mut self, core: &mut Core) {
+        if self.stack.is_empty() {
+            return;
+        }
+        match self.sampler.is_due() {
+            false => self.carry_all::<false>(core),
+            true => self.carry_all::<true>(core),
+        }
+    }
+
+    /// The same, timed or not.
+    fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
+        let mut timing = TIMED.then(|| self.sampler.begin());
+        let mut visits = 0;
+        while let Some(Delivery { to, batch, native }) = self.stack.pop() {
+            let mut next = Some((to, batch, native));
+            while let Some((to, batch, native)) = next.take() {
+                visits += 1;
+                let lost = visits > self.max_visits;
+                let packets = batch.len() as u64;
+                match self.nodes[to.node].stages.get(to.port) {
+                    Some(&Some(stage)) if !native && !lost => {
+                        self.enter(core, stage, batch);
+                        if let Some(timing) = &mut timing {
+                            let elements = self.stages.elements(stage);
+                            let at = (Of::Program, to);
+                            let leaves = self.nodes[to.node].to.is_empty();
+                            self.sampler.passed(timing, at, elements, (packets, leaves));
+                        }
+                    }
+                    _ => {
+                        let on = self.visit(core, to, batch, lost);
+                        next = on.map(|(to, batch)| (to, batch, false));
+                        if let Some(timing) = &mut timing
+                            && to.node < self.elements
+                        {
+                            let leaves = self.nodes[to.node].to.is_empty();
+                            let element = std::iter::once(to.node);
+                            let at = (Of::Element, to);
+                            self.sampler.passed(timing, at, element, (packets, leaves));
+                        }
+                    }
+                }
+            }
+        }
+        if TIMED {
+            self.sampler.end();
+        }
+    }
+
+    /// Pushes a batch into an element; what stays and has nothing emitted before it is returned.
+    #[inline]
+    pub(super) fn visit(
+        &mut self,
+        core: &mut Core,
+        to: Port,
+        mut batch: Batch,
+        lost: bool,
+    ) -> Option<(Port, Batch)> {
+        let node = to.node;
+        let mut cell = self.nodes[node].cell.take().expect("elements are visited one at a time");
+        let Cell { element, outputs, tally } = &mut *cell;
+        if lost {
+            for packet in batch.drain() {
+                tally.drop(LOOP, packet.len());
+                core.pool.recycle(packet);
+            }
+        } else {
+            let mut cx = Context::new(core, tally, outputs, self, node);
+            element.push(to.port, &mut batch, &mut cx);
+        }
+        let mut next = None;
+        if batch.is_empty() {
+            core.recycle_batch(batch);
+        } else {
+            match self.nodes[node].to.first().copied().flatten() {
+                Some(to) if cell.outputs.is_empty() => next = Some((to, batch)),
+                Some(to) => self.stack.push(Delivery { to, batch, native: false }),
+                None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
+            }
+        }
+        self.collect(core, node, &mut cell);
+        self.nodes[node].cell = Some(cell);
+        next
+    }
+}
