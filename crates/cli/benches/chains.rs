@@ -11,7 +11,7 @@
 mod support;
 
 use catena_cli::session::Path as Execution;
-use support::{Chain, Data, Running, Spread, filter, isp, napts, routers};
+use support::{Chain, Data, Running, Spread, filter, isp, napts, napts_for_new_flows, routers};
 
 /// The chains of the reference measurements.
 fn chains(data: &Data) -> Vec<Chain> {
@@ -23,6 +23,12 @@ fn chains(data: &Data) -> Vec<Chain> {
     chains
         .extend([1, 2, 4, 6, 8, 10].map(|n| Chain::new(format!("routers-{n}"), routers(n), &mix)));
     chains.extend([1, 2, 4, 10].map(|n| Chain::new(format!("napts-{n}"), napts(n), &mix)));
+    let new = std::rc::Rc::new(data.udp(60).all_new());
+    chains.extend([1, 2, 10].map(|n| {
+        let mut chain = Chain::new(format!("new-flows-{n}"), napts_for_new_flows(n), &new);
+        chain.beside = (1..=n).map(|i| format!("rw{i}[1] -> Discard;\n")).collect();
+        chain
+    }));
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {
             let traffic = data.reaching((set, rules), 60);

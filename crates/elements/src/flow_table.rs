@@ -34,6 +34,9 @@ pub(crate) fn tick_end(now: u64) -> u64 {
     now | TICK
 }
 
+/// Flows whose removal is prepared at once.
+const AHEAD: usize = 32;
+
 /// Candidates that are tried one by one before the pool's tree is asked.
 const TRIES: u32 = 16;
 
@@ -564,19 +567,53 @@ impl FlowTable {
 
     #[cold]
     fn expire_class(&mut self, class: usize, now: u64, most: usize) {
-        for _ in 0..most {
-            let head = self.classes[class].head;
-            if head == NONE {
-                self.classes[class].earliest = u64::MAX;
+        let mut left = most;
+        while left > 0 {
+            let first = self.classes[class].head;
+            let mut expired = self.prefetch_expired(first, now, left.min(AHEAD));
+            if expired == 0 {
+                let earliest = (first != NONE).then(|| self.flows.get(first).expiry);
+                self.classes[class].earliest = earliest.unwrap_or(u64::MAX);
                 return;
             }
-            let expiry = self.flows.get(head).expiry;
-            if expiry > now {
-                self.classes[class].earliest = expiry;
-                return;
+            left -= expired;
+            while expired > 0 {
+                self.remove(self.classes[class].head);
+                expired -= 1;
             }
-            self.remove(head);
         }
+    }
+
+    /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
+    /// how many these are.
+    fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {
+        let expired =
+            |number: u32| Some(number).filter(|&n| n != NONE && self.flows.get(n).expiry <= now);
+        let all = || {
+            let next = |&number: &u32| expired(self.flows.get(number).next);
+            std::iter::successors(expired(first), next).take(most)
+        };
+        let keys = || {
+            all().flat_map(|number| {
+                let flow = self.flows.get(number);
+                flow.sides().map(|side| flow.key(side))
+            })
+        };
+        keys().for_each(|key| self.prefetch(&key));
+        keys().for_each(|key| self.taken.prefetch_words(&key));
+        all().count()
+    }
+
+    /// Brings near what adding or removing a flow with this key looks up.
+    fn prefetch(&self, key: &Key) {
+        self.index.prefetch(self.hash(key));
+        self.taken.prefetch(key);
+    }
+
+    /// Tells the keys that flows are probably added with soon, so that memory is waited for once and not for each.
+    pub(crate) fn expect(&self, keys: &[Key]) {
+        keys.iter().for_each(|key| self.prefetch(key));
+        keys.iter().for_each(|key| self.taken.prefetch_words(key));
     }
 
     /// Makes [`FlowTable::allocate`] fast for a pool, however few of its numbers are free.

@@ -57,6 +57,18 @@ pub(crate) fn napts(n: u32) -> String {
     (1..=n).map(napt).collect()
 }
 
+/// This many NAPTs, one after the other, with room for a million flows a second.
+pub(crate) fn napts_for_new_flows(n: u32) -> String {
+    let napt = |i: u32| {
+        format!(
+            "-> Strip(14) -> CheckIPHeader -> rw{i} :: IPRewriter(pattern 30.0.{i}.1 1024-65535 - - 0 1, \
+             MAPPING_CAPACITY 4000000, UDP_TIMEOUT 1, UDP_STREAMING_TIMEOUT 1, GUARANTEE 1) \
+             -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) "
+        )
+    };
+    (1..=n).map(napt).collect()
+}
+
 /// The file of an access list, as chains name it.
 pub(crate) fn list((set, rules): RuleSet) -> String {
     format!("../isp-acl/{set}-{rules}.ipfilter.gz")

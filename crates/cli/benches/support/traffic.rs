@@ -16,6 +16,8 @@ pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where each frame ends in `bytes`.
     ends: Vec<usize>,
+    /// Whether each frame that is sent is of a flow of its own.
+    new: bool,
 }
 
 impl Frames {
@@ -24,7 +26,7 @@ impl Frames {
         let explain = |why: String| -> ! { panic!("{}: {why}", path.display()) };
         let file = std::fs::File::open(path).unwrap_or_else(|e| explain(e.to_string()));
         let mut reader = Reader::open(file).unwrap_or_else(|e| explain(e.to_string()));
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new() };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
         while let Some(record) = reader.next().unwrap_or_else(|e| explain(e.to_string())) {
             let mut frame = record.data.to_vec();
             frame.resize(size.max(frame.len()), 0);
@@ -35,7 +37,7 @@ impl Frames {
 
     /// The same frames with their UDP datagrams bound for this port.
     pub(crate) fn to_udp_port(&self, port: u16) -> Self {
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new() };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
         let mut start = 0;
         for &end in &self.ends {
             let mut frame = self.bytes[start..end].to_vec();
@@ -49,7 +51,7 @@ impl Frames {
 
     /// Frames of IPv4, with lengths and checksums made right.
     pub(crate) fn of(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut all = Self { bytes: Vec::new(), ends: Vec::new() };
+        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
         frames.into_iter().for_each(|frame| all.push(frame));
         all
     }
@@ -58,6 +60,11 @@ impl Frames {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    /// The same frames, but every one that is sent comes from another address.
+    pub(crate) fn all_new(&self) -> Self {
+        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), new: true }
     }
 
     /// How many frames there are.
@@ -95,15 +102,31 @@ fn complete(bytes: &mut [u8]) {
     }
 }
 
+/// Sets the source address of a frame's IPv4 packet with a UDP datagram in it, and makes the checksums right.
+fn set_source(frame: &mut [u8], address: u32) {
+    let old = u32::from_be_bytes(frame[26..30].try_into().expect("four bytes"));
+    let words = |n: u32| (n >> 16) + (n & 0xffff);
+    for at in [24, 40] {
+        // RFC 1624.
+        let sum = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let sum = u32::from(!sum) + words(!old) + words(address);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame[26..30].copy_from_slice(&address.to_be_bytes());
+}
+
 /// Sends frames for ever.
 pub(super) struct Source {
     frames: Rc<Frames>,
     next: usize,
+    sent: u32,
 }
 
 impl Source {
     pub(super) fn new(frames: &Rc<Frames>) -> Self {
-        Self { frames: Rc::clone(frames), next: 0 }
+        Self { frames: Rc::clone(frames), next: 0, sent: 0 }
     }
 }
 
@@ -114,10 +137,15 @@ impl Device for Source {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        let Frames { bytes, ends } = &*self.frames;
+        let Frames { bytes, ends, new } = &*self.frames;
         for _ in 0..burst {
             let start = if self.next == 0 { 0 } else { ends[self.next - 1] };
-            batch.push(pool.packet(&bytes[start..ends[self.next]]));
+            let mut packet = pool.packet(&bytes[start..ends[self.next]]);
+            if *new {
+                self.sent = self.sent.wrapping_add(1);
+                set_source(packet.data_mut(), 0x0a00_0000 | self.sent & 0xff_ffff);
+            }
+            batch.push(packet);
             self.next += 1;
             if self.next == ends.len() {
                 self.next = 0;

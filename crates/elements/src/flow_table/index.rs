@@ -39,6 +39,11 @@ impl Buckets {
     }
 
     #[inline]
+    fn prefetch(&self, at: usize) {
+        classify::prefetch(self.words[self.start..].as_chunks::<WORDS>().0, at & self.mask);
+    }
+
+    #[inline]
     fn get_mut(&mut self, at: usize) -> &mut Bucket {
         let mask = self.mask;
         &mut self.words[self.start..].as_chunks_mut::<WORDS>().0[at & mask]
@@ -158,6 +163,12 @@ impl Index {
             (None, Some(old)) => old.find(hash, same),
             (found, _) => found,
         }
+    }
+
+    /// Brings near the first cache line that `hash` leads to.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.current.prefetch(hash as usize);
     }
 
     /// Reads a word of the cache line that [`Index::guess`] looks at.

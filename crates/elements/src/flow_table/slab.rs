@@ -39,6 +39,14 @@ impl<T: Linked> Slab<T> {
         &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
     }
 
+    /// Brings a record near.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        if let Some(chunk) = self.chunks.get(number as usize / CHUNK) {
+            classify::prefetch(&chunk[..], number as usize % CHUNK);
+        }
+    }
+
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
         &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]

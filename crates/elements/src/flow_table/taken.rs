@@ -141,6 +141,31 @@ impl Taken {
         }
     }
 
+    /// Brings near where the words are looked up that a key's coming or going changes.
+    pub(super) fn prefetch(&self, key: &Key) {
+        self.each_hash(key, |hash| self.index.prefetch(hash));
+    }
+
+    /// Brings near these words; what [`Taken::prefetch`] brings should be here by then.
+    pub(super) fn prefetch_words(&self, key: &Key) {
+        self.each_hash(key, |hash| {
+            if let Some(n) = self.index.guess(hash) {
+                self.words.prefetch(n);
+            }
+        });
+    }
+
+    /// The hashes of a key's words in the lowest layer.
+    fn each_hash(&self, key: &Key, mut run: impl FnMut(u64)) {
+        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
+            if covered {
+                let (group, number) = group_and_number(kind, key);
+                let word = Self::word_key(group, kind, 0, u64::from(number) >> 6);
+                run(hash_of(&self.hash, word));
+            }
+        }
+    }
+
     fn word_key(group: u128, kind: usize, layer: u32, place: u64) -> u128 {
         group | (kind as u128) << 30 | u128::from(layer) << 27 | u128::from(place & 0x7ff_ffff)
     }

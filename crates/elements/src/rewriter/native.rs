@@ -32,6 +32,8 @@ pub(crate) struct Rewriter<S> {
     common: Common,
     /// What was seen of the packets of a batch.
     seen: Vec<Seen>,
+    /// Keys of answers to flows that a batch probably makes.
+    expected: Vec<Key>,
     scheme: PhantomData<S>,
 }
 
@@ -60,11 +62,13 @@ struct Seen {
     protocol: u8,
     /// See [`FIN`] and its like.
     flags: u8,
+    /// The packet's group.
+    group: u8,
 }
 
 fn without_key(reason: Reason) -> Seen {
     let key = Key::default();
-    Seen { key, hash: 0, guess: None, odd: Some(reason), protocol: 0, flags: 0 }
+    Seen { key, hash: 0, guess: None, odd: Some(reason), protocol: 0, flags: 0, group: 0 }
 }
 
 #[inline(always)]
@@ -132,7 +136,7 @@ fn see(kind: Kind, packet: &Packet, member: u8) -> Seen {
     };
     let map = u16::from(member) << 8 | u16::from(kind.map(protocol));
     let key = Key { addresses, ports, map };
-    Seen { key, hash: 0, guess: None, odd: None, protocol, flags }
+    Seen { key, hash: 0, guess: None, odd: None, protocol, flags, group: packet.group() }
 }
 
 /// The connection's state after a packet of a direction.
@@ -271,6 +275,27 @@ impl Common {
         set.table.insert(flow, class, now).ok_or_else(|| self.fail(input, FULL))
     }
 
+    /// Brings near what flows that packets of an input will probably make are looked up by.
+    fn expect(&self, input: usize, seen: &[Seen], expected: &mut Vec<Key>, set: &FlowSet) {
+        let Some(spec) = self.specs.get(input) else { return };
+        let echo = self.kind == Kind::Ping;
+        let new = seen.iter().filter(|seen| seen.guess.is_none() && seen.odd.is_none());
+        expected.clear();
+        expected.extend(new.enumerate().filter_map(|(others, seen)| {
+            let reply_map = seen.key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
+            match &spec.action {
+                Action::Drop | Action::Pass(_) => None,
+                Action::Keep(_) => Some(Key { map: reply_map, ..seen.key.reverse() }),
+                Action::Pattern(pattern, _) => {
+                    let new = New { key: &seen.key, reply_map, echo, group: seen.group };
+                    pattern.likely_reply(&new, others)
+                }
+                Action::Map(_) => None,
+            }
+        }));
+        set.table.expect(expected);
+    }
+
     fn fail(&mut self, input: usize, reason: Reason) -> Verdict {
         self.failures[input] = self.failures[input].wrapping_add(1);
         Verdict::Drop(reason)
@@ -288,7 +313,7 @@ impl Common {
 impl<S: Scheme> Rewriter<S> {
     pub(crate) fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let common = Common::configure(S::KIND, cx)?;
-        Ok(Self { common, seen: Vec::new(), scheme: PhantomData })
+        Ok(Self { common, seen: Vec::new(), expected: Vec::new(), scheme: PhantomData })
     }
 }
 
@@ -308,6 +333,7 @@ impl<S: Scheme> Element for Rewriter<S> {
             self.seen.push(seen);
         }
         set.table.guess(&mut self.seen, |seen| (seen.hash, &mut seen.guess));
+        self.common.expect(port, &self.seen, &mut self.expected, set);
         let (common, mut all) = (&mut self.common, self.seen.iter());
         cx.each(batch, |packet, cx| {
             let Some(seen) = all.next() else { return Verdict::Drop(NO_MAPPING) };

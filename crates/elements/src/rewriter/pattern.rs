@@ -296,6 +296,37 @@ impl Pattern {
         }
     }
 
+    /// Whether it gives each flow a port.
+    fn changes_port(&self) -> bool {
+        matches!(self.vary, Vary::Port { .. })
+    }
+
+    /// What packets with this key become with that number from the range, if there is one.
+    fn with(&self, key: &Key, number: Option<u32>, echo: bool) -> Key {
+        let mut to = *key;
+        if let Some(src) = self.src {
+            to.set_src(src);
+        }
+        if let Some(port) = self.src_port {
+            to.set_src_port(port);
+        }
+        if let Some(dst) = self.dst {
+            to.set_dst(dst);
+        }
+        if let Some(port) = self.dst_port {
+            to.set_dst_port(port);
+        }
+        match (&self.vary, number) {
+            (Vary::Port { .. }, Some(number)) => to.set_src_port(number as u16),
+            (Vary::Address { .. }, Some(number)) => to.set_src(number),
+            _ => {}
+        }
+        if echo {
+            to.set_dst_port(echo_port(to.src_port()));
+        }
+        to
+    }
+
     /// The pool that it gives numbers from, if it is large; `member` is the rewriter where
     /// answers arrive, and `echo` whether its keys are those of ICMP echo.
     pub(crate) fn pool(&self, member: u8, echo: bool) -> Option<Pool> {
@@ -355,70 +386,57 @@ impl PatternRef {
     ) -> Option<Key> {
         let New { key, reply_map, echo, group } = *new;
         let pattern = self.pattern();
-        let mut to = *key;
-        if let Some(src) = pattern.src {
-            to.set_src(src);
+        let with = |number: Option<u32>| pattern.with(key, number, echo);
+        let Some((low, high)) = pattern.range(group) else { return Some(with(None)) };
+        let is_port = pattern.changes_port();
+        let own = u32::from(key.src_port());
+        let reply = |number| Key { map: reply_map, ..with(Some(number)).reverse() };
+        let own_is_free = pattern.order == Order::Own
+            && is_port
+            && (low..=high).contains(&own)
+            && table.lookup(&reply(own), now).is_none();
+        if own_is_free {
+            return Some(with(Some(own)));
         }
-        if let Some(port) = pattern.src_port {
-            to.set_src_port(port);
+        let top = u64::from(high - low);
+        let next = &self.group.next[self.index];
+        let first = match pattern.order {
+            Order::Turn if next.get() > top => 0,
+            Order::Turn => next.get(),
+            Order::Own | Order::Random => random(0, top),
+        };
+        let first = low + first as u32;
+        let number = if echo && is_port && pattern.order == Order::Turn {
+            first
+        } else {
+            let member = (reply_map >> 8) as u8;
+            let pool = pattern.pool(member, echo);
+            table.allocate((low, high), first, pool, reply, now)?
+        };
+        if pattern.order == Order::Turn {
+            next.set(u64::from(number - low) + 1);
         }
-        if let Some(dst) = pattern.dst {
-            to.set_dst(dst);
-        }
-        if let Some(port) = pattern.dst_port {
-            to.set_dst_port(port);
-        }
-        if let Some((low, high)) = pattern.range(group) {
-            let (is_port, own) = match pattern.vary {
-                Vary::Port { .. } => (true, u32::from(key.src_port())),
-                _ => (false, key.src()),
-            };
-            let with = |number: u32| {
-                let mut to = to;
-                if is_port {
-                    to.set_src_port(number as u16);
-                } else {
-                    to.set_src(number);
-                }
-                if echo {
-                    to.set_dst_port(echo_port(to.src_port()));
-                }
-                to
-            };
-            let reply = |number| Key { map: reply_map, ..with(number).reverse() };
-            let own_is_free = pattern.order == Order::Own
-                && is_port
-                && (low..=high).contains(&own)
-                && table.lookup(&reply(own), now).is_none();
-            let number = if own_is_free {
-                own
-            } else {
+        Some(with(Some(number)))
+    }
+
+    /// The key of answers that a new flow probably has, after so many others; `None` if that is anyone's guess.
+    pub(crate) fn likely_reply(&self, new: &New<'_>, others: usize) -> Option<Key> {
+        let New { key, reply_map, echo, group } = *new;
+        let pattern = self.pattern();
+        let number = match (pattern.range(group), pattern.order) {
+            (None, _) => None,
+            (Some((low, high)), Order::Turn) => {
                 let top = u64::from(high - low);
-                let next = &self.group.next[self.index];
-                let first = match pattern.order {
-                    Order::Turn if next.get() > top => 0,
-                    Order::Turn => next.get(),
-                    Order::Own | Order::Random => random(0, top),
-                };
-                let first = low + first as u32;
-                let number = if echo && is_port && pattern.order == Order::Turn {
-                    first
-                } else {
-                    let member = (reply_map >> 8) as u8;
-                    let pool = pattern.pool(member, echo);
-                    table.allocate((low, high), first, pool, reply, now)?
-                };
-                if pattern.order == Order::Turn {
-                    next.set(u64::from(number - low) + 1);
-                }
-                number
-            };
-            to = with(number);
-        }
-        if echo {
-            to.set_dst_port(echo_port(to.src_port()));
-        }
-        Some(to)
+                let turn = self.group.next[self.index].get().checked_add(others as u64)?;
+                Some(low + (turn % (top + 1)) as u32)
+            }
+            (Some((low, high)), Order::Own) if pattern.changes_port() => {
+                let own = u32::from(key.src_port());
+                Some(Some(own).filter(|own| (low..=high).contains(own))?)
+            }
+            (Some(_), Order::Own | Order::Random) => return None,
+        };
+        Some(Key { map: reply_map, ..pattern.with(key, number, echo).reverse() })
     }
 
     /// The same in the model: binds the new flow's registers from the key's. `exhausted` runs
