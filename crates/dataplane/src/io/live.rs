@@ -42,9 +42,7 @@ pub(super) struct Live {
     owned: Vec<Owned>,
     /// What last kept the interface from being opened again.
     obstacle: String,
-    /// The group whose packets are not handed out before it is all here, see [`Interfaces::park`].
-    ///
-    /// [`Interfaces::park`]: super::Interfaces::park
+    /// The group whose packets are put aside until all of it is here.
     awaited: Option<u8>,
     /// Packets of groups that were awaited, which come before all others.
     parked: VecDeque<Packet>,
