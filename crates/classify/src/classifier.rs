@@ -42,7 +42,8 @@ const MANY: usize = 2048;
 /// Builds the structure that answers fastest for these rules, as far as keys at the corners of
 /// their cubes tell.
 pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
-    let (keys, count) = (sample(rules), rules.cubes().len());
+    let keys: Vec<Key> = points(rules).into_iter().chain(corners(rules)).collect();
+    let count = rules.cubes().len();
     let mut best: (usize, Box<dyn Classifier>) = (usize::MAX, Box::new(Linear::new(rules)));
     let mut offer = |candidate: Box<dyn Classifier>| {
         let cost = mean_cost(&*candidate, &keys);
@@ -70,13 +71,10 @@ pub(crate) fn mean_cost(classifier: &dyn Classifier, keys: &[Key]) -> usize {
     keys.iter().map(|key| classifier.cost(key)).sum::<usize>() / keys.len().max(1)
 }
 
-/// Points of cubes, and mixtures of the corners of two: keys that match, and keys that almost do.
-pub(crate) fn sample(rules: &RuleSet) -> Vec<Key> {
-    let cubes = rules.cubes();
-    let step = cubes.len().div_ceil(512).max(1);
-    let some = || cubes.iter().step_by(step);
+/// Random points of cubes, and mixtures of two: keys that match, and keys that almost do.
+pub(crate) fn points(rules: &RuleSet) -> Vec<Key> {
     let mut state = 1u64;
-    let mut point = |cube: &Cube| -> Key {
+    let point = |cube: &Cube| -> Key {
         std::array::from_fn(|d| {
             // A linear congruential generator, whose high bits are random enough.
             state = state.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -84,11 +82,22 @@ pub(crate) fn sample(rules: &RuleSet) -> Vec<Key> {
             cube.low[d] + (((state >> 32) * size) >> 32) as u32
         })
     };
-    let points: Vec<Key> = some().map(&mut point).collect();
-    let mixed = some().zip(some().skip(1)).step_by(2).map(|(a, b)| {
-        let mut key = a.low;
-        key.iter_mut().zip(&b.high).step_by(2).for_each(|(k, &b)| *k = b);
-        key
-    });
-    points.into_iter().chain(mixed).collect()
+    let points: Vec<Key> = some(rules).map(point).collect();
+    let mixed = points.iter().zip(points.iter().skip(1)).map(|(a, b)| mixture(a, b)).step_by(2);
+    points.iter().copied().chain(mixed).collect()
+}
+
+/// Mixtures of the corners of cubes, with which structures have most trouble.
+fn corners(rules: &RuleSet) -> impl Iterator<Item = Key> {
+    some(rules).zip(some(rules).skip(1)).map(|(a, b)| mixture(&a.low, &b.high)).step_by(2)
+}
+
+/// Cubes from all over the rules.
+fn some(rules: &RuleSet) -> impl Iterator<Item = &Cube> {
+    rules.cubes().iter().step_by(rules.cubes().len().div_ceil(512).max(1))
+}
+
+/// Every other number from either key.
+fn mixture(a: &Key, b: &Key) -> Key {
+    std::array::from_fn(|d| if d % 2 == 0 { b[d] } else { a[d] })
 }

@@ -36,7 +36,7 @@ const NODE_COST: usize = 28;
 /// What a block of a leaf costs.
 const BLOCK_COST: usize = 25;
 /// What a line costs, of a forest that takes no more bytes than these: in a near cache and in farther ones.
-const LINE_COST: [(usize, usize); 3] = [(NEAR, 0), (3 << 19, 3), (usize::MAX, 10)];
+const LINE_COST: [(usize, usize); 3] = [(NEAR, 0), (4 << 20, 3), (usize::MAX, 10)];
 
 /// A table by the leading bits of one or two numbers.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::{BLOCK_COST, EMPTY, Forest, MAX_ROOTS, NODE, NODE_COST, TABLE_COST, Table, WAYS, hash};
 use crate::block::Layout;
-use crate::classifier::{mean_cost, sample};
+use crate::classifier::{mean_cost, points};
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{CUBES, Isa, Level, Line, Portable};
 
@@ -55,7 +55,7 @@ struct Plan {
 
 /// Grows trees over the rules.
 pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
-    let keys = sample(rules);
+    let keys = points(rules);
     let telling = telling(rules);
     let mut rest: Vec<u32> = (0..rules.cubes().len() as u32).collect();
     let mut best: Option<(usize, Forest)> = None;
@@ -262,7 +262,7 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>, most: usize) -> 
     if groups.len() < 2 {
         return groups;
     }
-    let keys = sample(rules);
+    let keys = points(rules);
     let step = (rules.cubes().len() / TRIED).max(1);
     // Sets of groups are bits.
     let members = |set: u32, step: usize| {
