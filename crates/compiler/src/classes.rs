@@ -11,6 +11,8 @@ use ir::program::Atom;
 use ir::program::{ClassifyRule, End, Exit, Step, StepId, Term, TermId};
 use ir::{Base, Field, Graph, HeaderSpace, IntervalSet, Model, Program};
 
+use crate::provenance::carry;
+
 /// Cubes of a header space beyond which it is not made more exact.
 const MOST_CUBES: usize = 512;
 /// Rules of a list beyond which they are not told apart.
@@ -126,31 +128,14 @@ fn goes_on(exit: &Exit, graph: &Graph, models: &[Model]) -> bool {
 
 /// What is known of the packets of each exit.
 fn reached(program: &Program) -> Vec<(StepId, Known)> {
-    let mut at: Vec<Option<Known>> = vec![None; program.steps.len()];
-    if let Some(first) = at.first_mut() {
-        *first = Some(Known { space: HeaderSpace::full(), tables: BTreeSet::new() });
-    }
-    let mut exits = Vec::new();
-    for (i, step) in program.steps.iter().enumerate() {
-        let Some(known) = at[i].take() else { continue };
-        if let Step::Exit(_) = step {
-            exits.push((StepId(i as u32), known));
-            continue;
-        }
-        for (to, known) in ways_on(program, step, known) {
-            let Some(there) = at.get_mut(to.0 as usize) else { continue };
-            *there = Some(match there.take() {
-                None => known,
-                Some(mut other) => {
-                    other.tables.extend(known.tables);
-                    let either = other.space.union(&known.space, MOST_CUBES);
-                    other.space = either.unwrap_or_else(|_| HeaderSpace::full());
-                    other
-                }
-            });
-        }
-    }
-    exits
+    let first = Known { space: HeaderSpace::full(), tables: BTreeSet::new() };
+    let ways = |i: usize, known| ways_on(program, &program.steps[i], known);
+    carry(program, first, ways, |mut one, other| {
+        one.tables.extend(other.tables);
+        let either = one.space.union(&other.space, MOST_CUBES);
+        one.space = either.unwrap_or_else(|_| HeaderSpace::full());
+        one
+    })
 }
 
 /// A number that classes are told apart by.

@@ -5,14 +5,6 @@ use crate::lab::{Lab, possible, until};
 
 const LOOP: &str = "FromDevice(device) -> ToDevice(device);";
 
-/// What a chain says when it does not start.
-#[track_caller]
-fn refusal(lab: &Lab, arguments: &[&str]) -> String {
-    let (well, _, told) = lab.start_on("middle", LOOP, arguments).end();
-    assert!(!well, "it ran: {told}");
-    told
-}
-
 #[test]
 fn what_cannot_be_opened_is_refused_with_the_mend() {
     if !possible() {
@@ -34,14 +26,14 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
         ("net_ring0", &["--io", "af-xdp"], "no name is bound to an interface"),
     ] {
         let device = format!("device=dpdk:{device}");
-        let told = refusal(&lab, &[&["--in", &device, "--dpdk-eal", &eal], more].concat());
+        let told = lab.refusal(LOOP, &[&["--in", &device, "--dpdk-eal", &eal], more].concat());
         assert!(told.contains(why), "{device}: {told}");
     }
     let device = ["--in", "device=dpdk:net_ring0", "--dpdk-eal"];
-    let told = refusal(&lab, &[&device[..], &["--bogus"]].concat());
+    let told = lab.refusal(LOOP, &[&device[..], &["--bogus"]].concat());
     assert!(told.contains("DPDK does not start"), "{told}");
     assert!(told.contains("--dpdk-eal 'ARGUMENTS' says how"), "{told}");
-    let told = refusal(&lab, &[&device[..], &["--in-memory -m 99999999"]].concat());
+    let told = lab.refusal(LOOP, &[&device[..], &["--in-memory -m 99999999"]].concat());
     assert!(told.contains("echo 512 > /proc/sys/vm/nr_hugepages"), "{told}");
 }
 

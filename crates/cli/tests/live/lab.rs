@@ -167,6 +167,14 @@ impl Lab {
         running
     }
 
+    /// What a chain in the middle says when it does not start.
+    #[track_caller]
+    pub(crate) fn refusal(&self, chain: &str, arguments: &[&str]) -> String {
+        let (well, _, told) = self.start_on("middle", chain, arguments).end();
+        assert!(!well, "it ran: {told}");
+        told
+    }
+
     /// Writes a configuration; its path.
     pub(crate) fn file(&self, name: &str, chain: &str) -> PathBuf {
         let file = self.folder().join(format!("{name}.click"));

@@ -6,31 +6,22 @@ use crate::lab::{Lab, MACS, possible, until};
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
 const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
 
-/// What a chain in the middle says when it does not start.
-#[track_caller]
-fn refusal(lab: &Lab, chain: &str, arguments: &[&str]) -> String {
-    let (well, _, told) = lab.start_on("middle", chain, arguments).end();
-    assert!(!well, "it ran: {told}");
-    told
-}
-
 #[test]
 fn what_cannot_be_opened_is_refused_with_the_mend() {
     if !possible() {
         return;
     }
     let lab = Lab::new(1500);
-    let told = refusal(&lab, WIRE, &["--in", "left=dev:eth7", "--in", "right=eth1"]);
+    let told = lab.refusal(WIRE, &["--in", "left=dev:eth7", "--in", "right=eth1"]);
     assert!(told.contains("there is no interface 'eth7'; `ip link` lists"), "{told}");
     lab.ip("middle", &["link", "set", "eth0", "down"]);
-    let told = refusal(&lab, WIRE, &BOUND);
+    let told = lab.refusal(WIRE, &BOUND);
     assert!(told.contains("eth0 is down; switch it on with `ip link set eth0 up`"), "{told}");
-    let told = refusal(&lab, WIRE, &["--in", "left=eth1", "--in", "right=eth1"]);
+    let told = lab.refusal(WIRE, &["--in", "left=eth1", "--in", "right=eth1"]);
     assert!(told.contains("'left' and 'right' would both receive from eth1"), "{told}");
-    let told =
-        refusal(&lab, WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "eth9=auto"]);
+    let told = lab.refusal(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "eth9=auto"]);
     assert!(told.contains("no name is bound to the interface 'eth9'"), "{told}");
-    let told = refusal(&lab, WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "fast"]);
+    let told = lab.refusal(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "fast"]);
     assert!(told.contains("'fast' is no way of I/O; there are auto, af-"), "{told}");
 }
 
@@ -160,7 +151,7 @@ fn what_is_not_needed_is_given_up() {
         assert!(!lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp"));
     }
     let lab = Lab::new(1500);
-    let told = refusal(&lab, WIRE, &[&BOUND[..], &["--user", "nobody at all"]].concat());
+    let told = lab.refusal(WIRE, &[&BOUND[..], &["--user", "nobody at all"]].concat());
     assert!(told.contains("there is no such user"), "{told}");
 }
 
@@ -181,7 +172,7 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     assert!(attached());
     // While one chain has the interface, another takes the next best way, and says why; or
     // refuses.
-    let told = refusal(&lab, WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+    let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
     assert!(told.contains("another XDP program or socket has eth0"), "{told}");
     running.stop();
     assert!(!attached() && !promiscuous(), "Ctrl-C");
