@@ -22,7 +22,7 @@ use ir::{Diagnostic, FileId, Sources, has_errors};
 
 use crate::diagnostics;
 use crate::load::{self, Disk};
-use crate::session::{self, Make, Path};
+use crate::session::{self, Path, Setup};
 use taps::{Carrier, Taps};
 pub use taps::{Place, Watcher};
 
@@ -488,7 +488,7 @@ fn prepare(
         let Configuration { chain, mut sources, mut files, .. } = configuration.clone();
         let mut devices = ports[part.index].attach();
         let mut found = Vec::new();
-        let make = Make {
+        let setup = Setup {
             part,
             files: &mut files,
             devices: &mut devices,
@@ -499,7 +499,7 @@ fn prepare(
             path,
             aside: true,
         };
-        let router = session::assemble(&chain, &mut sources, make, &mut found);
+        let router = session::assemble(&chain, &mut sources, setup, &mut found);
         let mut made = Made {
             found,
             sources,

@@ -40,50 +40,6 @@ impl Path {
 
 /// How a router is made.
 pub struct Setup<'a> {
-    /// Variables given on the command line.
-    pub variables: Vec<(String, String)>,
-    /// Reads further files.
-    pub files: &'a mut dyn Files,
-    /// Opens devices.
-    pub devices: &'a mut dyn Devices,
-    /// Tells the time.
-    pub clock: Box<dyn Clock>,
-    /// Takes messages and errors.
-    pub listener: Box<dyn Listener>,
-    /// Seed of random choices.
-    pub seed: u64,
-    /// Which code carries packets.
-    pub path: Path,
-}
-
-/// Elaborates a configuration, makes its elements and connects them. Diagnostics, warnings too,
-/// are added to `diagnostics`; `None` if there was an error among them.
-pub fn start(
-    sources: &mut Sources,
-    file: FileId,
-    setup: Setup<'_>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Option<(Chain, Router)> {
-    let options = compiler::Options { variables: setup.variables };
-    let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
-    diagnostics.extend(found);
-    let chain = chain?;
-    let make = Make {
-        part: Part::default(),
-        files: setup.files,
-        devices: setup.devices,
-        clock: setup.clock,
-        listener: setup.listener,
-        seed: setup.seed,
-        path: setup.path,
-        aside: false,
-    };
-    let router = assemble(&chain, sources, make, diagnostics)?;
-    Some((chain, router))
-}
-
-/// How a router is made of a chain.
-pub struct Make<'a> {
     /// Which of the chain's workers it is for.
     pub part: Part,
     /// Reads further files.
@@ -103,21 +59,39 @@ pub struct Make<'a> {
     pub aside: bool,
 }
 
+/// Elaborates a configuration with variables given on the command line, makes its elements and
+/// connects them. Diagnostics, warnings too, are added to `diagnostics`; `None` if there was an
+/// error among them.
+pub fn start(
+    sources: &mut Sources,
+    file: FileId,
+    variables: Vec<(String, String)>,
+    setup: Setup<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(Chain, Router)> {
+    let options = compiler::Options { variables };
+    let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
+    diagnostics.extend(found);
+    let chain = chain?;
+    let router = assemble(&chain, sources, setup, diagnostics)?;
+    Some((chain, router))
+}
+
 /// Makes the elements of a chain and connects them. Diagnostics, warnings too, are added to
 /// `diagnostics`; `None` if there was an error among them.
 pub fn assemble(
     chain: &Chain,
     sources: &mut Sources,
-    make: Make<'_>,
+    setup: Setup<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Router> {
     let mut elements =
-        compiler::instantiate_part(chain, make.part, sources, make.files, diagnostics)?;
-    if !elements.initialize(chain, sources, make.files, make.devices, diagnostics) {
+        compiler::instantiate_part(chain, setup.part, sources, setup.files, diagnostics)?;
+    if !elements.initialize(chain, sources, setup.files, setup.devices, diagnostics) {
         return None;
     }
     let mut elements = elements.elements;
-    let store = make.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
+    let store = setup.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
     if let Some(store) = &store {
         elements = elements
             .into_iter()
@@ -125,9 +99,9 @@ pub fn assemble(
             .map(|(element, node)| Interpreted::wrap(element, &node.name, store))
             .collect();
     }
-    let mut router = Router::new(&chain.graph, elements, make.clock, make.seed, make.listener);
-    if make.path.is_synthesised() {
-        let mut installer = Installer::new(chain, store, make.aside, &mut router);
+    let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
+    if setup.path.is_synthesised() {
+        let mut installer = Installer::new(chain, store, setup.aside, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {
             Diagnostic::warning(

@@ -168,6 +168,8 @@ mod tests {
     fn nonsense_is_told_of() {
         let wrong = Selector::new("tcp port nowhere").unwrap_err();
         assert!(wrong.contains("nowhere"), "{wrong}");
-        assert!(Selector::new("(").is_err());
+        for text in ["(", "é", "tcp é", "ip[é]", "host é and", "not é"] {
+            assert!(Selector::new(text).is_err(), "{text}");
+        }
     }
 }

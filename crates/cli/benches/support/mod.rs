@@ -15,7 +15,7 @@ use catena_cli::session::{self, Path as Execution, Setup};
 use cpu_time::ThreadTime;
 use dataplane::clock::RealClock;
 use dataplane::{Router, Transcript};
-use elements::configure::{Devices, Files};
+use elements::configure::{Devices, Files, Part};
 use elements::device::{Device, DeviceRequest};
 use ir::{FileId, Sources};
 
@@ -169,19 +169,22 @@ impl Data {
         let mut sources = Sources::new();
         let file = sources.add(chain.name.as_str(), text);
         let setup = Setup {
-            variables: Vec::new(),
+            part: Part::default(),
             files: &mut Disk(&self.folder),
             devices: &mut Memory(&chain.traffic),
             clock: Box::new(RealClock::new()),
             listener: Box::new(Transcript::default()),
             seed: 1,
             path,
+            aside: false,
         };
         let mut diagnostics = Vec::new();
-        session::start(&mut sources, file, setup, &mut diagnostics).unwrap_or_else(|| {
-            let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
-            panic!("{}: {}", chain.name, messages.join("; "))
-        })
+        session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(
+            || {
+                let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+                panic!("{}: {}", chain.name, messages.join("; "))
+            },
+        )
     }
 }
 

@@ -10,6 +10,7 @@ use dataplane::clock::RealClock;
 use dataplane::control_socket::ControlServer;
 use dataplane::io::Bindings;
 use dataplane::{Rest, Router};
+use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
@@ -229,15 +230,17 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let mut found = Vec::new();
     let mut bindings = Bindings { direct: true, ..Bindings::default() };
     let setup = Setup {
-        variables: options.variables.clone(),
+        part: Part::default(),
         files: &mut Disk::default(),
         devices: &mut bindings,
         clock: Box::new(RealClock::new()),
         listener: Box::new(Terminal),
         seed: 0,
         path: Path::Synthesised,
+        aside: false,
     };
-    let started = session::start(&mut sources, file, setup, &mut found);
+    let variables = options.variables.clone();
+    let started = session::start(&mut sources, file, variables, setup, &mut found);
     if options.no_warnings {
         found.retain(|d| d.severity == Severity::Error);
     }

@@ -11,7 +11,7 @@ use compiler::Chain;
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
 use dataplane::{Listener, Router, Transcript};
-use elements::configure::Files;
+use elements::configure::{Files, Part};
 use ir::{Diagnostic, FileId, Sources, has_errors};
 
 /// Every way of executing a chain.
@@ -96,15 +96,16 @@ pub fn start_bound(
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
     let mut diagnostics = Vec::new();
     let setup = Setup {
-        variables: Vec::new(),
+        part: Part::default(),
         files: &mut Folder { folder: folder.to_path_buf(), ..Folder::default() },
         devices: &mut bindings,
         clock: Box::new(clock.clone()),
         listener: Box::new(heard.clone()),
         seed: 7,
         path,
+        aside: false,
     };
-    match session::start(&mut sources, file, setup, &mut diagnostics) {
+    match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
         Some((chain, router)) if !has_errors(&diagnostics) => {
             Ok(Started { chain, router, clock, heard })
         }
