@@ -239,17 +239,14 @@ mod x86 {
             fn matches<const W: usize>(block: &[Line], key: &Line) -> u32 {
                 let flip = _mm256_set_epi32(-1, -1, -1, -1, 0, 0, 0, 0);
                 let mut all = _mm256_set1_epi32(-1);
-                for (line, i) in block.iter().zip(0..W.div_ceil(2)) {
-                    let mut compare = |d: usize, slot| {
-                        let number = _mm256_set1_epi32(key.0[d % 8].cast_signed());
-                        let number = _mm256_xor_si256(number, flip);
-                        let inside = _mm256_cmpeq_epi32(_mm256_max_epu32(slot, number), number);
-                        all = _mm256_and_si256(all, inside);
-                    };
-                    compare(2 * i, half::<false>(line));
-                    if 2 * i + 1 < W {
-                        compare(2 * i + 1, half::<true>(line));
-                    }
+                let block = &block[..W.div_ceil(2)];
+                for d in 0..W {
+                    let line = &block[d / 2];
+                    let slot = if d % 2 == 0 { half::<false>(line) } else { half::<true>(line) };
+                    let number = _mm256_set1_epi32(key.0[d % 8].cast_signed());
+                    let number = _mm256_xor_si256(number, flip);
+                    let inside = _mm256_cmpeq_epi32(_mm256_max_epu32(slot, number), number);
+                    all = _mm256_and_si256(all, inside);
                 }
                 let inside = _mm256_movemask_ps(_mm256_castsi256_ps(all)).cast_unsigned();
                 inside & inside >> 4 & 0xf
@@ -291,7 +288,7 @@ mod x86 {
                 // The places of the first two numbers, and of their complements.
                 let first = _mm512_set_epi32(9, 9, 9, 9, 1, 1, 1, 1, 8, 8, 8, 8, 0, 0, 0, 0);
                 let mut all = 0xffff;
-                for (line, i) in block.iter().zip(0..W.div_ceil(2)) {
+                for (i, line) in block[..W.div_ceil(2)].iter().enumerate() {
                     let place = _mm512_add_epi32(first, _mm512_set1_epi32(2 * i as i32));
                     let numbers = _mm512_permutexvar_epi32(place, key);
                     let inside = _mm512_cmple_epu32_mask(load(line), numbers);
