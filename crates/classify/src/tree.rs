@@ -4,7 +4,9 @@
 //! (TupleMerge, Daly et al.), and mostly to none at all. The others stand in trees: a node compares the number of one
 //! dimension with up to 15 bounds at once, so that thousands of rules are told apart in three or four steps wherever
 //! their bounds lie (HyperSplit's choice of bounds, but many at a time). Both end in leaves, short lists that are compared
-//! four cubes at once. The keys of a batch go all ways side by side, each step bringing near what the next one reads.
+//! four cubes at once. The keys of a batch go side by side, each step bringing near what the next one reads. Tables and
+//! trees are taken by their least rules: whoever writes rules mostly puts narrow ones first, so that many keys have found
+//! theirs in the first table, and go past all that has only greater ones.
 
 use crate::Classifier;
 use crate::block::{self, Layout, NO_RULE};
@@ -20,7 +22,7 @@ const NEAR: usize = 32 << 10;
 /// Keys that a batch takes through the forest side by side.
 const LANES: usize = 32;
 /// Hash tables and trees of a forest, at most.
-const MAX_ROOTS: usize = 4;
+const MAX_PARTS: usize = 4;
 
 /// References to nodes have this bit; the others are to leaves. The rest is the place of the first line.
 const NODE: u32 = 1 << 31;
@@ -28,7 +30,9 @@ const NODE: u32 = 1 << 31;
 const EMPTY: u32 = 0;
 
 /// What a lookup costs besides, as [`Classifier::cost`] counts.
-const FIXED_COST: usize = 40;
+const FIXED_COST: usize = 25;
+/// What a part costs every key, also those that go past it.
+const PART_COST: usize = 15;
 /// What a look into a table costs.
 const TABLE_COST: usize = 20;
 /// What a step down a tree costs.
@@ -53,9 +57,9 @@ impl Table {
     /// The slot of a spread key.
     #[inline(always)]
     fn slot(&self, key: &Line) -> usize {
-        let [a, b] =
-            self.numbers.map(|(place, mask)| u64::from(key.0[place % MAX_DIMENSIONS] & mask));
-        self.first + (hash(a, b) >> self.shift) as usize
+        let number = |(place, mask): (usize, u32)| u64::from(key.0[place % MAX_DIMENSIONS] & mask);
+        let [a, b] = self.numbers;
+        self.first + (hash(number(a), number(b)) >> self.shift) as usize
     }
 }
 
@@ -65,16 +69,32 @@ fn hash(a: u64, b: u64) -> u64 {
     a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b.wrapping_mul(0xd6e8_feb8_6659_fd93))
 }
 
+/// Where some of the rules are found.
+#[derive(Clone, Debug)]
+struct Part {
+    /// The least of its rules.
+    least: u32,
+    way: Way,
+}
+
+/// How to come to rules.
+#[derive(Clone, Debug)]
+enum Way {
+    /// By what stands in a table.
+    Table(Table),
+    /// Down a tree from this root.
+    Tree(u32),
+}
+
 /// The structure for many rules.
 #[derive(Clone, Debug)]
 pub struct Forest {
     level: Level,
     layout: Layout,
-    tables: Vec<Table>,
+    /// Tables, and trees for what no table takes, by their least rules.
+    parts: Vec<Part>,
     /// What stands below each hash of the tables.
     slots: Vec<u32>,
-    /// The roots of trees for what no table takes.
-    roots: Vec<u32>,
     /// Nodes and leaves. A node has a line of bounds and one of children: child `i` takes numbers from `bounds[i - 1]` on
     /// and below `bounds[i]`. Unused bounds are at the end and repeat the last. Behind the 15 bounds stands the
     /// dimension's place in spread keys.
@@ -119,13 +139,10 @@ fn place(visit: Visit) -> (usize, u32) {
     (visit as usize % LANES, (visit >> 32) as u32)
 }
 
-/// As many as there are keys and roots.
-const VISITS: usize = LANES * MAX_ROOTS;
-
 /// Keys on their way: those at nodes, and those at leaves.
 struct Ways {
-    nodes: [Visit; VISITS],
-    leaves: [Visit; VISITS],
+    nodes: [Visit; LANES],
+    leaves: [Visit; LANES],
 }
 
 impl Ways {
@@ -133,8 +150,8 @@ impl Ways {
     #[inline(always)]
     fn visit(&mut self, lane: usize, at: u32, [nodes, leaves]: [usize; 2]) -> [usize; 2] {
         let visit = visit(lane, at);
-        self.nodes[nodes % VISITS] = visit;
-        self.leaves[leaves % VISITS] = visit;
+        self.nodes[nodes % LANES] = visit;
+        self.leaves[leaves % LANES] = visit;
         [nodes + (at / NODE) as usize, leaves + usize::from(at.cast_signed() > 0)]
     }
 }
@@ -149,7 +166,7 @@ impl Task for Walk<'_> {
     #[inline(always)]
     fn run<const W: usize>(self, isa: impl Isa) {
         let mut keys = [Line([0; 16]); LANES];
-        let mut ways = Ways { nodes: [0; VISITS], leaves: [0; VISITS] };
+        let mut ways = Ways { nodes: [0; LANES], leaves: [0; LANES] };
         let far = self.forest.memory > NEAR;
         for (from, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
             for (key, from) in keys.iter_mut().zip(from) {
@@ -175,8 +192,9 @@ impl Forest {
         (first..first + block::lines(W).max(2)).for_each(|line| prefetch(&self.lines, line));
     }
 
-    /// Takes so many of the spread keys through all tables and trees, and gives the least rule for each. No branch depends
-    /// on where a single key goes. With `FAR`, each step brings near what the next one reads.
+    /// Takes so many of the spread keys through one part after the other, and gives the least rule for each. A key goes
+    /// past parts whose rules are all greater than what it found before. No branch depends on where a single key goes.
+    /// With `FAR`, each step brings near what the next one reads.
     #[inline(always)]
     fn walk<const W: usize, const FAR: bool>(
         &self,
@@ -186,51 +204,59 @@ impl Forest {
         ways: &mut Ways,
     ) -> [u32; LANES] {
         let mut best = [NO_RULE; LANES];
-        let mut at = [0; 2];
-        let mut slots = 0;
-        for table in &self.tables {
-            for (lane, key) in keys.iter().enumerate().take(count) {
-                let slot = table.slot(key);
-                if FAR {
-                    prefetch(&self.slots, slot);
+        for part in &self.parts {
+            let mut lanes = 0;
+            for (lane, &best) in best.iter().enumerate().take(count) {
+                ways.nodes[lanes % LANES] = visit(lane, 0);
+                lanes += usize::from(best > part.least);
+            }
+            let mut at = [0; 2];
+            match &part.way {
+                Way::Table(table) => {
+                    for way in &mut ways.nodes[..lanes] {
+                        let lane = place(*way).0;
+                        let slot = table.slot(&keys[lane]);
+                        if FAR {
+                            prefetch(&self.slots, slot);
+                        }
+                        *way = visit(lane, slot as u32);
+                    }
+                    for i in 0..lanes {
+                        let (lane, slot) = place(ways.nodes[i]);
+                        let root = self.slots[slot as usize];
+                        if FAR {
+                            self.prefetch::<W>(root);
+                        }
+                        at = ways.visit(lane, root, at);
+                    }
                 }
-                ways.nodes[slots % VISITS] = visit(lane, slot as u32);
-                slots += 1;
-            }
-        }
-        for i in 0..slots.min(VISITS) {
-            let (lane, slot) = place(ways.nodes[i]);
-            let root = self.slots[slot as usize];
-            if FAR {
-                self.prefetch::<W>(root);
-            }
-            at = ways.visit(lane, root, at);
-        }
-        for &root in &self.roots {
-            for lane in 0..count {
-                at = ways.visit(lane, root, at);
-            }
-        }
-        while at[0] > 0 {
-            let nodes = std::mem::take(&mut at[0]);
-            for i in 0..nodes.min(VISITS) {
-                let (lane, node) = place(ways.nodes[i]);
-                let child = self.child(isa, node % NODE, &keys[lane]);
-                if FAR {
-                    self.prefetch::<W>(child);
+                Way::Tree(root) => {
+                    for i in 0..lanes {
+                        at = ways.visit(place(ways.nodes[i]).0, *root, at);
+                    }
                 }
-                at = ways.visit(lane, child, at);
             }
-        }
-        let mut left = at[1];
-        while left > 0 {
-            let leaves = std::mem::take(&mut left);
-            for i in 0..leaves.min(VISITS) {
-                let (lane, leaf) = place(ways.leaves[i]);
-                let found = block::find::<W>(isa, &self.lines[leaf as usize..], &keys[lane]);
-                best[lane] = best[lane].min(found.rule);
-                ways.leaves[left % VISITS] = visit(lane, leaf + block::lines(W) as u32);
-                left += found.continues as usize;
+            while at[0] > 0 {
+                let nodes = std::mem::take(&mut at[0]);
+                for i in 0..nodes.min(LANES) {
+                    let (lane, node) = place(ways.nodes[i]);
+                    let child = self.child(isa, node % NODE, &keys[lane]);
+                    if FAR {
+                        self.prefetch::<W>(child);
+                    }
+                    at = ways.visit(lane, child, at);
+                }
+            }
+            let mut left = at[1];
+            while left > 0 {
+                let leaves = std::mem::take(&mut left);
+                for i in 0..leaves.min(LANES) {
+                    let (lane, leaf) = place(ways.leaves[i]);
+                    let found = block::find::<W>(isa, &self.lines[leaf as usize..], &keys[lane]);
+                    best[lane] = best[lane].min(found.rule);
+                    ways.leaves[left % LANES] = visit(lane, leaf + block::lines(W) as u32);
+                    left += found.continues as usize;
+                }
             }
         }
         best
@@ -238,14 +264,20 @@ impl Forest {
 }
 
 impl Forest {
-    /// What a key costs in the tables and trees.
-    fn trace(&self, key: &Key) -> usize {
+    /// What a key costs in the tables and trees, if this is its rule.
+    fn trace(&self, key: &Key, rule: u32) -> usize {
         let spread = Portable.spread(key, &self.layout.order);
         let far = |(most, _): &&(usize, usize)| self.memory <= *most;
         let line = LINE_COST.iter().find(far).map_or(0, |(_, cost)| *cost);
-        let mut cost = self.tables.len() * (TABLE_COST + line);
-        let tables = self.tables.iter().map(|table| self.slots[table.slot(&spread)]);
-        for mut at in tables.chain(self.roots.iter().copied()) {
+        let mut cost = self.parts.len() * PART_COST;
+        for part in self.parts.iter().filter(|part| part.least <= rule) {
+            let mut at = match &part.way {
+                Way::Table(table) => {
+                    cost += TABLE_COST + line;
+                    self.slots[table.slot(&spread)]
+                }
+                Way::Tree(root) => *root,
+            };
             while at & NODE != 0 {
                 cost += NODE_COST + 2 * line;
                 at = self.child(Portable, at % NODE, &spread);
@@ -272,7 +304,8 @@ impl Classifier for Forest {
     }
 
     fn describe(&self) -> String {
-        let (tables, trees) = (self.tables.len(), self.roots.len());
+        let tables = self.parts.iter().filter(|p| matches!(p.way, Way::Table(_))).count();
+        let trees = self.parts.len() - tables;
         let (nodes, entries) = (self.nodes, self.entries);
         format!(
             "{tables} hash tables and {trees} decision trees of {nodes} nodes and {entries} entries"
@@ -284,7 +317,7 @@ impl Classifier for Forest {
     }
 
     fn cost(&self, key: &Key) -> usize {
-        FIXED_COST + self.trace(key)
+        FIXED_COST + self.trace(key, self.lookup(key).unwrap_or(NO_RULE))
     }
 }
 

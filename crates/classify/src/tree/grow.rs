@@ -1,7 +1,8 @@
 //! How tables are chosen and trees are grown.
 //!
 //! One table after the other is taken for the rules whose leading bits tell them apart, as long as it saves more than
-//! it costs; how many of them stay is decided by what lookups cost.
+//! it costs; how many of them stay is decided by what lookups cost, which knows what keys go past because of the rule
+//! that they match.
 //!
 //! Cubes that are wide in the dimension of a split stand in many children. To keep that in check,
 //! cubes are grouped by the dimensions that they are narrow in, each group with a tree of its own
@@ -10,11 +11,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{BLOCK_COST, EMPTY, Forest, MAX_ROOTS, NODE, NODE_COST, TABLE_COST, Table, WAYS, hash};
-use crate::block::Layout;
-use crate::classifier::{mean_cost, points};
+use super::{
+    BLOCK_COST, EMPTY, Forest, MAX_PARTS, NODE, NODE_COST, PART_COST, Part, TABLE_COST, Table,
+    WAYS, Way, hash,
+};
+use crate::block::{Layout, NO_RULE};
+use crate::classifier::points;
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{CUBES, Isa, Level, Line, Portable};
+use crate::{Classifier, TupleSpace};
 
 /// Lists of so many cubes are not split.
 const LEAF: usize = 8;
@@ -37,33 +42,32 @@ const SAMPLED: usize = 512;
 
 /// Bits of a table's hash, at most.
 const MAX_BITS: u32 = 20;
-/// Hash tables of a forest, at most: groups need roots too.
-const MAX_TABLES: usize = MAX_ROOTS - 1;
+/// Hash tables of a forest, at most: groups need trees too.
+const MAX_TABLES: usize = MAX_PARTS - 1;
 
 /// Leading bits that a table may hash, in eighths of a dimension.
 const LENGTHS: [u32; 7] = [8, 7, 6, 5, 4, 2, 0];
 /// Bits of the hash by which buckets are counted.
 const COUNTED: u32 = 17;
 
-/// Which rules stand where: the members of each table, with the bits of the two most telling dimensions that it hashes,
-/// and those of each tree.
-#[derive(Clone, Debug, Default)]
-struct Plan {
-    tables: Vec<([u32; 2], Vec<u32>)>,
-    trees: Vec<Vec<u32>>,
-}
+/// A key to try structures with, and its rule or [`NO_RULE`].
+type Trial = (Key, u32);
 
 /// Grows trees over the rules.
 pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
-    let keys = points(rules);
+    let tuples = TupleSpace::new(rules);
+    let trial = |key| (key, tuples.lookup(&key).unwrap_or(NO_RULE));
+    let keys: Vec<Trial> = points(rules).into_iter().map(trial).collect();
     let telling = telling(rules);
     let mut rest: Vec<u32> = (0..rules.cubes().len() as u32).collect();
     let mut best: Option<(usize, Forest)> = None;
-    let mut tables = Vec::new();
+    let mut tables = Forest::bare(level, rules);
     loop {
         let groups = groups(rules, &rest, telling);
-        let plan = Plan { trees: merged(level, rules, groups, MAX_ROOTS - tables.len()), tables };
-        let forest = plant(level, rules, telling, &plan);
+        let groups = merged(level, rules, groups, MAX_PARTS - tables.parts.len(), &keys);
+        let mut forest = tables.clone();
+        groups.into_iter().for_each(|members| forest.add_tree(rules, members));
+        forest.parts.sort_by_key(|part| part.least);
         let cost = mean_cost(&forest, &keys);
         match &best {
             // Tables that cost so much more are no way to something better.
@@ -71,15 +75,20 @@ pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
             Some((least, _)) if cost >= *least => {}
             _ => best = Some((cost, forest)),
         }
-        tables = plan.tables;
-        let table = (tables.len() < MAX_TABLES).then(|| best_table(rules, &rest, telling, &keys));
+        let table =
+            (tables.parts.len() < MAX_TABLES).then(|| best_table(rules, &rest, telling, &keys));
         let Some(masks) = table.flatten() else { break };
         let inside = |&m: &u32| fits(&rules.cubes()[m as usize], telling, masks);
-        let (members, others) = rest.into_iter().partition(inside);
+        let (members, others): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(inside);
         rest = others;
-        tables.push((masks, members));
+        tables.add_table(rules, telling, masks, &members);
     }
     best.expect("a forest").1
+}
+
+/// What the keys cost in a forest on average.
+fn mean_cost(forest: &Forest, keys: &[Trial]) -> usize {
+    keys.iter().map(|(key, rule)| forest.trace(key, *rule)).sum::<usize>() / keys.len().max(1)
 }
 
 /// Whether the cube's numbers agree in all these bits of two dimensions.
@@ -116,14 +125,14 @@ impl Buckets {
         (hash(a, b) >> (u64::BITS - COUNTED)) as usize
     }
 
-    /// What the table is worth: what it saves the keys that match a rule in it, less what it costs all keys, in tenths of
-    /// nanoseconds.
+    /// What the table is worth: what it saves the keys that come to the rest of the rules, less what it costs those that
+    /// come to it, in tenths of nanoseconds.
     fn worth(
         masks: [u32; 2],
         telling: [usize; 2],
         inside: &[&Cube],
-        rest: usize,
-        keys: &[Key],
+        rest: &[&Cube],
+        keys: &[Trial],
     ) -> f64 {
         let mut buckets = Self { masks, telling, counts: vec![0; 1 << COUNTED] };
         for cube in inside {
@@ -134,9 +143,17 @@ impl Buckets {
             0 => 0.0,
             count => tree_cost(count.into()),
         };
-        let cost = keys.iter().map(cost).sum::<f64>() / keys.len() as f64;
-        let saved = tree_cost(rest) * inside.len() as f64 / rest as f64;
-        saved - cost / 2.0 - TABLE_COST as f64
+        // Keys go past what has no rule as little as theirs.
+        let come = |least: u32| keys.iter().filter(move |(_, rule)| least <= *rule);
+        let least = |first: Option<&&Cube>| first.map_or(NO_RULE, |cube| cube.rule);
+        let outside = rest.iter().find(|cube| !fits(cube, telling, masks));
+        let coming = |least| come(least).count() as f64;
+        let here = come(least(inside.first())).map(|(key, _)| cost(key) / 2.0 + TABLE_COST as f64);
+        let tree = tree_cost(rest.len());
+        let outside_part = 1.0 - inside.len() as f64 / rest.len() as f64;
+        let before = coming(least(rest.first())) * tree;
+        let behind = coming(least(outside)) * tree * outside_part;
+        (before - behind - here.sum::<f64>()) / keys.len() as f64 - PART_COST as f64
     }
 }
 
@@ -151,7 +168,7 @@ fn best_table(
     rules: &RuleSet,
     rest: &[u32],
     telling: [usize; 2],
-    keys: &[Key],
+    keys: &[Trial],
 ) -> Option<[u32; 2]> {
     let masks = |d: usize| {
         let unused = rules.greatest()[d].leading_zeros();
@@ -175,7 +192,7 @@ fn best_table(
             continue;
         }
         counts.push(inside.len());
-        let worth = Buckets::worth(masks, telling, &inside, rest.len(), keys);
+        let worth = Buckets::worth(masks, telling, &inside, &cubes, keys);
         if worth > best.0 {
             best = (worth, Some(masks));
         }
@@ -183,63 +200,71 @@ fn best_table(
     best.1
 }
 
-/// Tables and trees of a plan.
-fn plant(level: Level, rules: &RuleSet, telling: [usize; 2], plan: &Plan) -> Forest {
-    let cubes = rules.cubes();
-    let mut forest = Forest {
-        level,
-        layout: Layout::new(rules),
-        tables: Vec::new(),
-        roots: Vec::new(),
-        slots: Vec::new(),
-        // What the reference to nothing refers to.
-        lines: vec![Line([0; 16])],
-        nodes: 0,
-        entries: 0,
-        memory: 0,
-    };
-    let growth = |members: usize| {
-        let small_enough = |(size, _): &&(usize, f64)| members <= *size;
-        GROWTH.iter().find(small_enough).map_or(1.0, |g| g.1)
-    };
-    let dimensions: Vec<usize> = forest.layout.dimensions().collect();
-    let everything = rules.everything(0);
-    for (masks, members) in &plan.tables {
-        let place = |d: usize| dimensions.iter().position(|&t| t == d).unwrap_or(0);
+impl Forest {
+    /// A forest without rules.
+    fn bare(level: Level, rules: &RuleSet) -> Self {
+        Self {
+            level,
+            layout: Layout::new(rules),
+            parts: Vec::new(),
+            slots: Vec::new(),
+            // What the reference to nothing refers to.
+            lines: vec![Line([0; 16])],
+            nodes: 0,
+            entries: 0,
+            memory: 0,
+        }
+    }
+
+    /// Adds a table of some cubes, in order of their rules, by these bits of the two most telling dimensions.
+    fn add_table(
+        &mut self,
+        rules: &RuleSet,
+        telling: [usize; 2],
+        masks: [u32; 2],
+        members: &[u32],
+    ) {
+        let cubes = rules.cubes();
+        let place = |d: usize| self.layout.dimensions().position(|t| t == d).unwrap_or(0);
         let bits = members.len().next_power_of_two().trailing_zeros().clamp(1, MAX_BITS - 1) + 1;
-        let table = &Table {
+        let table = Table {
             numbers: [(place(telling[0]), masks[0]), (place(telling[1]), masks[1])],
             shift: 64 - bits,
-            first: forest.slots.len(),
+            first: self.slots.len(),
         };
-        forest.slots.resize(forest.slots.len() + (1 << bits), EMPTY);
-        let mut hashed: Vec<(usize, u32)> = members
-            .iter()
-            .map(|&m| {
-                (table.slot(&Portable.spread(&cubes[m as usize].low, &forest.layout.order)), m)
-            })
-            .collect();
+        self.slots.resize(self.slots.len() + (1 << bits), EMPTY);
+        let hashed = members.iter().map(|&m| {
+            (table.slot(&Portable.spread(&cubes[m as usize].low, &self.layout.order)), m)
+        });
+        let mut hashed: Vec<(usize, u32)> = hashed.collect();
         hashed.sort_unstable();
         let growth = growth(members.len());
         for bucket in hashed.chunk_by(|a, b| a.0 == b.0) {
             let members: Vec<u32> = bucket.iter().map(|b| b.1).collect();
             let budget = members.len() * REPLICATION + BUCKET_SPARE;
-            let mut builder =
-                Builder { cubes, dimensions: &dimensions, growth, forest: &mut forest };
-            let root = builder.grow(members, &everything, budget, MAX_DEPTH);
-            forest.slots[bucket[0].0] = root;
+            self.slots[bucket[0].0] = Builder::new(self, rules, growth).plant(members, budget);
         }
-        forest.tables.push(table.clone());
+        self.add(rules, members, Way::Table(table));
     }
-    for members in &plan.trees {
+
+    /// Adds a tree over some cubes, in order of their rules.
+    fn add_tree(&mut self, rules: &RuleSet, members: Vec<u32>) {
         let budget = members.len() * REPLICATION + SPARE;
         let growth = growth(members.len());
-        let mut builder = Builder { cubes, dimensions: &dimensions, growth, forest: &mut forest };
-        let root = builder.grow(members.clone(), &everything, budget, MAX_DEPTH);
-        forest.roots.push(root);
+        let root = Builder::new(self, rules, growth).plant(members.clone(), budget);
+        self.add(rules, &members, Way::Tree(root));
     }
-    forest.memory = size_of_val(&forest.slots[..]) + size_of_val(&forest.lines[..]);
-    forest
+
+    fn add(&mut self, rules: &RuleSet, members: &[u32], way: Way) {
+        let least = members.first().map_or(NO_RULE, |&m| rules.cubes()[m as usize].rule);
+        self.parts.push(Part { least, way });
+        self.memory = size_of_val(&self.slots[..]) + size_of_val(&self.lines[..]);
+    }
+}
+
+/// How much a split's growth counts in a tree over so many cubes.
+fn growth(members: usize) -> f64 {
+    GROWTH.iter().find(|(size, _)| members <= *size).map_or(1.0, |g| g.1)
 }
 
 /// Groups cubes by which of the two most telling dimensions they are narrow in.
@@ -258,11 +283,16 @@ fn groups(rules: &RuleSet, rest: &[u32], telling: [usize; 2]) -> Vec<Vec<u32>> {
 }
 
 /// Puts groups together as long as that makes lookups cheaper, as tried out on some cubes.
-fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>, most: usize) -> Vec<Vec<u32>> {
+fn merged(
+    level: Level,
+    rules: &RuleSet,
+    groups: Vec<Vec<u32>>,
+    most: usize,
+    keys: &[Trial],
+) -> Vec<Vec<u32>> {
     if groups.len() < 2 {
         return groups;
     }
-    let keys = points(rules);
     let step = (rules.cubes().len() / TRIED).max(1);
     // Sets of groups are bits.
     let members = |set: u32, step: usize| {
@@ -277,9 +307,9 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>, most: usize) -> 
     let mut total = |sets: &[u32]| -> usize {
         let trial = |&set: &u32| {
             *trials.entry(set).or_insert_with(|| {
-                let plan = Plan { tables: Vec::new(), trees: vec![members(set, step)] };
-                let forest = plant(level, rules, [0, 0], &plan);
-                keys.iter().map(|key| forest.trace(key)).sum()
+                let mut forest = Forest::bare(level, rules);
+                forest.add_tree(rules, members(set, step));
+                keys.iter().map(|(key, rule)| forest.trace(key, *rule)).sum()
             })
         };
         sets.iter().map(trial).sum()
@@ -307,9 +337,10 @@ fn merged(level: Level, rules: &RuleSet, groups: Vec<Vec<u32>>, most: usize) -> 
 }
 
 struct Builder<'a> {
+    rules: &'a RuleSet,
     cubes: &'a [Cube],
     /// The dimensions that tell rules apart, in the order of spread keys.
-    dimensions: &'a [usize],
+    dimensions: Vec<usize>,
     growth: f64,
     forest: &'a mut Forest,
 }
@@ -328,7 +359,17 @@ struct Split {
     score: f64,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(forest: &'a mut Forest, rules: &'a RuleSet, growth: f64) -> Self {
+        let dimensions = forest.layout.dimensions().collect();
+        Self { rules, cubes: rules.cubes(), dimensions, growth, forest }
+    }
+
+    /// Grows the tree of some cubes; gives its root.
+    fn plant(&mut self, members: Vec<u32>, budget: usize) -> u32 {
+        self.grow(members, &self.rules.everything(0), budget, MAX_DEPTH)
+    }
+
     /// Grows the tree of a region, whose leaves may hold `budget` entries; gives its root.
     fn grow(&mut self, mut members: Vec<u32>, region: &Cube, budget: usize, depth: usize) -> u32 {
         self.prune(&mut members, region);
