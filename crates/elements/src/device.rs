@@ -43,6 +43,8 @@ pub enum DeviceRequest {
 pub enum Received {
     /// Some packets, perhaps none, were appended; more may come.
     More,
+    /// The same, and others came and were handed to other workers.
+    HandedOn,
     /// The input has ended.
     End,
 }

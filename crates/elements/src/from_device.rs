@@ -265,6 +265,7 @@ impl Element for FromDevice {
         }
         cx.core.recycle_batch(batch);
         match received {
+            Ok(Received::HandedOn) => return Work::Done,
             Ok(Received::More) if worked => return Work::Done,
             Ok(Received::More) => return Work::Idle,
             Ok(Received::End) => {}

@@ -309,7 +309,7 @@ impl FromDump {
             mark_start(packet, self.link_type);
         }
         match received {
-            Ok(Received::More) => return true,
+            Ok(Received::More | Received::HandedOn) => return true,
             Ok(Received::End) => {}
             Err(why) => cx.error(&format!("{}: {why}", self.path)),
         }

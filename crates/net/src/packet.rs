@@ -415,6 +415,11 @@ impl Pool {
         Self { free, created: count }
     }
 
+    /// Packets that are its own, free or in use.
+    pub fn created(&self) -> usize {
+        self.created
+    }
+
     /// Packets that are in use: taken and not given back.
     pub fn outstanding(&self) -> usize {
         self.created - self.free.len()

@@ -371,7 +371,22 @@ const SHOWN: usize = 2;
 fn show_dispatch(answer: &Value) -> String {
     let (way, why) = (text(answer, "way"), text(answer, "why"));
     let workers = number(&answer["workers"]);
-    let mut out = format!("  by {way} ({why}) to {workers} workers\n");
+    let mut out = match workers {
+        1 => format!("  by {way} ({why}) to 1 worker\n"),
+        _ => format!("  by {way} ({why}) to {workers} workers\n"),
+    };
+    let mut handed = Table::new(["from worker", "to worker", "packets", "per second"]);
+    for way in answer["handed"].as_array().into_iter().flatten() {
+        handed.row([
+            number(&way["from"]).to_string(),
+            number(&way["to"]).to_string(),
+            grouped(number(&way["packets"])),
+            grouped(way["rate"].as_f64().unwrap_or(0.0) as u64),
+        ]);
+    }
+    if !handed.is_empty() {
+        let _ = write!(out, "\n{}", handed.render());
+    }
     let mut table = Table::new(["group", "tag", "worker", "packets", "per second", "traffic"]);
     for group in answer["groups"].as_array().into_iter().flatten() {
         let list = |name: &str| group[name].as_array().cloned().unwrap_or_default();

@@ -78,7 +78,9 @@ pub(crate) struct Run {
     cores: Option<String>,
     /// How packets find their workers: auto, hash (both directions of a flow meet), queue (as the
     /// interface's queues have it), tags=mac or tags=vlan[:FIRST] (frames say by their destination
-    /// address, or a VLAN tag, what group of traffic classes they are of; 'catena ctl dispatch')
+    /// address, or a VLAN tag, what group of traffic classes they are of; 'catena ctl dispatch'),
+    /// software (the first worker does nothing but hand each flow to one of the others), hand-off
+    /// (workers hand frames that come on their queues to the worker that has the flow)
     #[arg(long, value_name = "WAY", default_value = "auto")]
     dispatch: String,
     /// Groups of traffic classes that there are tags for; one for each class if not said
@@ -221,7 +223,12 @@ fn dispatch(
         if run.groups.is_some() {
             return Err("--groups: groups are told by tags; see --dispatch".to_string());
         }
-        let line = (workers > 1).then(|| format!("dispatch: {way} ({why})"));
+        let what = match way {
+            Way::Software => "; the first worker hands packets to the others",
+            Way::HandOff => "; workers hand each other what is of others' flows",
+            _ => "",
+        };
+        let line = (workers > 1).then(|| format!("dispatch: {way} ({why}){what}"));
         return Ok((Dispatch::new(way, workers, 0)?, why.to_string(), line));
     };
     if run.interpret {

@@ -15,7 +15,8 @@ pub(crate) struct Told {
     why: String,
     /// The groups of the configuration with this number.
     grouping: Mutex<Option<(u64, Grouping)>>,
-    /// When packets were counted last, and how many of each group there were.
+    /// When packets were counted last, and how many there were: of each group, or from each worker
+    /// to each.
     counted: Mutex<(Instant, Vec<u64>)>,
 }
 
@@ -38,30 +39,49 @@ impl Told {
         let mut told = json!({
             "way": dispatch.way().to_string(), "why": self.why, "workers": workers,
         });
-        let Way::Tags(tags) = dispatch.way() else { return Ok(told) };
-        let (generation, configuration) = instance.current();
-        let mut grouping = lock(&self.grouping);
-        if grouping.as_ref().is_none_or(|known| known.0 != generation) {
-            let groups = Some(dispatch.groups());
-            *grouping = Some((generation, Grouping::of(&configuration, groups, workers)?));
-        }
         let mut counted = lock(&self.counted);
-        let seconds = counted.0.elapsed().as_secs_f64();
+        let seconds = counted.0.elapsed().as_secs_f64().max(1e-3);
         let mut counts = Vec::new();
-        let mut group = |group: usize| {
-            let (worker, packets) = dispatch.group(group)?;
-            let before = counted.1.get(group).copied().unwrap_or(0);
+        let mut rate = |packets: u64| {
+            let before = counted.1.get(counts.len()).copied().unwrap_or(0);
             counts.push(packets);
-            let mut told = grouping.as_ref()?.1.to_json(group, tags, workers);
-            told["worker"] = json!(worker);
-            told["cpu"] = json!(instance.fleet().cpu(worker));
-            told["packets"] = json!(packets);
-            told["rate"] = json!((packets - before) as f64 / seconds.max(1e-3));
-            Some(told)
+            (packets - before) as f64 / seconds
         };
-        let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
+        match dispatch.way() {
+            Way::Hash | Way::Queue => {}
+            way @ (Way::Software | Way::HandOff) => {
+                let mut handed = Vec::new();
+                for from in 0..if way == Way::Software { 1 } else { workers } {
+                    for to in (0..workers).filter(|&to| to != from) {
+                        let packets = dispatch.handed(from, to);
+                        handed.push(json!({
+                            "from": from, "to": to, "packets": packets, "rate": rate(packets),
+                        }));
+                    }
+                }
+                told["handed"] = json!(handed);
+            }
+            Way::Tags(tags) => {
+                let (generation, configuration) = instance.current();
+                let mut grouping = lock(&self.grouping);
+                if grouping.as_ref().is_none_or(|known| known.0 != generation) {
+                    let groups = Some(dispatch.groups());
+                    *grouping = Some((generation, Grouping::of(&configuration, groups, workers)?));
+                }
+                let mut group = |group: usize| {
+                    let (worker, packets) = dispatch.group(group)?;
+                    let mut told = grouping.as_ref()?.1.to_json(group, tags, workers);
+                    told["worker"] = json!(worker);
+                    told["cpu"] = json!(instance.fleet().cpu(worker));
+                    told["packets"] = json!(packets);
+                    told["rate"] = json!(rate(packets));
+                    Some(told)
+                };
+                let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
+                told["groups"] = json!(groups);
+            }
+        }
         *counted = (Instant::now(), counts);
-        told["groups"] = json!(groups);
         Ok(told)
     }
 }

@@ -12,14 +12,14 @@ use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible};
 use crate::traffic::{BOUND, nat};
 
 /// A chain in the middle that runs on two workers.
-struct Tagged {
-    lab: Lab,
-    running: Running,
-    socket: PathBuf,
+pub(crate) struct Tagged {
+    pub(crate) lab: Lab,
+    pub(crate) running: Running,
+    pub(crate) socket: PathBuf,
 }
 
 impl Tagged {
-    fn run(chain: &str, mode: &str, dispatch: &[&str]) -> Self {
+    pub(crate) fn run(chain: &str, mode: &str, dispatch: &[&str]) -> Self {
         let lab = Lab::new(1500);
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
@@ -34,14 +34,29 @@ impl Tagged {
     }
 
     /// Has the left host's packets tagged as a group's.
-    fn tag(&self, group: usize) {
+    pub(crate) fn tag(&self, group: usize) {
         let known = self.ask(&["dispatch"]);
         let tag = known["groups"][group]["tag"].as_str().unwrap();
         self.lab.ip("left", &["neigh", "replace", "10.1.0.1", "lladdr", tag, "dev", "veth0"]);
     }
 
+    /// Packets that a worker has handed to another.
+    fn handed(&self, from: usize, to: usize) -> u64 {
+        let known = self.ask(&["dispatch"]);
+        let all = known["handed"].as_array().unwrap();
+        let is_meant = |way: &&Value| way["from"] == from && way["to"] == to;
+        all.iter().find(is_meant).map_or(0, |way| way["packets"].as_u64().unwrap())
+    }
+
+    /// Packets that were dropped for this reason.
+    fn dropped(&self, reason: &str) -> u64 {
+        let counters = self.ask(&["counters"]);
+        let all = counters["all"]["elements"].as_array().unwrap().iter();
+        all.filter_map(|element| element["dropped"][reason].as_u64()).sum()
+    }
+
     /// Takes a group to a worker.
-    fn take(&self, group: usize, worker: usize) {
+    pub(crate) fn take(&self, group: usize, worker: usize) {
         let said = self.ask(&["dispatch", "move", &group.to_string(), &worker.to_string()]);
         assert_eq!(said["held_back"], 0, "{said}");
         assert_eq!(self.ask(&["dispatch"])["groups"][group]["worker"], worker);
@@ -129,7 +144,7 @@ fn a_tag_brings_both_directions_to_its_worker() {
 }
 
 /// Flows of numbered datagrams to the right and back, each on a socket of its own.
-struct Numbers {
+pub(crate) struct Numbers {
     /// Tells the left side to end, and the right side.
     over: [Arc<AtomicBool>; 2],
     /// How many came back.
@@ -150,7 +165,7 @@ fn stay_on(cpu: usize) {
 }
 
 impl Numbers {
-    fn begin(lab: &Lab) -> Self {
+    pub(crate) fn begin(lab: &Lab) -> Self {
         // A host with several CPUs overtakes itself, unless one handles all that comes in.
         for host in ["left", "right"] {
             let one = "for q in /sys/class/net/veth0/queues/rx-*; do echo 1 > $q/rps_cpus; done";
@@ -204,7 +219,7 @@ impl Numbers {
     }
 
     /// Waits until so many more came back.
-    fn go_on(&self, more: u64) {
+    pub(crate) fn go_on(&self, more: u64) {
         let until = self.back.load(Ordering::Relaxed) + more;
         while self.back.load(Ordering::Relaxed) < until {
             let mut threads = self.left.iter().chain(&self.right);
@@ -215,7 +230,7 @@ impl Numbers {
     }
 
     #[track_caller]
-    fn end(self) {
+    pub(crate) fn end(self) {
         for (over, threads) in self.over.iter().zip([self.left, self.right]) {
             over.store(true, Ordering::Relaxed);
             for thread in threads {
@@ -254,4 +269,55 @@ fn groups_move_without_losing_or_overtaking() {
         talk.end();
         tagged.running.stop();
     }
+}
+
+/// Where workers hand frames to each other, none is lost or overtaken, both directions of a flow
+/// are at one worker, and one that sleeps is woken.
+#[test]
+fn frames_are_handed_to_the_worker_that_has_their_flow() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
+        for way in ["software", "hand-off"] {
+            let tagged = Tagged::run(&nat(), mode, &["--dispatch", way]);
+            let told = tagged.running.told();
+            assert!(told.contains(&format!("dispatch: {way} (asked for); ")), "{told}");
+            tagged.lab.ping("left", &["10.2.0.2"]);
+            tagged.lab.ping("left", &["10.1.0.1"]);
+            let numbers = Numbers::begin(&tagged.lab);
+            numbers.go_on(5000);
+            numbers.end();
+            for _ in 0..8 {
+                exchange(&tagged.lab, "10.2.0.2", 50_000);
+            }
+            assert_eq!(tagged.dropped("hand-off-queue-full"), 0);
+            let (there, back) = (tagged.handed(0, 1), tagged.handed(1, 0));
+            let received = tagged.received();
+            let of = |worker: usize| received[worker][0] + received[worker][1];
+            match way {
+                // All but answers of neighbours.
+                "software" => {
+                    assert!(there > 10_000 && of(1) >= there && of(0) < 10, "{there} {received:?}");
+                }
+                _ => assert!(there > 100 && back > 100, "{there} {back} {received:?}"),
+            }
+            tagged.running.stop();
+        }
+    }
+}
+
+/// What cannot be is refused, with the mend.
+#[test]
+fn handing_on_takes_two_workers_and_frames_that_come_to_the_first() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let software = ["--dispatch", "software"];
+    let told = lab.refusal(&nat(), &[&BOUND[..], &software].concat());
+    assert!(told.contains("--dispatch software takes two workers or more"), "{told}");
+    let tap = ["--in", "left=tap:tap0", "--in", "right=eth1", "--cores", "0,1"];
+    let told = lab.refusal(&nat(), &[&tap[..], &software].concat());
+    assert!(told.contains("by tap frames come to all workers, not to the first"), "{told}");
 }

@@ -239,16 +239,18 @@ fn an_idle_chain_burns_no_core() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
-    let mut running = lab.run(
-        "FromDevice(left) -> Discard; FromDevice(right) -> Discard;
-         Script(wait 1s, print \"now\", wait 1s, print \"then\", loop)",
-        &BOUND,
-    );
-    running.wait_for_output("now");
-    let before = running.processor_time();
-    running.wait_for_output("then");
-    let used = running.processor_time() - before;
-    running.stop();
-    assert!(used.as_millis() < 100, "{used:?} of a second of idleness");
+    for how in [&[][..], &["--cores", "0,1", "--dispatch", "software"]] {
+        let lab = Lab::new(1500);
+        let mut running = lab.run(
+            "FromDevice(left) -> Discard; FromDevice(right) -> Discard;
+             Script(wait 1s, print \"now\", wait 1s, print \"then\", loop)",
+            &[&BOUND[..], how].concat(),
+        );
+        running.wait_for_output("now");
+        let before = running.processor_time();
+        running.wait_for_output("then");
+        let used = running.processor_time() - before;
+        running.stop();
+        assert!(used.as_millis() < 100, "{how:?}: {used:?} of a second of idleness");
+    }
 }

@@ -36,6 +36,19 @@ pub enum Way {
     Queue,
     /// By its tag; frames without one by their hash.
     Tags(Tags),
+    /// By a hash, computed by the first worker: all frames come to it, and it does nothing but hand
+    /// them on (E2's way, Metron's figure 2a).
+    Software,
+    /// By the queue that it comes on, and from there, if another worker has its flow, to that one
+    /// (RSS as it is, and OpenBox's way to keep flows together).
+    HandOff,
+}
+
+impl Way {
+    /// Whether workers hand frames to each other.
+    pub(super) fn hands_on(self) -> bool {
+        matches!(self, Way::Software | Way::HandOff)
+    }
 }
 
 /// The first bytes of a destination address that is a tag; locally administered.
@@ -128,6 +141,8 @@ impl fmt::Display for Way {
             Way::Queue => f.write_str("queue"),
             Way::Tags(Tags::Mac) => f.write_str("tags=mac"),
             Way::Tags(Tags::Vlan(first)) => write!(f, "tags=vlan:{first}"),
+            Way::Software => f.write_str("software"),
+            Way::HandOff => f.write_str("hand-off"),
         }
     }
 }
@@ -139,6 +154,8 @@ impl FromStr for Way {
         Ok(match text {
             "hash" => Way::Hash,
             "queue" => Way::Queue,
+            "software" => Way::Software,
+            "hand-off" => Way::HandOff,
             "tags" | "tags=mac" => Way::Tags(Tags::Mac),
             "tags=vlan" => Way::Tags(Tags::Vlan(FIRST_VLAN)),
             _ => {
@@ -147,7 +164,7 @@ impl FromStr for Way {
                 Way::Tags(Tags::Vlan(first.ok_or_else(|| {
                     format!(
                         "'{text}' is no way to find a packet's worker; there are auto, hash, queue, \
-                         tags=mac and tags=vlan[:FIRST]"
+                         tags=mac, tags=vlan[:FIRST], software and hand-off"
                     )
                 })?))
             }
@@ -155,31 +172,108 @@ impl FromStr for Way {
     }
 }
 
-/// The address and port that a packet answers to, or that one came from which an ICMP error tells
-/// of; of a ping its identifier.
-fn answered(frame: &[u8]) -> Option<(u32, u16)> {
-    let half = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    let word = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-    let header = |at: usize| Some(usize::from(frame.get(at)? & 15) * 4);
-    let mut network = ADDRESSES + 2;
-    let mut protocol = half(ADDRESSES)?;
-    if matches!(protocol, 0x8100 | 0x88a8) {
-        (network, protocol) = (network + VLAN, half(ADDRESSES + VLAN)?);
-    }
-    if protocol != 0x0800 || half(network + 6)? & 0x3fff != 0 {
-        return None;
-    }
-    let transport = network + header(network)?;
-    match (*frame.get(network + 9)?, frame.get(transport)?) {
-        (6 | 17, _) => Some((word(network + 16)?, half(transport + 2)?)),
-        (1, 3 | 4 | 5 | 11 | 12) => {
-            let about = transport + 8;
-            let ports = matches!(frame.get(about + 9)?, 6 | 17);
-            Some((word(about + 12)?, half(about + header(about)?)?)).filter(|_| ports)
+/// What of a frame says which worker's it is; as programs in the kernel find it, see
+/// [`super::steering`].
+struct Flow {
+    /// The same for both directions.
+    hash: u32,
+    /// The address and port that it answers to, or that one came from which an ICMP error tells of;
+    /// of a ping its identifier.
+    answered: Option<(u32, u16)>,
+}
+
+/// A frame from its network header on.
+struct Network<'a> {
+    protocol: u16,
+    bytes: &'a [u8],
+}
+
+impl<'a> Network<'a> {
+    /// Behind one VLAN tag.
+    fn of(frame: &'a [u8]) -> Option<Self> {
+        let mut bytes = frame.get(ADDRESSES..)?;
+        let mut protocol = half(bytes, 0)?;
+        if matches!(protocol, 0x8100 | 0x88a8) {
+            bytes = bytes.get(VLAN..)?;
+            protocol = half(bytes, 0)?;
         }
-        (1, _) => Some((word(network + 16)?, half(transport + 4)?)),
-        _ => None,
+        Some(Self { protocol, bytes: bytes.get(2..)? })
     }
+
+    /// Whether it answers who has an address, for which every worker may have asked.
+    fn is_neighbours_answer(&self) -> bool {
+        match self.protocol {
+            ARP => half(self.bytes, 6) == Some(2),
+            IPV6 => self.bytes.get(6) == Some(&58) && self.bytes.get(40) == Some(&136),
+            _ => false,
+        }
+    }
+
+    /// `None` if it is of none, or cut off.
+    fn flow(&self) -> Option<Flow> {
+        let mut sum = 0u32;
+        let mut answered = None;
+        // Where the ports are, if there are any.
+        let ports = match self.protocol {
+            IPV4 => {
+                sum = add_words(sum, self.bytes, 12..20)?;
+                let header = |at: usize| Some(usize::from(self.bytes.get(at)? & 15) * 4);
+                let kind = *self.bytes.get(9)?;
+                let transport = header(0)?;
+                match kind {
+                    _ if half(self.bytes, 6)? & 0x3fff != 0 => None,
+                    6 | 17 => {
+                        answered = Some((word(self.bytes, 16)?, half(self.bytes, transport + 2)?));
+                        Some(transport)
+                    }
+                    1 if matches!(*self.bytes.get(transport)?, 3 | 4 | 5 | 11 | 12) => {
+                        let about = transport + 8;
+                        sum = add_words(0, self.bytes, about + 12..about + 20)?;
+                        let ports = about + header(about)?;
+                        let has_ports = matches!(*self.bytes.get(about + 9)?, 6 | 17);
+                        if has_ports {
+                            answered =
+                                Some((word(self.bytes, about + 12)?, half(self.bytes, ports)?));
+                        }
+                        has_ports.then_some(ports)
+                    }
+                    1 => {
+                        answered = Some((word(self.bytes, 16)?, half(self.bytes, transport + 4)?));
+                        None
+                    }
+                    _ => None,
+                }
+            }
+            IPV6 => {
+                sum = add_words(sum, self.bytes, 8..40)?;
+                matches!(*self.bytes.get(6)?, 6 | 17).then_some(40)
+            }
+            _ => return None,
+        };
+        if let Some(at) = ports {
+            let both = word(self.bytes, at)?;
+            sum = sum.wrapping_add(both >> 16).wrapping_add(both & 0xffff);
+        }
+        // The upper half of a product with the golden ratio's digits.
+        Some(Flow { hash: sum.wrapping_mul(0x9e37_79b1) >> 16, answered })
+    }
+}
+
+const ARP: u16 = 0x0806;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn add_words(sum: u32, bytes: &[u8], at: std::ops::Range<usize>) -> Option<u32> {
+    let words = bytes.get(at)?.as_chunks().0;
+    Some(words.iter().fold(sum, |sum, &word| sum.wrapping_add(u32::from_be_bytes(word))))
 }
 
 /// How packets find their workers, and where groups are. Clones are of the same.
@@ -193,6 +287,8 @@ struct Shared {
     at: Vec<AtomicUsize>,
     /// By worker and group: tagged packets that came.
     counts: Vec<Vec<AtomicU64>>,
+    /// By worker and the one that it handed them to: packets.
+    handed: Vec<Vec<AtomicU64>>,
     /// What programs in the kernel look workers up in, by share: the workers' own, then the groups'.
     map: OnceLock<NumberMap>,
 }
@@ -210,10 +306,19 @@ impl Dispatch {
             Way::Tags(_) => groups,
             _ => 0,
         };
+        if way == Way::Software && workers < 2 {
+            return Err(format!(
+                "--dispatch {way} takes two workers or more: the first hands packets to the others; \
+                 --cores 0,1 makes two"
+            ));
+        }
         let at = (0..groups).map(|group| AtomicUsize::new(group % workers.max(1))).collect();
-        let counted = || (0..groups).map(|_| AtomicU64::new(0)).collect();
-        let counts = (0..workers).map(|_| counted()).collect();
-        Ok(Self(Arc::new(Shared { way, at, counts, map: OnceLock::new() })))
+        let counters = |of: usize| {
+            let each = |_| (0..of).map(|_| AtomicU64::new(0)).collect();
+            (0..workers).map(each).collect()
+        };
+        let (counts, handed) = (counters(groups), counters(workers));
+        Ok(Self(Arc::new(Shared { way, at, counts, handed, map: OnceLock::new() })))
     }
 
     /// How a frame's worker is found.
@@ -249,20 +354,58 @@ impl Dispatch {
     /// The group of a packet that came in without a tag, as programs in the kernel find it: whose
     /// share of what is given out it goes to. As [`Packet::group`].
     pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u8 {
-        let Some((address, port)) = answered(packet.data()) else { return 0 };
-        let (workers, shares) = (self.0.counts.len(), self.0.counts.len() + self.groups());
+        let flow = Network::of(packet.data()).and_then(|network| network.flow());
+        let share = flow.and_then(|flow| self.share(&flow, owned)).unwrap_or(0);
+        u8::try_from((share + 1).saturating_sub(self.0.counts.len())).unwrap_or(0)
+    }
+
+    /// Whose share of what is given out a packet answers to.
+    fn share(&self, flow: &Flow, owned: &[Owned]) -> Option<usize> {
+        let (address, port) = flow.answered?;
         let within = |own: &&Owned| {
             (own.addresses.0..=own.addresses.1).contains(&address)
                 && (own.ports.0..=own.ports.1).contains(&port)
         };
-        let Some(own) = owned.iter().find(within) else { return 0 };
+        let own = owned.iter().find(within)?;
         let (number, low, high) = match own.by_address() {
             true => (address, own.addresses.0, own.addresses.1),
             false => (port.into(), own.ports.0.into(), own.ports.1.into()),
         };
+        let shares = (self.0.counts.len() + self.groups()) as u64;
         let size = u64::from(high) - u64::from(low) + 1;
-        let share = ((u64::from(number) - u64::from(low) + 1) * shares as u64 - 1) / size;
-        u8::try_from((share as usize + 1).saturating_sub(workers)).unwrap_or(0)
+        Some((((u64::from(number) - u64::from(low) + 1) * shares - 1) / size) as usize)
+    }
+
+    /// The worker that has the flow of a frame, where workers hand frames to each other; `None` if
+    /// that is whom it came to.
+    pub(super) fn home(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {
+        // The worker that hands on all has no flows.
+        let first = usize::from(self.way() == Way::Software);
+        let network = Network::of(packet.data());
+        if network.as_ref().is_some_and(Network::is_neighbours_answer) {
+            return None;
+        }
+        Some(match network.and_then(|network| network.flow()) {
+            None => first,
+            Some(flow) => match self.share(&flow, owned) {
+                Some(share) => share.max(first),
+                None => first + flow.hash as usize % (self.0.counts.len() - first),
+            },
+        })
+    }
+
+    /// Counts packets that a worker handed to another.
+    pub(super) fn count_handed(&self, from: usize, to: usize, packets: u64) {
+        if let Some(count) = self.0.handed.get(from).and_then(|all| all.get(to)) {
+            // Only the worker that hands them on writes it.
+            count.store(count.load(Ordering::Relaxed) + packets, Ordering::Relaxed);
+        }
+    }
+
+    /// Packets that a worker has handed to another so far.
+    pub fn handed(&self, from: usize, to: usize) -> u64 {
+        let count = self.0.handed.get(from).and_then(|all| all.get(to));
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     /// What programs look workers up in.
@@ -312,7 +455,7 @@ mod tests {
 
     #[test]
     fn ways_are_read_as_they_are_written() {
-        for text in ["hash", "queue", "tags=mac", "tags=vlan:7"] {
+        for text in ["hash", "queue", "tags=mac", "tags=vlan:7", "software", "hand-off"] {
             assert_eq!(text.parse::<Way>().unwrap().to_string(), text);
         }
         assert_eq!("tags".parse(), Ok(Way::Tags(Tags::Mac)));

@@ -16,6 +16,7 @@ use super::bpf::{self, Attached, SocketMap};
 use super::dispatch::{Dispatch, Tags, Way};
 #[cfg(feature = "dpdk")]
 use super::dpdk;
+use super::hand_off::HandOff;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain};
 use super::packet_ring::PacketRing;
@@ -191,6 +192,9 @@ pub(super) struct Interface {
     /// What is given out, as far as frames to it are brought to their workers. Locked after
     /// `opened`.
     owned: Mutex<Vec<Owned>>,
+    /// Each worker's way to the others, until the worker fetches it; none if they hand nothing to
+    /// each other.
+    hand_offs: Mutex<Vec<Option<HandOff>>>,
 }
 
 /// A worker's port, the number of the interface that it was opened on, and its MTU.
@@ -219,16 +223,27 @@ impl Interface {
             asker,
             opened: Mutex::new(None),
             owned: Mutex::new(Vec::new()),
+            hand_offs: Mutex::new(Vec::new()),
         };
+        let way = interface.dispatch.way();
+        if way.hands_on() && workers > 1 {
+            let hands_on = |from, _| from == 0 || way == Way::HandOff;
+            let all = HandOff::connect(workers, hands_on).map_err(|e| format!("{name}: {e}"))?;
+            interface.hand_offs = Mutex::new(all.into_iter().map(Some).collect());
+        }
         if !interface.mode.is_choice() {
-            if let way @ Way::Tags(_) = interface.dispatch.way()
-                && interface.workers > 1
-            {
-                return Err(format!(
-                    "{name}: by {} frames are not brought to the workers that their tags say; --dispatch \
-                     {way} takes one worker there",
-                    interface.mode
-                ));
+            if interface.workers > 1 && matches!(way, Way::Tags(_) | Way::Software) {
+                let mode = interface.mode;
+                return Err(match way {
+                    Way::Software => format!(
+                        "{name}: by {mode} frames come to all workers, not to the first; --dispatch \
+                         hand-off has them handed on from there"
+                    ),
+                    _ => format!(
+                        "{name}: by {mode} frames are not brought to the workers that their tags say; \
+                         --dispatch {way} takes one worker there"
+                    ),
+                });
             }
             let opened = interface.open_ports(0);
             let opened = opened.map_err(|why| format!("{name}: {}: {why}", interface.mode))?;
@@ -294,7 +309,7 @@ impl Interface {
     /// # Errors
     /// A message.
     pub(super) fn steer(&self, owned: &[Owned]) -> Result<Option<OwnedFd>, String> {
-        if self.workers == 1 {
+        if self.workers == 1 || self.dispatch.way().hands_on() {
             return Ok(None);
         }
         let name = &self.spec.name;
@@ -412,6 +427,12 @@ impl Interface {
         Ok((port.ok_or_else(twice)?, opened.index))
     }
 
+    /// A worker's way to the others, if they hand frames to each other.
+    pub(super) fn fetch_hand_off(&self, part: Part) -> Option<HandOff> {
+        let mut all = self.hand_offs.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get_mut(part.index)?.take()
+    }
+
     /// Opens the ports of all workers in the interface's mode.
     fn open_ports(&self, index: u32) -> Result<Opened, String> {
         let mut opened = Opened {
@@ -446,6 +467,8 @@ impl Interface {
             Way::Queue => format!("frames to {workers} workers by queue"),
             Way::Tags(Tags::Mac) => format!("groups to {workers} workers by destination MAC"),
             Way::Tags(Tags::Vlan(_)) => format!("groups to {workers} workers by VLAN"),
+            Way::Software => "all frames to the worker that hands them on".to_string(),
+            Way::HandOff => format!("frames to {workers} workers by queue, and on to their flow's"),
         }
     }
 

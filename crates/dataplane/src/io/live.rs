@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use elements::device::{Device, Event, Owned, Received, Wake};
 use net::{Batch, Packet, Pool};
 
+use super::dispatch::Way;
+use super::hand_off::HandOff;
 use super::interface::Interface;
 use super::netdev::{Link, Monitor};
 use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Part, Port, give_up};
@@ -18,6 +20,8 @@ use super::sys;
 const EMPTY_ROUNDS: u32 = 16;
 /// Rounds after which the kernel is asked what it dropped.
 const ROUNDS: u32 = 4096;
+/// Rounds after which a worker that others feed looks for frames of its own.
+const FED_ROUNDS: u32 = 32;
 /// Packets that are put aside while their group is on its way.
 const MOST_PARKED: usize = 1 << 17;
 
@@ -46,6 +50,10 @@ pub(super) struct Live {
     awaited: Option<u8>,
     /// Packets of groups that were awaited, which come before all others.
     parked: VecDeque<Packet>,
+    /// The way to other workers, where workers hand frames to each other.
+    hand_off: Option<Box<HandOff>>,
+    /// Whether next to nothing comes but from other workers.
+    is_fed: bool,
 }
 
 impl Live {
@@ -60,7 +68,8 @@ impl Live {
         let (port, index) = interface.fetch(part, None)?;
         let explain = |e: Error| format!("{}: {e}", interface.name());
         let monitor = Monitor::new().map_err(explain)?;
-        let descriptor = watch(&monitor, Some(&*port)).map_err(explain)?;
+        let hand_off = interface.fetch_hand_off(part).map(Box::new);
+        let descriptor = watch(&monitor, Some(&*port), hand_off.as_deref()).map_err(explain)?;
         Ok(Self {
             interface: Arc::clone(interface),
             part,
@@ -78,10 +87,69 @@ impl Live {
             obstacle: String::new(),
             awaited: None,
             parked: VecDeque::new(),
+            is_fed: interface.dispatch().way() == Way::Software && part.index > 0,
+            hand_off,
         })
     }
 
-    fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
+    /// Receives what comes to this worker and what others have handed to it, and of the former
+    /// hands on what is others'.
+    fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<Received> {
+        if self.hand_off.is_none() {
+            return self.receive_own(most, batch, pool).map(|()| Received::More);
+        }
+        let (before, mut left, mut handed_on) = (batch.len(), most, false);
+        let mut result = Ok(());
+        // In turn, so that neither waits for ever while the other has as many as are asked for.
+        let others_first = self.is_fed || self.rounds.is_multiple_of(2);
+        if others_first {
+            left -= self.take_handed(left, batch, pool);
+        }
+        let is_content = self.is_fed && left < most && !self.rounds.is_multiple_of(FED_ROUNDS);
+        if left == 0 || is_content {
+            self.rounds = self.rounds.wrapping_add(1);
+        } else {
+            let own = batch.len();
+            result = self.receive_own(left, batch, pool);
+            handed_on = self.hand_on(own, batch, pool);
+            left = left.saturating_sub(batch.len() - own);
+        }
+        if !others_first {
+            self.take_handed(left, batch, pool);
+        }
+        let worked = handed_on || batch.len() > before;
+        if let Some(hand_off) = &mut self.hand_off {
+            match worked {
+                true => hand_off.worked(),
+                false => hand_off.rest(),
+            }
+        }
+        if !worked {
+            self.take_handed(most, batch, pool);
+        }
+        result.map(|()| if handed_on { Received::HandedOn } else { Received::More })
+    }
+
+    /// Takes what other workers have handed to this one; how many frames.
+    fn take_handed(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
+        self.hand_off.as_mut().map_or(0, |hand_off| hand_off.take(most, batch, pool))
+    }
+
+    /// Hands on what is others' of the frames from one on; whether there was any.
+    fn hand_on(&mut self, from: usize, batch: &mut Batch, pool: &mut Pool) -> bool {
+        let Some(hand_off) = &mut self.hand_off else { return false };
+        let (worker, dispatch) = (self.part.index, self.interface.dispatch());
+        let home = |packet: &Packet| dispatch.home(packet, &self.owned);
+        let mut any = false;
+        hand_off.hand_on(from, batch, pool, &mut self.losses, home, |to, packets| {
+            dispatch.count_handed(worker, to, packets);
+            any = true;
+        });
+        any
+    }
+
+    /// Receives what comes to this worker.
+    fn receive_own(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
         if self.awaited.is_none() && !self.parked.is_empty() {
             let count = most.min(self.parked.len());
             batch.extend(self.parked.drain(..count));
@@ -237,7 +305,8 @@ impl Live {
 
     fn rewatch(&mut self) {
         // Without it the worker is awake more often than it had to be, no more.
-        if let Ok(descriptor) = watch(&self.monitor, self.port.as_deref()) {
+        let (port, hand_off) = (self.port.as_deref(), self.hand_off.as_deref());
+        if let Ok(descriptor) = watch(&self.monitor, port, hand_off) {
             self.descriptor = descriptor;
         }
     }
@@ -251,9 +320,14 @@ fn is_down(error: &Error) -> bool {
     )
 }
 
-fn watch(monitor: &Monitor, port: Option<&(dyn Port + Send)>) -> Result<OwnedFd> {
+fn watch(
+    monitor: &Monitor,
+    port: Option<&(dyn Port + Send)>,
+    hand_off: Option<&HandOff>,
+) -> Result<OwnedFd> {
     let mut of = port.map(|port| port.descriptors()).unwrap_or_default();
     of.push(monitor.descriptor().as_raw_fd());
+    of.extend(hand_off.map(HandOff::descriptor));
     sys::any_of(&of)
 }
 
@@ -283,7 +357,7 @@ impl Device for Handle {
     ) -> std::result::Result<Received, String> {
         let mut live = self.live();
         match live.receive(burst, batch, pool) {
-            Ok(()) => Ok(Received::More),
+            Ok(received) => Ok(received),
             Err(error) => Err(format!("{}: {error}", live.interface.name())),
         }
     }

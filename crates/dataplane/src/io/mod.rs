@@ -10,6 +10,7 @@ mod dispatch;
 mod dpdk;
 mod faults;
 mod generator;
+mod hand_off;
 mod interface;
 mod live;
 mod messages;

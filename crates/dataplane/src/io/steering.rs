@@ -193,7 +193,8 @@ impl Place {
         lines
     }
 
-    /// Answers of neighbours go to the host's stack, where all workers hear them.
+    /// Answers of neighbours, which all workers hear besides: drivers leave them to the host's
+    /// stack, and of the sockets the first worker's gets them.
     fn neighbours(self) -> Vec<Line> {
         let mut lines = vec![If(NOT_EQUAL, 0, 0, in_frame(ARP), "no ARP")];
         lines.extend(self.load(HALF, false, 6));
@@ -218,16 +219,19 @@ impl Place {
     fn worker(self, steering: &Steering<'_>) -> Result<Vec<Line>> {
         let mut lines = vec![Do(copy(6, 1)), Do(set(7, 0))];
         lines.extend(self.protocol(steering));
-        if self == Driver {
-            lines.extend(self.neighbours());
-        }
+        lines.extend(self.neighbours());
         lines.extend(match steering.dispatch.way() {
-            Way::Queue => self.by_queue(),
+            Way::Queue | Way::HandOff => self.by_queue(),
             Way::Hash | Way::Tags(_) => self.by_flow(steering),
+            // The first worker hands them on.
+            Way::Software => vec![Label("IPv6"), Do(set(0, 0))],
         });
         let workers = steering.workers as i32;
         lines.extend([Do(instruction(0x94, 0, 0, 0, workers)), If(ALWAYS, 0, 0, 0, "chosen")]);
         lines.extend(steering.look_up()?);
+        if self == Socket {
+            lines.push(Label("pass"));
+        }
         lines.extend([Label("first"), Do(set(0, 0)), Label("chosen")]);
         Ok(lines)
     }

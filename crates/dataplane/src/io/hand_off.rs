@@ -1,0 +1,342 @@
+//! Frames that go from worker to worker: a bounded ring for each that hands on and each that it
+//! hands on to, and another in which buffers come back, one for each frame, so that no worker's
+//! pool runs dry.
+//!
+//! A worker without packets sleeps until something becomes readable. Who hands frames to it wakes
+//! it, but only if it said that it may sleep: a system call for each burst would cost more than
+//! all else.
+
+use std::io::Result;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use ir::Reason;
+use net::{Batch, Packet, Pool};
+use rtrb::{Consumer, Producer, RingBuffer};
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::port::{Losses, MOST};
+use super::sys;
+
+/// Frames that wait in a ring.
+const CAPACITY: usize = 4096;
+
+/// The worker that frames are for does not take them as fast as they come.
+const FULL: Reason = Reason("hand-off-queue-full");
+
+/// Wakes a worker.
+struct Bell {
+    /// Whether the worker found nothing and may sleep.
+    armed: AtomicBool,
+    rung: OwnedFd,
+}
+
+impl Bell {
+    fn new() -> Result<Self> {
+        let rung = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { armed: AtomicBool::new(false), rung })
+    }
+
+    /// Wakes the worker if it may sleep, after something was put into a ring.
+    #[inline]
+    fn ring(&self) {
+        // Either the worker sees what is in the ring, or its bell is seen to be armed.
+        fence(Ordering::SeqCst);
+        if self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::AcqRel) {
+            // Nothing can be wrong with it: it is open, and far from full.
+            let _ = sys::write(&self.rung, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// The way to a worker.
+struct To {
+    frames: Producer<Packet>,
+    buffers: Consumer<Packet>,
+    bell: Arc<Bell>,
+    /// What goes to it of the burst at hand.
+    staged: Vec<Packet>,
+}
+
+/// The way from a worker.
+struct From {
+    frames: Consumer<Packet>,
+    buffers: Producer<Packet>,
+}
+
+/// The ways of a worker to others and from others.
+pub(super) struct HandOff {
+    /// By worker, where there is one.
+    to: Vec<Option<To>>,
+    from: Vec<From>,
+    /// The one that is asked first, in turn.
+    first: usize,
+    bell: Arc<Bell>,
+    /// Whether the bell was armed; whether it was rung, and that was not read yet.
+    armed: bool,
+    rung: bool,
+}
+
+impl HandOff {
+    /// The ways of so many workers; who hands on to whom, `hands_on` says.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn connect(
+        workers: usize,
+        hands_on: impl Fn(usize, usize) -> bool,
+    ) -> Result<Vec<Self>> {
+        let one = |_| {
+            let (to, bell) = ((0..workers).map(|_| None).collect(), Arc::new(Bell::new()?));
+            Ok(Self { to, from: Vec::new(), first: 0, bell, armed: false, rung: false })
+        };
+        let mut all = (0..workers).map(one).collect::<Result<Vec<Self>>>()?;
+        for from in 0..workers {
+            for to in (0..workers).filter(|&to| to != from && hands_on(from, to)) {
+                let (frames, out) = RingBuffer::new(CAPACITY);
+                // Between two looks at it no more can come back than was under way, and a burst.
+                let (back, buffers) = RingBuffer::new(CAPACITY + MOST);
+                let bell = Arc::clone(&all[to].bell);
+                all[from].to[to] = Some(To { frames, buffers, bell, staged: Vec::new() });
+                all[to].from.push(From { frames: out, buffers: back });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Becomes readable when this worker may sleep and is handed a frame.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.bell.rung.as_raw_fd()
+    }
+
+    /// Hands on the frames of a batch from this one on, each to the worker that `home` says; those
+    /// for which it says none stay. Tells `count` of each worker how many it was handed.
+    pub(super) fn hand_on(
+        &mut self,
+        at: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+        home: impl Fn(&Packet) -> Option<usize>,
+        mut count: impl FnMut(usize, u64),
+    ) {
+        let mut came = Batch::default();
+        batch.split_to(at, &mut came);
+        for packet in came.drain() {
+            match home(&packet).and_then(|to| self.to.get_mut(to)?.as_mut()) {
+                Some(to) => to.staged.push(packet),
+                None => batch.push(packet),
+            }
+        }
+        for (number, to) in self.to.iter_mut().enumerate() {
+            if let Some(to) = to
+                && !to.staged.is_empty()
+            {
+                count(number, to.send(pool, losses));
+            }
+        }
+    }
+
+    /// Takes frames that others have handed on, up to so many; how many it were.
+    pub(super) fn take(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
+        let mut left = most;
+        let (late, early) = self.from.split_at_mut(self.first);
+        for from in early.iter_mut().chain(late) {
+            left -= from.receive(left, batch, pool);
+        }
+        self.first = (self.first + 1) % self.from.len().max(1);
+        most - left
+    }
+
+    /// There was something to do: nobody needs to wake this worker.
+    #[inline]
+    pub(super) fn worked(&mut self) {
+        if self.armed {
+            self.armed = false;
+            self.rung |= !self.bell.armed.swap(false, Ordering::AcqRel);
+        }
+        self.hear();
+    }
+
+    /// There was nothing to do: this worker may sleep, unless it takes something now.
+    pub(super) fn rest(&mut self) {
+        if self.armed && !self.bell.armed.load(Ordering::Acquire) {
+            (self.armed, self.rung) = (false, true);
+        }
+        self.hear();
+        // Where it was rung and that cannot be read yet, it soon can, which ends the sleep.
+        if !self.armed && !self.rung {
+            self.armed = true;
+            self.bell.armed.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Reads that the bell was rung; who rings it disarms it first.
+    fn hear(&mut self) {
+        if self.rung {
+            self.rung = sys::read(&self.bell.rung, &mut [0; 8]).is_err();
+        }
+    }
+}
+
+impl To {
+    /// Sends what is staged; how many frames found room. The others are counted as lost.
+    fn send(&mut self, pool: &mut Pool, losses: &mut Losses) -> u64 {
+        if let Ok(chunk) = self.buffers.read_chunk(self.buffers.slots()) {
+            for buffer in chunk {
+                pool.adopt();
+                pool.recycle(buffer);
+            }
+        }
+        let mut staged = self.staged.drain(..);
+        let room = self.frames.slots().min(staged.len());
+        let chunk = self.frames.write_chunk_uninit(room);
+        let sent = chunk.map_or(0, |chunk| chunk.fill_from_iter(&mut staged));
+        (0..sent).for_each(|_| pool.let_go());
+        for packet in staged {
+            losses.received(FULL, 1, packet.len() as u64);
+            pool.recycle(packet);
+        }
+        self.bell.ring();
+        sent as u64
+    }
+}
+
+impl From {
+    /// Takes up to so many frames, and gives a buffer back for each.
+    fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
+        let Ok(chunk) = self.frames.read_chunk(self.frames.slots().min(most)) else { return 0 };
+        let count = chunk.len();
+        for packet in chunk {
+            pool.adopt();
+            batch.push(packet);
+        }
+        if let Ok(chunk) = self.buffers.write_chunk_uninit(self.buffers.slots().min(count)) {
+            let buffers = (0..chunk.len()).map(|_| {
+                let buffer = pool.alloc(0);
+                pool.let_go();
+                buffer
+            });
+            chunk.fill_from_iter(buffers);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use elements::device::Event;
+
+    use super::*;
+
+    /// A worker with its pool.
+    struct Worker {
+        hand_off: HandOff,
+        pool: Pool,
+        losses: Losses,
+    }
+
+    fn workers() -> [Worker; 2] {
+        let all = HandOff::connect(2, |_, _| true).unwrap();
+        let worker = |hand_off| Worker { hand_off, pool: Pool::new(), losses: Losses::default() };
+        let all: Vec<Worker> = all.into_iter().map(worker).collect();
+        all.try_into().ok().unwrap()
+    }
+
+    impl Worker {
+        /// Hands these numbers to the other one, but those that are even.
+        fn hand_on(&mut self, numbers: std::ops::Range<u32>) -> (u64, Vec<u32>) {
+            let mut batch = Batch::new();
+            numbers.for_each(|n| batch.push(self.pool.packet(&n.to_be_bytes())));
+            let (mut handed, home) =
+                (0, |packet: &Packet| (packet.data()[3] % 2 == 1).then_some(1));
+            let count = |to, frames| {
+                assert_eq!(to, 1);
+                handed += frames;
+            };
+            let Self { hand_off, pool, losses } = self;
+            hand_off.hand_on(0, &mut batch, pool, losses, home, count);
+            (handed, self.numbers(&mut batch))
+        }
+
+        fn numbers(&mut self, batch: &mut Batch) -> Vec<u32> {
+            let number = |p: &Packet| u32::from_be_bytes(*p.data().first_chunk().unwrap());
+            let numbers = batch.iter().map(number).collect();
+            self.pool.recycle_all(batch);
+            numbers
+        }
+
+        fn take(&mut self, most: usize) -> Vec<u32> {
+            let mut batch = Batch::new();
+            let count = self.hand_off.take(most, &mut batch, &mut self.pool);
+            assert_eq!(count, batch.len());
+            self.numbers(&mut batch)
+        }
+
+        fn is_rung(&self) -> bool {
+            sys::wait_readable(&[self.hand_off.descriptor()], Duration::ZERO)
+        }
+    }
+
+    #[test]
+    fn frames_come_in_order_and_buffers_back() {
+        let [mut one, mut other] = workers();
+        for round in 0..100 {
+            let first = round * 40;
+            let (handed, kept) = one.hand_on(first..first + 40);
+            assert_eq!((handed, kept.len()), (20, 20));
+            assert!(kept.iter().all(|number| number % 2 == 0));
+            let came = [other.take(7), other.take(100)].concat();
+            let odd: Vec<u32> = (first..first + 40).filter(|number| number % 2 == 1).collect();
+            assert_eq!(came, odd);
+            assert_eq!((one.pool.outstanding(), other.pool.outstanding()), (0, 0));
+        }
+        // Neither pool grew beyond what a round takes.
+        assert!(one.pool.created() <= 60 && other.pool.created() <= 20);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let [mut one, mut other] = workers();
+        let wanted = 2 * (CAPACITY as u32 + 10);
+        let mut handed = 0;
+        for first in (0..wanted).step_by(40) {
+            handed += one.hand_on(first..(first + 40).min(wanted)).0;
+        }
+        assert_eq!(handed, CAPACITY as u64);
+        let Some(Event::Lost { reason, packets, sending, .. }) = one.losses.next(false) else {
+            panic!("nothing was counted");
+        };
+        assert_eq!((reason, packets, sending), (FULL, 10, false));
+        assert_eq!(other.take(usize::MAX).len(), CAPACITY);
+        assert_eq!(one.hand_on(0..2), (1, vec![0]));
+    }
+
+    #[test]
+    fn a_bell_rings_once_for_who_may_sleep() {
+        let [mut one, mut other] = workers();
+        one.hand_on(0..2);
+        assert!(!other.is_rung(), "it never said that it may sleep");
+        assert_eq!(other.take(9), [1]);
+        for round in 0..3 {
+            other.hand_off.rest();
+            assert!(other.take(9).is_empty() && !other.is_rung());
+            one.hand_on(0..2);
+            one.hand_on(2..4);
+            assert!(other.is_rung(), "round {round}");
+            assert_eq!(other.take(9), [1, 3]);
+            match round {
+                0 => other.hand_off.worked(),
+                _ => other.hand_off.rest(),
+            }
+            assert!(!other.is_rung(), "it was heard");
+        }
+        other.hand_off.worked();
+        one.hand_on(0..2);
+        assert!(!other.is_rung(), "it is awake");
+    }
+}
