@@ -71,6 +71,12 @@ impl Batch {
         self.packets.drain(..)
     }
 
+    /// Takes the first packets out, up to `count`, in order.
+    #[inline]
+    pub fn drain_first(&mut self, count: usize) -> std::vec::Drain<'_, Packet> {
+        self.packets.drain(..count.min(self.packets.len()))
+    }
+
     /// Moves the packets from the `at`th on to the end of `other`.
     pub fn split_to(&mut self, at: usize, other: &mut Batch) {
         other.packets.extend(self.packets.drain(at.min(self.packets.len())..));

@@ -1,8 +1,9 @@
 //! Bytes: packets, batches, wire formats, checksums, captures.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod annotation;
 mod batch;
+mod buffer;
 pub mod checksum;
 pub mod flow;
 pub mod notation;
@@ -12,4 +13,5 @@ pub mod wire;
 
 pub use annotation::Annotations;
 pub use batch::Batch;
+pub use buffer::{Buffer, Lender};
 pub use packet::{BUFFER_SIZE, HEADROOM, Header, Packet, PacketType, Pool};

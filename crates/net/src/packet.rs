@@ -2,11 +2,15 @@
 //!
 //! A [`Packet`] owns a frame with room before it (headroom) and after it (tailroom), so that
 //! headers are pushed and popped without copying. Header positions are offsets into the buffer,
-//! hence they survive pushes and pops. All buffers come from a [`Pool`] and go back to it: in
-//! steady state no packet costs an allocation.
+//! hence they survive pushes and pops. All packets come from a [`Pool`] and go back to it: in
+//! steady state none costs an allocation. Their bytes lie in the pool's memory, or in that of a
+//! device which lends it.
+
+use std::ptr::NonNull;
 
 use crate::annotation::Annotations;
 use crate::batch::Batch;
+use crate::buffer::{Buffer, Lender};
 
 /// Bytes before the data of a new packet: enough for several encapsulations.
 pub const HEADROOM: usize = 128;
@@ -69,7 +73,7 @@ struct Inner {
     group: u8,
     timestamp: u64,
     annotations: Annotations,
-    buffer: Box<[u8]>,
+    buffer: Buffer,
 }
 
 /// A frame, its header positions and its annotations.
@@ -77,7 +81,7 @@ struct Inner {
 pub struct Packet(Box<Inner>);
 
 impl Packet {
-    fn with_capacity(capacity: usize) -> Self {
+    fn with(buffer: Buffer) -> Self {
         Self(Box::new(Inner {
             start: 0,
             end: 0,
@@ -86,7 +90,7 @@ impl Packet {
             group: 0,
             timestamp: 0,
             annotations: Annotations::default(),
-            buffer: vec![0; capacity].into_boxed_slice(),
+            buffer,
         }))
     }
 
@@ -106,6 +110,18 @@ impl Packet {
     /// given back to its pool, whatever happens to its bytes.
     pub fn identity(&self) -> usize {
         std::ptr::from_ref(&*self.0).addr()
+    }
+
+    /// Whether somebody lends it the memory that its bytes lie in.
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        self.0.buffer.is_lent()
+    }
+
+    /// The owner of its bytes, if this lender lent them.
+    #[inline]
+    pub fn owner(&self, lender: &'static Lender) -> Option<NonNull<()>> {
+        self.0.buffer.owner(lender)
     }
 
     /// The frame's bytes.
@@ -224,7 +240,7 @@ impl Packet {
         let p = &mut *self.0;
         let shift = front.saturating_sub(p.start as usize);
         let capacity = shift + p.buffer.len() + back;
-        let mut buffer = vec![0; capacity].into_boxed_slice();
+        let mut buffer = Buffer::new(capacity);
         buffer[shift..shift + p.buffer.len()].copy_from_slice(&p.buffer);
         p.buffer = buffer;
         p.start += shift as u32;
@@ -400,7 +416,11 @@ impl Packet {
 #[derive(Debug, Default)]
 pub struct Pool {
     free: Vec<Packet>,
+    /// Packets without memory of their own, for bytes that somebody lends.
+    bare: Vec<Packet>,
     created: usize,
+    /// Whether there ever was a packet whose bytes somebody lent.
+    lends: bool,
 }
 
 impl Pool {
@@ -411,8 +431,8 @@ impl Pool {
 
     /// A pool with `count` packets ready.
     pub fn with_packets(count: usize) -> Self {
-        let free = (0..count).map(|_| Packet::with_capacity(BUFFER_SIZE)).collect();
-        Self { free, created: count }
+        let free = (0..count).map(|_| Packet::with(Buffer::new(BUFFER_SIZE))).collect();
+        Self { free, created: count, ..Self::default() }
     }
 
     /// Packets that are its own, free or in use.
@@ -422,19 +442,19 @@ impl Pool {
 
     /// Packets that are in use: taken and not given back.
     pub fn outstanding(&self) -> usize {
-        self.created - self.free.len()
+        self.created - self.free.len() - self.bare.len()
     }
 
     #[inline]
     fn take(&mut self, capacity: usize) -> Packet {
-        let mut packet = self.free.pop().unwrap_or_else(|| {
+        let mut packet = self.free.pop().or_else(|| self.bare.pop()).unwrap_or_else(|| {
             self.created += 1;
-            Packet::with_capacity(BUFFER_SIZE)
+            Packet::with(Buffer::new(BUFFER_SIZE))
         });
         // An oversize buffer is not kept: one jumbo frame must not pin memory for ever.
         let length = packet.0.buffer.len();
         if length < capacity || (length > 2 * BUFFER_SIZE && capacity <= BUFFER_SIZE) {
-            packet.0.buffer = vec![0; capacity.max(BUFFER_SIZE)].into_boxed_slice();
+            packet.0.buffer = Buffer::new(capacity.max(BUFFER_SIZE));
         }
         packet
     }
@@ -470,9 +490,42 @@ impl Pool {
         copy
     }
 
+    /// A packet without memory, to be let go to a pool that lends.
+    #[inline]
+    pub fn bare(&mut self) -> Packet {
+        self.bare.pop().unwrap_or_else(|| {
+            self.created += 1;
+            Packet::with(Buffer::EMPTY)
+        })
+    }
+
+    /// A packet whose bytes are those of a buffer that somebody lends: `len` of them from `start` on.
+    #[inline]
+    pub fn lend(&mut self, buffer: Buffer, start: usize, len: usize) -> Packet {
+        debug_assert!(start + len <= buffer.len());
+        self.lends = true;
+        let mut packet = self.bare();
+        // A bare packet has no memory that would have to be freed.
+        std::mem::forget(std::mem::replace(&mut packet.0.buffer, buffer));
+        packet.reset(start, len);
+        packet
+    }
+
+    /// Takes a packet back whose bytes, if somebody lent them, their owner has got already.
+    #[inline]
+    pub fn recycle_sent(&mut self, mut packet: Packet) {
+        if packet.is_lent() {
+            std::mem::forget(std::mem::replace(&mut packet.0.buffer, Buffer::EMPTY));
+            self.bare.push(packet);
+        } else {
+            self.recycle(packet);
+        }
+    }
+
     /// Takes over a packet that another pool let go.
-    pub fn adopt(&mut self) {
+    pub fn adopt(&mut self, packet: &Packet) {
         self.created += 1;
+        self.lends |= packet.is_lent();
     }
 
     /// Lets a packet go to another pool, which must adopt it.
@@ -482,16 +535,25 @@ impl Pool {
 
     /// Takes a packet back.
     #[inline]
-    pub fn recycle(&mut self, packet: Packet) {
-        debug_assert!(self.free.len() < self.created, "a packet of another pool");
-        self.free.push(packet);
+    pub fn recycle(&mut self, mut packet: Packet) {
+        debug_assert!(self.outstanding() > 0, "a packet of another pool");
+        if self.lends && !packet.0.buffer.is_own() {
+            packet.0.buffer = Buffer::EMPTY;
+            self.bare.push(packet);
+        } else {
+            self.free.push(packet);
+        }
     }
 
     /// Takes all packets of a batch back.
     #[inline]
     pub fn recycle_all(&mut self, batch: &mut Batch) {
-        debug_assert!(self.free.len() + batch.len() <= self.created, "packets of another pool");
-        self.free.append(batch.packets());
+        debug_assert!(batch.len() <= self.outstanding(), "packets of another pool");
+        if self.lends {
+            batch.drain().for_each(|packet| self.recycle(packet));
+        } else {
+            self.free.append(batch.packets());
+        }
     }
 }
 

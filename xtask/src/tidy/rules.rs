@@ -26,7 +26,7 @@ pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
 pub(super) const TALKATIVE: [&str; 3] = ["crates/cli/", "crates/dataplane/build.rs", "xtask/"];
 
 /// The files that may hold `unsafe`: which, why.
-pub(super) const UNSAFE_FILES: [(&str, &str); 8] = [
+pub(super) const UNSAFE_FILES: [(&str, &str); 9] = [
     ("crates/classify/benches/rule_sets/rte_acl.rs", "calls the C library that it compares with"),
     ("crates/classify/src/simd.rs", "vector instructions that not every processor has"),
     ("crates/dataplane/src/io/bpf.rs", "hands the kernel pointers to programs"),
@@ -35,6 +35,7 @@ pub(super) const UNSAFE_FILES: [(&str, &str); 8] = [
     ("crates/dataplane/src/io/rings.rs", "shares memory with the kernel"),
     ("crates/dataplane/src/io/sys.rs", "calls the kernel"),
     ("crates/dataplane/src/pipeline/simd.rs", "vector instructions that not every processor has"),
+    ("crates/net/src/buffer.rs", "packets in memory that devices lend"),
 ];
 
 /// How many lines of code, tests aside, a file may have.

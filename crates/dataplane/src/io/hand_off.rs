@@ -186,7 +186,7 @@ impl To {
     fn send(&mut self, pool: &mut Pool, losses: &mut Losses) -> u64 {
         if let Ok(chunk) = self.buffers.read_chunk(self.buffers.slots()) {
             for buffer in chunk {
-                pool.adopt();
+                pool.adopt(&buffer);
                 pool.recycle(buffer);
             }
         }
@@ -208,14 +208,15 @@ impl From {
     /// Takes up to so many frames, and gives a buffer back for each.
     fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
         let Ok(chunk) = self.frames.read_chunk(self.frames.slots().min(most)) else { return 0 };
-        let count = chunk.len();
+        let (count, mut lent) = (chunk.len(), 0);
         for packet in chunk {
-            pool.adopt();
+            pool.adopt(&packet);
+            lent += usize::from(packet.is_lent());
             batch.push(packet);
         }
         if let Ok(chunk) = self.buffers.write_chunk_uninit(self.buffers.slots().min(count)) {
-            let buffers = (0..chunk.len()).map(|_| {
-                let buffer = pool.alloc(0);
+            let buffers = (0..chunk.len()).map(|i| {
+                let buffer = if i < lent { pool.bare() } else { pool.alloc(0) };
                 pool.let_go();
                 buffer
             });

@@ -105,7 +105,7 @@ impl Router {
     pub fn join(&mut self, estate: Estate) {
         self.core.now = self.clock.now();
         for (name, legacy) in estate.0 {
-            legacy.packets.iter().for_each(|_| self.core.pool.adopt());
+            legacy.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
             match self.nodes.names.get(&name).copied() {
                 Some(node) => {
                     self.nodes.lend(&mut self.core, node, |element, cx| element.join(legacy, cx));
