@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use net::pcap::Reader;
+use net::pcap::{Options, Reader, Writer};
 
 use crate::eal;
 use crate::lab::{Lab, possible};
@@ -69,4 +69,31 @@ fn a_capture_goes_through_net_ring_unchanged() {
     );
     run(&lab, &chain, "net_ring0");
     assert!(frames(&to) == all, "frames changed on the way");
+}
+
+#[test]
+fn a_long_queue_and_copies_leave_the_device_buffers_to_receive_into() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let (from, to) = (unpacked(&lab), lab.folder().join("out.pcap").display().to_string());
+    // More frames than the device has buffers.
+    let few = frames(&from);
+    let all: Vec<&Vec<u8>> = few.iter().cycle().take(10_000).collect();
+    let file = std::io::BufWriter::new(File::create(&from).unwrap());
+    let mut writer = Writer::new(file, &Options::default()).unwrap();
+    for (i, frame) in all.iter().enumerate() {
+        writer.write(i as u64, frame, frame.len() as u32).unwrap();
+    }
+    writer.finish().unwrap();
+    // All are held until the last has come; then each is changed, and a copy of it is dropped.
+    let chain = "FromDevice(device) -> Counter(COUNT_CALL 10000 out.active true) -> Queue(10000)
+           -> out :: Unqueue(ACTIVE false) -> Strip(6) -> Unstrip(4) -> copies :: Tee
+           -> StoreData(0, \\<00>) -> Discard;
+         copies [1] -> Counter(COUNT_CALL 10000 stop) -> ToDevice(device);";
+    run(&lab, chain, &format!("net_pcap0,rx_pcap={from},tx_pcap={to}"));
+    let changed = frames(&to);
+    assert_eq!(changed.len(), all.len());
+    assert!(changed.iter().zip(&all).all(|(came, went)| came[..] == went[2..]), "frames changed");
 }

@@ -36,10 +36,10 @@ pub(super) const ETHERNET: usize = 14;
 
 /// Recycles the first packets of a batch; the others stay.
 pub(super) fn recycle_first(count: usize, batch: &mut Batch, pool: &mut Pool) {
-    let mut left = Batch::default();
-    batch.split_to(count, &mut left);
-    pool.recycle_all(batch);
-    batch.append(&mut left);
+    if count >= batch.len() {
+        return pool.recycle_all(batch);
+    }
+    batch.drain_first(count).for_each(|packet| pool.recycle(packet));
 }
 
 /// Carries frames. It holds only what belongs to the kernel, so that it can be thrown away and

@@ -3,8 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::NonNull;
+use std::ops::RangeInclusive;
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use net::{Batch, Buffer, Lender, Packet, Pool};
 
 /// The most frames at a time, as in `shim.c`.
 pub(super) const MOST: usize = 256;
@@ -14,11 +17,22 @@ pub(super) const MOST: usize = 256;
 #[derive(Clone, Copy)]
 struct Frame {
     mbuf: *mut c_void,
+    room: *mut u8,
     bytes: *const u8,
+    room_length: u32,
     length: u32,
 }
 
-const NO_FRAME: Frame = Frame { mbuf: std::ptr::null_mut(), bytes: std::ptr::null(), length: 0 };
+const NO_FRAME: Frame =
+    Frame { mbuf: null_mut(), room: null_mut(), bytes: null(), room_length: 0, length: 0 };
+
+/// How packets give back the buffers that they lie in.
+static LENDER: Lender = Lender { give_back };
+
+unsafe fn give_back(mbuf: NonNull<()>, _: NonNull<u8>) {
+    // SAFETY: a buffer that `Queue::receive` lent, which nobody has any more.
+    unsafe { catena_dpdk_give_back(mbuf.as_ptr().cast()) }
+}
 
 /// `struct port` of `shim.c`.
 #[repr(C)]
@@ -60,12 +74,19 @@ unsafe extern "C" {
         spread: c_int,
         pool: *mut *mut c_void,
     ) -> c_int;
-    fn catena_dpdk_close(port: *const PortInfo, pool: *mut c_void);
+    fn catena_dpdk_close(port: *const PortInfo);
+    fn catena_dpdk_free(pool: *mut c_void) -> c_int;
     fn catena_dpdk_is_up(port: u16) -> c_int;
     fn catena_dpdk_count(port: u16, counts: *mut Counts);
-    fn catena_dpdk_receive(port: u16, queue: u16, frames: *mut Frame, most: u16) -> u16;
-    fn catena_dpdk_copy(mbuf: *const c_void, to: *mut u8, room: u32);
-    fn catena_dpdk_release(frames: *const Frame, count: u16);
+    fn catena_dpdk_receive(
+        port: u16,
+        queue: u16,
+        pool: *mut c_void,
+        frames: *mut Frame,
+        most: u16,
+    ) -> u16;
+    fn catena_dpdk_take(mbuf: *mut c_void, to: *mut u8, room: u32);
+    fn catena_dpdk_give_back(mbuf: *mut c_void);
     fn catena_dpdk_send(
         port: u16,
         queue: u16,
@@ -129,7 +150,7 @@ pub(super) fn start(arguments: Vec<CString>) -> Result<(), Refusal> {
         let mut pointers: Vec<*mut c_char> =
             arguments.iter().map(|a| a.as_ptr().cast_mut()).collect();
         let count = pointers.len() as c_int;
-        pointers.push(std::ptr::null_mut());
+        pointers.push(null_mut());
         let (result, said) = listen(|| {
             // SAFETY: `count` strings, and a null pointer behind them, all of which live for the
             // call; EAL keeps copies.
@@ -188,10 +209,10 @@ impl Found {
     /// # Errors
     /// DPDK's.
     pub(super) fn open(self, queues: u16, spread: bool) -> Result<Vec<Queue>, Refusal> {
-        let mut device = Device { port: self.0, pool: std::ptr::null_mut() };
+        let mut device = Device { port: self.0, pool: Mempool(null_mut()) };
         let (result, said) = listen(|| {
             // SAFETY: the structure was filled by the shim; `pool` takes a pointer.
-            unsafe { catena_dpdk_open(&device.port, queues, spread.into(), &raw mut device.pool) }
+            unsafe { catena_dpdk_open(&device.port, queues, spread.into(), &raw mut device.pool.0) }
         });
         refuse(result, said)?;
         let device = Arc::new(device);
@@ -201,24 +222,35 @@ impl Found {
     }
 }
 
+/// Buffers of DPDK's.
+struct Mempool(*mut c_void);
+
+// SAFETY: DPDK's pools may be used by any thread.
+unsafe impl Send for Mempool {}
+
+/// Pools of ports that were closed while packets still lay in their buffers, or other ports still
+/// sent them.
+static LEFT: Mutex<Vec<Mempool>> = Mutex::new(Vec::new());
+
 /// A port that is open, and the pool that its frames lie in.
 struct Device {
     port: PortInfo,
-    pool: *mut c_void,
+    pool: Mempool,
 }
 
 // SAFETY: DPDK's ports and pools may be used by any thread; each queue is used by one at a time,
 // as it is used through `&mut Queue` only.
-unsafe impl Send for Device {}
-// SAFETY: as above.
 unsafe impl Sync for Device {}
 
 impl Drop for Device {
     fn drop(&mut self) {
+        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        left.push(Mempool(self.pool.0));
         let _ = listen(|| {
-            // SAFETY: the port was opened, or failed to be, with this pool or none; all its queues
-            // are gone, and with them all frames.
-            unsafe { catena_dpdk_close(&self.port, self.pool) }
+            // SAFETY: the port was opened, or failed to be, and all its queues are gone.
+            unsafe { catena_dpdk_close(&self.port) };
+            // SAFETY: these pools are of no port; one that is freed is forgotten.
+            left.retain(|pool| unsafe { catena_dpdk_free(pool.0) == 0 });
         });
     }
 }
@@ -233,59 +265,72 @@ pub(super) struct Queue {
 // SAFETY: between calls the pointers in `frames` mean nothing.
 unsafe impl Send for Queue {}
 
-/// A frame as it was received.
-pub(super) struct Received<'a>(&'a Frame);
-
-impl Received<'_> {
-    pub(super) fn len(&self) -> usize {
-        self.0.length as usize
-    }
-
-    /// Its bytes, if they lie in one piece.
-    pub(super) fn bytes(&self) -> Option<&[u8]> {
-        let start = NonNull::new(self.0.bytes.cast_mut())?;
-        // SAFETY: so many bytes of a buffer that belongs to this queue until it is released, which
-        // is after the borrow.
-        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len()) })
-    }
-
-    /// Copies its bytes, wherever they lie.
-    pub(super) fn copy_to(&self, to: &mut [u8]) {
-        let room = u32::try_from(to.len()).unwrap_or(u32::MAX);
-        // SAFETY: the buffers of the frame belong to this queue, and `to` has so much room.
-        unsafe { catena_dpdk_copy(self.0.mbuf, to.as_mut_ptr(), room) }
-    }
-}
-
 impl Queue {
-    /// Receives up to `most` frames that are there now, and shows each.
-    pub(super) fn receive(&mut self, most: usize, mut each: impl FnMut(Received<'_>)) -> usize {
+    /// Receives up to `most` frames that are there now, and hands each on: in the buffer that it
+    /// came in, while there are enough of them.
+    pub(super) fn receive(
+        &mut self,
+        most: usize,
+        pool: &mut Pool,
+        mut each: impl FnMut(Packet, &mut Pool),
+    ) {
         be_an_lcore();
         let most = most.min(MOST) as u16;
         let (port, frames) = (self.device.port.number, self.frames.as_mut_ptr());
         // SAFETY: there is room for `most` frames; nobody else uses the queue, as it is borrowed.
-        let n = unsafe { catena_dpdk_receive(port, self.number, frames, most) };
-        let received = &self.frames[..usize::from(n).min(MOST)];
-        received.iter().for_each(|frame| each(Received(frame)));
-        // SAFETY: these frames were just received and nobody has them any more.
-        unsafe { catena_dpdk_release(frames, n) };
-        n.into()
+        let n = unsafe { catena_dpdk_receive(port, self.number, self.device.pool.0, frames, most) };
+        for frame in &self.frames[..usize::from(n).min(MOST)] {
+            let length = frame.length as usize;
+            let packet = match (NonNull::new(frame.room), NonNull::new(frame.mbuf)) {
+                (Some(room), Some(mbuf)) => {
+                    let start = frame.bytes.addr() - room.addr().get();
+                    // SAFETY: the buffer was just received, and is nobody else's; its memory was
+                    // zero when DPDK got it.
+                    let buffer = unsafe {
+                        Buffer::lent(room, frame.room_length as usize, mbuf.cast(), &LENDER)
+                    };
+                    pool.lend(buffer, start, length)
+                }
+                _ => {
+                    let mut packet = pool.alloc(length);
+                    let to = packet.data_mut().as_mut_ptr();
+                    // SAFETY: the frame is this queue's, and there is room for it; it is not used
+                    // any more.
+                    unsafe { catena_dpdk_take(frame.mbuf, to, frame.length) };
+                    packet
+                }
+            };
+            each(packet, pool);
+        }
     }
 
-    /// Sends copies of frames; of how many, counted from the first.
-    pub(super) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> usize {
+    /// Sends the first packets, as long as their lengths are among these, and recycles them: as
+    /// many as there is room for. How many that were.
+    pub(super) fn send(
+        &mut self,
+        lengths: &RangeInclusive<usize>,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> usize {
         be_an_lcore();
+        let fits = |packet: &&Packet| lengths.contains(&packet.len());
+        let packets = batch.iter().take_while(fits);
         let mut count = 0;
-        for (frame, bytes) in self.frames.iter_mut().zip(frames) {
-            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            *frame = Frame { bytes: bytes.as_ptr(), length, ..NO_FRAME };
+        for (frame, packet) in self.frames.iter_mut().zip(packets) {
+            let mbuf = packet.owner(&LENDER).map_or(null_mut(), |mbuf| mbuf.as_ptr().cast());
+            let (bytes, length) = (packet.data().as_ptr(), packet.len() as u32);
+            *frame = Frame { mbuf, bytes, length, ..NO_FRAME };
             count += 1;
         }
         let (port, frames) = (self.device.port.number, self.frames.as_ptr());
-        // SAFETY: the first `count` frames point at bytes that are borrowed for this call; nobody
-        // else uses the queue, as it is borrowed, too.
-        let sent = unsafe { catena_dpdk_send(port, self.number, self.device.pool, frames, count) };
-        sent.into()
+        // SAFETY: the first `count` frames point at bytes of packets that stay where they are for
+        // this call; buffers that are sent are let go of below. Nobody else uses the queue, as it
+        // is borrowed.
+        let sent =
+            unsafe { catena_dpdk_send(port, self.number, self.device.pool.0, frames, count) };
+        let sent = usize::from(sent);
+        batch.drain_first(sent).for_each(|packet| pool.recycle_sent(packet));
+        sent
     }
 
     /// Bytes of the longest frame that can be sent.

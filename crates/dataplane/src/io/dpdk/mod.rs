@@ -6,11 +6,11 @@ use std::io::Result;
 use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
 
-use net::{Batch, Pool};
+use net::{Batch, Packet, Pool};
 
 use super::offload::complete_if_partial;
 use super::port::{
-    ETHERNET, LINK_DOWN, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first,
+    ETHERNET, LINK_DOWN, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, give_up, recycle_first,
 };
 
 mod ffi;
@@ -163,19 +163,11 @@ impl Port for Dpdk {
         losses: &mut Losses,
     ) -> Result<()> {
         let partial = self.partial;
-        self.queue.receive(most, |frame| {
-            let length = frame.len();
-            if length < ETHERNET {
-                return losses.received(RUNT, 1, length as u64);
+        self.queue.receive(most, pool, |mut packet, pool| {
+            if packet.len() < ETHERNET {
+                losses.received(RUNT, 1, packet.len() as u64);
+                return pool.recycle(packet);
             }
-            let mut packet = match frame.bytes() {
-                Some(bytes) => pool.packet(bytes),
-                None => {
-                    let mut packet = pool.alloc(length);
-                    frame.copy_to(packet.data_mut());
-                    packet
-                }
-            };
             if partial {
                 complete_if_partial(packet.data_mut());
             }
@@ -186,31 +178,23 @@ impl Port for Dpdk {
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
         let lengths = ETHERNET..=self.queue.longest();
-        let mut done = 0;
-        while done < batch.len() {
-            let fits = |bytes: &&[u8]| lengths.contains(&bytes.len());
-            let frames = batch.as_slice()[done..].iter().map(|packet| packet.data());
-            let sent = self.queue.send(frames.take_while(fits));
-            done += sent;
-            let Some(next) = batch.as_slice().get(done).map(|packet| packet.len()) else { break };
+        loop {
+            let sent = self.queue.send(&lengths, batch, pool);
+            let Some(next) = batch.as_slice().first().map(Packet::len) else { break };
             if lengths.contains(&next) {
                 if sent > 0 {
                     continue;
                 }
                 self.look(losses);
                 if !self.up {
-                    let rest = &batch.as_slice()[done..];
-                    let bytes = rest.iter().map(|packet| packet.len() as u64).sum();
-                    losses.sent(LINK_DOWN, rest.len() as u64, bytes);
-                    done = batch.len();
+                    give_up(LINK_DOWN, batch, pool, losses);
                 }
                 break;
             }
             let why = if next < ETHERNET { RUNT } else { OVERSIZE };
             losses.sent(why, 1, next as u64);
-            done += 1;
+            recycle_first(1, batch, pool);
         }
-        recycle_first(done, batch, pool);
         Ok(())
     }
 

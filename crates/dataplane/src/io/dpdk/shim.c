@@ -12,15 +12,25 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_prefetch.h>
 
 enum { MOST = 256, DESCRIPTORS = 1024 };
+
+/* Buffers of each queue that packets can lie in beyond those in rings, and how many of a port's must be left for the
+ * next to lie in one, too. */
+enum { LENT = 4096, RESERVE = 2 * MOST };
 
 /* A key by which both directions of a flow have the same Toeplitz hash. */
 enum { KEY = 0x6d5a, LONGEST_KEY = 128 };
 
+/* A frame, and the room that it lies in. */
 struct frame {
+	/* None for one to send that lies in no buffer of DPDK's. */
 	struct rte_mbuf *mbuf;
+	/* None for a received one that cannot be lent: it must be copied. */
+	uint8_t *room;
 	uint8_t *bytes;
+	uint32_t room_length;
 	uint32_t length;
 };
 
@@ -142,7 +152,7 @@ int catena_dpdk_open(const struct port *port, uint16_t queues, int spread, struc
 	result = rte_eth_dev_adjust_nb_rx_tx_desc(port->number, &receive, &send);
 	if (result < 0)
 		return result;
-	buffers = queues * (receive + send + 2 * RTE_MEMPOOL_CACHE_MAX_SIZE + 2 * MOST);
+	buffers = queues * (receive + send + 2 * RTE_MEMPOOL_CACHE_MAX_SIZE + LENT) + RESERVE;
 	snprintf(name, sizeof(name), "catena%u", pools++);
 	*pool = rte_pktmbuf_pool_create(name, buffers, RTE_MEMPOOL_CACHE_MAX_SIZE / 2, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (*pool == NULL)
@@ -160,7 +170,7 @@ int catena_dpdk_open(const struct port *port, uint16_t queues, int spread, struc
 	return result;
 }
 
-void catena_dpdk_close(const struct port *port, struct rte_mempool *pool)
+void catena_dpdk_close(const struct port *port)
 {
 	struct rte_eth_dev_info info;
 	int known = rte_eth_dev_info_get(port->number, &info) == 0;
@@ -168,7 +178,15 @@ void catena_dpdk_close(const struct port *port, struct rte_mempool *pool)
 	rte_eth_dev_stop(port->number);
 	if (known && port->probed)
 		rte_dev_remove(info.device);
+}
+
+/* Frees a pool if all its buffers are back; whether it did. */
+int catena_dpdk_free(struct rte_mempool *pool)
+{
+	if (pool != NULL && !rte_mempool_full(pool))
+		return 0;
 	rte_mempool_free(pool);
+	return 1;
 }
 
 /* Whether a port's link is up. */
@@ -191,50 +209,55 @@ void catena_dpdk_count(uint16_t port, struct counts *counts)
 	counts->send_errors = stats.oerrors;
 }
 
-/* Receives up to `most` frames. One that lies in several buffers has no bytes: `catena_dpdk_copy` puts it together. */
-uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct frame *frames, uint16_t most)
+/* Receives up to `most` frames, which lie in buffers of the pool. As long as it has enough of them they can be lent. */
+uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mempool *pool, struct frame *frames, uint16_t most)
 {
 	struct rte_mbuf *mbufs[MOST];
 	uint16_t i, n = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, MOST));
+	/* Those that threads have at hand are not counted, which would take long. */
+	int plenty = n > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= RESERVE;
 
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *mbuf = mbufs[i];
+		int lent = plenty && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 && RTE_MBUF_DIRECT(mbuf);
 
+		rte_prefetch0(rte_pktmbuf_mtod(mbuf, void *));
 		frames[i].mbuf = mbuf;
-		frames[i].bytes = mbuf->nb_segs == 1 ? rte_pktmbuf_mtod(mbuf, uint8_t *) : NULL;
+		frames[i].room = lent ? mbuf->buf_addr : NULL;
+		frames[i].bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
+		frames[i].room_length = mbuf->buf_len;
 		frames[i].length = mbuf->pkt_len;
 	}
 	return n;
 }
 
-void catena_dpdk_copy(const struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
+/* Copies a received frame and gives its buffers back. */
+void catena_dpdk_take(struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
 {
-	for (; mbuf != NULL && room > 0; mbuf = mbuf->next) {
-		uint32_t length = RTE_MIN(room, mbuf->data_len);
+	const struct rte_mbuf *piece;
 
-		memcpy(to, rte_pktmbuf_mtod(mbuf, const uint8_t *), length);
+	for (piece = mbuf; piece != NULL && room > 0; piece = piece->next) {
+		uint32_t length = RTE_MIN(room, piece->data_len);
+
+		memcpy(to, rte_pktmbuf_mtod(piece, const uint8_t *), length);
 		to += length;
 		room -= length;
 	}
+	rte_pktmbuf_free(mbuf);
 }
 
-/* Gives received frames back. */
-void catena_dpdk_release(const struct frame *frames, uint16_t count)
+/* Gives back a buffer that was lent. */
+void catena_dpdk_give_back(struct rte_mbuf *mbuf)
 {
-	struct rte_mbuf *mbufs[MOST];
-	uint16_t i;
-
-	for (i = 0; i < count && i < MOST; i++)
-		mbufs[i] = frames[i].mbuf;
-	rte_pktmbuf_free_bulk(mbufs, i);
+	rte_pktmbuf_free(mbuf);
 }
 
-/* Copies bytes into as many buffers as it takes; 0 if there are none. */
-static int fill(struct rte_mempool *pool, struct rte_mbuf *first, const uint8_t *bytes, uint32_t length)
+/* Copies bytes into as many buffers as it takes; NULL if there are none. */
+static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t length)
 {
-	struct rte_mbuf *last = first;
+	struct rte_mbuf *first = rte_pktmbuf_alloc(pool), *last = first;
 
-	for (;;) {
+	while (last != NULL) {
 		uint32_t piece = RTE_MIN(length, rte_pktmbuf_tailroom(last));
 
 		memcpy(rte_pktmbuf_mtod(last, uint8_t *), bytes, piece);
@@ -243,29 +266,40 @@ static int fill(struct rte_mempool *pool, struct rte_mbuf *first, const uint8_t 
 		bytes += piece;
 		length -= piece;
 		if (length == 0)
-			return 1;
+			return first;
 		last->next = rte_pktmbuf_alloc(pool);
-		if (last->next == NULL)
-			return 0;
 		last = last->next;
-		first->nb_segs++;
+		first->nb_segs += last != NULL;
 	}
+	rte_pktmbuf_free(first);
+	return NULL;
 }
 
-/* Sends copies of frames; of how many, counted from the first. */
+/* Sends frames: those that lie in buffers with them, of the others copies. Of how many, counted from the first. */
 uint16_t catena_dpdk_send(uint16_t port, uint16_t queue, struct rte_mempool *pool, const struct frame *frames, uint16_t count)
 {
 	struct rte_mbuf *mbufs[MOST];
 	uint16_t i, filled, sent;
 
 	count = RTE_MIN(count, MOST);
-	if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0)
-		return 0;
-	for (filled = 0; filled < count; filled++)
-		if (!fill(pool, mbufs[filled], frames[filled].bytes, frames[filled].length))
+	for (filled = 0; filled < count; filled++) {
+		const struct frame *frame = &frames[filled];
+		struct rte_mbuf *mbuf = frame->mbuf;
+
+		if (mbuf != NULL) {
+			mbuf->data_off = frame->bytes - (uint8_t *)mbuf->buf_addr;
+			mbuf->data_len = mbuf->pkt_len = frame->length;
+			mbuf->ol_flags = 0;
+		} else {
+			mbuf = copy(pool, frame->bytes, frame->length);
+		}
+		if (mbuf == NULL)
 			break;
+		mbufs[filled] = mbuf;
+	}
 	sent = rte_eth_tx_burst(port, queue, mbufs, filled);
-	for (i = sent; i < count; i++)
-		rte_pktmbuf_free(mbufs[i]);
+	for (i = sent; i < filled; i++)
+		if (frames[i].mbuf == NULL)
+			rte_pktmbuf_free(mbufs[i]);
 	return sent;
 }
