@@ -27,34 +27,36 @@ pub(super) struct Message {
     pub(super) truncated: bool,
 }
 
-/// Receives frames, each behind a `virtio_net_hdr`.
+/// Receives frames, each behind a `virtio_net_hdr`. Messages are prepared once; for the next call
+/// only those that were used are prepared again, however many are asked for.
 pub(super) struct Receiver {
-    headers: Vec<libc::mmsghdr>,
-    pieces: Vec<[libc::iovec; 3]>,
-    vnet: Vec<[u8; VNET_HEADER]>,
-    control: Vec<[u64; CONTROL]>,
+    headers: Box<[libc::mmsghdr]>,
+    pieces: Box<[[libc::iovec; 3]]>,
+    vnet: Box<[[u8; VNET_HEADER]]>,
+    control: Box<[[u64; CONTROL]]>,
     /// For each message what does not fit into its packet. The kernel writes there only when it
     /// must, so most of this memory is never touched.
-    beyond: Vec<u8>,
-    /// Packets to receive into.
-    spare: Vec<Packet>,
+    beyond: Box<[u8]>,
+    /// The packets that the first messages are received into, a message each.
+    packets: Vec<Packet>,
 }
 
-// SAFETY: the pointers in `headers` and `pieces` are set anew before each call and mean nothing
-// after it, on whatever thread that was.
+// SAFETY: the pointers in `headers` and `pieces` are to memory that the receiver owns and that
+// stays where it is, on whatever thread that is.
 unsafe impl Send for Receiver {}
 
 impl Receiver {
     /// Receives up to `most` messages at a time.
     pub(super) fn new(most: usize) -> Self {
+        const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         Self {
             // SAFETY: a header of zeros is valid: no name, no pieces, no control message.
             headers: (0..most).map(|_| unsafe { zeroed() }).collect(),
-            pieces: vec![[libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 3]; most],
-            vnet: vec![[0; VNET_HEADER]; most],
-            control: vec![[0; CONTROL]; most],
-            beyond: vec![0; most * BEYOND],
-            spare: Vec::with_capacity(most),
+            pieces: vec![[NOTHING; 3]; most].into_boxed_slice(),
+            vnet: vec![[0; VNET_HEADER]; most].into_boxed_slice(),
+            control: vec![[0; CONTROL]; most].into_boxed_slice(),
+            beyond: vec![0; most * BEYOND].into_boxed_slice(),
+            packets: Vec::with_capacity(most),
         }
     }
 
@@ -70,24 +72,15 @@ impl Receiver {
         mut each: impl FnMut(Packet, Message, &mut Pool),
     ) -> Result<usize> {
         let most = most.min(self.headers.len());
-        while self.spare.len() < most {
-            self.spare.push(pool.alloc(STRAIGHT));
-        }
-        for i in 0..most {
-            let straight = self.spare[i].data_mut();
-            let beyond = &mut self.beyond[i * BEYOND..(i + 1) * BEYOND];
-            self.pieces[i] = [piece(&mut self.vnet[i]), piece(straight), piece(beyond)];
-            let header = &mut self.headers[i].msg_hdr;
-            header.msg_iov = self.pieces[i].as_mut_ptr();
-            header.msg_iovlen = 3;
-            header.msg_control = self.control[i].as_mut_ptr().cast();
-            header.msg_controllen = size_of::<[u64; CONTROL]>() as _;
-            header.msg_flags = 0;
+        while self.packets.len() < most {
+            let mut packet = pool.alloc(STRAIGHT);
+            self.prepare(self.packets.len(), &mut packet);
+            self.packets.push(packet);
         }
         let (fd, headers) = (socket.as_raw_fd(), self.headers.as_mut_ptr());
-        // SAFETY: the first `most` headers point at pieces and control messages of this structure
-        // and at the buffers of packets that it owns, with their lengths; nothing of this is
-        // touched or moved until the call returns.
+        // SAFETY: the first `most` headers were prepared: they point at pieces and control messages
+        // of this structure and at the buffers of packets that it owns, with their lengths; nothing
+        // of this is touched or moved until the call returns.
         let n = unsafe {
             let flags = libc::MSG_DONTWAIT;
             libc::recvmmsg(fd, headers, most as _, flags as _, std::ptr::null_mut())
@@ -96,10 +89,15 @@ impl Receiver {
             return Err(Error::last_os_error());
         }
         let n = (n as usize).min(most);
-        for (i, mut packet) in self.spare.drain(..n).enumerate() {
+        for i in 0..n {
             let header = &self.headers[i];
             let truncated = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             let length = (header.msg_len as usize).saturating_sub(VNET_HEADER);
+            let vlan = vlan(&self.control[i], header.msg_hdr.msg_controllen);
+            let message = Message { vnet: self.vnet[i], vlan, truncated };
+            let mut next = pool.alloc(STRAIGHT);
+            self.prepare(i, &mut next);
+            let mut packet = std::mem::replace(&mut self.packets[i], next);
             if length > STRAIGHT {
                 let whole = length.min(STRAIGHT + BEYOND);
                 let mut large = pool.alloc(whole);
@@ -109,11 +107,20 @@ impl Receiver {
                 pool.recycle(std::mem::replace(&mut packet, large));
             }
             packet.truncate(length);
-            let control = &self.control[i];
-            let vlan = vlan(control, header.msg_hdr.msg_controllen);
-            each(packet, Message { vnet: self.vnet[i], vlan, truncated }, pool);
+            each(packet, message, pool);
         }
         Ok(n)
+    }
+
+    /// Has a message be received into a packet.
+    fn prepare(&mut self, i: usize, packet: &mut Packet) {
+        let beyond = &mut self.beyond[i * BEYOND..(i + 1) * BEYOND];
+        self.pieces[i] = [piece(&mut self.vnet[i]), piece(packet.data_mut()), piece(beyond)];
+        let header = &mut self.headers[i].msg_hdr;
+        header.msg_iov = self.pieces[i].as_mut_ptr();
+        header.msg_iovlen = 3;
+        header.msg_control = self.control[i].as_mut_ptr().cast();
+        header.msg_controllen = size_of::<[u64; CONTROL]>() as _;
     }
 }
 
