@@ -18,8 +18,9 @@ const ADDRESSES: [&str; 2] = ["172.16.1.1/24", "30.0.1.1/24"];
 const NEXT: &str = "30.0.1.254";
 
 /// What is measured.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "catena af-xdp",
+    "af-xdp, no chain",
     "catena af-packet",
     "catena af-packet ring",
     "linux",
@@ -70,8 +71,12 @@ fn catena(bed: &Arc<Bed>, data: &Data, list: &List, mode: &str) -> Forwarder {
         data.functions(),
         rules.display()
     );
+    on_interfaces(bed, &text, mode)
+}
+
+fn on_interfaces(bed: &Arc<Bed>, text: &str, mode: &str) -> Forwarder {
     let io = ["--in", "in=eth0", "--out", "out=eth1", "--io", mode];
-    let processes = vec![bed.catena(&text, &io)];
+    let processes = vec![bed.catena(text, &io)];
     Forwarder { bed: Arc::clone(bed), processes, is_kernel: false }
 }
 
@@ -143,6 +148,8 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
 fn start(kind: &str, bed: &Arc<Bed>, data: &Data, list: &List) -> Forwarder {
     match kind {
         "catena af-xdp" => catena(bed, data, list, "af-xdp"),
+        // The floor: what carrying frames costs before anything is done with them.
+        "af-xdp, no chain" => on_interfaces(bed, "FromDevice(in) -> ToDevice(out);", "af-xdp"),
         "catena af-packet" => catena(bed, data, list, "af-packet-mmsg"),
         "catena af-packet ring" => catena(bed, data, list, "af-packet-ring"),
         "linux" => linux(bed, list, false),
