@@ -64,11 +64,6 @@ pub(super) const fn add(to: u8, from: u8) -> u64 {
     instruction(0x0c, to, from, 0, 0)
 }
 
-/// `to += from`, also for pointers.
-pub(super) const fn add_pointer(to: u8, from: u8) -> u64 {
-    instruction(0x0f, to, from, 0, 0)
-}
-
 /// `to &= number`
 pub(super) const fn and(to: u8, number: i32) -> u64 {
     instruction(0x54, to, 0, 0, number)

@@ -75,8 +75,8 @@ impl Steering<'_> {
 /// Where a program runs: how it reads a frame follows from that.
 ///
 /// Registers: 0 what was loaded, in the end the worker; 6 the context, 7 the sum, 8 where the
-/// transport header is, 9 the address whose ports are looked at. In drivers also 1 the end of the
-/// frame and 2 its network header.
+/// transport header is (its offset from the network header; in drivers a pointer), 9 the address
+/// whose ports are looked at. In drivers also 1 the end of the frame and 2 its network header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Socket,
@@ -92,16 +92,13 @@ impl Place {
             return vec![Do(load_network(size, transport.then_some(8), offset))];
         }
         let length = [4, 2, 1][usize::from(size / HALF)];
-        let mut lines = vec![Do(copy(3, 2))];
-        if transport {
-            lines.push(Do(add_pointer(3, 8)));
-        }
-        lines.extend([
-            Do(copy(4, 3)),
+        let from = if transport { 8 } else { 2 };
+        let mut lines = vec![
+            Do(copy(4, from)),
             Do(advance(4, offset + length)),
             If(GREATER, 4, 1, 0, "first"),
-            Do(load_memory(size, 0, 3, offset as i16)),
-        ]);
+            Do(load_memory(size, 0, from, offset as i16)),
+        ];
         if size != BYTE {
             lines.push(Do(from_network(0, length * 8)));
         }
@@ -119,6 +116,32 @@ impl Place {
         let mut lines = self.load(BYTE, transport, offset);
         lines.extend([Do(and(0, 15)), Do(shift_left(0, 2))]);
         lines
+    }
+
+    /// Register 8 = where the transport header is, behind an IPv4 header whose length is in
+    /// register 0.
+    fn behind_header(self) -> Vec<Line> {
+        match self {
+            Socket => vec![Do(copy(8, 0))],
+            Driver => [vec![Do(copy(8, 2))], self.advance_by_length()].concat(),
+        }
+    }
+
+    /// Register 8 += the length of an IPv4 header in register 0.
+    fn advance_by_length(self) -> Vec<Line> {
+        if self == Socket {
+            return vec![Do(add(8, 0))];
+        }
+        // Bit by bit: who lacks CAP_PERFMON adds no number that is not known to a pointer.
+        let bit = |bit| {
+            [
+                Do(copy(4, 0)),
+                Do(and(4, bit)),
+                Do(instruction(EQUAL, 4, 0, 1, 0)),
+                Do(advance(8, bit)),
+            ]
+        };
+        [4, 8, 16, 32].into_iter().flat_map(bit).collect()
     }
 
     /// Register 0 = the frame's protocol as it stands there, behind one VLAN tag. A frame with the
@@ -256,7 +279,7 @@ impl Place {
         // Of a fragment: more follow, or some come before.
         lines.extend([Do(and(0, 0x3fff)), If(NOT_EQUAL, 0, 0, 0, "hash")]);
         lines.extend(self.header_length(false, 0));
-        lines.push(Do(copy(8, 0)));
+        lines.extend(self.behind_header());
         lines.extend(self.load(BYTE, false, 9));
         lines.extend([
             If(EQUAL, 0, 0, libc::IPPROTO_TCP, "IPv4 ports"),
@@ -277,7 +300,10 @@ impl Place {
         lines.extend(owners());
         lines.extend([If(ALWAYS, 0, 0, 0, "ports"), Label("IPv6")]);
         lines.extend(self.sum(WORD, false, (8..40).step_by(4)));
-        lines.push(Do(set(8, 40)));
+        lines.extend(match self {
+            Socket => vec![Do(set(8, 40))],
+            Driver => vec![Do(copy(8, 2)), Do(advance(8, 40))],
+        });
         lines.extend(self.load(BYTE, false, 6));
         lines.extend([
             If(EQUAL, 0, 0, libc::IPPROTO_TCP, "ports"),
@@ -306,8 +332,8 @@ impl Place {
         lines.extend(self.load(BYTE, true, 8 + 9));
         lines.push(Do(store(STACK, -8, 0)));
         lines.extend(self.header_length(true, 8));
+        lines.extend(self.advance_by_length());
         lines.extend([
-            Do(add_pointer(8, 0)),
             Do(advance(8, 8)),
             Do(load_stored(0, STACK, -8)),
             If(EQUAL, 0, 0, libc::IPPROTO_TCP, "error ports"),
