@@ -207,6 +207,11 @@ impl Sending {
         Ok(Self { socket, sender: Sender::new(most.min(MOST)) })
     }
 
+    #[cfg(test)]
+    pub(super) fn of(socket: OwnedFd) -> Self {
+        Self { socket, sender: Sender::new(1) }
+    }
+
     /// Sends packets and recycles them; those for which there is no room now stay.
     ///
     /// # Errors

@@ -189,3 +189,77 @@ impl Port for PacketRing {
         count_overruns(&self.receiving, losses);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elements::device::Event;
+    use ir::Reason;
+
+    use super::*;
+
+    /// A packet of a block: how far it is to the next, how many bytes were kept of how many.
+    struct Entry {
+        next: u32,
+        kept: u32,
+        length: u32,
+        data: u16,
+    }
+
+    /// A ring whose first block the kernel has handed over with these entries, each where the one
+    /// before says.
+    fn ring(first: u32, entries: &[Entry]) -> PacketRing {
+        let memory = Mapping::anonymous((BLOCK * BLOCKS) as usize).unwrap();
+        let put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
+        put(BLOCK_STATUS, libc::TP_STATUS_USER);
+        put(BLOCK_PACKETS, entries.len() as u32);
+        put(BLOCK_FIRST, first);
+        let mut at = u64::from(first);
+        for entry in entries {
+            put(at, entry.next);
+            put(at + 12, entry.kept);
+            put(at + 16, entry.length);
+            memory.write(at + 24, &entry.data.to_ne_bytes()).unwrap();
+            at += u64::from(entry.next);
+        }
+        let socket = || sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).unwrap();
+        PacketRing {
+            receiving: socket(),
+            memory,
+            block: 0,
+            left: 0,
+            next: 0,
+            backlog: Backlog::default(),
+            sending: Sending::of(socket()),
+        }
+    }
+
+    /// What comes of it: how many packets, and how many are lost for which reason.
+    fn received(mut ring: PacketRing) -> (usize, Vec<(Reason, u64)>) {
+        let (mut batch, mut pool, mut losses) = (Batch::new(), Pool::new(), Losses::default());
+        ring.receive(100, &mut batch, &mut pool, &mut losses).unwrap();
+        let status = ring.memory.word(BLOCK_STATUS).unwrap().load(Ordering::Relaxed);
+        assert_eq!((status, ring.block), (libc::TP_STATUS_KERNEL, 1), "the block is given back");
+        let mut lost = Vec::new();
+        while let Some(Event::Lost { reason, packets, .. }) = losses.next(false) {
+            lost.push((reason, packets));
+        }
+        let count = batch.len();
+        pool.recycle_all(&mut batch);
+        assert_eq!(pool.outstanding(), 0);
+        (count, lost)
+    }
+
+    #[test]
+    fn entries_that_are_cut_short_or_make_no_sense_are_counted() {
+        let whole = || Entry { next: 256, kept: 60, length: 60, data: 80 };
+        assert_eq!(received(ring(48, &[whole(), whole()])), (2, vec![]));
+        let cut = Entry { length: 1500, ..whole() };
+        assert_eq!(received(ring(48, &[cut, whole()])), (1, vec![(TRUNCATED, 1)]));
+        let runt = Entry { kept: 13, length: 13, ..whole() };
+        assert_eq!(received(ring(48, &[runt, whole()])), (1, vec![(RUNT, 1)]));
+        // Nothing is found behind an entry that leads out of its block.
+        let astray = Entry { next: BLOCK, ..whole() };
+        assert_eq!(received(ring(48, &[astray, whole(), whole()])), (1, vec![(REFUSED, 2)]));
+        assert_eq!(received(ring(u32::MAX, &[])), (0, vec![]));
+    }
+}
