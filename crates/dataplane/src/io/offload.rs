@@ -18,6 +18,13 @@ pub(super) const VNET_HEADER: usize = 10;
 /// IP protocol numbers.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const SCTP: u8 = 132;
+
+/// Where the checksum field is in their headers. The kernel leaves nobody else's that is there to
+/// be completed, so that where the field is says which sum it takes.
+const TCP_FIELD: usize = 16;
+const UDP_FIELD: usize = 6;
+const SCTP_FIELD: usize = 8;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
@@ -92,9 +99,15 @@ pub(super) fn complete(
 }
 
 /// Puts the checksum of the bytes from `start` on into the field `offset` bytes further, which
-/// holds the sum of the pseudo-header.
+/// holds the sum of the pseudo-header; SCTP's CRC32c (RFC 9260, appendix A) has none.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> Option<()> {
     let covered = frame.get_mut(start..)?;
+    if offset == SCTP_FIELD {
+        covered.get_mut(offset..offset + 4)?.fill(0);
+        let sum = crc32c::crc32c(covered);
+        covered[offset..offset + 4].copy_from_slice(&sum.to_le_bytes());
+        return Some(());
+    }
     let sum = Sum::of(covered).checksum();
     // 0 means "no checksum" to UDP, and is the same number as 0xffff to everybody else.
     let sum = if sum == 0 { 0xffff } else { sum };
@@ -127,6 +140,24 @@ fn network_offset(frame: &[u8]) -> Option<(usize, u16)> {
     }
 }
 
+/// Where the transport header of this protocol is, behind the network header and what extends it.
+fn transport_offset(frame: &[u8], network: usize, protocol: u8) -> Option<usize> {
+    let packet = frame.get(network..)?;
+    if packet.first()? >> 4 == 4 {
+        let fixed: &[u8; 20] = packet.first_chunk()?;
+        let header = usize::from(fixed[0] & 15) * 4;
+        return (fixed[9] == protocol && header >= 20).then_some(network + header);
+    }
+    let fixed: &[u8; 40] = packet.first_chunk()?;
+    let (mut next, mut at) = (fixed[6], 40);
+    // Hop-by-hop options, routing, destination options.
+    while matches!(next, 0 | 43 | 60) {
+        let &[following, length] = packet.get(at..)?.first_chunk()?;
+        (next, at) = (following, at + (usize::from(length) + 1) * 8);
+    }
+    (next == protocol).then_some(network + at)
+}
+
 /// Cuts a super-frame into frames that hold `gso_size` bytes of payload each.
 fn segment(frame: &[u8], header: &VnetHeader, batch: &mut Batch, pool: &mut Pool) -> Option<()> {
     let (network, _) = network_offset(frame)?;
@@ -142,10 +173,14 @@ fn segment(frame: &[u8], header: &VnetHeader, batch: &mut Batch, pool: &mut Pool
         return None;
     }
     let v4 = frame.get(network)? >> 4 == 4;
+    // In a tunnel there are more headers than these to make anew.
+    if transport_offset(frame, network, if tcp { TCP } else { UDP })? != transport {
+        return None;
+    }
     let payload_at =
         transport + if tcp { usize::from(frame.get(transport + 12)? >> 4) * 4 } else { 8 };
-    let checksum_at = transport + if tcp { 16 } else { 6 };
-    if network + if v4 { 20 } else { 40 } > transport || checksum_at + 2 > payload_at {
+    let checksum_at = transport + if tcp { TCP_FIELD } else { UDP_FIELD };
+    if checksum_at + 2 > payload_at {
         return None;
     }
     let (headers, payload) = frame.split_at_checked(payload_at)?;
@@ -199,7 +234,7 @@ fn segment(frame: &[u8], header: &VnetHeader, batch: &mut Batch, pool: &mut Pool
 
 /// Completes the checksum of a frame that comes without word of whether that is left to do, as
 /// virtual interfaces hand them to XDP: TCP and UDP whose field holds the sum of the
-/// pseudo-header, and not the checksum of what is there.
+/// pseudo-header, and not the checksum of what is there; SCTP whose field holds nothing.
 #[inline]
 pub(super) fn complete_if_partial(frame: &mut [u8]) {
     if let Some((covered, offset)) = partial_checksum(frame)
@@ -232,18 +267,24 @@ fn partial_checksum(frame: &[u8]) -> Option<(Range<usize>, usize)> {
         _ => return None,
     };
     let offset = match protocol {
-        TCP => 16,
-        UDP => 6,
+        TCP => TCP_FIELD,
+        UDP => UDP_FIELD,
+        SCTP => SCTP_FIELD,
         _ => return None,
     };
     let covered = packet.get(header..header + length)?;
+    let start = network + header;
+    let range = start..start + covered.len();
+    if protocol == SCTP {
+        let left = covered.get(offset..offset + 4)? == [0; 4];
+        return left.then_some((range, offset));
+    }
     let field = u16::from_be_bytes(*covered.get(offset..)?.first_chunk()?);
     let length = u16::try_from(length).ok()?;
     let numbers = Sum::of_u16(protocol.into()).plus(Sum::of_u16(length));
     let pseudo = Sum::of(addresses).plus(numbers);
     let left = pseudo.fold() == field && pseudo.plus(Sum::of(covered)).checksum() != 0;
-    let start = network + header;
-    left.then(|| (start..start + covered.len(), offset))
+    left.then_some((range, offset))
 }
 
 #[cfg(test)]
@@ -389,6 +430,42 @@ mod tests {
             complete_if_partial(&mut frame);
             assert!(frame == broken);
         }
+    }
+
+    /// The check value that RFC 3720 gives for CRC32c, as SCTP writes it.
+    #[test]
+    fn sctp_takes_its_own_checksum() {
+        let (mut frame, transport) = unfinished(true, false);
+        frame[14 + 9] = SCTP;
+        frame[transport..transport + 12].copy_from_slice(&[0, 80, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0]);
+        let mut told = frame.clone();
+        complete_checksum(&mut told, transport, SCTP_FIELD).unwrap();
+        let sum = crc32c::crc32c(&frame[transport..]).to_le_bytes();
+        assert_eq!(told[transport + 8..transport + 12], sum);
+        assert!(sum != [0; 4] && told[..transport + 8] == frame[..transport + 8]);
+        complete_if_partial(&mut frame);
+        assert!(frame == told, "without a word");
+        // What is there stays, right or wrong.
+        frame[transport + 30] ^= 1;
+        let broken = frame.clone();
+        complete_if_partial(&mut frame);
+        assert!(frame == broken);
+        assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
+    }
+
+    #[test]
+    fn super_frames_in_tunnels_are_refused() {
+        let (inner, transport) = unfinished(true, true);
+        let mut frame = inner[..34].to_vec();
+        frame[14 + 9] = UDP;
+        // UDP and VXLAN.
+        frame.extend([0; 16]);
+        frame.extend(&inner);
+        let (mut pool, mut batch) = (Pool::new(), Batch::new());
+        let told = header(50 + transport, true, GSO_TCP_V4);
+        let packet = pool.packet(&frame);
+        let (_, why) = complete(packet, &told, None, &mut batch, &mut pool).unwrap_err();
+        assert!(why == NOT_SEGMENTED && batch.is_empty());
     }
 
     #[test]
