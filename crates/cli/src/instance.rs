@@ -24,7 +24,7 @@ use crate::diagnostics;
 use crate::load::{self, Disk};
 use crate::session::{self, Path, Setup};
 use taps::{Carrier, Taps};
-pub use taps::{Place, Watcher};
+pub use taps::{Place, Tapping, Watcher};
 
 /// A configuration with every text that it was made from, so that it can be made again as it was.
 #[derive(Clone)]
@@ -100,6 +100,11 @@ impl Configuration {
     /// What making it again takes: the chain, and the texts that it came from.
     pub(crate) fn parts(&self) -> (Arc<Chain>, Sources, Disk) {
         (Arc::clone(&self.chain), self.sources.clone(), self.files.clone())
+    }
+
+    /// Whether another is the same, read at the same time.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chain, &other.chain)
     }
 
     /// The texts that it was made from.

@@ -14,7 +14,7 @@ use elements::selector::Selector;
 use net::pcap::{InterfaceOptions, LinkType, PcapngWriter};
 use serde_json::{Map, Value, json};
 
-use super::edge::Names;
+use super::edge::{self, Names};
 use super::stream::Stream;
 use super::{Controlled, number, text};
 use crate::instance::{Configuration, Place, Watcher};
@@ -144,10 +144,8 @@ impl Recorder<'_> {
                     }
                 }
                 Heard::Places(first, places) => {
-                    let of = |p: &Place| json!({ "edge": p.name, "place": p.landmark });
-                    let all: Vec<Value> = places.iter().map(of).collect();
+                    self.stream.more(&edge::told(&places))?;
                     self.places.extend((first..).zip(places));
-                    self.stream.more(&json!({ "edges": all }))?;
                 }
                 Heard::Over(why) => return Ok(why),
             }
@@ -200,11 +198,10 @@ pub(super) fn serve(
     };
     let interfaces = controlled.interfaces.clone();
     let watch = Arc::new(Watch { edge, interfaces, capture });
-    let id = match controlled.instance.tap(watch) {
-        Ok(id) => id,
+    let tapping = match controlled.instance.tap(watch) {
+        Ok(tapping) => tapping,
         Err(why) => return Ok(Err(why)),
     };
-    let guard = Untap(controlled, id);
     stream.on_hang_up(move || drop(to.send(Heard::Over(None))))?;
     let (generation, configuration) = controlled.instance.current();
     let comment = format!("{}, configuration number {generation}", configuration.name());
@@ -221,7 +218,7 @@ pub(super) fn serve(
         last: 0,
     };
     let mut why = recorder.run(&heard, &counts)?;
-    drop(guard);
+    drop(tapping);
     // What passed before the taps were out, if it was asked for to the end.
     for rest in heard.try_iter() {
         match rest {
@@ -235,13 +232,4 @@ pub(super) fn serve(
     let chosen = counts.chosen.load(Ordering::Relaxed);
     let written = recorder.written;
     Ok(Ok(json!({ "captured": written, "chosen": chosen, "missing": missing, "ended": why })))
-}
-
-/// Takes taps out when a watch ends, by whatever way.
-pub(super) struct Untap<'a>(pub(super) &'a Controlled, pub(super) u64);
-
-impl Drop for Untap<'_> {
-    fn drop(&mut self) {
-        self.0.instance.untap(self.1);
-    }
 }

@@ -45,7 +45,7 @@ impl Told {
         let mut rate = |packets: u64| {
             let before = counted.1.get(counts.len()).copied().unwrap_or(0);
             counts.push(packets);
-            (packets - before) as f64 / seconds
+            packets.saturating_sub(before) as f64 / seconds
         };
         match dispatch.way() {
             Way::Hash | Way::Queue => {}

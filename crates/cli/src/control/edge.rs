@@ -4,8 +4,15 @@ use std::collections::HashSet;
 
 use dataplane::ports::InUse;
 use ir::{Edge, Graph, NodeId, Port, Terminal, Wire, nearest};
+use serde_json::{Value, json};
 
 use crate::instance::{Configuration, Place};
+
+/// What clients are told of the connections that are tapped.
+pub(super) fn told(places: &[Place]) -> Value {
+    let of = |place: &Place| json!({ "edge": place.name, "place": place.landmark });
+    json!({ "edges": places.iter().map(of).collect::<Vec<_>>() })
+}
 
 /// What a name stands for: elements, and what is meant by its ports.
 enum Named {

@@ -15,8 +15,7 @@ use ir::program::{End, Step as ProgramStep};
 use ir::{Graph, Model};
 use serde_json::{Map, Value, json};
 
-use super::capture::Untap;
-use super::edge::Names;
+use super::edge::{self, Names};
 use super::stream::Stream;
 use super::{Controlled, number};
 use crate::explain::{Story, brief_of, tell, to_json};
@@ -43,12 +42,11 @@ impl From<Followed> for Heard {
 struct Watch {
     edge: Option<String>,
     interfaces: Vec<(String, String)>,
-    generation: u64,
-    controlled: Arc<Controlled>,
     following: Following<Heard>,
     configuration: Configuration,
     /// What the elements mean.
     models: Vec<Model>,
+    is_synthesised: bool,
     /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
     synthesis: OnceLock<Option<Synthesis>>,
 }
@@ -73,7 +71,7 @@ fn synthesise(graph: &Graph, models: &[Model], places: &[Place]) -> Synthesis {
 
 impl Watcher for Watch {
     fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String> {
-        if self.controlled.instance.generation() != self.generation {
+        if !configuration.is(&self.configuration) {
             return Err("the configuration changed".to_string());
         }
         let names = Names { configuration, devices, interfaces: &self.interfaces };
@@ -85,8 +83,7 @@ impl Watcher for Watch {
 
     fn begins(&self, _: u32, places: &[Place]) {
         let graph = &self.configuration.chain().graph;
-        let is_synthesised = self.controlled.instance.path().is_synthesised();
-        let made = || is_synthesised.then(|| synthesise(graph, &self.models, places));
+        let made = || self.is_synthesised.then(|| synthesise(graph, &self.models, places));
         self.synthesis.get_or_init(made);
         let _ = self.following.to.send(Heard::Places(places.to_vec()));
     }
@@ -182,7 +179,7 @@ pub(super) fn serve(
     };
     let paint = Paint(request.get("colours").and_then(Value::as_bool).unwrap_or(false));
     let instance = &controlled.instance;
-    let (generation, configuration) = instance.current();
+    let (_, configuration) = instance.current();
     let graph = configuration.chain().graph.clone();
     let models = instance.fleet().call(0, move |router| installer::models(router, &graph));
     let Some(models) = models else { return Ok(Err("the worker is dead".to_string())) };
@@ -196,19 +193,17 @@ pub(super) fn serve(
     let watch = Watch {
         edge: given("edge").map(str::to_string),
         interfaces: controlled.interfaces.clone(),
-        generation,
-        controlled: Arc::clone(controlled),
         following,
         configuration,
         models,
+        is_synthesised: instance.path().is_synthesised(),
         synthesis: OnceLock::new(),
     };
     let watch = Arc::new(watch);
-    let id = match instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>) {
-        Ok(id) => id,
+    let _tapping = match instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>) {
+        Ok(tapping) => tapping,
         Err(why) => return Ok(Err(why)),
     };
-    let _guard = Untap(controlled, id);
     stream.on_hang_up(move || drop(to.send(Heard::Over(None))))?;
     let (mut places, mut told, mut ended) = (Vec::new(), 0, None);
     while told < most
@@ -221,8 +216,7 @@ pub(super) fn serve(
                 stream.more(&watch.tell(*followed, place, told, paint))?;
             }
             Heard::Places(all) => {
-                let of = |p: &Place| json!({ "edge": p.name, "place": p.landmark });
-                stream.more(&json!({ "edges": all.iter().map(of).collect::<Vec<_>>() }))?;
+                stream.more(&edge::told(&all))?;
                 places = all;
             }
             Heard::Over(why) => {

@@ -40,8 +40,20 @@ pub trait Watcher: Send + Sync {
     fn ends(&self, why: &str);
 }
 
+/// Connections that are tapped for a watcher as long as this lives.
+pub struct Tapping<'a> {
+    instance: &'a Instance,
+    id: u64,
+}
+
+impl Drop for Tapping<'_> {
+    fn drop(&mut self) {
+        self.instance.untap(self.id);
+    }
+}
+
 /// A watcher's taps.
-struct Tapping {
+struct Watched {
     id: u64,
     watcher: Arc<dyn Watcher>,
     /// How many places there have been.
@@ -53,7 +65,7 @@ struct Tapping {
 /// All taps.
 #[derive(Default)]
 pub(super) struct Taps {
-    all: Vec<Tapping>,
+    all: Vec<Watched>,
     /// How many there have been.
     count: u64,
 }
@@ -103,12 +115,11 @@ impl Carrier {
 }
 
 impl Instance {
-    /// Taps connections on all workers, until [`Instance::untap`] is called with the number that
-    /// it gives.
+    /// Taps connections on all workers.
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn tap(&self, watcher: Arc<dyn Watcher>) -> Result<u64, String> {
+    pub fn tap(&self, watcher: Arc<dyn Watcher>) -> Result<Tapping<'_>, String> {
         let _one = lock(&self.changing);
         let (configuration, devices) = {
             let running = lock(&self.running);
@@ -125,18 +136,18 @@ impl Instance {
         let mut taps = lock(&self.taps);
         taps.count += 1;
         let id = taps.count;
-        taps.all.push(Tapping { id, watcher, places: places.len() as u32, at });
-        Ok(id)
+        taps.all.push(Watched { id, watcher, places: places.len() as u32, at });
+        Ok(Tapping { instance: self, id })
     }
 
     /// Takes a watcher's taps out.
-    pub fn untap(&self, id: u64) {
+    fn untap(&self, id: u64) {
         let _one = lock(&self.changing);
         let mut taps = lock(&self.taps);
-        let Some(place) = taps.all.iter().position(|tapping| tapping.id == id) else { return };
-        let tapping = taps.all.remove(place);
+        let Some(place) = taps.all.iter().position(|watched| watched.id == id) else { return };
+        let watched = taps.all.remove(place);
         drop(taps);
-        for (worker, taps) in tapping.at {
+        for (worker, taps) in watched.at {
             let work = move |router: &mut Router| {
                 taps.into_iter().for_each(|tap| router.remove_tap(tap));
             };
@@ -147,23 +158,23 @@ impl Instance {
     /// What puts the taps that there are into another router.
     pub(super) fn carrier(&self) -> Carrier {
         let taps = lock(&self.taps);
-        let of = |t: &Tapping| (t.id, Arc::clone(&t.watcher), t.places);
+        let of = |t: &Watched| (t.id, Arc::clone(&t.watcher), t.places);
         Carrier { watchers: taps.all.iter().map(of).collect(), outcomes: Arc::default() }
     }
 
     /// The routers that taps were put into have taken over.
     pub(super) fn carried(&self, carrier: &Carrier) {
         let mut taps = lock(&self.taps);
-        for tapping in &mut taps.all {
-            tapping.at.clear();
+        for watched in &mut taps.all {
+            watched.at.clear();
         }
         for (id, outcome) in std::mem::take(&mut *lock(&carrier.outcomes)) {
-            let Some(at) = taps.all.iter().position(|tapping| tapping.id == id) else { continue };
+            let Some(at) = taps.all.iter().position(|watched| watched.id == id) else { continue };
             match outcome {
                 Ok((worker, own, places)) => {
-                    let tapping = &mut taps.all[at];
-                    tapping.places += if worker == 0 { places } else { 0 };
-                    tapping.at.push((worker, own));
+                    let watched = &mut taps.all[at];
+                    watched.places += if worker == 0 { places } else { 0 };
+                    watched.at.push((worker, own));
                 }
                 Err(why) => taps.all.remove(at).watcher.ends(&why),
             }

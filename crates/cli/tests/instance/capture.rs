@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use catena_cli::instance::{Configuration, Instance, Place, Watcher};
+use catena_cli::instance::{Configuration, Instance, Place, Tapping, Watcher};
 use catena_cli::session::Path;
 use dataplane::capture::{Capture, Captured};
 use dataplane::ports::InUse;
@@ -90,10 +90,8 @@ fn captured(instance: &Instance, wire: &Wire, path: Path) {
     let edges = [["s", "f"], ["nat", "c"], ["q", "out"]];
     let starts = [0, 0, 14];
     let watches: Vec<_> = edges.map(|edge| watch(edge, "src or dst host 20.0.0.1")).into();
-    let ids: Vec<u64> = watches
-        .iter()
-        .map(|(w, _)| instance.tap(Arc::clone(w) as Arc<dyn Watcher>).unwrap())
-        .collect();
+    let tap = |(watch, _): &(Arc<Watch>, _)| instance.tap(Arc::clone(watch) as _).ok().unwrap();
+    let tapping: Vec<Tapping<'_>> = watches.iter().map(tap).collect();
     run(wire, 20 * FLOWS);
     // It goes on in another configuration, and in that of before.
     for _ in 0..2 {
@@ -102,7 +100,7 @@ fn captured(instance: &Instance, wire: &Wire, path: Path) {
         instance.roll_back().unwrap();
         run(wire, 20 * FLOWS);
     }
-    ids.into_iter().for_each(|id| instance.untap(id));
+    drop(tapping);
     let mut all = Vec::new();
     for ((watch, from), start) in watches.iter().zip(starts) {
         let packets = taken(from);
@@ -145,7 +143,7 @@ fn filters_choose_and_several_captures_share_a_connection() {
     let (instance, _rests) = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
     let of = |filter: &str| {
         let (watch, from) = watch(["nat", "c"], filter);
-        (instance.tap(watch).unwrap(), from)
+        (instance.tap(watch).ok().unwrap(), from)
     };
     let (all, one, none) = (of(""), of("udp dst port 1007"), of("tcp"));
     let let_in = |packets: u64| {
@@ -157,12 +155,13 @@ fn filters_choose_and_several_captures_share_a_connection() {
     };
     let_in(10 * FLOWS);
     // The one in the middle is taken out first.
-    for (id, _) in [&one, &all, &none] {
-        instance.untap(*id);
-    }
+    let from = [one, all, none].map(|(tapping, from)| {
+        drop(tapping);
+        from
+    });
     let_in(11 * FLOWS);
-    let counts = [all, one, none].map(|(_, from)| taken(&from).len() as u64);
-    assert_eq!(counts, [10 * FLOWS, 10, 0]);
+    let counts = from.map(|from| taken(&from).len() as u64);
+    assert_eq!(counts, [10, 10 * FLOWS, 0]);
 }
 
 #[test]
@@ -170,10 +169,10 @@ fn a_connection_that_goes_ends_the_capture() {
     let wire = Wire::new();
     let (instance, _rests) = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
     let (gone, _from) = watch(["s", "nowhere"], "");
-    assert_eq!(instance.tap(gone).unwrap_err(), "it is gone");
+    assert_eq!(instance.tap(gone).err().as_deref(), Some("it is gone"));
     let (watch, _from) = watch(["c", "e"], "");
-    let id = instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>).unwrap();
+    let tapping = instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>).ok().unwrap();
     instance.change(configuration(&chain("-> d :: Counter")), false).unwrap();
     assert_eq!(*watch.ended.lock().unwrap(), ["it is gone"]);
-    instance.untap(id);
+    drop(tapping);
 }

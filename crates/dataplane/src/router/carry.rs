@@ -35,7 +35,8 @@ impl Nodes {
                         self.enter(core, stage, batch);
                         if let Some(timing) = &mut timing {
                             let elements = self.stages.elements(stage);
-                            let at = (Of::Program, to);
+                            // One that begins at a tap is called after what comes behind that.
+                            let at = (Of::Program, self.behind_taps(to));
                             let leaves = self.nodes[to.node].to.is_empty();
                             self.sampler.passed(timing, at, elements, (packets, leaves));
                         }

@@ -59,7 +59,11 @@ impl Router {
     pub fn remove_tap(&mut self, tap: Tap) {
         let nodes = &mut self.nodes;
         nodes.discard_stage(Port { node: tap.0, port: 0 });
-        let Some(Node { from, to, .. }) = nodes.nodes.get_mut(tap.0) else { return };
+        let Some(Node { from, to, cell, .. }) = nodes.nodes.get_mut(tap.0) else { return };
+        if let Some(cell) = cell {
+            // Whoever listens to its element shall hear that nothing more comes.
+            cell.element = Box::new(Pass);
+        }
         let (Some(from), Some(to)) = (from[0].take(), to[0].take()) else { return };
         nodes.nodes[from.node].to[from.port] = Some(to);
         nodes.relink(to, Port { node: tap.0, port: 0 }, from);
