@@ -29,6 +29,7 @@ usage: cargo xtask TASK
   docs [--check]                 write the reference of elements, or check that it is as it would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
+  soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root)
   figures [ARGS]                 repeat SNF's experiments and write docs/snf.md and its plots (needs the shared data folder)
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
@@ -60,6 +61,8 @@ fn run(args: &[String]) -> Result {
         ["bench", ref rest @ ..] => command::run(
             cargo(["bench"]).args(test::packages(rest)).args(["--bench", "*"]).args(rest),
         ),
+        ["soak"] => soak("900"),
+        ["soak", seconds] => soak(seconds),
         ["figures", ref rest @ ..] => figures(rest),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),
@@ -69,6 +72,12 @@ fn run(args: &[String]) -> Result {
         }
         _ => Err(format!("cannot make sense of `{}`\n\n{USAGE}", args.join(" ")).into()),
     }
+}
+
+fn soak(seconds: &str) -> Result {
+    let test = ["test", "--release", "--package", "catena-cli", "--test", "live"];
+    let chosen = ["soak", "--", "--nocapture"];
+    command::run(cargo(test).args(chosen).env("SOAK", seconds))
 }
 
 fn figures(args: &[&str]) -> Result {

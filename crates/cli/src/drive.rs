@@ -1,10 +1,10 @@
 //! Driving a router to its end while control connections are served.
 
-use std::io::Write;
-
 use dataplane::control_socket::ControlServer;
 use dataplane::{Rest, Router};
 use elements::device::{ControlAddress, ControlSocketRequest};
+
+use crate::log::Log;
 
 /// Rounds of a busy router after which control connections get their turn.
 const PATIENCE: u32 = 64;
@@ -49,7 +49,7 @@ pub(crate) fn drive(
             rounds = rounds.wrapping_add(1);
             if !server.is_empty() && (rest != Rest::Busy || rounds.is_multiple_of(PATIENCE)) {
                 server.poll(router);
-                show(server);
+                show(server, Log::Text);
             }
             ended = interrupted(router, rest);
             ended
@@ -63,8 +63,6 @@ pub(crate) fn drive(
     }
 }
 
-pub(crate) fn show(server: &mut ControlServer) {
-    for message in server.take_messages() {
-        let _ = writeln!(std::io::stderr(), "{message}");
-    }
+pub(crate) fn show(server: &mut ControlServer, log: Log) {
+    server.take_messages().iter().for_each(|message| log.info(message));
 }

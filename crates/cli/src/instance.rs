@@ -518,7 +518,7 @@ fn prepare(
             return Err(Box::new(made));
         };
         router.set_polling(polling);
-        router.sample_latency();
+        router.sample_latency(true);
         (made.inventory, made.sockets) = (router.inventory(), router.control_sockets());
         if let Some(taps) = &taps {
             taps.insert(&mut router, part.index, &configuration, &made.in_use);

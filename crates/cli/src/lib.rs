@@ -14,6 +14,7 @@ mod installer;
 pub mod instance;
 mod layout;
 mod load;
+mod log;
 mod manual;
 mod picture;
 mod privileges;
@@ -21,6 +22,7 @@ pub mod session;
 mod summary;
 mod svg;
 mod synth;
+mod system_calls;
 mod table;
 mod terminal;
 mod variables;
@@ -74,7 +76,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let result = match &cli.command {
-        Command::Run(run) => commands::run::main(run),
+        Command::Run(run) => Ok(commands::run::main(run)),
         // Its command line is not clap's: it was dealt with above.
         Command::Click => Ok(ExitCode::SUCCESS),
         Command::Ctl(ctl) => commands::ctl::main(ctl),

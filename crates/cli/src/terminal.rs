@@ -24,6 +24,30 @@ pub(crate) fn print_error(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// As much of a text without colours as a terminal of this size shows at once, the cursor's line
+/// at its end included; the last line tells how many are missing.
+pub(crate) fn fit(text: &str, columns: usize, rows: usize) -> String {
+    let (lines, room) = (text.lines().count(), rows.saturating_sub(1).max(1));
+    let shown = if lines > room { room.saturating_sub(1) } else { lines };
+    let mut out = String::new();
+    for line in text.lines().take(shown) {
+        out.extend(line.chars().take(columns));
+        out.push('\n');
+    }
+    if lines > shown {
+        let missing = format!("  … {} more", count(lines - shown, "line"));
+        out.extend(missing.chars().take(columns));
+        out.push('\n');
+    }
+    out
+}
+
+/// Columns and rows of the terminal that the standard output is, if it is one that tells.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
+}
+
 /// Text with colours, if there are any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint(pub(crate) bool);
@@ -69,4 +93,18 @@ impl Paint {
 /// `1 error`, `2 errors`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_told() {
+        assert_eq!(fit("abc\nde\n", 80, 24), "abc\nde\n");
+        assert_eq!(fit("µbc\nde\n", 2, 3), "µb\nde\n");
+        assert_eq!(fit("a\nb\nc\nd\n", 80, 4), "a\nb\n  … 2 lines more\n");
+        assert_eq!(fit("a\nb\n", 80, 1), "  … 2 lines more\n");
+        assert_eq!(fit("", 0, 0), "");
+    }
 }

@@ -379,10 +379,10 @@ impl Router {
         }
     }
 
-    /// Times some bursts from now on, see [`crate::latency`].
-    pub fn sample_latency(&mut self) {
+    /// Times some bursts from now on, see [`crate::latency`], or none any more.
+    pub fn sample_latency(&mut self, on: bool) {
         let names = self.nodes.elements().iter().map(|node| node.name.as_str());
-        self.nodes.sampler = Sampler::new(names);
+        self.nodes.sampler = if on { Sampler::new(names) } else { Sampler::default() };
     }
 
     /// How long bursts took that were timed.

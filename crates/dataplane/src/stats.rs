@@ -40,6 +40,8 @@ pub struct Stats {
     pub now: u64,
     /// How busy it has been.
     pub load: Load,
+    /// Packet buffers that are in use: by packets that elements hold, or devices.
+    pub buffers: usize,
     /// By element, in the order of the chain.
     pub elements: Vec<ElementStats>,
     /// How long bursts took, where that was measured.
@@ -50,7 +52,8 @@ impl Router {
     /// What was done so far. Costs time in proportion to the number of elements, not of packets.
     pub fn stats(&mut self) -> Stats {
         let (now, load) = (self.core().now, self.load());
-        Stats { now, load, elements: self.element_stats(), latencies: self.latencies() }
+        let (elements, latencies) = (self.element_stats(), self.latencies());
+        Stats { now, load, buffers: self.core().pool.outstanding(), elements, latencies }
     }
 }
 
@@ -59,6 +62,7 @@ impl Stats {
     pub fn add(&mut self, other: &Stats) {
         self.load.rounds += other.load.rounds;
         self.load.busy += other.load.busy;
+        self.buffers += other.buffers;
         self.add_latencies(other);
         for (sum, more) in self.elements.iter_mut().zip(&other.elements) {
             if let (Some(sum), Some(more)) = (&mut sum.traffic, more.traffic) {

@@ -424,8 +424,9 @@ impl ToDevice {
         }
         if let Some(Ok(())) = result {
             let unsent = left.len() as u64 + lost.0;
-            self.count += packets.saturating_sub(unsent);
-            self.bytes += bytes.saturating_sub(left.bytes() + lost.1);
+            // What is lost now may have been counted before.
+            self.count = (self.count + packets).saturating_sub(unsent);
+            self.bytes = (self.bytes + bytes).saturating_sub(left.bytes() + lost.1);
             self.drops += lost.0;
             cx.emit_all(0, batch);
             if self.pulls {

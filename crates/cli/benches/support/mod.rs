@@ -210,13 +210,23 @@ impl Running {
 
     /// Moves this many packets and adds the thread's CPU nanoseconds per packet to the samples.
     pub(crate) fn measure(&mut self, packets: u64) {
+        let took = self.take(packets);
+        self.samples.push(took);
+    }
+
+    /// Moves this many packets and returns the thread's CPU nanoseconds per packet.
+    pub(crate) fn take(&mut self, packets: u64) -> f64 {
         let bursts = packets / self.burst;
         let start = ThreadTime::now();
         for _ in 0..bursts {
             self.router.round();
         }
-        let elapsed = start.elapsed().as_nanos() as f64;
-        self.samples.push(elapsed / (bursts * self.burst) as f64);
+        start.elapsed().as_nanos() as f64 / (bursts * self.burst) as f64
+    }
+
+    /// What carries its packets.
+    pub(crate) fn router(&mut self) -> &mut Router {
+        &mut self.router
     }
 
     /// Moves this many packets and returns how many nanoseconds each burst took, by the wall's clock.

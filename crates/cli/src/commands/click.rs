@@ -14,8 +14,9 @@ use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
-use super::run::{Terminal, interrupt_flag};
+use super::run::interrupt_flag;
 use crate::load::{self, Disk};
+use crate::log::Log;
 use crate::session::{self, Path, Setup};
 use crate::terminal::{colours, print, print_error};
 use crate::{diagnostics, drive, variables};
@@ -234,7 +235,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         files: &mut Disk::default(),
         devices: &mut bindings,
         clock: Box::new(RealClock::new()),
-        listener: Box::new(Terminal),
+        listener: Log::Text.listener()(),
         seed: 0,
         path: Path::Synthesised,
         aside: false,

@@ -61,6 +61,12 @@ enum Action {
         #[command(subcommand)]
         action: Option<Dispatch>,
     },
+    /// Show or change the faults that devices have, where the run began with --faults
+    Faults {
+        /// As for --faults; 'none' ends them
+        #[arg(value_name = "FAULT=SHARE,…")]
+        faults: Option<String>,
+    },
     /// Write packets that pass from element to element into a capture, until Ctrl-C
     Capture(Capture),
     /// Follow packets that come in through the chain, and tell what each element did with them and
@@ -242,6 +248,7 @@ fn request(action: &Action) -> Result<Value, String> {
             "do": "trace", "filter": filter.join(" "), "count": count, "edge": edge,
             "colours": colours(&std::io::stdout()),
         }),
+        Action::Faults { faults } => json!({ "do": "faults", "set": faults }),
         Action::Rollback => json!({ "do": "rollback" }),
         Action::Status => json!({ "do": "status" }),
         Action::Stop => json!({ "do": "stop" }),
@@ -302,6 +309,7 @@ fn show(action: &Action, answer: &Value) -> String {
             String::new()
         }
         Action::Handlers { .. } => show_handlers(answer),
+        Action::Faults { .. } => format!("  {}\n", answer.as_str().unwrap_or("")),
         Action::Counters => show_counters(&answer["all"]),
         Action::Dispatch { action: None } => show_dispatch(answer),
         Action::Dispatch { action: Some(_) } => show_move(answer),

@@ -9,22 +9,26 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use dataplane::Router;
 use dataplane::all_cores::AllCores;
 use dataplane::control_socket::{ControlServer, Handlers};
-use dataplane::io::{Binding, Bindings, Choice, Dispatch, Faults, MOST_GROUPS, Polling, Way};
+use dataplane::io::{
+    Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, MOST_GROUPS, Polling, Way,
+};
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
-use dataplane::{Listener, Router};
 
 use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled, metrics};
 use crate::groups::Grouping;
 use crate::instance::{Configuration, Instance, Options, Refusal};
+use crate::log::Log;
 use crate::privileges::User;
 use crate::session::Path;
 use crate::summary::Summary;
 use crate::table::grouped;
-use crate::{control, cores, drive};
+use crate::terminal::{colours, print_error};
+use crate::{control, cores, drive, system_calls};
 
 /// Run a chain on captures or generated traffic, to the end of its input.
 #[derive(Args, Debug)]
@@ -55,7 +59,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
     dpdk_eal: Option<String>,
     /// Faults to put on all that names are bound to: drop=SHARE,duplicate=…,reorder=…,corrupt=…,
-    /// short=…,down=…,seed=N
+    /// short=…,down=…,seed=N, or none; 'catena ctl faults' changes them
     #[arg(long, value_name = "FAULT=SHARE,…")]
     faults: Option<Faults>,
     /// What a chain without packets does: adaptive (polls for a while, then sleeps), busy
@@ -97,6 +101,10 @@ pub(crate) struct Run {
     /// (NET_ADMIN, NET_RAW, IPC_LOCK, BPF); files are read and written as that user
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// Give up all system calls that are not needed from then on; they fail with "operation not
+    /// permitted"
+    #[arg(long)]
+    seccomp: bool,
     /// Seed of random choices, to repeat a run
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -109,30 +117,15 @@ pub(crate) struct Run {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    /// How what happens is told on the standard error
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log: Log,
     /// Print no progress and no summary
     #[arg(short, long)]
     quiet: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-}
-
-/// Shows messages on the standard error.
-pub(crate) struct Terminal;
-
-impl Listener for Terminal {
-    fn message(&mut self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{text}");
-    }
-
-    fn output(&mut self, text: &str) {
-        let mut out = std::io::stdout();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
-
-    fn error(&mut self, element: &str, text: &str) {
-        let _ = writeln!(std::io::stderr(), "error: {element}: {text}");
-    }
 }
 
 /// `NAME=VALUE`, for an option of this name.
@@ -159,7 +152,7 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
         }
     }
     check_receivers(&bindings)?;
-    bindings.faults = run.faults.clone();
+    bindings.faults = run.faults.clone().map(FaultInjection::new);
     #[cfg(feature = "dpdk")]
     bindings.eal.clone_from(&run.dpdk_eal);
     for text in &run.io {
@@ -331,7 +324,7 @@ fn control_socket(
 /// Tells the user something unless nothing is to be told.
 fn say(run: &Run, text: &str) {
     if !run.quiet {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        run.log.info(text);
     }
 }
 
@@ -339,6 +332,7 @@ fn say(run: &Run, text: &str) {
 struct Supervision<'a> {
     instance: &'a Instance,
     server: &'a mut ControlServer,
+    log: Log,
     rests: &'a Receiver<()>,
     /// Raised by signals.
     interrupted: &'a AtomicBool,
@@ -353,6 +347,7 @@ struct Supervision<'a> {
 struct Reload {
     came: Arc<AtomicBool>,
     file: String,
+    log: Log,
     controlled: Arc<Controlled>,
     manager: Arc<ServiceManager>,
 }
@@ -363,7 +358,7 @@ impl Reload {
         // Where the signal cannot be caught, it ends the process as it would have.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&came));
         let (controlled, manager) = (Arc::clone(controlled), Arc::clone(manager));
-        Self { came, file: run.file.clone(), controlled, manager }
+        Self { came, file: run.file.clone(), log: run.log, controlled, manager }
     }
 
     /// Begins if the signal came; nothing waits for it to end.
@@ -372,14 +367,18 @@ impl Reload {
             return;
         }
         let (file, controlled) = (self.file.clone(), Arc::clone(&self.controlled));
-        let manager = Arc::clone(&self.manager);
+        let (log, manager) = (self.log, Arc::clone(&self.manager));
         let work = move || {
             manager.tell("RELOADING=1");
-            let said = match controlled.reload(&file, false) {
-                Ok(changed) => format!("{}{file}: took over", changed.warnings),
-                Err(why) => format!("{why}\n{file}: not taken over; what was before runs on"),
-            };
-            let _ = writeln!(std::io::stderr(), "{said}");
+            match controlled.reload(&file, false) {
+                Ok(changed) => {
+                    log.warn(&changed.warnings);
+                    log.info(&format!("{file}: took over"));
+                }
+                Err(why) => {
+                    log.error(&format!("{why}\n{file}: not taken over; what was before runs on"));
+                }
+            }
             manager.tell("READY=1");
         };
         let _ = std::thread::Builder::new().name("reload".into()).spawn(work);
@@ -389,7 +388,7 @@ impl Reload {
 impl Supervision<'_> {
     /// Until all workers have come to rest for good, or a signal says stop.
     fn run(self, mut progress: Progress) {
-        let Self { instance, server, rests, interrupted, stop, reload, stays } = self;
+        let Self { instance, server, log, rests, interrupted, stop, reload, stays } = self;
         let mut generation = instance.generation();
         loop {
             if instance.generation() != generation {
@@ -397,7 +396,7 @@ impl Supervision<'_> {
                 server.change(instance.control_sockets());
             }
             let worked = server.poll(&mut AllCores(instance.fleet()));
-            drive::show(server);
+            drive::show(server, log);
             progress.show(instance);
             reload.iter().for_each(Reload::poll);
             let ends = interrupted.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
@@ -423,13 +422,20 @@ fn is_over(fleet: &Fleet, alone: bool) -> bool {
 }
 
 /// Runs the command.
-pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
+pub(crate) fn main(run: &Run) -> ExitCode {
+    carry_out(run).unwrap_or_else(|why| {
+        run.log.error(&why);
+        ExitCode::FAILURE
+    })
+}
+
+fn carry_out(run: &Run) -> Result<ExitCode, String> {
     let variables: Vec<(String, String)> = run
         .variables
         .iter()
         .map(|v| pair("a variable", v).map(|(n, v)| (n.to_string(), v.to_string())))
         .collect::<Result<_, _>>()?;
-    let colour = std::io::stderr().is_terminal();
+    let colour = colours(&std::io::stderr());
     let cpus = match &run.cores {
         Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
         None => vec![None],
@@ -438,10 +444,10 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let mut bindings = bindings(run)?;
     let mut said = String::new();
     let read = Configuration::read(&run.file, &variables, colour, &mut said);
-    let _ = write!(std::io::stderr(), "{said}");
+    run.log.warn(&said);
     let configuration = match read {
         Ok(configuration) => configuration,
-        Err(why) => return refuse(&why),
+        Err(why) => return Ok(refuse(run, &why)),
     };
     let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
     bindings.dispatch = dispatch.clone();
@@ -459,7 +465,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         },
         polling,
         colour,
-        listener: || Box::new(Terminal),
+        listener: run.log.listener(),
     };
     let writes = run.write.clone();
     let ready = move |router: &mut Router| {
@@ -471,16 +477,19 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let user = run.user.as_deref().map(User::find).transpose()?;
     let control = control_socket(run, bindings.is_live(), user.as_ref())?;
     user.as_ref().map_or(Ok(()), User::become_it)?;
+    if run.seccomp {
+        system_calls::keep_needed()?;
+    }
     // From here on interfaces are changed, and must be as they were found when a signal comes.
     let interrupted = interrupt_flag();
     let ports = Ports::of_workers(&bindings, options.cpus.len());
     let staged = match Instance::stage(configuration, ports, options, ready) {
         Ok(staged) => staged,
-        Err(Refusal::Diagnostics(why)) => return refuse(&why),
+        Err(Refusal::Diagnostics(why)) => return Ok(refuse(run, &why)),
         Err(Refusal::Other(why)) => return Err(why),
     };
     for line in bindings.take_lines() {
-        let _ = writeln!(std::io::stderr(), "{line}");
+        run.log.info(&line);
     }
     let mut sockets: Vec<_> =
         run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
@@ -488,7 +497,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let mut server = ControlServer::open_all(staged.control_sockets(), sockets)?;
     let mut said = String::new();
     let (instance, rests) = staged.begin(&mut said)?;
-    let _ = write!(std::io::stderr(), "{said}");
+    run.log.warn(&said);
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&stop);
     let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
@@ -496,6 +505,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         instance,
         variables,
         interfaces: bindings.names(),
+        faults: bindings.faults.clone(),
         dispatch: control::dispatch::Told::new(why),
         stop: end,
     });
@@ -512,6 +522,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
     let supervision = Supervision {
         instance,
         server: &mut server,
+        log: run.log,
         rests: &rests,
         interrupted: &interrupted,
         stop: &stop,
@@ -520,7 +531,7 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
         stays: control.is_some() && run.control.is_some(),
     };
     manager.tell("READY=1");
-    supervision.run(Progress::new(!run.quiet));
+    supervision.run(Progress::new(!run.quiet && run.log == Log::Text));
     manager.tell("STOPPING=1");
     let elapsed = instance.age();
     drop((server, control));
@@ -530,9 +541,13 @@ pub(crate) fn main(run: &Run) -> Result<ExitCode, String> {
 }
 
 /// Shows what is wrong with a configuration.
-fn refuse(why: &str) -> Result<ExitCode, String> {
-    let _ = write!(std::io::stderr(), "{why}");
-    Ok(ExitCode::FAILURE)
+fn refuse(run: &Run, why: &str) -> ExitCode {
+    match run.log {
+        // It says for itself which lines are errors.
+        Log::Text => print_error(why),
+        log @ Log::Json => log.error(why),
+    }
+    ExitCode::FAILURE
 }
 
 /// Ends a run and tells of it.
@@ -550,7 +565,7 @@ fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> Result<ExitCode,
                 let _ = writeln!(out, "{handler}:\n{value}\n");
             }
             Err(why) => {
-                let _ = writeln!(std::io::stderr(), "error: -h {handler}: {why}");
+                run.log.error(&format!("-h {handler}: {why}"));
                 failed = true;
             }
         }

@@ -13,6 +13,7 @@ use super::ctl::Client;
 use super::latency;
 use super::run::interrupt_flag;
 use crate::table::{Table, grouped};
+use crate::terminal::{fit, size};
 
 /// Watch a chain that runs: rates by core, network function and element
 #[derive(Args, Debug)]
@@ -292,7 +293,9 @@ pub(crate) fn main(top: &Top) -> Result<ExitCode, String> {
             (true, _) => format!("{shown}\n"),
             // Home, the text with each line's rest cleared, and the rest of the screen cleared.
             (false, true) => {
-                format!("\x1b[H{}\x1b[J", show(&shown).replace('\n', "\x1b[K\n"))
+                let (columns, rows) = size().unwrap_or((80, 24));
+                let text = fit(&show(&shown), columns, rows);
+                format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
             }
             (false, false) => format!("{}\n", show(&shown)),
         };

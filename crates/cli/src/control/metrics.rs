@@ -164,6 +164,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
     let mut busy =
         Metric::counter("catena_worker_busy_seconds_total", "Time in rounds with something to do.");
     let mut rounds = Metric::counter("catena_worker_rounds_total", "Rounds with something to do.");
+    let mut buffers = Metric::gauge("catena_packet_buffers", "Packet buffers in use.");
     let mut all = Elements {
         packets: Metric::counter(
             "catena_element_packets_total",
@@ -195,6 +196,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         }
         busy.add(&[("worker", &worker)], stats.load.busy as f64 / 1e9);
         rounds.add(&[("worker", &worker)], stats.load.rounds);
+        buffers.add(&[("worker", &worker)], stats.buffers);
         stats.elements.iter().for_each(|element| all.add(&worker, element));
     }
     let Elements { packets, bytes, dropped, dropped_bytes, errors, held, flows } = all;
@@ -205,6 +207,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         changes,
         busy,
         rounds,
+        buffers,
         packets,
         bytes,
         dropped,

@@ -20,6 +20,7 @@ use std::time::Duration;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Line, Plan};
 use dataplane::control_socket::Handlers;
+use dataplane::io::FaultInjection;
 use dataplane::latency::Latency;
 use dataplane::stats::{ElementStats, Stats};
 use dataplane::worker::Status;
@@ -86,6 +87,8 @@ pub(crate) struct Controlled {
     pub(crate) dispatch: dispatch::Told,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
     pub(crate) interfaces: Vec<(String, String)>,
+    /// Faults on its devices, if they were asked for.
+    pub(crate) faults: Option<FaultInjection>,
     /// Ends the run.
     pub(crate) stop: Box<dyn Fn() + Send + Sync>,
 }
@@ -172,6 +175,7 @@ impl Controlled {
                     "held_back": moved.held_back,
                 }))
             }
+            "faults" => self.faults(request.get("set").and_then(Value::as_str)),
             "status" => Ok(self.status()),
             "swap" => self.swap(request),
             "rollback" => Ok(changed(&self.instance.roll_back()?)),
@@ -180,8 +184,8 @@ impl Controlled {
                 Ok(Value::Null)
             }
             other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, dispatch, move, status, \
-                 swap, rollback, capture, trace and stop"
+                "there is no '{other}', only read, write, handlers, counters, dispatch, move, faults, \
+                 status, swap, rollback, capture, trace and stop"
             )),
         }
     }
@@ -209,6 +213,17 @@ impl Controlled {
         let mut done = self.instance.change(read, only_try)?;
         done.warnings.insert_str(0, &warnings);
         Ok(changed(&done))
+    }
+
+    /// What faults happen from now on.
+    fn faults(&self, set: Option<&str>) -> Answer {
+        let injection = self.faults.as_ref().ok_or(
+            "devices cannot have faults; 'catena run --faults none' lets them have some later",
+        )?;
+        if let Some(text) = set {
+            injection.set(text.parse()?);
+        }
+        Ok(injection.get().to_string().into())
     }
 
     fn handlers(&self, element: Option<&str>) -> Answer {
@@ -291,6 +306,7 @@ fn stats_json(stats: &Stats) -> Value {
     json!({
         "now": stats.now,
         "rounds": stats.load.rounds,
+        "buffers": stats.buffers,
         "busy": stats.load.busy,
         "in": taken,
         "out": given,

@@ -495,6 +495,20 @@ fn packets_are_followed_while_they_pass() {
     }
     let wrong = instance.ctl(&["trace", "--in", "nowhere"]);
     assert!(wrong.err.contains("'nowhere'"), "{}", wrong.err);
+    let none = instance.ctl(&["faults", "drop=1"]);
+    assert!(none.err.contains("'catena run --faults none'"), "{}", none.err);
+    // In another configuration nothing of this would be true.
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    let mut follower =
+        command.args(["ctl", "--socket", "s", "trace", "-n", "5000"]).spawn().unwrap();
+    let mut told = BufReader::new(follower.stdout.take().unwrap());
+    told.read_line(&mut String::new()).unwrap();
+    instance.ok(&["swap", "chain.click"]);
+    told.read_to_end(&mut Vec::new()).unwrap();
+    let mut why = String::new();
+    follower.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+    follower.wait().unwrap();
+    assert_eq!(why, "ended: the configuration changed\n");
     // Nothing was changed by looking.
     let count = || instance.ok(&["read", "k.count"]).trim().parse::<u64>().unwrap();
     let before = count();

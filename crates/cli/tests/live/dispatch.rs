@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::change::{CONNECTIONS, Talk};
+use crate::change::CONNECTIONS;
 use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible};
+use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
 
 /// A chain in the middle that runs on two workers.
@@ -260,7 +261,7 @@ fn groups_move_without_losing_or_overtaking() {
         numbers.end();
         let received = tagged.received();
         assert!(received.iter().flatten().all(|packets| *packets > 5000), "{received:?}");
-        let talk = Talk::begin(&tagged.lab);
+        let talk = Talk::begin(&tagged.lab, "10.2.0.2", CONNECTIONS);
         talk.go_on(CONNECTIONS as u64);
         for i in 1..=20 {
             tagged.take(2, i % 2);

@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -195,8 +196,13 @@ impl Lab {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
+        let (to, lines) = channel();
+        // It shall never wait for somebody to listen.
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).try_for_each(|line| to.send(line + "\n"))
+        });
         let output = BufReader::new(child.stdout.take().unwrap());
-        Running { child, errors, output, lines: Vec::new() }
+        Running { child, errors: lines, output, lines: Vec::new() }
     }
 }
 
@@ -212,7 +218,8 @@ impl Drop for Lab {
 /// A chain that runs.
 pub(crate) struct Running {
     child: Child,
-    errors: BufReader<ChildStderr>,
+    /// What it says on the standard error, line by line.
+    errors: Receiver<String>,
     output: BufReader<ChildStdout>,
     lines: Vec<String>,
 }
@@ -220,10 +227,10 @@ pub(crate) struct Running {
 impl Running {
     /// Waits for a line on the standard error; `false` if there is none any more.
     fn next_line(&mut self) -> bool {
-        let mut line = String::new();
-        let read = self.errors.read_line(&mut line).unwrap();
-        self.lines.push(line);
-        read > 0
+        let line = self.errors.recv();
+        let is_one = line.is_ok();
+        self.lines.extend(line);
+        is_one
     }
 
     /// Waits until it says something.

@@ -6,4 +6,6 @@ mod dispatch;
 mod lab;
 mod manners;
 mod protocols;
+mod soak;
+mod talk;
 mod traffic;

@@ -1,6 +1,12 @@
 //! How a chain behaves towards the interfaces it runs on: what it refuses, what it survives, and
 //! how it leaves them.
 
+use rustix::process::{Pid, Signal, kill_process};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter,
+};
+
 use crate::lab::{Lab, MACS, possible, until};
 
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
@@ -14,6 +20,10 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     let lab = Lab::new(1500);
     let told = lab.refusal(WIRE, &["--in", "left=dev:eth7", "--in", "right=eth1"]);
     assert!(told.contains("there is no interface 'eth7'; `ip link` lists"), "{told}");
+    lab.on("middle", "ethtool", &["-L", "eth0", "rx", "1", "tx", "1"]);
+    let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+    let why = "sends on more queues than eth0 receives on; `ethtool -L eth0 rx N` gives it more";
+    assert!(told.contains(why), "{told}");
     lab.ip("middle", &["link", "set", "eth0", "down"]);
     let told = lab.refusal(WIRE, &BOUND);
     assert!(told.contains("eth0 is down; switch it on with `ip link set eth0 up`"), "{told}");
@@ -43,6 +53,43 @@ fn without_capabilities_they_are_named() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains(capability), "{told}");
     }
+}
+
+/// Does something where a kind of socket cannot be had, as in a kernel without it.
+fn without_sockets<T: Send>(family: libc::c_int, work: impl FnOnce() -> T + Send) -> T {
+    let is_it = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family as u64);
+    let rule = SeccompRule::new(vec![is_it.unwrap()]).unwrap();
+    let filter = SeccompFilter::new(
+        [(libc::SYS_socket, vec![rule])].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EAFNOSUPPORT as u32),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    // A filter is its thread's, and that of the programs that this starts.
+    let limited = move || {
+        apply_filter(&program).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(limited).join().unwrap())
+}
+
+#[test]
+fn a_kernel_without_af_xdp_is_told_of() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    without_sockets(libc::AF_XDP, || {
+        let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+        let why = "eth0: af-xdp: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); --io eth0=auto";
+        assert!(told.contains(why), "{told}");
+        let running = lab.run(WIRE, &BOUND);
+        let why = "left: eth0: af-packet-mmsg, mtu 1500; not af-xdp: this kernel has no AF_XDP";
+        assert!(running.told().contains(why), "{}", running.told());
+        lab.ping("left", &["10.9.0.3"]);
+        running.stop();
+    });
 }
 
 /// Workers share the queues there are.
@@ -103,7 +150,8 @@ fn offloads_are_as_found_after_ctrl_c() {
     assert!(gro("eth0") && !gro("eth1"));
 }
 
-/// A run that gave up root still carries packets, is changed, and leaves everything as it was.
+/// A run that gave up root and what system calls it does not need still carries packets, is
+/// changed, looked at and reloaded, and leaves everything as it was.
 #[test]
 fn what_is_not_needed_is_given_up() {
     if !possible() {
@@ -119,9 +167,10 @@ fn what_is_not_needed_is_given_up() {
         // The folder is the test's, who lets everybody in.
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
-        let own = ["--io", mode, "--control", path, "--user", "nobody"];
-        let mut running = lab.run(WIRE, &[&BOUND[..], &own].concat());
-        running.wait_for("control: ");
+        let own = ["--io", mode, "--control", path, "--user", "nobody", "--seccomp"];
+        let metrics = ["--metrics", "127.0.0.1:0", "--cores", "0,1"];
+        let mut running = lab.run(WIRE, &[&BOUND[..], &own, &metrics].concat());
+        running.wait_for("metrics: ");
         let threads = std::fs::read_dir(format!("/proc/{}/task", running.id())).unwrap();
         for thread in threads {
             let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
@@ -136,14 +185,34 @@ fn what_is_not_needed_is_given_up() {
             }
             assert_eq!(field("CapEff:"), format!("{kept:016x}"));
             assert_eq!((field("NoNewPrivs:"), field("CapInh:")), ("1".into(), "0".repeat(16)));
+            assert_eq!(field("Seccomp:"), "2", "a filter");
             assert!(!field("Uid:").split_whitespace().any(|uid| uid == "0"), "{status}");
         }
         lab.ping("left", &["10.9.0.3"]);
         let catena = env!("CARGO_BIN_EXE_catena");
         let next = lab.file("next", &WIRE.replace("ToDevice(right)", "Counter -> ToDevice(right)"));
         let next = next.to_str().unwrap();
-        let swapped = lab.on("middle", catena, &["ctl", "--socket", path, "swap", next]);
-        assert!(swapped.contains("changed: made aside"), "{swapped}");
+        let ctl = |arguments: &[&str]| {
+            lab.on("middle", catena, &[&["ctl", "--socket", path], arguments].concat())
+        };
+        let changed = "changed: made aside";
+        assert!(ctl(&["swap", next]).contains(changed));
+        lab.ping("left", &["10.9.0.3"]);
+        assert!(ctl(&["rollback"]).contains(changed));
+        std::thread::scope(|scope| {
+            let capture = scope.spawn(|| ctl(&["capture", "left", "icmp", "-c", "2"]));
+            let trace = scope.spawn(|| ctl(&["trace", "-n", "1"]));
+            until("a ping is captured and followed", || {
+                lab.ping("left", &["10.9.0.3"]);
+                capture.is_finished() && trace.is_finished()
+            });
+        });
+        kill_process(Pid::from_raw(running.id() as i32).unwrap(), Signal::HUP).unwrap();
+        running.wait_for("took over");
+        lab.ip("middle", &["link", "del", "eth1"]);
+        lab.connect("right", "eth1", MACS[1], 1500);
+        lab.ip("left", &["neigh", "flush", "dev", "veth0"]);
+        running.wait_for("; it is back");
         lab.ping("left", &["10.9.0.3"]);
         assert_eq!(gro("eth0"), mode == "af-xdp", "by {mode}");
         running.stop();
@@ -176,7 +245,12 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     assert!(told.contains("another XDP program or socket has eth0"), "{told}");
     running.stop();
     assert!(!attached() && !promiscuous(), "Ctrl-C");
-    let running = lab.run(WIRE, &BOUND);
+    let running = lab.run(WIRE, &[&BOUND[..], &["--log", "json"]].concat());
+    let line =
+        running.told().lines().find(|line| line.contains("left: eth0:")).unwrap().to_string();
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let message = line["message"].as_str().unwrap();
+    assert!(line["level"] == "info" && message.starts_with("left: eth0: af-xdp"), "{line}");
     assert!(attached());
     drop(running);
     until("the program goes when the process is killed", || !attached());

@@ -20,6 +20,28 @@ pub(crate) fn nat() -> String {
     example.replace("Device(lan)", "Device(left)").replace("Device(wan)", "Device(right)")
 }
 
+/// The address that stands for the two servers of [`edge`], 10.2.0.2 and 10.2.0.3.
+pub(crate) const SERVICE: &str = "10.2.0.100";
+
+/// The same with a firewall and a balancer in front of the translator.
+pub(crate) fn edge() -> String {
+    let parts = [
+        ("lan[1] -> here", "lan[1] -> firewall :: IPFilter(deny dst port 9, allow all) -> here"),
+        (
+            "here[2] -> [0] flows;",
+            "servers :: RoundRobinIPMapper(- - 10.2.0.2 - 0 1, - - 10.2.0.3 - 0 1);
+             balance :: IPRewriter(servers, pass 1);
+             here[2] -> [0] balance;
+             balance[0] -> [0] flows;",
+        ),
+        ("flows[1] -> [1] lan;", "flows[1] -> [1] balance; balance[1] -> [1] lan;"),
+    ];
+    parts.iter().fold(nat(), |chain, (part, with)| {
+        assert!(chain.contains(part), "{part}");
+        chain.replace(part, with)
+    })
+}
+
 #[track_caller]
 pub(crate) fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) {
     if !possible() {
@@ -112,6 +134,32 @@ fn vlan_tags_stay() {
         let (well, _, told) = receiver.end();
         assert!(well, "{told}");
     });
+}
+
+/// Senders leave SCTP's checksum to hardware, too, and do not tell XDP so.
+#[test]
+fn sctp_checksums_are_completed() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let running = lab.run(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+    let received =
+        "FromDevice(veth0) -> Classifier(23/84 42/88693a9c) -> Counter(COUNT_CALL 9 stop)
+        -> Discard;";
+    let by_sockets = ["--io", "af-packet-mmsg"];
+    let receiver =
+        lab.run_on("right", received, &[&["--in", "veth0=veth0"], &by_sockets[..]].concat());
+    // Ports, tag, no checksum yet, and a chunk without meaning to anybody.
+    let sent = "InfiniteSource(DATA \\<1388 1389 00000001 00000000 fe000004>, LIMIT 10)
+        -> IPEncap(132, 10.9.0.2, 10.9.0.3)
+        -> EtherEncap(0x0800, 02:00:00:00:00:09, 02:00:00:00:00:08) -> ToDevice(veth0);";
+    let sender = lab.start_on("left", sent, &[&["--out", "veth0=veth0"], &by_sockets[..]].concat());
+    for end in [sender, receiver] {
+        let (well, _, told) = end.end();
+        assert!(well, "{told}");
+    }
+    running.stop();
 }
 
 #[test]

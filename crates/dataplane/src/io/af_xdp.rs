@@ -433,7 +433,10 @@ pub(super) fn explain(name: &str, error: &Error) -> String {
         libc::EAFNOSUPPORT => "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".to_string(),
         libc::EOPNOTSUPP => format!("the driver of {name} has no XDP"),
         libc::ENOSPC => {
-            format!("the other end of {name} sends on more queues than {name} receives on")
+            format!(
+                "the other end of {name} sends on more queues than {name} receives on; `ethtool -L {name} \
+                 rx N` gives it more"
+            )
         }
         libc::ERANGE | libc::EINVAL => {
             format!("the driver of {name} refuses XDP ({error}); its MTU may be too large")

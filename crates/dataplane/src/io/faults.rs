@@ -1,7 +1,10 @@
 //! Faults on purpose: a device that loses, doubles, swaps, corrupts and cuts frames, and whose
 //! link goes down, to see how a chain takes it.
 
+use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use elements::device::{Device, Event, Owned, Received, Wake};
 use ir::Reason;
@@ -12,7 +15,7 @@ use super::port::{LINK_DOWN, Losses};
 const FAULT: Reason = Reason("fault");
 
 /// How often each fault happens, from 0 to 1, to a frame; and the seed of the choice. Written as
-/// `drop=0.01,duplicate=0.01,seed=7`.
+/// `drop=0.01,duplicate=0.01,seed=7`, or `none`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// A frame is lost.
@@ -33,13 +36,77 @@ pub struct Faults {
 
 /// Frames that are lost while the link is down.
 const DOWN: u32 = 100;
+/// What no faults are written as.
+const NONE: &str = "none";
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { drop, duplicate, reorder, corrupt, short, down, seed } = self;
+        let shares = [
+            ("drop", drop),
+            ("duplicate", duplicate),
+            ("reorder", reorder),
+            ("corrupt", corrupt),
+            ("short", short),
+            ("down", down),
+        ];
+        let happen: Vec<String> = shares
+            .iter()
+            .filter(|(_, share)| **share > 0.0)
+            .map(|(name, share)| format!("{name}={share}"))
+            .collect();
+        match happen.is_empty() {
+            true => f.write_str(NONE),
+            false => write!(f, "{},seed={seed}", happen.join(",")),
+        }
+    }
+}
+
+/// Faults that can become others while devices have them; clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct FaultInjection(Arc<Injection>);
+
+#[derive(Debug, Default)]
+struct Injection {
+    faults: Mutex<Faults>,
+    /// How often they became others.
+    changes: AtomicU64,
+}
+
+impl FaultInjection {
+    /// These faults.
+    pub fn new(faults: Faults) -> Self {
+        let injection = Self::default();
+        *injection.lock() = faults;
+        injection
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Faults> {
+        self.0.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The faults that happen now.
+    pub fn get(&self) -> Faults {
+        self.lock().clone()
+    }
+
+    /// Has other faults happen from now on.
+    pub fn set(&self, faults: Faults) {
+        *self.lock() = faults;
+        self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
+    }
+}
 
 impl FromStr for Faults {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut faults = Self::default();
-        for setting in text.split(',').filter(|s| !s.is_empty()) {
+        for setting in text.split(',').filter(|s| !s.is_empty() && text != NONE) {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(format!("'{setting}' is not KEY=VALUE"));
             };
@@ -71,6 +138,9 @@ impl FromStr for Faults {
 /// A device with faults, in what it receives and in what it sends.
 pub(super) struct Faulty {
     device: Box<dyn Device + Send>,
+    injection: FaultInjection,
+    /// How often they had become others when these were the ones.
+    changes: u64,
     faults: Faults,
     random: fastrand::Rng,
     /// Frames that will be lost before the link is up again.
@@ -84,10 +154,27 @@ pub(super) struct Faulty {
 
 impl Faulty {
     /// Puts faults on a device.
-    pub(super) fn new(device: Box<dyn Device + Send>, faults: Faults) -> Self {
+    pub(super) fn new(device: Box<dyn Device + Send>, injection: FaultInjection) -> Self {
+        let (changes, faults) = (injection.changes(), injection.get());
         let random = fastrand::Rng::with_seed(faults.seed);
         let (late, losses) = (None, Losses::default());
-        Self { device, faults, random, down: 0, late, after: Batch::new(), losses }
+        Self {
+            device,
+            injection,
+            changes,
+            faults,
+            random,
+            down: 0,
+            late,
+            after: Batch::new(),
+            losses,
+        }
+    }
+
+    #[cold]
+    fn become_others(&mut self, changes: u64) {
+        (self.changes, self.faults, self.down) = (changes, self.injection.get(), 0);
+        self.random.seed(self.faults.seed);
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -96,6 +183,10 @@ impl Faulty {
 
     /// Puts the packets of a batch through faults, from the `from`th on.
     fn spoil(&mut self, batch: &mut Batch, from: usize, pool: &mut Pool, sending: bool) {
+        let changes = self.injection.changes();
+        if changes != self.changes {
+            self.become_others(changes);
+        }
         let mut before = Batch::default();
         batch.split_to(from, &mut before);
         for mut packet in before.drain() {
@@ -219,7 +310,8 @@ mod tests {
 
     /// What comes of 10,000 frames, and how many are told as lost.
     fn through(text: &str) -> (Vec<Vec<u8>>, u64) {
-        let mut device = Faulty::new(Box::new(Numbers::default()), text.parse().unwrap());
+        let injection = FaultInjection::new(text.parse().unwrap());
+        let mut device = Faulty::new(Box::new(Numbers::default()), injection);
         let (mut pool, mut batch) = (Pool::new(), Batch::new());
         let (mut came, mut lost) = (Vec::new(), 0);
         loop {
@@ -270,8 +362,29 @@ mod tests {
     }
 
     #[test]
+    fn faults_become_others_and_end() {
+        let injection = FaultInjection::new("drop=1".parse().unwrap());
+        let mut device = Faulty::new(Box::new(Numbers::default()), injection.clone());
+        let (mut pool, mut batch) = (Pool::new(), Batch::new());
+        device.receive(100, &mut batch, &mut pool).unwrap();
+        assert_eq!(batch.len(), 0);
+        injection.set("none".parse().unwrap());
+        device.receive(100, &mut batch, &mut pool).unwrap();
+        assert_eq!(batch.len(), 100);
+        assert_eq!(injection.get(), Faults::default());
+    }
+
+    #[test]
+    fn faults_are_written_as_they_are_read() {
+        for text in ["none", "drop=0.25,seed=0", "duplicate=0.01,reorder=1,down=0.0005,seed=7"] {
+            assert_eq!(text.parse::<Faults>().unwrap().to_string(), text);
+        }
+        assert_eq!("drop=0,seed=3".parse::<Faults>().unwrap().to_string(), "none");
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
-        for text in ["drop", "drop=2", "drop=x", "lose=0.1", "seed=-1"] {
+        for text in ["drop", "none,drop=1", "drop=2", "drop=x", "lose=0.1", "seed=-1"] {
             assert!(text.parse::<Faults>().is_err(), "{text}");
         }
     }

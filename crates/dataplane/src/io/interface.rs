@@ -566,7 +566,12 @@ impl Interface {
         let queues = self.asker.queues(name);
         let driver = self.asker.driver(name);
         let mut partial = VIRTUAL.contains(&driver.as_str());
-        let fail = |e: Error| af_xdp::explain(name, &e);
+        let fail = |e: Error| match (af_xdp::explain(name, &e), sys::number(&e)) {
+            (why, libc::EAFNOSUPPORT) if self.spec.mode.is_some() => {
+                format!("{why}; --io {name}=auto takes what it has")
+            }
+            (why, _) => why,
+        };
         let owned = self.owned().clone();
         let mut layout = Layout::of(opened.mtu);
         let (mut ports, redirection) = loop {
@@ -579,9 +584,9 @@ impl Interface {
                 Ok(attached) => attached,
                 // Whoever asked for it gets it where the driver has none: slower, and said.
                 Err(e) if self.spec.mode.is_some() && sys::number(&e) == libc::EOPNOTSUPP => {
-                    opened
-                        .remarks
-                        .push("in the kernel's stack (the driver has no XDP)".to_string());
+                    let remark = "in the kernel's stack (the driver has no XDP), where frames are lost \
+                                  that senders on this host leave to be cut";
+                    opened.remarks.push(remark.to_string());
                     opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
                     // Frames come as the stack has them, whoever sent them.
                     partial = true;

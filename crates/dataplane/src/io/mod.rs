@@ -41,7 +41,7 @@ use interface::Interface;
 use live::{Handle, Live};
 
 pub use dispatch::{Dispatch, MOST_GROUPS, Tag, Tags, Way};
-pub use faults::Faults;
+pub use faults::{FaultInjection, Faults};
 pub use generator::Generator;
 pub use interface::{Choice, InterfaceSpec, Mode};
 pub use replay::Replay;
@@ -76,7 +76,7 @@ pub struct Bindings {
     /// Whether a name that nothing is bound to is that of an interface of the host.
     pub direct: bool,
     /// Faults to put on whatever names are bound to.
-    pub faults: Option<Faults>,
+    pub faults: Option<FaultInjection>,
     /// The worker whose devices are opened.
     pub part: Part,
     /// Folder that relative paths of captures count from; the current one if empty.

@@ -1,0 +1,132 @@
+//! What it costs that a chain can be watched: latency sampling, which is always on in `catena run`, against none;
+//! telling what was done once (a scrape); and a connection that was tapped before, against one that never was.
+//! One core, in memory, as in the bench `chains`; synthesised. Times are the thread's CPU time.
+//!
+//! `cargo bench -p catena-cli --bench watching -- [FILTER…] [--rounds N] [--packets N]`
+//!
+//! What is compared takes turns in one router (sampling) or in two (taps), first one and then the other going
+//! first; a ratio is that of two neighbours. Two routers that are alike are compared, too: what is told of taps is
+//! nothing unless it is more than that.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::time::Instant;
+
+use catena_cli::session::Path;
+use dataplane::Router;
+use elements::Element;
+use elements::context::Context;
+use ir::{Model, Port};
+use net::Batch;
+
+use support::{Chain, Data, Running, isp, napts, percentile, routers};
+
+/// Lets everything pass.
+struct Pass;
+
+impl Element for Pass {
+    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
+
+    fn model(&self) -> Model {
+        Model::opaque("a tap")
+    }
+}
+
+/// Taps the first connection of a chain, and takes the tap out again.
+fn tap_once(router: &mut Router) {
+    let from = Port { node: 0, port: 0 };
+    let to = |node| router.insert_tap(from, Port { node, port: 0 }, Box::new(Pass));
+    let tap = (1..1000).find_map(to).expect("the first connection");
+    router.round();
+    router.remove_tap(tap);
+    router.round();
+}
+
+/// How much more a step takes in the second state than in the first, in percent: the median of all rounds, and
+/// between what half of them lie.
+fn compare(
+    rounds: usize,
+    running: &mut [Running],
+    mut step: impl FnMut(&mut [Running], usize) -> f64,
+) -> String {
+    let more = |round: usize| {
+        let mut times = [0.0; 2];
+        for state in if round.is_multiple_of(2) { [0, 1] } else { [1, 0] } {
+            times[state] = step(running, state);
+        }
+        (times[1] / times[0] - 1.0) * 100.0
+    };
+    let mut all: Vec<f64> = (0..rounds).map(more).collect();
+    all.sort_by(f64::total_cmp);
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| percentile(&all, share));
+    format!("{median:.2} ({low:.1} to {high:.1})")
+}
+
+fn main() {
+    let (mut filters, mut rounds, mut packets) = (Vec::new(), 201usize, 60_000u64);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut number = || arguments.next().and_then(|n| n.parse().ok()).expect("a number");
+        match argument.as_str() {
+            "--rounds" => rounds = number() as usize,
+            "--packets" => packets = number(),
+            "--bench" => {}
+            _ => filters.push(argument),
+        }
+    }
+    let Some(data) = Data::find() else { return };
+    let mix = data.mix(60);
+    let list = ("acl1", 8500);
+    let chains = [
+        Chain::new("bare", String::new(), &mix),
+        Chain::new("strip+check", "-> Strip(14) -> CheckIPHeader".into(), &mix),
+        Chain::new("routers-10", routers(10), &mix),
+        Chain::new("napts-1", napts(1), &mix),
+        Chain::new("acl-router-napt-8500", isp(list), &data.reaching(list, 60)),
+    ];
+    println!(
+        "{:<22} {:>9} {:>26} {:>24} {:>24} {:>10}",
+        "chain",
+        "ns/packet",
+        "sampling costs, %",
+        "tapped before, %",
+        "the same twice, %",
+        "a scrape"
+    );
+    for chain in chains {
+        if !filters.is_empty() && !filters.iter().any(|f| chain.name.contains(f.as_str())) {
+            continue;
+        }
+        let mut running =
+            [data.start(&chain, Path::Synthesised), data.start(&chain, Path::Synthesised)];
+        running.iter_mut().for_each(Running::warm);
+        let alike = compare(rounds, &mut running, |all, state| all[state].take(packets));
+        let sampling = compare(rounds, &mut running[..1], |all, state| {
+            all[0].router().sample_latency(state == 1);
+            all[0].take(packets)
+        });
+        if chain.name != "bare" {
+            tap_once(running[1].router());
+        }
+        running.iter_mut().for_each(Running::warm);
+        running[0].router().sample_latency(false);
+        let tapped = compare(rounds, &mut running, |all, state| all[state].take(packets));
+        running[0].router().sample_latency(true);
+        running[0].warm();
+        let scrapes = 200;
+        let begin = Instant::now();
+        (0..scrapes).for_each(|_| drop(running[0].router().stats()));
+        let scrape = begin.elapsed() / scrapes;
+        let nanoseconds = running[0].take(packets);
+        println!(
+            "{:<22} {:>9.1} {:>26} {:>24} {:>24} {:>10}",
+            chain.name,
+            nanoseconds,
+            sampling,
+            tapped,
+            alike,
+            format!("{scrape:.1?}"),
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! What a run tells on the standard error: lines for people, or for whatever collects logs.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dataplane::Listener;
+use serde_json::json;
+
+use crate::terminal::print;
+
+/// How it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Log {
+    /// Text for people
+    #[default]
+    Text,
+    /// A JSON object a line: time (seconds since 1970), level, message, and the element if one says it
+    Json,
+}
+
+/// How grave it is.
+#[derive(Clone, Copy)]
+enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+impl Log {
+    fn line(self, level: Level, element: Option<&str>, text: &str, time: f64) -> String {
+        match (self, level, element) {
+            (Self::Text, Level::Error, Some(element)) => format!("error: {element}: {text}\n"),
+            (Self::Text, Level::Error, None) => format!("error: {text}\n"),
+            (Self::Text, ..) => format!("{text}\n"),
+            (Self::Json, ..) => {
+                let level = match level {
+                    Level::Info => "info",
+                    Level::Warning => "warning",
+                    Level::Error => "error",
+                };
+                let mut line = json!({ "time": time, "level": level });
+                element.into_iter().for_each(|element| line["element"] = element.into());
+                line["message"] = text.into();
+                format!("{line}\n")
+            }
+        }
+    }
+
+    fn tell(self, level: Level, element: Option<&str>, text: &str) {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let line = self.line(level, element, text, time.as_secs_f64());
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    /// What happened.
+    pub(crate) fn info(self, text: &str) {
+        self.tell(Level::Info, None, text);
+    }
+
+    /// What may not be as it was meant, if there is anything.
+    pub(crate) fn warn(self, text: &str) {
+        let text = text.trim_end();
+        if !text.is_empty() {
+            self.tell(Level::Warning, None, text);
+        }
+    }
+
+    /// What went wrong.
+    pub(crate) fn error(self, text: &str) {
+        self.tell(Level::Error, None, text.trim_end());
+    }
+
+    /// What makes a listener that tells so.
+    pub(crate) fn listener(self) -> fn() -> Box<dyn Listener> {
+        match self {
+            Self::Text => || Box::new(Told(Self::Text)),
+            Self::Json => || Box::new(Told(Self::Json)),
+        }
+    }
+}
+
+/// Tells what elements say.
+struct Told(Log);
+
+impl Listener for Told {
+    fn message(&mut self, text: &str) {
+        self.0.info(text);
+    }
+
+    fn output(&mut self, text: &str) {
+        print(text);
+    }
+
+    fn error(&mut self, element: &str, text: &str) {
+        self.0.tell(Level::Error, Some(element), text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_for_people_or_for_programs() {
+        let of = |log: Log, level, element| log.line(level, element, "a \"b\"", 1.5);
+        assert_eq!(of(Log::Text, Level::Info, None), "a \"b\"\n");
+        assert_eq!(of(Log::Text, Level::Error, Some("x")), "error: x: a \"b\"\n");
+        let json = of(Log::Json, Level::Error, Some("x"));
+        let expected = r#"{"time":1.5,"level":"error","element":"x","message":"a \"b\""}"#;
+        assert_eq!(json.trim_end(), expected);
+        let json = of(Log::Json, Level::Warning, None);
+        assert_eq!(json, "{\"time\":1.5,\"level\":\"warning\",\"message\":\"a \\\"b\\\"\"}\n");
+    }
+}
