@@ -1,24 +1,31 @@
 //! Programs in the place of elements, and again when handlers changed what elements mean or taps
-//! changed where packets pass.
+//! changed where packets pass. Those that a chain starts with are proven before; those that are
+//! made while it runs take their places at once, and are proven then.
+
+mod prover;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use compiler::equivalence::{Verdict, prove_programs};
 use compiler::{Chain, Synthesizer};
 use dataplane::worker::aside;
 use dataplane::{InterpretedProgram, Router, Tapped};
 use ir::program::verify;
 use ir::{Edge, Graph, Model, Node, Port, Processing, Program, Store};
+use prover::{Finding, Prover, Task};
 
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is
 /// written all the time does not keep a chain from running.
 const REST: u64 = 10;
 
-/// Pairs of steps and rules that a proof may take before a chain starts, some tenths of a second.
+/// Pairs of steps and rules that a proof may take before a chain starts, some tenths of a second;
+/// one that takes more is gone about while the chain runs.
 const PROOF: u64 = 400_000;
+
+/// What is said of a program that was found wrong.
+const WRONG: &str = "synthesis went wrong, as `catena verify` shows by a packet: a fault of Catena";
 
 /// Where the synthesizer is.
 enum Workshop {
@@ -37,7 +44,8 @@ pub(crate) struct Installer {
     store: Option<Rc<RefCell<Store>>>,
     /// Entries that programs were made for.
     installed: HashSet<Port>,
-    /// Whether another thread makes what is made again.
+    prover: Prover,
+    /// Whether other threads make and prove what is made again. If not, it is not proven.
     aside: bool,
     /// When the synthesis that goes on began.
     begun: u64,
@@ -57,7 +65,8 @@ impl Installer {
         let models = models(router, &graph);
         let workshop = Workshop::Here(Box::new(Synthesizer::new(graph.clone(), models)));
         let (taps, installed) = (Vec::new(), HashSet::new());
-        Self { workshop, graph, taps, store, installed, aside, begun: 0, rest: 0 }
+        let prover = Prover::default();
+        Self { workshop, graph, taps, store, installed, prover, aside, begun: 0, rest: 0 }
     }
 
     /// Makes all programs, proves them and puts them in their places. Tells of those that are
@@ -65,15 +74,59 @@ impl Installer {
     pub(crate) fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
         let Workshop::Here(synthesizer) = &mut self.workshop else { return Vec::new() };
         let programs = synthesizer.synthesize().programs;
-        let mut refused = disproved(&self.graph, synthesizer.models(), &programs);
-        self.installed.extend(refused.iter().map(|(entry, _)| *entry));
+        let mut task = task(synthesizer, programs.clone());
+        let found = task.carry_out(PROOF);
+        let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.open.is_some());
+        task.programs.retain(|program| open.iter().any(|finding| finding.entry == program.entry));
+        if self.aside {
+            self.prover.add(task);
+        }
+        self.installed.extend(wrong.iter().map(|finding| finding.entry));
+        let mut refused: Vec<(Port, String)> =
+            wrong.iter().map(|finding| (finding.entry, WRONG.to_owned())).collect();
         refused.extend(self.put(router, programs));
         refused
     }
 
-    /// A step on the way to programs for entries that lost theirs; to be called until there are
-    /// no such entries.
-    pub(crate) fn resume(&mut self, router: &mut Router) {
+    /// A step on the way to programs for entries that lost theirs, and to proofs of those that have
+    /// none; to be called until there are no such entries and it says that all is proven.
+    pub(crate) fn resume(&mut self, router: &mut Router) -> bool {
+        for finding in self.prover.proceed() {
+            self.react(router, finding);
+        }
+        if router.is_stale() {
+            self.make_again(router);
+        }
+        self.prover.is_busy()
+    }
+
+    /// Takes a program out that was found wrong, and tells of it.
+    fn react(&mut self, router: &mut Router, finding: Finding) {
+        let Finding { entry, open, replaced } = finding;
+        let name = self.name(entry);
+        match open {
+            None if replaced => {
+                router.message(&format!("warning: {name}: the program before this one: {WRONG}"));
+            }
+            None => {
+                router.uninstall(entry);
+                router.message(&format!(
+                    "warning: {name}: its program is taken out, packets go from element to element \
+                     from here on: {WRONG}"
+                ));
+            }
+            Some(why) if !replaced => {
+                router.message(&format!("note: {name}: its program is not proven: {why}"));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn name(&self, entry: Port) -> &str {
+        self.graph.nodes.get(entry.node).map_or("tap", |node| &node.name)
+    }
+
+    fn make_again(&mut self, router: &mut Router) {
         let programs = match &self.workshop {
             Workshop::Here(_) if router.time() < self.rest => return,
             Workshop::Here(_) => None,
@@ -153,9 +206,14 @@ impl Installer {
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
+        if let Workshop::Here(synthesizer) = &self.workshop
+            && self.aside
+        {
+            let new = programs.iter().filter(|program| !self.installed.contains(&program.entry));
+            self.prover.add(task(synthesizer, new.cloned().collect()));
+        }
         for (entry, why) in self.put(router, programs) {
-            let name = self.graph.nodes.get(entry.node).map_or("tap", |node| &node.name);
-            router.message(&format!("{name}: not synthesised again: {why}"));
+            router.message(&format!("{}: not synthesised again: {why}", self.name(entry)));
         }
         let end = router.time();
         self.rest = end.saturating_add(end.saturating_sub(self.begun).saturating_mul(REST));
@@ -195,16 +253,10 @@ fn model(router: &mut Router, node: &Node) -> Model {
     router.element(&node.name).map(|element| element.model()).unwrap_or_default()
 }
 
-/// The entries whose programs would not do with every packet what the chain does.
-fn disproved(graph: &Graph, models: &[Model], programs: &[Program]) -> Vec<(Port, String)> {
-    let (mut proofs, _) = prove_programs(graph, models, programs, PROOF);
-    proofs.retain(|proof| matches!(proof.verdict, Verdict::Different(_)));
-    let wrong = programs.iter().map(|program| program.entry).filter(|entry| {
-        let name = &graph.nodes[entry.node].name;
-        proofs.iter().any(|proof| (&proof.entry.0, proof.entry.1) == (name, entry.port))
-    });
-    let why = "synthesis went wrong, as `catena verify` shows by a packet: a fault of Catena";
-    wrong.map(|entry| (entry, why.to_owned())).collect()
+/// Programs to prove, of a chain as a synthesizer knows it.
+fn task(synthesizer: &Synthesizer, programs: Vec<Program>) -> Task {
+    let (graph, models) = (synthesizer.graph().clone(), synthesizer.models().to_vec());
+    Task { graph, models, programs }
 }
 
 /// What a tap means.

@@ -54,8 +54,8 @@ pub struct Setup<'a> {
     pub seed: u64,
     /// Which code carries packets.
     pub path: Path,
-    /// Whether programs are made again in another thread, so that no packet waits for it; which
-    /// program takes a packet then depends on how long that takes.
+    /// Whether programs are made again, and proven then, in other threads, so that no packet waits
+    /// for it; which program takes a packet then depends on how long that takes.
     pub aside: bool,
 }
 

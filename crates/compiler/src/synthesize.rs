@@ -63,8 +63,8 @@ impl Synthesizer {
     pub fn change(&mut self, element: NodeId, model: Model) -> bool {
         let changed = self.models.get(element).is_some_and(|known| *known != model);
         if changed {
+            self.cache.retire(&self.models[element]);
             self.models[element] = model;
-            self.cache.tidy();
         }
         changed
     }
@@ -75,6 +75,11 @@ impl Synthesizer {
         self.models.truncate(known);
         self.models.extend(models);
         self.graph = graph;
+    }
+
+    /// The chain.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// What the elements mean, in the graph's order.

@@ -170,6 +170,8 @@ pub struct Router {
     tasks: Vec<NodeId>,
     started: bool,
     planner: Option<Planner>,
+    /// Whether the planner is to be called in any case.
+    planning: bool,
     waiter: Waiter,
     load: Load,
     /// Whether there was something to do in the round before.
@@ -178,8 +180,9 @@ pub struct Router {
     waits_on: Vec<RawFd>,
 }
 
-/// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call.
-pub type Planner = Box<dyn FnMut(&mut Router)>;
+/// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call. Says
+/// whether it is to be called at the next round in any case.
+pub type Planner = Box<dyn FnMut(&mut Router) -> bool>;
 
 /// Why a run came to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,6 +263,7 @@ impl Router {
             tasks,
             started: false,
             planner: None,
+            planning: false,
             waiter: Waiter::default(),
             load: Load::default(),
             busy: false,
@@ -281,7 +285,7 @@ impl Router {
     }
 
     fn turn(&mut self) -> Rest {
-        if !self.nodes.stages.stale.is_empty() {
+        if self.planning || self.is_stale() {
             self.plan();
         }
         self.nodes.classifiers.tend();
@@ -416,17 +420,29 @@ impl Router {
         refused
     }
 
-    /// Has a planner called at the start of a round while there are entries without their stages.
+    /// Takes out the stage of an entry; elements go on in its place. Nobody is asked for another.
+    pub fn uninstall(&mut self, entry: Port) {
+        self.nodes.settle(&mut self.core);
+        self.nodes.discard_stage(entry);
+    }
+
+    /// Has a planner called at the start of the next round, and then of each for which it asks or
+    /// in which there are entries without their stages.
     pub fn set_planner(&mut self, planner: Planner) {
-        self.planner = Some(planner);
+        (self.planner, self.planning) = (Some(planner), true);
     }
 
     #[cold]
     fn plan(&mut self) {
         if let Some(mut planner) = self.planner.take() {
-            planner(self);
+            self.planning = planner(self);
             self.planner.get_or_insert(planner);
         }
+    }
+
+    /// Whether there are entries whose stages were taken out.
+    pub fn is_stale(&self) -> bool {
+        !self.nodes.stages.stale.is_empty()
     }
 
     /// Entries whose stages were taken out since the last call.

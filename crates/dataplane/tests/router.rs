@@ -376,7 +376,7 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
     router.write_handler("b.value", "another model").unwrap();
     assert_eq!(push(&mut router)[1..], ["a: 5 packets", "b: 5 packets", "c: 5 packets"]);
     assert_eq!(noted(&mut router), Some(6));
-    // The planner is asked until it takes the entry.
+    // The planner is asked until it takes the entry and says that it has done all.
     let asked = Rc::new(RefCell::new(0));
     let count = Rc::clone(&asked);
     router.set_planner(Box::new(move |router| {
@@ -386,10 +386,16 @@ fn a_stage_takes_packets_until_its_elements_mean_something_else() {
             let halves = Halves { past: Port { node: 2, port: 0 }, passed: 0 };
             router.install(&program, Box::new(halves));
         }
+        *count.borrow() == 3
     }));
-    for _ in 0..4 {
+    for _ in 0..6 {
         router.round();
     }
     assert_eq!(*asked.borrow(), 2);
     assert_eq!(push(&mut router), staged);
+    // Without its stage an entry's elements go on, and count on.
+    router.uninstall(entry);
+    assert!(!router.is_stale());
+    assert_eq!(push(&mut router), ["a: 5 packets", "b: 5 packets", "c: 5 packets"]);
+    assert_eq!(noted(&mut router), Some(9));
 }

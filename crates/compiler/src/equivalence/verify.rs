@@ -23,6 +23,8 @@ pub struct Subjects {
 /// What was found for the packets that come to one input.
 #[derive(Clone, Debug)]
 pub struct Proof {
+    /// The input, of the first chain.
+    pub at: Port,
     /// The element and the port that they come to.
     pub entry: (String, usize),
     /// What was found.
@@ -81,37 +83,34 @@ pub fn verify_programs(
     programs: &[Program],
     effort: Option<Effort>,
 ) -> Verification {
-    let (proofs, notes) = prove_programs(&chain.graph, &chain.models, programs, BUDGET);
+    let proofs = prove_programs(&chain.graph, &chain.models, programs, BUDGET);
     let subject =
         Subject { graph: &chain.graph, models: &chain.models, state: &chain.state, programs };
     let effort = effort.unwrap_or_else(|| Effort::fitting(&chain.models));
-    Verification { proofs, evidence: differential::run(&subject, effort), notes }
+    Verification { proofs, evidence: differential::run(&subject, effort), notes: Vec::new() }
 }
 
-/// Proves that programs that a chain became are what symbolic execution of it comes to; also why
-/// that cannot be said of some. Of each no more than `budget` pairs of steps and rules are looked at.
+/// Proves that programs that a chain became are what symbolic execution of it comes to. Of each
+/// no more than `budget` pairs of steps and rules are looked at.
 pub fn prove_programs(
     graph: &Graph,
     models: &[Model],
     programs: &[Program],
     budget: u64,
-) -> (Vec<Proof>, Vec<String>) {
+) -> Vec<Proof> {
     let plain = synthesize_plainly(graph, models).programs;
     let name = |node: NodeId| graph.nodes[node].name.clone();
-    let (mut proofs, mut notes) = (Vec::new(), Vec::new());
-    for program in programs {
-        match plain.iter().find(|p| p.entry == program.entry) {
-            Some(before) => {
-                proofs.push(prove(before, program, (&name, &name), View::Whole, budget));
-            }
-            None => notes.push(format!(
-                "there is nothing to compare the program behind '{}' [{}] with",
-                name(program.entry.node),
-                program.entry.port
-            )),
-        }
-    }
-    (proofs, notes)
+    let proof = |program: &Program| match plain.iter().find(|p| p.entry == program.entry) {
+        Some(before) => prove(before, program, (&name, &name), View::Whole, budget),
+        None => Proof {
+            at: program.entry,
+            entry: (name(program.entry.node), program.entry.port),
+            verdict: Verdict::Unproven("there is nothing to compare the program with".into()),
+            steps: (0, program.steps.len()),
+            visited: 0,
+        },
+    };
+    programs.iter().map(proof).collect()
 }
 
 type Names<'a> = &'a (dyn Fn(NodeId) -> String + Sync);
@@ -125,6 +124,7 @@ fn prove(
 ) -> Proof {
     let compared = compare(&Comparison { a, b, names_a, names_b, view, budget });
     Proof {
+        at: a.entry,
         entry: (names_a(a.entry.node), a.entry.port),
         verdict: compared.verdict,
         steps: (a.steps.len(), b.steps.len()),

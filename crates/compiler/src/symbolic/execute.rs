@@ -118,11 +118,19 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Forgets what nobody else has.
-    pub(crate) fn tidy(&mut self) {
-        self.tables.retain(|_, (table, _)| Arc::strong_count(table) > 1);
-        let gone = self.matches.extract_if(|_, (rules, _)| Arc::strong_count(rules) == 1);
-        self.past.extend(gone.map(|(_, made)| made));
+    /// Puts aside what a model's lists and tables came to that is not meant any more.
+    pub(crate) fn retire(&mut self, model: &Model) {
+        let mut waiting: Vec<&Op> = model.inputs.iter().flatten().collect();
+        while let Some(op) = waiting.pop() {
+            match op {
+                Op::Match { rules, .. } => {
+                    self.past.extend(self.matches.remove(&rules.as_ptr().addr()));
+                }
+                Op::Lookup { table, .. } => drop(self.tables.remove(&Arc::as_ptr(table).addr())),
+                _ => {}
+            }
+            waiting.extend(op.blocks().flatten());
+        }
     }
 
     /// Forgets the past.
