@@ -174,7 +174,7 @@ pub fn width(program: &Program, term: TermId) -> u16 {
                 at = *high;
                 continue;
             }
-            Term::Binary(..) | Term::Choose(..) => 128,
+            Term::Binary(..) | Term::Choose(..) | Term::Map(..) => 128,
         };
         return own.saturating_add(more).min(128);
     }

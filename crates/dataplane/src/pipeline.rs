@@ -10,6 +10,7 @@ mod classifiers;
 mod compile;
 mod lanes;
 mod plan;
+mod range_table;
 mod ranges;
 mod scalar;
 mod simd;

@@ -22,6 +22,7 @@ use crate::Span;
 use crate::field::Field;
 use crate::graph::{NodeId, Port};
 use crate::interval::IntervalSet;
+use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 
 /// Index of a [`Term`] in its program.
@@ -89,6 +90,8 @@ pub enum Term {
     NonZero(TermId),
     /// One of two numbers.
     Choose(Atom, TermId, TermId),
+    /// What a table maps a number to.
+    Map(TermId, Arc<Mapping>),
     /// As [`crate::Expr::Hash`].
     Hash(Vec<TermId>),
     /// Nanoseconds of the worker's clock.
@@ -416,7 +419,8 @@ impl Term {
             Term::Sum16 { length: t, .. }
             | Term::Slice { of: t, .. }
             | Term::Fold(t)
-            | Term::NonZero(t) => vec![*t],
+            | Term::NonZero(t)
+            | Term::Map(t, _) => vec![*t],
             Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => vec![*a, *b],
             Term::Choose(atom, a, b) => {
                 let mut all = atom.operands();

@@ -193,6 +193,10 @@ impl Words<'_> {
                 text.push_str(&format!(" if {atom}, else "));
                 self.write(*b, depth - 1, text);
             }
+            Term::Map(of, _) => {
+                text.push_str("what the table says of ");
+                self.write(*of, depth - 1, text);
+            }
             Term::Hash(all) => {
                 text.push_str("a hash of ");
                 self.list(all, depth, text);

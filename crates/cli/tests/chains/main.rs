@@ -10,6 +10,7 @@ mod law;
 mod outcome;
 mod scripts;
 mod support;
+mod tables;
 mod time;
 mod traffic;
 mod translation;

@@ -3,11 +3,12 @@
 //! The rules are the verifier's own: what the optimiser takes to be equal is not believed here.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
-use ir::{Base, Field, IntervalSet};
+use ir::{Base, Field, IntervalSet, Mapping};
 
 /// A lookup in a flow table, by what is looked up where: two that agree find the same flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -219,6 +220,7 @@ impl Arena {
                 _ => self.intern(Term::NonZero(of)),
             },
             Term::Choose(atom, a, b) => self.choose(atom, a, b),
+            Term::Map(of, table) => self.map(of, &table),
             Term::Hash(numbers) => {
                 let constants: Option<Vec<u128>> =
                     numbers.iter().map(|&n| self.as_constant(n)).collect();
@@ -277,6 +279,9 @@ impl Arena {
                 (shift(hl) | ll, shift(hh) | lh)
             }
             Term::Choose(_, a, b) => (of(a).0.min(of(b).0), of(a).1.max(of(b).1)),
+            Term::Map(number, table) => {
+                ends(&table.image(&self.range(*number))).unwrap_or((0, u128::MAX))
+            }
             Term::Binary(op, a, b) => apply_to_bounds(*op, of(a), of(b)),
         }
     }
@@ -481,6 +486,10 @@ impl Arena {
                 let offset = field.offset + from_left as u16;
                 self.intern(Term::Input(Field::bits(field.base, offset, width as u16)))
             }
+            Term::Map(number, table) => {
+                let table = table.map(|value| value >> low & ones(width));
+                self.map(number, &Arc::new(table))
+            }
             Term::Choose(atom, a, b) => {
                 let (a, b) = (self.slice(a, low, width), self.slice(b, low, width));
                 self.choose(atom, a, b)
@@ -563,6 +572,13 @@ impl Arena {
         self.intern(Term::Fold(of))
     }
 
+    fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {
+        match table.image(&self.range(of)).as_single() {
+            Some(value) => self.constant(value),
+            None => self.intern(Term::Map(of, Arc::clone(table))),
+        }
+    }
+
     fn choose(&mut self, atom: Atom, a: TermId, b: TermId) -> TermId {
         if a == b {
             return a;
@@ -636,6 +652,10 @@ impl Arena {
                 {
                     set = behind(&set, self.as_constant(*low).unwrap_or(0), (*width).into());
                     term = *high;
+                }
+                (_, _, Term::Map(number, table)) => {
+                    set = table.preimage(&set);
+                    term = *number;
                 }
                 _ => return (term, set),
             }

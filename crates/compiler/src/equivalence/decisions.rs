@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::{BinaryOp, StateKind};
@@ -436,6 +437,7 @@ impl Import<'_> {
             Term::Fold(t) => Term::Fold(of(t)),
             Term::NonZero(t) => Term::NonZero(of(t)),
             Term::Choose(atom, a, b) => Term::Choose(self.atom(atom), of(a), of(b)),
+            Term::Map(number, table) => Term::Map(of(number), Arc::clone(table)),
             Term::Hash(all) => Term::Hash(all.iter().map(of).collect()),
             other => other.clone(),
         };

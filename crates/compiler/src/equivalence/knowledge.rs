@@ -268,6 +268,7 @@ impl Knowledge {
                 Some(false) => known(b),
                 None => known(a).union(&known(b)),
             },
+            Term::Map(number, table) => table.image(&known(number)),
             Term::Fold(of) => match ends(of) {
                 (_, 0..=0xffff) => known(of),
                 _ => all,
@@ -441,6 +442,10 @@ impl Knowledge {
                 Term::Sum16 { offset, length } => {
                     let length = of(arena, length);
                     arena.make(Term::Sum16 { offset, length })
+                }
+                Term::Map(number, table) => {
+                    let number = of(arena, number);
+                    arena.make(Term::Map(number, table))
                 }
                 Term::Hash(numbers) => {
                     let numbers = numbers.into_iter().map(|t| of(arena, t)).collect();

@@ -120,7 +120,7 @@ fn map_operands(term: &mut Term, to: &mut impl FnMut(TermId) -> TermId) {
     match term {
         Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {}
         Term::Sum16 { length: t, .. } | Term::Slice { of: t, .. } => *t = to(*t),
-        Term::Fold(t) | Term::NonZero(t) => *t = to(*t),
+        Term::Fold(t) | Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
         Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => (*a, *b) = (to(*a), to(*b)),
         Term::Choose(atom, a, b) => {
             map_atom(atom, to);

@@ -16,7 +16,7 @@ use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
 use super::rules::Rules;
-use super::table::{Row, disjoint_rows};
+use super::table::{Row, Table};
 use super::terms::{Decided, Terms};
 
 /// An output that nothing is connected to; as the router counts it.
@@ -29,7 +29,8 @@ const NO_SUCH_PORT: Reason = Reason("no-such-port");
 const FEW_CUBES: usize = 8;
 /// Different lookups in flow tables.
 const MAX_LOOKUPS: u16 = 4096;
-/// Different rows of a table that are told apart.
+/// So many outputs, rules or different rows of a table make ways of their own; of larger tables,
+/// each number is looked up where it is wanted.
 const MAX_ROWS: usize = 64;
 /// Numbers that rules of one step may look at.
 const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
@@ -111,7 +112,7 @@ type MadeRules = (Arc<[Rule]>, Option<Arc<Rules>>);
 #[derive(Clone, Default)]
 pub(crate) struct Cache {
     /// By address, as the rules.
-    tables: HashMap<usize, (Arc<PrefixTable>, Arc<Vec<Row>>)>,
+    tables: HashMap<usize, (Arc<PrefixTable>, Arc<Table>)>,
     matches: HashMap<usize, MadeRules>,
     /// Rules of before, for lists that differ from them a little.
     past: Vec<MadeRules>,
@@ -539,12 +540,23 @@ impl<'a> Machine<'a> {
         regs: &[Reg],
         miss: &'a Block,
     ) -> Result<Next<'a>, Stop> {
-        let rows = self.rows(table);
+        let table = self.table(table);
         let possible = way.facts.set(&self.terms, key);
-        let fitting: Vec<&Row> =
-            rows.iter().filter(|row| row.keys.intersects(&possible)).take(MAX_ROWS + 1).collect();
+        let fitting = table.rows.iter().filter(|row| row.keys.intersects(&possible));
+        let fitting: Vec<&Row> = fitting.take(MAX_ROWS + 1).collect();
         if fitting.len() > MAX_ROWS {
-            return Err(Stop::Unsupported("its table leads to too many different places"));
+            let (keys, columns) = table.columns();
+            let hit = self.terms.test(key, keys);
+            match way.facts.resolve(&mut self.terms, &hit) {
+                Some(true) => {}
+                Some(false) => return Ok(Next::Enter(miss)),
+                None => return Err(Stop::Split(hit)),
+            }
+            for (&reg, column) in regs.iter().zip(columns) {
+                let number = self.terms.map(key, column);
+                bind(way, reg, number);
+            }
+            return Ok(Next::Go);
         }
         if let [row] = fitting[..]
             && possible.is_subset(&row.keys)
@@ -593,9 +605,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The numbers that each different row of a table stands for.
-    fn rows(&mut self, table: &Arc<PrefixTable>) -> Arc<Vec<Row>> {
-        let made = || (Arc::clone(table), Arc::new(disjoint_rows(table)));
+    fn table(&mut self, table: &Arc<PrefixTable>) -> Arc<Table> {
+        let made = || (Arc::clone(table), Arc::new(Table::new(table)));
         let address = Arc::as_ptr(table).addr();
         Arc::clone(&self.cache.tables.entry(address).or_insert_with(made).1)
     }

@@ -68,6 +68,10 @@ impl Facts {
                 };
                 set = set.intersect(&chosen);
             }
+            Term::Map(of, table) => {
+                let image = table.image(&self.set_within(terms, *of, depth - 1));
+                set = set.intersect(&image);
+            }
             Term::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) => {
                 let (a, b) = (bounds(*a), bounds(*b));
                 let range = match op {

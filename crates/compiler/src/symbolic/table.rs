@@ -2,10 +2,43 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ir::IntervalSet;
+use std::sync::{Arc, OnceLock};
+
 use ir::model::PrefixTable;
+use ir::{IntervalSet, Mapping};
 
 type Intervals = Vec<(u128, u128)>;
+
+/// What a table comes to.
+pub(crate) struct Table {
+    pub rows: Vec<Row>,
+    /// For tables of many different rows: the keys that it has, and what it maps them to, column
+    /// by column.
+    columns: OnceLock<(IntervalSet, Vec<Arc<Mapping>>)>,
+}
+
+impl Table {
+    pub(crate) fn new(table: &PrefixTable) -> Self {
+        Self { rows: disjoint_rows(table), columns: OnceLock::new() }
+    }
+
+    pub(crate) fn columns(&self) -> &(IntervalSet, Vec<Arc<Mapping>>) {
+        self.columns.get_or_init(|| {
+            let keys = self.rows.iter().flat_map(|row| row.keys.intervals());
+            let keys = IntervalSet::from_intervals(keys.copied().collect());
+            let width = self.rows.iter().map(|row| row.numbers.len()).max().unwrap_or(0);
+            let column = |at: usize| {
+                let of_row = |row: &Row| {
+                    let number = row.numbers.get(at).copied().unwrap_or(0);
+                    let keys = row.keys.intervals().to_vec();
+                    keys.into_iter().map(move |(low, high)| (low, high, number))
+                };
+                Arc::new(Mapping::new(self.rows.iter().flat_map(of_row).collect()))
+            };
+            (keys, (0..width).map(column).collect())
+        })
+    }
+}
 
 /// The keys whose lookup yields the same numbers.
 pub(crate) struct Row {
@@ -14,7 +47,7 @@ pub(crate) struct Row {
 }
 
 /// The numbers that each different row of a table stands for: longer prefixes hide shorter ones.
-pub(crate) fn disjoint_rows(table: &PrefixTable) -> Vec<Row> {
+fn disjoint_rows(table: &PrefixTable) -> Vec<Row> {
     let width = table.width;
     let mut unique: BTreeMap<(u128, u16), &[u128]> = BTreeMap::new();
     for entry in &table.entries {

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use ir::IntervalSet;
 use ir::field::{Base, Field};
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
+use ir::{IntervalSet, Mapping};
 use net::Header;
 use std::sync::Arc;
 
@@ -379,6 +379,10 @@ impl Terms {
         if low == 0 && width == all {
             return of;
         }
+        if let Term::Map(number, table) = self.get(of) {
+            let (number, table) = (*number, table.map(|value| value >> low & mask(width)));
+            return self.map(number, &Arc::new(table));
+        }
         match *self.get(of) {
             Term::Const(value) => self.constant(value >> low & mask(width)),
             Term::Input(field) if field.base != Base::Meta => {
@@ -467,6 +471,18 @@ impl Terms {
                 let least = u128::from(self.bounds(sum).0 > 0);
                 self.intern(Term::Fold(sum), (least, 0xffff))
             }
+        }
+    }
+
+    /// What a table maps a number to.
+    pub(crate) fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {
+        let (low, high) = self.bounds(of);
+        let image = table.image(&IntervalSet::range(low, high));
+        let ends = (IntervalSet::min(&image), IntervalSet::max(&image));
+        let bounds = (ends.0.unwrap_or(0), ends.1.unwrap_or(0));
+        match image.as_single() {
+            Some(value) => self.constant(value),
+            None => self.intern(Term::Map(of, Arc::clone(table)), bounds),
         }
     }
 
@@ -562,6 +578,10 @@ impl Terms {
                     return self.test(part, &shifted);
                 }
             }
+        }
+        if let Term::Map(of, table) = self.get(term) {
+            let (of, numbers) = (*of, table.preimage(set));
+            return self.test(of, &numbers);
         }
         let linear = self.linear(term);
         if let [(part, 1)] = linear.terms[..]

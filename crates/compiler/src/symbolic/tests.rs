@@ -186,6 +186,7 @@ fn value(terms: &Terms, term: TermId, world: &World) -> u128 {
                 v(b)
             }
         }
+        Term::Map(of, table) => table.get(v(of)),
         Term::Position(_) | Term::Sum16 { .. } | Term::Hash(_) | Term::Now => unreachable!(),
     }
 }

@@ -300,6 +300,14 @@ impl Search<'_> {
                 self.assign(of, inner.wrapping_add(more), depth);
             }
             Term::NonZero(of) => self.assign(of, value, depth),
+            Term::Map(of, table) => {
+                let numbers = table.preimage(&IntervalSet::single(value));
+                let numbers = numbers.intersect(&self.arena.range(of));
+                let current = self.value(of);
+                if let Some(number) = self.pick(&numbers, current) {
+                    self.assign(of, number, depth);
+                }
+            }
             Term::Choose(atom, a, b) => {
                 let holds = match &atom {
                     Atom::Test(t, set) => set.contains(self.value(*t)),

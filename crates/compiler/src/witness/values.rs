@@ -188,6 +188,7 @@ impl Values {
                 };
                 of(if holds { a } else { b })
             }
+            Term::Map(number, table) => table.get(of(number)),
             Term::Hash(numbers) => {
                 ir::hash::hash(numbers.iter().map(of).collect::<Vec<_>>()).into()
             }

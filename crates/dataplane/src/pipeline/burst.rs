@@ -121,18 +121,11 @@ impl Pipeline {
                         }
                         burst.send(*otherwise, rest);
                     }
-                    Node::Switch { needs, of, ranges, otherwise } => {
+                    Node::Switch { needs, of, steps } => {
                         lanes.compute(needs, packets, &[]);
-                        let column = lanes.column(*of);
-                        for lane in lanes_of(mask) {
-                            let value = column[lane];
-                            let case = ranges.partition_point(|&(_, high, _)| high < value);
-                            let to = match ranges.get(case) {
-                                Some(&(low, _, to)) if low <= value => to,
-                                _ => *otherwise,
-                            };
-                            burst.send(to, 1 << lane);
-                        }
+                        let mut to = [0; LANES];
+                        steps.find_all(lanes.column(*of), &mut to);
+                        lanes_of(mask).for_each(|lane| burst.send(StepId(to[lane]), 1 << lane));
                     }
                     Node::Classify { needs, keys, arms, otherwise } => {
                         lanes.compute(needs, packets, &[]);

@@ -1,14 +1,16 @@
 //! From terms to columns, and from steps to what is done with all lanes that come to them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::{Atom, Program, Step, StepId, Term, TermId};
-use ir::{Base, Field, IntervalSet};
+use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
+use super::range_table::RangeTable;
 use super::ranges::{Range, complement, fits, is_decided, ranges};
 
 /// What a slot of the flow cache holds.
@@ -54,6 +56,8 @@ pub(super) struct Compiler<'a> {
     ranges: Vec<Range>,
     /// How deep terms are nested: those that would take too much stack are not compiled.
     depth: Vec<u32>,
+    /// Tables, and their numbers.
+    tables: Vec<(Arc<Mapping>, usize)>,
 }
 
 /// Terms may be nested so deeply.
@@ -84,6 +88,7 @@ impl<'a> Compiler<'a> {
             bound,
             ranges: ranges(program),
             depth,
+            tables: Vec::new(),
         }
     }
 
@@ -270,9 +275,30 @@ impl<'a> Compiler<'a> {
                 let cond = self.cond(atom, with)?;
                 Op::Choose((cond, self.compile(*a, with)?, self.compile(*b, with)?).into())
             }
+            Term::Map(of, table) => {
+                let of = self.whole(*of, with)?;
+                Op::Map { of, table: self.table(table)? }
+            }
             Term::Bound(..) | Term::Hash(_) | Term::Now => return None,
         };
         Some(self.op(op))
+    }
+
+    /// The number of a table whose numbers have 32 bits.
+    fn table(&mut self, mapping: &Arc<Mapping>) -> Option<usize> {
+        if let Some((_, known)) = self.tables.iter().find(|(table, _)| table == mapping) {
+            return Some(*known);
+        }
+        // Numbers beyond 32 bits are not asked for.
+        let small = mapping.intervals().iter().filter(|interval| interval.0 <= u32::MAX.into());
+        let range = |&(low, high, value): &(u128, u128, u128)| {
+            let high = u32::try_from(high).unwrap_or(u32::MAX);
+            Some((low as u32, high, u32::try_from(value).ok()?))
+        };
+        let ranges = small.map(range).collect::<Option<Vec<_>>>()?;
+        let number = self.lanes.add_table(RangeTable::new(ranges, 0));
+        self.tables.push((Arc::clone(mapping), number));
+        Some(number)
     }
 
     fn whole(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {

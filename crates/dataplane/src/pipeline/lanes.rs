@@ -8,6 +8,7 @@ use ir::model::CompareOp;
 use net::{Header, Packet};
 
 use super::plan::MOST_TESTS;
+use super::range_table::RangeTable;
 use super::simd::{self, EIGHT, Isa, Level, Task};
 
 /// Packets that are computed with at once.
@@ -121,6 +122,11 @@ pub(super) enum Op {
     Fold(Reg),
     NonZero(Reg),
     Choose(Box<(Cond, Reg, Reg)>),
+    /// What a table, by number, maps a number to.
+    Map {
+        of: Reg,
+        table: usize,
+    },
     /// What was found in the flow cache.
     Slot(u8),
 }
@@ -141,6 +147,7 @@ impl Op {
             | Op::Slot(_) => [None; 4],
             Op::Sum16 { length: a, .. }
             | Op::Bits { of: a, .. }
+            | Op::Map { of: a, .. }
             | Op::Shl(a, _)
             | Op::Shr(a, _)
             | Op::Div(a, _)
@@ -190,6 +197,7 @@ struct Block {
 pub(super) struct Lanes {
     level: Level,
     columns: Vec<Computed>,
+    tables: Vec<RangeTable>,
     blocks: Vec<Block>,
     epoch: u32,
 }
@@ -313,7 +321,8 @@ pub(super) fn fold(sum: u32) -> u32 {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { level: Level::widest(), columns: Vec::new(), blocks: Vec::new(), epoch: 0 }
+        let (columns, tables, blocks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { level: Level::widest(), columns, tables, blocks, epoch: 0 }
     }
 }
 
@@ -326,6 +335,12 @@ impl Lanes {
         };
         self.columns.push(Computed { column, known: 0, op });
         self.columns.len() as Reg - 1
+    }
+
+    /// A table, to map numbers by; its number.
+    pub(super) fn add_table(&mut self, table: RangeTable) -> usize {
+        self.tables.push(table);
+        self.tables.len() - 1
     }
 
     pub(super) fn op(&self, reg: Reg) -> &Op {
@@ -471,13 +486,14 @@ impl Task for Compute<'_> {
 
     #[inline(always)]
     fn run(self, isa: impl Isa) {
+        let Lanes { columns, tables, epoch, .. } = self.lanes;
         for &reg in self.needs {
-            let (before, rest) = self.lanes.columns.split_at_mut(reg as usize);
+            let (before, rest) = columns.split_at_mut(reg as usize);
             if let Some(Computed { column, known, op }) = rest.first_mut()
-                && *known != self.lanes.epoch
+                && *known != *epoch
             {
-                *known = self.lanes.epoch;
-                compute(isa, op, column, before, self.packets, self.slots);
+                *known = *epoch;
+                compute(isa, op, column, (before, tables), self.packets, self.slots);
             }
         }
     }
@@ -566,7 +582,7 @@ fn compute(
     isa: impl Isa,
     op: &Op,
     out: &mut Column,
-    before: &[Computed],
+    (before, tables): (&[Computed], &[RangeTable]),
     packets: &Packets<'_>,
     slots: &[Column],
 ) {
@@ -640,6 +656,7 @@ fn compute(
             zip(out, &{ *out }, &truth, |differ, truth| differ & truth);
             zip(out, &{ *out }, of(b), |differ, b| differ ^ b);
         }
+        Op::Map { of: a, table } => tables[*table].find_all(of(a), out),
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
     }
 }

@@ -6,6 +6,7 @@ use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, 
 
 use super::compile::{Compiler, Residual, Slot, ranges_of};
 use super::lanes::{Cond, Part, Reg};
+use super::range_table::RangeTable;
 
 /// Conditions that are tested at once.
 pub(super) const MOST_TESTS: usize = 16;
@@ -28,12 +29,11 @@ pub(super) enum Node {
         cases: Vec<(Cond, StepId)>,
         otherwise: StepId,
     },
-    /// Many cases: ranges in order.
+    /// Many cases: the steps of ranges, by number.
     Switch {
         needs: Box<[Reg]>,
         of: Reg,
-        ranges: Vec<(u32, u32, StepId)>,
-        otherwise: StepId,
+        steps: RangeTable,
     },
     Classify {
         needs: Box<[Reg]>,
@@ -57,9 +57,7 @@ impl Node {
             Node::Cases { cases, otherwise, .. } => {
                 cases.iter().map(|case| case.1).chain([*otherwise]).collect()
             }
-            Node::Switch { ranges, otherwise, .. } => {
-                ranges.iter().map(|range| range.2).chain([*otherwise]).collect()
-            }
+            Node::Switch { steps, .. } => steps.values().map(StepId).collect(),
             Node::Classify { arms, otherwise, .. } => {
                 arms.iter().copied().chain([*otherwise]).collect()
             }
@@ -194,11 +192,10 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
             let of_case = |(set, to): &(_, StepId)| {
                 let to = *to;
                 let all = ranges_of(set, (0, u32::MAX.into())).unwrap_or_default();
-                all.into_iter().map(move |(low, high)| (low, high, to))
+                all.into_iter().map(move |(low, high)| (low, high, to.0))
             };
-            let mut ranges: Vec<_> = cases.iter().flat_map(of_case).collect();
-            ranges.sort_unstable();
-            Some(Node::Switch { needs, of, ranges, otherwise })
+            let ranges = cases.iter().flat_map(of_case).collect();
+            Some(Node::Switch { needs, of, steps: RangeTable::new(ranges, otherwise.0) })
         }
         Step::Classify { keys, arms, otherwise, .. } => {
             // Of packets that come here, keys have 32 bits: of all others it does not matter.

@@ -61,6 +61,10 @@ pub(super) fn ranges(program: &Program) -> Vec<Range> {
                 whole(&of).map(|(low, high)| (1.max(0xffff - high), (0xffff - low).max(0xffff)))
             }
             Term::Choose(_, a, b) => of(a).zip(of(b)).map(|((l, h), (m, i))| (l.min(m), h.max(i))),
+            Term::Map(_, table) => {
+                let most = table.intervals().iter().map(|interval| interval.2).max().unwrap_or(0);
+                checked(Some(0), i128::try_from(most).ok())
+            }
             Term::Hash(_) | Term::Now => bits(64),
             Term::Binary(op, a, b) => {
                 let both = of(a).zip(of(b));

@@ -202,6 +202,7 @@ impl Scalar {
                 sum => sum,
             },
             Term::Choose(atom, yes, no) => self.get(if self.decides(atom) { *yes } else { *no }),
+            Term::Map(of, table) => table.get(self.get(*of)),
             Term::Hash(numbers) => hash(numbers.iter().map(|&n| self.get(n))).into(),
             Term::Now => self.now.into(),
         }

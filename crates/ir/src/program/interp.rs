@@ -296,6 +296,7 @@ impl<'a> Run<'a, '_> {
                 };
                 known(if holds { yes } else { no })
             }
+            Term::Map(of, table) => table.get(known(of)),
             Term::Hash(numbers) => hash(numbers.iter().map(known).collect::<Vec<_>>()).into(),
             Term::Now => self.environment.now().into(),
         })

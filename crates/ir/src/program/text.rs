@@ -266,6 +266,14 @@ impl Printer<'_> {
                 self.atom(f, atom)?;
                 write!(f, ", {}, {})", self.value(*yes), self.value(*no))
             }
+            Term::Map(of, table) => {
+                write!(f, "map({}, ", self.value(*of))?;
+                for (low, high, value) in table.intervals() {
+                    let numbers = IntervalSet::range(*low, *high);
+                    write!(f, "{} {}, ", Numbers(self.notation(*of), &numbers), Constant(*value))?;
+                }
+                f.write_str("else 0)")
+            }
             Term::Hash(numbers) => {
                 f.write_str("hash")?;
                 self.tuple(f, numbers)

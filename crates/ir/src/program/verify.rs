@@ -140,6 +140,7 @@ impl Verifier<'_> {
             | Term::Fold(_)
             | Term::NonZero(_)
             | Term::Choose(..)
+            | Term::Map(..)
             | Term::Hash(_)
             | Term::Now => {}
         }
@@ -329,6 +330,10 @@ impl Verifier<'_> {
             Term::Binary(BinaryOp::And, a, b) => {
                 let widths = [self.leaf_width(*a), self.leaf_width(*b)];
                 widths.into_iter().flatten().min()?
+            }
+            Term::Map(_, table) => {
+                let most = table.intervals().iter().map(|interval| interval.2).max();
+                128 - most.unwrap_or(0).leading_zeros() as u8
             }
             Term::Hash(_) | Term::Now => 64,
             Term::Bound(..) | Term::Binary(..) | Term::NonZero(_) | Term::Choose(..) => None?,

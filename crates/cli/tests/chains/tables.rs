@@ -1,0 +1,139 @@
+//! Tables that lead to more places than make ways of their own.
+
+use std::path::Path as Folder;
+
+use catena_cli::session::Path;
+use compiler::Synthesizer;
+use ir::program::{Program, Step, Term};
+use ir::{Model, Port};
+use net::{Batch, HEADROOM};
+
+use crate::outcome::{drain, tallies};
+use crate::support::{PATHS, Started, start};
+
+const OUTPUTS: usize = 4;
+
+/// Routes to so many networks over so many gateways, some networks inside of others.
+fn routes(networks: usize, gateways: usize) -> String {
+    let route = |i: usize| {
+        let (high, low) = (i / 200, i % 200);
+        let length = [24, 28, 16, 32][i % 4];
+        let gateway = i * 7919 % gateways;
+        let port = (i * 31 + gateway) % OUTPUTS;
+        match gateway {
+            0 => format!("20.{high}.{low}.0/{length} {port}"),
+            _ => format!(
+                "20.{high}.{low}.0/{length} 10.{}.{}.1 {port}",
+                gateway / 250,
+                gateway % 250
+            ),
+        }
+    };
+    (0..networks).map(route).collect::<Vec<_>>().join(", ")
+}
+
+/// A router that writes the gateway's address into the packet, and then one that routes by it.
+fn chain(networks: usize, gateways: usize) -> String {
+    let outputs = (0..OUTPUTS).map(|i| {
+        format!(
+            "rt[{i}] -> c{i} :: Counter -> StoreIPAddress(16) -> GetIPAddress(16) -> [0] next;
+             next[{i}] -> ttl{i} :: DecIPTTL -> out{i} :: Queue(10000) -> Idle; ttl{i}[1] -> Discard;\n"
+        )
+    });
+    let hops: Vec<String> = (1..gateways)
+        .map(|i| {
+            format!("10.{}.{}.0/24 9.{}.{}.9 {}", i / 250, i % 250, i % 256, i / 256, i % OUTPUTS)
+        })
+        .collect();
+    format!(
+        "in0 :: Idle -> CheckIPHeader -> GetIPAddress(16) -> rt :: RadixIPLookup({});
+         next :: RadixIPLookup({}, 20.0.0.0/8 2);\n{}",
+        routes(networks, gateways),
+        hops.join(", "),
+        outputs.collect::<String>()
+    )
+}
+
+fn programs(started: &mut Started) -> Vec<Program> {
+    let models: Vec<Model> = started
+        .chain
+        .graph
+        .nodes
+        .iter()
+        .map(|node| started.router.element(&node.name).expect("an element").model())
+        .collect();
+    Synthesizer::new(started.chain.graph.clone(), models).synthesize().programs
+}
+
+#[test]
+fn hundreds_of_gateways_are_the_same_every_way() {
+    let text = chain(3000, 700);
+    let mut ways = PATHS.map(|path| {
+        start("tables", &text, Folder::new("."), path)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
+    });
+    // The gateway is a number that is looked up, and no way is made for each.
+    let programs = programs(&mut ways[0]);
+    let maps = |program: &Program| program.terms.iter().any(|t| matches!(t, Term::Map(..)));
+    assert!(programs.iter().any(maps));
+    for program in &programs {
+        assert!(program.steps.len() < 400, "{} steps", program.steps.len());
+        let early = program.steps.iter().any(
+            |s| matches!(s, Step::Exit(exit) if exit.barrier.is_some_and(|b| b.contains("table"))),
+        );
+        assert!(!early);
+    }
+    let random = &mut fastrand::Rng::with_seed(11);
+    let mut left = 0;
+    for _ in 0..40 {
+        let frames: Vec<Vec<u8>> = (0..70)
+            .map(|_| {
+                let (high, low) = (random.u8(..17), random.u8(..210));
+                let last = *random.choice(&[0, 1, 15, 16, 255]).expect("some");
+                let ttl = random.u8(1..4);
+                let words = format!("bare udp 10.0.0.1:9 > 20.{high}.{low}.{last}:9 ttl {ttl}");
+                net::notation::parse(&words).expect("the words are right")
+            })
+            .collect();
+        let seen = ways.each_mut().map(|way| {
+            let node = way.chain.graph.find("in0").expect("it is declared");
+            let to = way.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
+            let mut batch = Batch::new();
+            for frame in &frames {
+                let bytes = [&[0; HEADROOM], &frame[..]].concat();
+                let mut packet = way.router.core().pool.packet(&bytes);
+                packet.pull(HEADROOM);
+                batch.push(packet);
+            }
+            way.router.push(to, batch);
+            let out = [0, 1, 2, 3].map(|i| drain(way, &format!("out{i}")));
+            (out, tallies(&mut way.router))
+        });
+        for (path, seen_here) in PATHS.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{path:?}");
+        }
+        left += seen[0].0.iter().map(Vec::len).sum::<usize>();
+    }
+    assert!(left > 500, "only {left} packets left");
+}
+
+#[test]
+fn a_large_table_that_changes_is_synthesised_again() {
+    let text = chain(400, 300);
+    let mut started = start("tables", &text, Folder::new("."), Path::Synthesised)
+        .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
+    let reads = |started: &mut Started| started.router.read_handler("c3.count").expect("a count");
+    let node = started.chain.graph.find("in0").expect("it is declared");
+    let to = started.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
+    for (written, expected) in [("99.1.0.0/16 10.0.7.1 3", "1"), ("99.1.1.0/24 10.0.8.1 1", "1")] {
+        started.router.write_handler("rt.add", written).expect("a route");
+        started.router.round();
+        let frame = net::notation::parse("bare udp 1.1.1.1:9 > 99.1.1.1:9").expect("words");
+        let mut packet = started.router.core().pool.packet(&[&[0; HEADROOM], &frame[..]].concat());
+        packet.pull(HEADROOM);
+        let mut batch = Batch::new();
+        batch.push(packet);
+        started.router.push(to, batch);
+        assert_eq!(reads(&mut started), expected);
+    }
+}
