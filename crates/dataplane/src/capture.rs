@@ -69,10 +69,9 @@ impl<M> Clone for Capture<M> {
 }
 
 impl Counts {
-    /// To be called when packets were written, or will not be.
-    pub fn written(&self, packets: &[Captured]) {
-        let bytes: usize = packets.iter().map(size).sum();
-        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    /// To be called when a packet was written, or will not be.
+    pub fn written(&self, packet: &Captured) {
+        self.waiting.fetch_sub(size(packet), Ordering::Relaxed);
     }
 }
 
@@ -166,11 +165,11 @@ mod tests {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         assert_eq!((of(&counts.chosen), of(&counts.missing)), (fit as u64 + 3, 3));
         // Once some were written, there is room.
-        counts.written(&from.recv().unwrap());
+        from.recv().unwrap().iter().for_each(|packet| counts.written(packet));
         point.look([&packet].into_iter(), 1);
         point.look([&packet].into_iter(), 1);
         assert_eq!(of(&counts.missing), 4);
-        from.try_iter().for_each(|packets| counts.written(&packets));
+        from.try_iter().flatten().for_each(|packet| counts.written(&packet));
         assert_eq!(counts.waiting.load(Ordering::Relaxed), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! `catena ctl capture`: packets of connections, written as pcapng while they pass.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::instance::{Configuration, Place, Watcher};
 
 /// Bytes of a packet that are kept unless asked for otherwise, as tcpdump does.
 const SNAP_LENGTH: u64 = 262_144;
-/// How long what was written may wait for more.
+/// How long what was written may wait for more, and packets for earlier ones of other workers.
 const DELAY: Duration = Duration::from_millis(100);
 /// Bytes that are sent at once.
 const PIECE: usize = 1 << 16;
@@ -82,41 +82,59 @@ struct Recorder<'a> {
     snap_length: u32,
     /// Interfaces of the capture, by place and link type, and how many packets each has.
     interfaces: HashMap<(u32, u32), (u32, u64)>,
+    /// Packets that are not written yet, in the order of time.
+    held: VecDeque<Captured>,
+    counts: &'a Counts,
     written: u64,
     most: u64,
     last: u64,
 }
 
 impl Recorder<'_> {
-    /// Whether there is to be more.
-    fn packets(&mut self, packets: &[Captured]) -> io::Result<bool> {
+    /// Takes packets as a worker saw them, in its own order; whether there is to be more.
+    fn packets(&mut self, packets: Vec<Captured>) -> io::Result<bool> {
         for packet in packets {
-            if self.written == self.most {
-                return Ok(false);
+            if self.written + self.held.len() as u64 == self.most {
+                self.counts.written(&packet);
+                continue;
             }
-            let key = (packet.place, packet.link_type);
-            if !self.interfaces.contains_key(&key) {
-                let place = self.places.get(&packet.place);
-                let about = InterfaceOptions {
-                    name: place.map_or(String::new(), |place| place.name.clone()),
-                    description: place.map_or(String::new(), |place| place.landmark.clone()),
-                    filter: self.filter.clone(),
-                };
-                let link_type = LinkType(packet.link_type);
-                let number = self.writer.interface(link_type, self.snap_length, &about)?;
-                self.interfaces.insert(key, (number, 0));
-            }
-            let Some((interface, count)) = self.interfaces.get_mut(&key) else { continue };
-            *count += 1;
-            let Captured { worker, time, data, length, .. } = packet;
-            self.writer.packet(*interface, *worker, *time, data, *length)?;
-            self.written += 1;
-            self.last = self.last.max(*time);
-            if self.writer.get_mut().len() > PIECE {
-                self.flush()?;
-            }
+            let at = self.held.partition_point(|held| held.time <= packet.time);
+            self.held.insert(at, packet);
         }
-        Ok(self.written < self.most)
+        let newest = self.held.back().map_or(0, |packet| packet.time);
+        self.write_until(newest.saturating_sub(DELAY.as_nanos() as u64))?;
+        Ok(self.written + (self.held.len() as u64) < self.most)
+    }
+
+    /// Writes the packets that passed until then.
+    fn write_until(&mut self, time: u64) -> io::Result<()> {
+        while let Some(packet) = self.held.pop_front_if(|packet| packet.time <= time) {
+            self.counts.written(&packet);
+            self.write(&packet)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, packet: &Captured) -> io::Result<()> {
+        let key = (packet.place, packet.link_type);
+        if !self.interfaces.contains_key(&key) {
+            let place = self.places.get(&packet.place);
+            let about = InterfaceOptions {
+                name: place.map_or(String::new(), |place| place.name.clone()),
+                description: place.map_or(String::new(), |place| place.landmark.clone()),
+                filter: self.filter.clone(),
+            };
+            let link_type = LinkType(packet.link_type);
+            let number = self.writer.interface(link_type, self.snap_length, &about)?;
+            self.interfaces.insert(key, (number, 0));
+        }
+        let Some((interface, count)) = self.interfaces.get_mut(&key) else { return Ok(()) };
+        *count += 1;
+        let Captured { worker, time, data, length, .. } = packet;
+        self.writer.packet(*interface, *worker, *time, data, *length)?;
+        self.written += 1;
+        self.last = self.last.max(*time);
+        if self.writer.get_mut().len() > PIECE { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -125,11 +143,12 @@ impl Recorder<'_> {
     }
 
     /// Takes what comes until it is over; why, if the chain ended it.
-    fn run(&mut self, heard: &Receiver<Heard>, counts: &Counts) -> io::Result<Option<String>> {
+    fn run(&mut self, heard: &Receiver<Heard>) -> io::Result<Option<String>> {
         loop {
             let next = match heard.recv_timeout(DELAY) {
                 Ok(next) => next,
                 Err(RecvTimeoutError::Timeout) => {
+                    self.write_until(u64::MAX)?;
                     self.flush()?;
                     continue;
                 }
@@ -137,9 +156,7 @@ impl Recorder<'_> {
             };
             match next {
                 Heard::Packets(packets) => {
-                    let more = self.packets(&packets);
-                    counts.written(&packets);
-                    if !more? {
+                    if !self.packets(packets)? {
                         return Ok(None);
                     }
                 }
@@ -154,6 +171,7 @@ impl Recorder<'_> {
 
     /// Writes how many packets there were; missing ones cannot be told apart by interface.
     fn finish(&mut self, missing: u64) -> io::Result<()> {
+        self.write_until(u64::MAX)?;
         let mut missing = missing;
         let mut all: Vec<_> = self.interfaces.values().copied().collect();
         all.sort_unstable();
@@ -213,16 +231,18 @@ pub(super) fn serve(
         filter: filter.to_string(),
         snap_length: snap as u32,
         interfaces: HashMap::new(),
+        held: VecDeque::new(),
+        counts: &counts,
         written: 0,
         most,
         last: 0,
     };
-    let mut why = recorder.run(&heard, &counts)?;
+    let mut why = recorder.run(&heard)?;
     drop(tapping);
     // What passed before the taps were out, if it was asked for to the end.
     for rest in heard.try_iter() {
         match rest {
-            Heard::Packets(packets) => drop(recorder.packets(&packets)?),
+            Heard::Packets(packets) => drop(recorder.packets(packets)?),
             Heard::Over(told) => why = why.or(told),
             Heard::Places(..) => {}
         }

@@ -143,6 +143,15 @@ impl Watch {
         let (graph, packets, report) = (&chain.graph, &packets[..], report.as_ref());
         let story = Story { graph, sources, trace: &trace, packets, report };
         let mut text = tell(&story, paint);
+        let waits =
+            |step: &Step| step.outcomes.iter().any(|o| (&o.fate, o.next) == (&Fate::Kept, None));
+        if trace.steps.iter().any(waits) {
+            text.push_str("  what waits is not followed any further\n");
+        }
+        let workers = self.controlled.instance.fleet().len();
+        if workers > 1 {
+            text.push_str(&format!("  at worker {worker}\n"));
+        }
         match agrees {
             Some(true) => text.push_str("  the program did the same\n"),
             Some(false) => {

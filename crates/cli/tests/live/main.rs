@@ -9,3 +9,4 @@ mod protocols;
 mod soak;
 mod talk;
 mod traffic;
+mod watching;

@@ -8,7 +8,7 @@ use elements::context::{Context, Outputs, Tally};
 use ir::{Model, NodeId, Port};
 use net::Batch;
 
-use super::{Cell, Node, Nodes, Router, Stage, Task};
+use super::{Cell, Node, Nodes, Router, Stage, StageContext, Task};
 
 /// An element in a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,10 +47,16 @@ impl Router {
         Some(Tap(id))
     }
 
-    /// The same with a stage that sends all packets on to `to`. `None` if there is no such
-    /// connection.
-    pub fn insert_stage(&mut self, from: Port, to: Port, stage: Box<dyn Stage>) -> Option<Tap> {
+    /// The same with a stage, made for a tap of this number, that sends all packets on to what is
+    /// behind the tap ([`StageContext::behind_tap`]). `None` if there is no such connection.
+    pub fn insert_stage<S: Stage + 'static>(
+        &mut self,
+        from: Port,
+        to: Port,
+        stage: impl FnOnce(NodeId) -> S,
+    ) -> Option<Tap> {
         let tap = self.insert_tap(from, to, Box::new(Pass))?;
+        let stage = Box::new(stage(tap.0));
         self.nodes.install_at(Port { node: tap.0, port: 0 }, BTreeSet::new(), stage);
         Some(tap)
     }
@@ -81,6 +87,13 @@ impl Router {
             Some(Tapped { node, from: tap.from[0]?, to: tap.to[0]? })
         };
         taps.filter_map(tapped).collect()
+    }
+}
+
+impl StageContext<'_> {
+    /// What a tap leads to: where its connection leads, or another tap in it.
+    pub fn behind_tap(&self, tap: NodeId) -> Option<Port> {
+        self.nodes.nodes.get(tap)?.to.first().copied().flatten()
     }
 }
 

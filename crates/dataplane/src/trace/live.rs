@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use elements::selector::Selector;
-use ir::{Port, Program};
+use ir::{NodeId, Port, Program};
 use net::Batch;
 
 use super::Step;
@@ -59,13 +59,13 @@ impl<M: From<Followed> + 'static> Following<M> {
         place: u32,
         worker: u32,
     ) -> Option<Tap> {
-        router.insert_stage(from, to, Box::new(Inlet { following: self, to, place, worker }))
+        router.insert_stage(from, to, |tap| Inlet { following: self, tap, place, worker })
     }
 }
 
 struct Inlet<M> {
     following: Following<M>,
-    to: Port,
+    tap: NodeId,
     place: u32,
     worker: u32,
 }
@@ -81,6 +81,7 @@ impl<M> Inlet<M> {
 impl<M: From<Followed>> Stage for Inlet<M> {
     fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
         let Following { selector, left, programs, to } = &self.following;
+        let Some(next) = cx.behind_tap(self.tap) else { return };
         let mut packets = cx.core.batch();
         packets.append(batch);
         let chosen = |batch: &Batch| {
@@ -95,10 +96,10 @@ impl<M: From<Followed>> Stage for Inlet<M> {
             let mut rest = cx.core.batch();
             all.for_each(|packet| rest.push(packet));
             cx.core.recycle_batch(behind);
-            cx.carry(self.to, packets);
+            cx.carry(next, packets);
             packets = rest;
             if let Some(packet) = followed {
-                let steps = cx.follow(self.to, packet, programs);
+                let steps = cx.follow(next, packet, programs);
                 let (place, worker) = (self.place, self.worker);
                 // Nobody may listen any more.
                 let _ = to.send(M::from(Followed { place, worker, steps }));
@@ -107,7 +108,7 @@ impl<M: From<Followed>> Stage for Inlet<M> {
         if packets.is_empty() {
             cx.core.recycle_batch(packets);
         } else {
-            cx.push(self.to, packets, false);
+            cx.push(next, packets, false);
         }
     }
 }
