@@ -127,6 +127,9 @@ enum Dispatch {
         /// The worker's number
         worker: usize,
     },
+    /// Count packets for a second and take groups to other workers, as few as will do, so that all
+    /// workers have about as many
+    Balance,
 }
 
 /// A connection to an instance.
@@ -229,6 +232,7 @@ fn request(action: &Action) -> Result<Value, String> {
         Action::Dispatch { action: Some(Dispatch::Move { group, worker }) } => {
             json!({ "do": "move", "group": group, "worker": worker })
         }
+        Action::Dispatch { action: Some(Dispatch::Balance) } => json!({ "do": "balance" }),
         Action::Swap { file, check } if file == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
@@ -312,7 +316,8 @@ fn show(action: &Action, answer: &Value) -> String {
         Action::Faults { .. } => format!("  {}\n", answer.as_str().unwrap_or("")),
         Action::Counters => show_counters(&answer["all"]),
         Action::Dispatch { action: None } => show_dispatch(answer),
-        Action::Dispatch { action: Some(_) } => show_move(answer),
+        Action::Dispatch { action: Some(Dispatch::Move { .. }) } => show_move(answer),
+        Action::Dispatch { action: Some(Dispatch::Balance) } => show_balance(answer),
         Action::Swap { .. } | Action::Rollback => show_change(answer),
         Action::Status => show_status(answer),
     }
@@ -435,6 +440,34 @@ fn show_move(answer: &Value) -> String {
             grouped(held_back)
         );
     }
+    out
+}
+
+fn show_balance(answer: &Value) -> String {
+    let mut out = String::new();
+    for moved in answer["moved"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            out,
+            "  group {}: worker {} → {}; packets waited {:.1} ms at the most",
+            moved["group"],
+            moved["from"],
+            moved["to"],
+            moved["waited_ms"].as_f64().unwrap_or(0.0)
+        );
+    }
+    if out.is_empty() {
+        out.push_str("  all groups stay where they are\n");
+    }
+    let list = |name: &str| {
+        let all = answer[name].as_array().into_iter().flatten();
+        all.map(|packets| grouped(number(packets))).collect::<Vec<_>>().join(", ")
+    };
+    let _ = writeln!(
+        out,
+        "  packets with tags in a second, by worker: {}; as groups are now: {}",
+        list("before"),
+        list("after")
+    );
     out
 }
 

@@ -176,6 +176,7 @@ impl Controlled {
                 }))
             }
             "faults" => self.faults(request.get("set").and_then(Value::as_str)),
+            "balance" => dispatch::balance(&self.instance),
             "status" => Ok(self.status()),
             "swap" => self.swap(request),
             "rollback" => Ok(changed(&self.instance.roll_back()?)),
@@ -184,7 +185,7 @@ impl Controlled {
                 Ok(Value::Null)
             }
             other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, dispatch, move, faults, \
+                "there is no '{other}', only read, write, handlers, counters, dispatch, move, balance, faults, \
                  status, swap, rollback, capture, trace and stop"
             )),
         }

@@ -2,13 +2,14 @@
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
 use crate::change::CONNECTIONS;
-use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible};
+use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, until};
 use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
 
@@ -270,6 +271,42 @@ fn groups_move_without_losing_or_overtaking() {
         talk.end();
         tagged.running.stop();
     }
+}
+
+/// Of two groups with much to do at one worker, one goes to the other worker.
+#[test]
+fn groups_are_spread_by_what_there_is_to_do() {
+    if !possible() {
+        return;
+    }
+    let how = ["--dispatch", "tags=mac", "--groups", "4"];
+    let tagged = Tagged::run(&nat(), "af-xdp", &how);
+    // What goes to a second address on the right is of another group at the same worker.
+    tagged.tag(0);
+    let other = tagged.ask(&["dispatch"])["groups"][2]["tag"].as_str().unwrap().to_string();
+    let lab = &tagged.lab;
+    lab.ip("right", &["addr", "add", "10.2.0.3/24", "dev", "veth0"]);
+    lab.ip("left", &["neigh", "replace", "10.1.0.99", "lladdr", &other, "dev", "veth0"]);
+    lab.ip("left", &["route", "add", "10.2.0.3/32", "via", "10.1.0.99"]);
+    let mut floods = ["10.2.0.2", "10.2.0.3"].map(|address| {
+        let mut flood = Command::new("ping");
+        flood.args(["-q", "-f", address]).stdout(Stdio::null());
+        lab.at("left", move || flood.spawn().unwrap()).join().unwrap()
+    });
+    until("packets of both groups", || {
+        let known = tagged.ask(&["dispatch"]);
+        [0, 2].iter().all(|&group: &usize| known["groups"][group]["packets"].as_u64() > Some(9))
+    });
+    let said = tagged.ask(&["dispatch", "balance"]);
+    let moved = said["moved"].as_array().unwrap();
+    assert!(moved.len() == 1 && moved[0]["from"] == 0 && moved[0]["to"] == 1, "{said}");
+    let known = tagged.ask(&["dispatch"]);
+    assert_ne!(known["groups"][0]["worker"], known["groups"][2]["worker"], "{known}");
+    for flood in &mut floods {
+        flood.kill().unwrap();
+        flood.wait().unwrap();
+    }
+    tagged.running.stop();
 }
 
 /// Where workers hand frames to each other, none is lost or overtaken, both directions of a flow
