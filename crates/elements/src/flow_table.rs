@@ -42,6 +42,10 @@ const AHEAD: usize = 32;
 /// Candidates that are tried one by one before the pool's tree is asked.
 const TRIES: u32 = 16;
 
+/// Flows, for each that another worker's table gives, that are passed over at the most to find its
+/// place; beyond, it lives a little longer.
+const MOST_STEPS: usize = 32;
+
 /// A flow. By direction: its keys, and the outputs that its packets leave on. A packet of one
 /// direction is rewritten to the reverse of the other direction's key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -682,19 +686,57 @@ impl FlowTable {
         flows
     }
 
-    /// Takes in flows of another worker's table, as if each had a packet now. `class_of` tells a
-    /// flow's class.
+    /// Takes in flows of another worker's table, in the order in which they were touched there. They
+    /// expire when they would have there. `class_of` tells a flow's class.
     pub(crate) fn join(
         &mut self,
         flows: Vec<Flow>,
         now: u64,
         class_of: impl Fn(&Flow) -> Option<u16>,
     ) {
-        for flow in flows {
-            if let Some(class) = class_of(&flow) {
-                self.insert(flow, class, now);
+        for flow in &flows {
+            if let Some(class) = class_of(flow) {
+                self.insert(*flow, class, now);
             }
         }
+        // They are the last of their classes now. Where the last to expire among them belongs the
+        // others come before.
+        let mut places: Vec<Option<u32>> = vec![None; self.classes.len()];
+        let mut steps = MOST_STEPS * (flows.len() + MOST_STEPS);
+        for flow in flows.iter().rev() {
+            let key = flow.key(0);
+            let Some((number, _)) = self.find_any(&key, self.hash(&key)) else { continue };
+            let class = usize::from(self.flows.get(number).class);
+            self.unlink(number);
+            let mut at = places[class].unwrap_or(self.classes[class].tail);
+            while at != NONE && self.flows.get(at).expiry > flow.expiry && steps > 0 {
+                at = self.flows.get(at).previous;
+                steps -= 1;
+            }
+            self.link_behind(at, number, flow.expiry);
+            places[class] = Some(number);
+        }
+    }
+
+    /// Puts a flow that is in no list into that of its class, behind another one or first; it
+    /// expires then, but not before the other one.
+    fn link_behind(&mut self, previous: u32, number: u32, expiry: u64) {
+        let class = usize::from(self.flows.get(number).class);
+        let (next, expiry) = match previous {
+            NONE => (std::mem::replace(&mut self.classes[class].head, number), expiry),
+            _ => {
+                let previous = self.flows.get_mut(previous);
+                (std::mem::replace(&mut previous.next, number), expiry.max(previous.expiry))
+            }
+        };
+        match next {
+            NONE => self.classes[class].tail = number,
+            _ => self.flows.get_mut(next).previous = number,
+        }
+        self.classes[class].earliest = self.classes[class].earliest.min(expiry);
+        let flow = self.flows.get_mut(number);
+        (flow.previous, flow.next) = (previous, next);
+        flow.expiry = expiry.min(flow.expiry);
     }
 
     /// Changes how long the flows of a class live after their last packet, those that are there

@@ -294,3 +294,36 @@ fn flows_do_not_outlive_a_timeout_that_became_shorter() {
     new.expire(tick_end(now) + SECOND, usize::MAX);
     assert_eq!(new.len(), 2);
 }
+
+/// Flows that come from another worker's table expire when they would have there, whenever those
+/// that are here do.
+#[test]
+fn flows_of_another_worker_expire_in_their_time() {
+    let (mut one, mut other) = (table(100), table(100));
+    let add = |table: &mut FlowTable, n: u32, group, now| {
+        let flow = Flow { group, ..Flow::new(key(n), key(n).reverse(), 9) };
+        table.insert(flow, 2, now).unwrap();
+    };
+    for n in 0..10 {
+        add(&mut one, n, 1, u64::from(n) * SECOND / 2);
+        add(&mut other, 20 + n, 2, u64::from(n) * SECOND / 2 + SECOND / 4);
+    }
+    let now = 5 * SECOND;
+    let flows = one.part_with(1);
+    assert_eq!((flows.len(), one.len()), (10, 0));
+    other.join(flows, now, |_| Some(2));
+    for n in 0..10 {
+        // The last nanosecond of the tick in which it was touched, and five seconds.
+        let until = tick_end(u64::from(n) * SECOND / 2) + 5 * SECOND;
+        let beside = tick_end(u64::from(n) * SECOND / 2 + SECOND / 4) + 5 * SECOND;
+        let is_there =
+            |table: &FlowTable, n| table.find_any(&key(n), table.hash(&key(n))).is_some();
+        for (flow, until) in [(n, until), (20 + n, beside)] {
+            other.expire(until - 1, usize::MAX);
+            assert!(is_there(&other, flow), "{flow} lives");
+            other.expire(until, usize::MAX);
+            assert!(!is_there(&other, flow), "{flow} is over");
+        }
+    }
+    assert_eq!(other.len(), 0);
+}
