@@ -67,12 +67,12 @@ impl Bed {
         run("ip", &[&["netns", "exec", &self.host(host), program], arguments].concat())
     }
 
-    /// A program that will run on a host, on the CPU that is measured.
-    pub(crate) fn command(&self, host: &str, program: &str) -> Command {
+    /// A program that will run on a host, on these CPUs.
+    pub(crate) fn command(&self, host: &str, cpus: &str, program: &str) -> Command {
         let mut command = Command::new("ip");
-        // What else runs on the machine shall not take much of the CPU.
+        // What else runs on the machine shall not take much of the CPUs.
         command.args(["netns", "exec", &self.host(host), "nice", "-n", "-20", "taskset", "-c"]);
-        command.args([&MEASURED.to_string(), program]);
+        command.args([cpus, program]);
         command
     }
 
@@ -89,11 +89,15 @@ impl Bed {
 
     /// Runs a chain between the interfaces, on the CPU that is measured, and waits until it has begun.
     pub(crate) fn catena(&self, chain: &str, arguments: &[&str]) -> Process {
+        self.catena_on(&MEASURED.to_string(), chain, &[arguments, &["--control", "none"]].concat())
+    }
+
+    /// The same on these CPUs, a worker each.
+    pub(crate) fn catena_on(&self, cpus: &str, chain: &str, arguments: &[&str]) -> Process {
         let file = self.folder.join("chain.click");
         std::fs::write(&file, chain).expect("the chain is written");
-        let mut command = self.command("middle", env!("CARGO_BIN_EXE_catena"));
-        command.arg("run").arg(&file).args(arguments);
-        command.args(["--cores", &MEASURED.to_string(), "--control", "none"]);
+        let mut command = self.command("middle", cpus, env!("CARGO_BIN_EXE_catena"));
+        command.arg("run").arg(&file).args(arguments).args(["--cores", cpus]);
         Process::start(command, ", mtu ", 2)
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Arguments;
-use crate::bed::{Bed, MACS, NEXT_MAC, Process, Work, pause, run as run_program, wait_for};
+use crate::bed::{
+    Bed, MACS, MEASURED, NEXT_MAC, Process, Work, pause, run as run_program, wait_for,
+};
 use crate::load::Flood;
 use crate::rules::List;
 use crate::support::{Data, Spread};
@@ -118,7 +120,7 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
     server.args([&database, &format!("--remote=punix:{socket}"), "--unixctl", &at("server.ctl")]);
     let server = Process::spawn(environment(server));
     wait_for(&folder.join("db.sock"));
-    let mut switch = bed.command("middle", "ovs-vswitchd");
+    let mut switch = bed.command("middle", &MEASURED.to_string(), "ovs-vswitchd");
     switch.args([&format!("unix:{socket}"), "--unixctl", &at("switch.ctl")]);
     let switch = Process::spawn(environment(switch));
     let mut setup = Command::new("ovs-vsctl");
@@ -209,7 +211,7 @@ fn measure(
     // Whatever one leaves behind, flows and caches, the next one does not find.
     let bed = Arc::new(Bed::new());
     let forwarder = start(kind, &bed, data, list);
-    let flood = Flood::start(&bed, frames);
+    let flood = Flood::start(&bed, frames, None);
     // Flows are known and tables are filled before.
     pause(Duration::from_secs_f64(seconds));
     let count = || bed.count("middle", "eth1", "tx_packets");

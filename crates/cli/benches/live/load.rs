@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use dataplane::io::{Binding, Bindings, InterfaceSpec, Mode};
 use elements::device::{Device, DeviceRequest};
 use net::{Batch, Pool};
 
-use crate::bed::Bed;
+use crate::bed::{Bed, pause};
 
 /// Frames in a system call.
 const BATCH: usize = 64;
@@ -24,14 +25,19 @@ pub(crate) fn open(receive: bool) -> Box<dyn Device + Send> {
     bindings.open_device(&request).expect("veth0")
 }
 
-/// A thread that sends frames as fast as it can, round and round, until it is dropped.
+/// A thread that sends frames round and round until it is dropped: as fast as it can, or with a
+/// pause after each system call.
 pub(crate) struct Flood {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Flood {
-    pub(crate) fn start(bed: &Arc<Bed>, frames: &Arc<Vec<Vec<u8>>>) -> Self {
+    pub(crate) fn start(
+        bed: &Arc<Bed>,
+        frames: &Arc<Vec<Vec<u8>>>,
+        paused: Option<Duration>,
+    ) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (bed, frames, until) = (Arc::clone(bed), Arc::clone(frames), Arc::clone(&over));
         let thread = std::thread::spawn(move || {
@@ -45,6 +51,7 @@ impl Flood {
                     batch.push(pool.packet(frame));
                 }
                 device.send(&mut batch, &mut pool).expect("frames are sent");
+                paused.into_iter().for_each(pause);
             }
         });
         Self { over, thread: Some(thread) }

@@ -1,8 +1,8 @@
-//! Chains on live interfaces beside what does the same work: the kernel, Open vSwitch, DPDK's testpmd; and
-//! latency by how many packets a system call carries. Everything runs in network namespaces of the bench's own, on
-//! two CPUs: what is measured on CPU 1, what loads it on CPU 0. Only root can make them.
+//! Chains on live interfaces beside what does the same work: the kernel, Open vSwitch, DPDK's testpmd; latency by
+//! how many packets a system call carries; and what it costs to bring a frame to its worker. Everything runs in network
+//! namespaces of the bench's own, on two CPUs: what is measured on CPU 1, what loads it on CPU 0. Only root can make them.
 //!
-//! `cargo bench -p catena-cli --bench live -- kernel|multiplexing|dpdk [--rounds N] [--seconds S] [--rules N]`
+//! `cargo bench -p catena-cli --bench live -- kernel|multiplexing|dispatch|dpdk [--rounds N] [--seconds S] [--rules N]`
 //!
 //! Rules and traffic are those of the shared data folder (`isp-acl`); `dpdk` needs the feature of this name.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod bed;
+mod dispatch;
 mod dpdk;
 mod kernel;
 mod load;
@@ -75,7 +76,8 @@ fn main() {
     match what.as_deref() {
         Some("kernel") => kernel::run(&arguments),
         Some("multiplexing") => multiplexing::run(&arguments),
+        Some("dispatch") => dispatch::run(&arguments),
         Some("dpdk") => dpdk::run(&arguments),
-        _ => eprintln!("not run: say which: kernel, multiplexing or dpdk"),
+        _ => eprintln!("not run: say which: kernel, multiplexing, dispatch or dpdk"),
     }
 }
