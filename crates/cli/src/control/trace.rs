@@ -47,6 +47,7 @@ struct Watch {
     /// What the elements mean.
     models: Vec<Model>,
     is_synthesised: bool,
+    workers: usize,
     /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
     synthesis: OnceLock<Option<Synthesis>>,
 }
@@ -148,8 +149,7 @@ impl Watch {
         if trace.steps.iter().any(waits) {
             text.push_str("  what waits is not followed any further\n");
         }
-        let workers = self.controlled.instance.fleet().len();
-        if workers > 1 {
+        if self.workers > 1 {
             text.push_str(&format!("  at worker {worker}\n"));
         }
         match agrees {
@@ -202,6 +202,7 @@ pub(super) fn serve(
     let watch = Watch {
         edge: given("edge").map(str::to_string),
         interfaces: controlled.interfaces.clone(),
+        workers: instance.fleet().len(),
         following,
         configuration,
         models,
