@@ -1,7 +1,7 @@
 //! The trait of classification structures, and the choice among them.
 
 use crate::rule_set::{Cube, Key, RuleSet};
-use crate::{BitVector, Forest, Linear, TupleSpace};
+use crate::{BitVector, Forest, Linear};
 
 /// Finds the least rule that a key matches.
 pub trait Classifier: Send + Sync {
@@ -33,8 +33,8 @@ pub trait Classifier: Send + Sync {
 const LIST: usize = 256;
 /// A list that costs no more is good enough.
 const CHEAP: usize = 110;
-/// Bit vectors and hash tables are tried where a forest costs more than [`FAIR`], or [`DEAR`] for more than
-/// [`MANY`] cubes: their memory grows with the square.
+/// Bit vectors are tried where a forest costs more than [`FAIR`], or [`DEAR`] for more than [`MANY`] cubes: their
+/// memory grows with the square.
 const FAIR: usize = 400;
 const DEAR: usize = 800;
 const MANY: usize = 2048;
@@ -58,10 +58,6 @@ pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
     let cost = offer(Box::new(Forest::new(rules)));
     if cost > FAIR && (count <= MANY || cost > DEAR) {
         offer(Box::new(BitVector::new(rules)));
-        let tables = TupleSpace::new(rules);
-        if tables.fullest() <= LIST {
-            offer(Box::new(tables));
-        }
     }
     best.1
 }

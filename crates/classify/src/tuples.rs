@@ -287,8 +287,7 @@ fn fixed_bits(cube: &Cube, greatest: &Key, grain: usize) -> Key {
     })
 }
 
-/// The structure for rules that are known by their prefixes alone: hash tables by the bits that
-/// rules fix. It takes the least time to build and the least memory.
+/// The structure that is made quickly: hash tables by the bits that rules fix.
 #[derive(Clone, Debug)]
 pub struct TupleSpace(Tuples);
 
@@ -300,12 +299,6 @@ impl TupleSpace {
             tuples.insert(cube, cube.rule.into());
         }
         Self(tuples)
-    }
-
-    /// How many rules the fullest bucket has.
-    pub(crate) fn fullest(&self) -> usize {
-        let buckets = self.0.tables.iter().flat_map(|table| table.buckets.values());
-        buckets.map(|bucket| bucket.count as usize).max().unwrap_or(0)
     }
 }
 

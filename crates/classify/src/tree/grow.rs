@@ -16,10 +16,10 @@ use super::{
     WAYS, Way, hash,
 };
 use crate::block::{Layout, NO_RULE};
-use crate::classifier::points;
+use crate::classifier::{mean_cost, points};
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{CUBES, Isa, Level, Line, Portable};
-use crate::{Classifier, TupleSpace};
+use crate::{Classifier, Linear, TupleSpace};
 
 /// Lists of so many cubes are not split.
 const LEAF: usize = 8;
@@ -37,8 +37,9 @@ const WORTHWHILE: f64 = 0.98;
 const MAX_DEPTH: usize = 24;
 /// Which groups share a tree is tried out on so many cubes.
 const TRIED: usize = 8192;
-/// Bounds of a split are chosen among those of so many cubes.
-const SAMPLED: usize = 512;
+/// Bounds of a split are chosen among those of so many cubes, and what comes of it is told from so many.
+const BOUNDING: usize = 512;
+const TELLING: usize = 2048;
 
 /// Bits of a table's hash, at most.
 const MAX_BITS: u32 = 20;
@@ -53,11 +54,19 @@ const COUNTED: u32 = 17;
 /// A key to try structures with, and its rule or [`NO_RULE`].
 type Trial = (Key, u32);
 
+/// Some keys with their rules, from what is made quickly: hash tables, or a list where these tell little apart.
+fn trials(rules: &RuleSet) -> Vec<Trial> {
+    let keys = points(rules);
+    let (tuples, list) = (TupleSpace::new(rules), Linear::new(rules));
+    let some = &keys[..keys.len().min(8)];
+    let dear = mean_cost(&tuples, some) > mean_cost(&list, some);
+    let quick: &dyn Classifier = if dear { &list } else { &tuples };
+    keys.iter().map(|key| (*key, quick.lookup(key).unwrap_or(NO_RULE))).collect()
+}
+
 /// Grows trees over the rules.
 pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
-    let tuples = TupleSpace::new(rules);
-    let trial = |key| (key, tuples.lookup(&key).unwrap_or(NO_RULE));
-    let keys: Vec<Trial> = points(rules).into_iter().map(trial).collect();
+    let keys = trials(rules);
     let telling = telling(rules);
     let mut rest: Vec<u32> = (0..rules.cubes().len() as u32).collect();
     let mut best: Option<(usize, Forest)> = None;
@@ -68,7 +77,7 @@ pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
         let mut forest = tables.clone();
         groups.into_iter().for_each(|members| forest.add_tree(rules, members));
         forest.parts.sort_by_key(|part| part.least);
-        let cost = mean_cost(&forest, &keys);
+        let cost = forest.mean_cost(&keys);
         match &best {
             // Tables that cost so much more are no way to something better.
             Some((least, _)) if cost > least + least / 4 => break,
@@ -84,11 +93,6 @@ pub(super) fn forest(level: Level, rules: &RuleSet) -> Forest {
         tables.add_table(rules, telling, masks, &members);
     }
     best.expect("a forest").1
-}
-
-/// What the keys cost in a forest on average.
-fn mean_cost(forest: &Forest, keys: &[Trial]) -> usize {
-    keys.iter().map(|(key, rule)| forest.trace(key, *rule)).sum::<usize>() / keys.len().max(1)
 }
 
 /// Whether the cube's numbers agree in all these bits of two dimensions.
@@ -216,6 +220,11 @@ impl Forest {
         }
     }
 
+    /// What the keys cost on average.
+    fn mean_cost(&self, keys: &[Trial]) -> usize {
+        keys.iter().map(|(key, rule)| self.trace(key, *rule)).sum::<usize>() / keys.len().max(1)
+    }
+
     /// Adds a table of some cubes, in order of their rules, by these bits of the two most telling dimensions.
     fn add_table(
         &mut self,
@@ -309,7 +318,7 @@ fn merged(
             *trials.entry(set).or_insert_with(|| {
                 let mut forest = Forest::bare(level, rules);
                 forest.add_tree(rules, members(set, step));
-                keys.iter().map(|(key, rule)| forest.trace(key, *rule)).sum()
+                forest.mean_cost(keys)
             })
         };
         sets.iter().map(trial).sum()
@@ -351,12 +360,17 @@ struct Split {
     /// Which of the dimensions that tell rules apart that is.
     place: u32,
     bounds: Vec<u32>,
-    /// How many cubes each child has.
-    counts: Vec<usize>,
-    /// Sum of `counts`.
-    total: usize,
     /// Mean length of the children's lists, weighed by their length, times the growth in entries.
     score: f64,
+}
+
+impl Split {
+    /// Tells which child a number belongs to.
+    fn ranking(&self) -> impl Fn(u32) -> usize + use<> {
+        let (mut line, last) = (Line([u32::MAX; WAYS]), self.bounds.len());
+        line.0[..last].copy_from_slice(&self.bounds);
+        move |number| (Portable.rank(&line, number) as usize).min(last)
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -383,20 +397,25 @@ impl<'a> Builder<'a> {
         bounds[..split.bounds.len()].copy_from_slice(&split.bounds);
         bounds[WAYS - 1] = split.place;
         self.forest.lines.extend([Line(bounds), Line([EMPTY; WAYS])]);
+        let d = split.dimension;
+        let parts = split.bounds.len() + 1;
+        let room = || Vec::with_capacity(members.len() / parts);
+        let mut inner: Vec<Vec<u32>> = std::iter::repeat_with(room).take(parts).collect();
+        let rank = split.ranking();
+        for &m in &members {
+            let cube = &self.cubes[m as usize];
+            for part in &mut inner[rank(cube.low[d])..=rank(cube.high[d])] {
+                part.push(m);
+            }
+        }
+        let total: usize = inner.iter().map(Vec::len).sum();
+        drop(members);
         let mut part = *region;
         let mut children = Vec::with_capacity(WAYS);
-        for (i, &count) in split.counts.iter().enumerate() {
-            let d = split.dimension;
+        for (i, inner) in inner.into_iter().enumerate() {
             part.low[d] = if i == 0 { region.low[d] } else { split.bounds[i - 1] };
             part.high[d] = split.bounds.get(i).map_or(region.high[d], |b| b - 1);
-            let inside = |&m: &u32| {
-                let cube = &self.cubes[m as usize];
-                cube.low[d] <= part.high[d] && part.low[d] <= cube.high[d]
-            };
-            let mut inner: Vec<u32> = Vec::with_capacity(count);
-            inner.extend(members.iter().copied().filter(inside));
-            debug_assert_eq!(inner.len(), count);
-            let share = (budget as u128 * count as u128 / split.total as u128) as usize;
+            let share = (budget as u128 * inner.len() as u128 / total as u128) as usize;
             children.push(self.grow(inner, &part, share, depth - 1));
         }
         // Repeated bounds rank every larger number past them: the last child stands for all.
@@ -466,10 +485,13 @@ impl<'a> Builder<'a> {
         d: usize,
         place: u32,
     ) -> Option<Split> {
-        let step = members.len().div_ceil(SAMPLED);
-        let mut ends = Vec::with_capacity(2 * SAMPLED);
-        for &m in members.iter().step_by(step) {
-            let cube = &self.cubes[m as usize];
+        let cubes = self.cubes;
+        let some = |most: usize| {
+            let step = members.len().div_ceil(most);
+            members.iter().step_by(step).map(move |&m| &cubes[m as usize])
+        };
+        let mut ends = Vec::with_capacity(2 * BOUNDING);
+        for cube in some(BOUNDING) {
             if cube.low[d] > region.low[d] {
                 ends.push(cube.low[d]);
             }
@@ -483,17 +505,15 @@ impl<'a> Builder<'a> {
         ends.sort_unstable();
         let mut bounds: Vec<u32> = (1..WAYS).map(|i| ends[i * ends.len() / WAYS]).collect();
         bounds.dedup();
+        let mut split = Split { dimension: d, place, bounds, score: 0.0 };
         // How many cubes reach from one part to another.
         let mut reach = [[0u32; WAYS]; WAYS];
-        let mut line = Line([u32::MAX; WAYS]);
-        line.0[..bounds.len()].copy_from_slice(&bounds);
-        let rank = |number: u32| (Portable.rank(&line, number) as usize).min(bounds.len());
-        for &m in members {
-            let cube = &self.cubes[m as usize];
+        let (told, rank) = (some(TELLING).len(), split.ranking());
+        for cube in some(TELLING) {
             reach[rank(cube.low[d])][rank(cube.high[d])] += 1;
         }
         loop {
-            let parts = bounds.len() + 1;
+            let parts = split.bounds.len() + 1;
             let mut counts = vec![0; parts];
             let mut inside = 0u32;
             for (part, count) in counts.iter_mut().enumerate() {
@@ -502,7 +522,7 @@ impl<'a> Builder<'a> {
                 inside -= reach.iter().map(|from| from[part]).sum::<u32>();
             }
             let total: usize = counts.iter().sum();
-            if total <= budget {
+            if total * members.len() <= budget * told {
                 let mut sum = 0.0;
                 for (from, row) in reach[..parts].iter().enumerate() {
                     let mut lists = 0;
@@ -511,15 +531,16 @@ impl<'a> Builder<'a> {
                         sum += f64::from(row[to]) * lists as f64 / f64::from(width);
                     }
                 }
-                let n = members.len() as f64;
-                let score = sum / n * (total as f64 / n).powf(self.growth);
-                return Some(Split { dimension: d, place, bounds, counts, total, score });
+                let n = told as f64;
+                let part = sum / (n * n) * (total as f64 / n).powf(self.growth);
+                split.score = part * members.len() as f64;
+                return Some(split);
             }
-            if bounds.len() < 2 {
+            if split.bounds.len() < 2 {
                 return None;
             }
             // Every other bound goes.
-            bounds = bounds.iter().copied().skip(1).step_by(2).collect();
+            split.bounds = split.bounds.iter().copied().skip(1).step_by(2).collect();
             let mut halved = [[0u32; WAYS]; WAYS];
             for (from, row) in reach.iter().enumerate() {
                 for (to, n) in row.iter().enumerate() {
