@@ -93,7 +93,10 @@ const MANY: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct PrefixMap<A: Address> {
     prefixes: Prefixes<A>,
+    /// The prefixes of a bit at least.
     index: Index<A>,
+    /// The number of the prefix that all addresses have: it comes and goes without a change to the index.
+    everywhere: Option<u32>,
 }
 
 /// Prefixes in order.
@@ -124,16 +127,16 @@ impl<A: Address> Prefixes<A> {
         Some(old)
     }
 
-    /// The number of the longest prefix of at most `length` bits that the address has.
+    /// The number of the longest prefix of 1 to `length` bits that the address has.
     fn longest(&self, address: A, length: u8) -> Option<u32> {
         let used = |l: &u8| self.counts[usize::from(*l)] > 0;
-        let mut lengths = (0..=length).rev().filter(used);
+        let mut lengths = (1..=length).rev().filter(used);
         lengths.find_map(|l| self.map.get(&(address.first(l), l)).copied())
     }
 
-    /// Those that start in a range of addresses.
+    /// Those of a bit at least that start in a range of addresses.
     fn within(&self, low: A, high: A) -> impl Iterator<Item = (A, u8, u32)> + '_ {
-        let inside = self.map.range((low, 0)..=(high, A::BITS));
+        let inside = self.map.range((low, 1)..=(high, A::BITS));
         inside.map(|(&(address, length), &value)| (address, length, value))
     }
 }
@@ -147,7 +150,7 @@ enum Index<A> {
 impl<A: Address> Default for PrefixMap<A> {
     fn default() -> Self {
         let index = Index::Ranges { starts: Vec::new(), values: Vec::new() };
-        Self { prefixes: Prefixes::default(), index }
+        Self { prefixes: Prefixes::default(), index, everywhere: None }
     }
 }
 
@@ -162,6 +165,7 @@ impl<A: Address> FromIterator<((A, u8), u32)> for PrefixMap<A> {
         for (_, length) in map.prefixes.map.keys() {
             map.prefixes.counts[usize::from(*length)] += 1;
         }
+        map.everywhere = map.get(A::ZERO, 0);
         map.rebuild();
         map
     }
@@ -171,12 +175,13 @@ impl<A: Address> PrefixMap<A> {
     /// The number of the longest prefix that the address has.
     #[inline]
     pub fn lookup(&self, address: A) -> Option<u32> {
-        match &self.index {
+        let found = match &self.index {
             Index::Ranges { starts, values } => {
                 address.rank(starts).checked_sub(1).and_then(|i| values[i])
             }
             Index::Trie(trie) => trie.lookup(address),
-        }
+        };
+        found.or(self.everywhere)
     }
 
     /// Looks several addresses up at once, which hides the latency of memory.
@@ -191,7 +196,10 @@ impl<A: Address> PrefixMap<A> {
                     *found = self.lookup(*address);
                 }
             }
-            Index::Trie(trie) => run(Level::widest(), 1, Walk { trie, addresses, found }),
+            Index::Trie(trie) => {
+                let everywhere = self.everywhere;
+                run(Level::widest(), 1, Walk { trie, addresses, everywhere, found });
+            }
         }
     }
 
@@ -240,6 +248,10 @@ impl<A: Address> PrefixMap<A> {
 
     /// Brings the index up to date where a prefix changed.
     fn update(&mut self, address: A, length: u8) {
+        if length == 0 {
+            self.everywhere = self.get(A::ZERO, 0);
+            return;
+        }
         let count = self.prefixes.map.len();
         match &mut self.index {
             Index::Trie(trie) if count > FEW && trie.suits(count) => {
@@ -261,13 +273,14 @@ impl<A: Address> PrefixMap<A> {
 struct Walk<'a, A> {
     trie: &'a Trie,
     addresses: &'a [A],
+    everywhere: Option<u32>,
     found: &'a mut [Option<u32>],
 }
 
 impl<A: Address> Task for Walk<'_, A> {
     #[inline(always)]
     fn run<const W: usize>(self, _: impl Isa) {
-        self.trie.lookup_batch(self.addresses, self.found);
+        self.trie.lookup_batch(self.addresses, self.everywhere, self.found);
     }
 }
 

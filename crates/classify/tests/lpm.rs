@@ -88,6 +88,19 @@ fn a_default_route_comes_and_goes_under_many() {
     assert_eq!((map.lookup(u32::MAX), map.lookup(5 << 12)), (None, Some(5)));
 }
 
+/// One inside the other at every length, from the outermost to the innermost and back, and from both ends at once.
+#[test]
+fn nested_prefixes_come_and_go() {
+    let outward = |i: u8| if i % 2 == 0 { i / 2 } else { 128 - i / 2 };
+    let orders: [Box<dyn Fn(u8) -> u8>; 3] =
+        [Box::new(|i| i), Box::new(|i| 128 - i), Box::new(outward)];
+    for order in &orders {
+        let inserted = (0..=128).map(|i| (u128::MAX / 3, order(i), Some(u32::from(order(i)))));
+        let removed = (0..=128).map(|i| (u128::MAX / 3, outward(i), None));
+        replay(inserted.chain(removed).collect());
+    }
+}
+
 #[test]
 fn changes_do_not_leak_memory() {
     let mut map: PrefixMap<u32> = (0..100u32).map(|i| ((i << 8, 24), i)).collect();

@@ -125,9 +125,14 @@ impl Trie {
     }
 
     /// Looks addresses up side by side: all take a step before any takes the next, and each step
-    /// brings near what the next one reads.
+    /// brings near what the next one reads. `everywhere` is found where there is no prefix.
     #[inline(always)]
-    pub(super) fn lookup_batch<A: Address>(&self, addresses: &[A], found: &mut [Option<u32>]) {
+    pub(super) fn lookup_batch<A: Address>(
+        &self,
+        addresses: &[A],
+        everywhere: Option<u32>,
+        found: &mut [Option<u32>],
+    ) {
         let (nodes, leaves) = (&self.nodes.elements[..], &self.leaves.elements[..]);
         for (addresses, found) in addresses.chunks(LANES).zip(found.chunks_mut(LANES)) {
             for address in addresses {
@@ -164,7 +169,7 @@ impl Trie {
             }
             for ((found, &at), &run) in found.iter_mut().zip(&at).zip(&run) {
                 let reference = leaves.get(run as usize).copied().unwrap_or(at);
-                *found = (reference != NOTHING).then_some(reference & !LEAF);
+                *found = if reference == NOTHING { everywhere } else { Some(reference & !LEAF) };
             }
         }
     }
