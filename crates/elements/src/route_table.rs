@@ -2,7 +2,9 @@
 //! its handlers, and its model.
 
 use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Display};
+use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use crate::names::Names;
 pub(crate) const NO_ROUTE: Reason = Reason("no-route");
 
 /// Addresses that routes are for.
-pub(crate) trait RouteAddress: Address + Into<u128> {
+pub(crate) trait RouteAddress: Address + Hash + Into<u128> {
     /// Parses an address or a name for one.
     fn parse(text: &str, names: &Names, element: &str) -> Option<Self>;
     /// Parses a network: address and prefix length.
@@ -182,6 +184,9 @@ pub(crate) struct RouteTable<A: Address> {
     outputs: usize,
     /// In the order in which they were added; a removed one leaves room for the next.
     routes: Vec<Option<Route<A>>>,
+    /// Where the route for each network stands, and where there is room.
+    places: HashMap<(A, u8), usize>,
+    room: BTreeSet<usize>,
     /// Where routes lead, each hop once.
     hops: Vec<Hop<A>>,
     /// Prefixes to indices of `hops`.
@@ -203,6 +208,8 @@ impl<A: RouteAddress> RouteTable<A> {
         Self {
             outputs,
             routes: Vec::new(),
+            places: HashMap::new(),
+            room: BTreeSet::new(),
             hops: Vec::new(),
             index: PrefixMap::default(),
             of_model: OnceCell::new(),
@@ -215,22 +222,22 @@ impl<A: RouteAddress> RouteTable<A> {
         let outputs = arguments.cx().outputs();
         let mut table = Self::new(outputs);
         let mut prefixes = Vec::new();
-        let mut seen = std::collections::HashMap::new();
+        let mut spans = Vec::new();
         for argument in arguments.rest() {
             let words: Vec<&str> = click::config::words(&argument.text).collect();
             let cx = arguments.cx();
             match parse::<A>(&words, outputs, cx.names(), cx.name(), false) {
                 Ok(Request { address, length, gateway, port }) => {
-                    let key: (u128, u8) = (address.into(), length);
-                    if let Some(&first) = seen.get(&key) {
+                    if let Some(&first) = table.places.get(&(address, length)) {
                         let text = "this route has no effect: there is one for its network before";
                         let warning = Diagnostic::warning("repeated-route", text);
                         arguments.report(
-                            warning.label(argument.span, "").label(first, "the one before"),
+                            warning.label(argument.span, "").label(spans[first], "the one before"),
                         );
                         continue;
                     }
-                    seen.insert(key, argument.span);
+                    table.places.insert((address, length), spans.len());
+                    spans.push(argument.span);
                     let hop = Hop { gateway, port: port.unwrap_or(0) };
                     prefixes.push(((address, length), table.hop(hop)));
                     table.routes.push(Some(Route { address, length, hop }));
@@ -373,33 +380,28 @@ impl<A: RouteAddress> RouteTable<A> {
         }
     }
 
-    /// Where the route for a network stands.
-    fn position(&self, address: A, length: u8) -> Option<usize> {
-        self.index.get(address, length)?;
-        let same =
-            |r: &Option<Route<A>>| r.is_some_and(|r| (r.address, r.length) == (address, length));
-        self.routes.iter().position(same)
-    }
-
     fn find(&self, address: A, length: u8) -> Option<Route<A>> {
-        self.routes[self.position(address, length)?]
+        self.routes[*self.places.get(&(address, length))?]
     }
 
     /// Adds a route or replaces the one for its network.
     fn put(&mut self, route: Route<A>) {
-        let same = self.position(route.address, route.length);
-        let at = same.or_else(|| self.routes.iter().position(Option::is_none));
-        match at {
-            Some(at) => self.routes[at] = Some(route),
-            None => self.routes.push(Some(route)),
-        }
+        let (routes, room) = (&mut self.routes, &mut self.room);
+        let place = self.places.entry((route.address, route.length)).or_insert_with(|| {
+            room.pop_first().unwrap_or_else(|| {
+                routes.push(None);
+                routes.len() - 1
+            })
+        });
+        routes[*place] = Some(route);
         let hop = self.hop(route.hop);
         self.index.insert(route.address, route.length, hop);
     }
 
     fn take(&mut self, address: A, length: u8) {
-        if let Some(at) = self.position(address, length) {
-            self.routes[at] = None;
+        if let Some(place) = self.places.remove(&(address, length)) {
+            self.routes[place] = None;
+            self.room.insert(place);
             self.index.remove(address, length);
         }
     }
