@@ -10,8 +10,10 @@
 
 mod support;
 
+use std::rc::Rc;
+
 use catena_cli::session::Path as Execution;
-use support::{Chain, Data, Running, Spread, filter, isp, napts, napts_for_new_flows, routers};
+use support::{Chain, Data, Running, Spread, filter, isp, large_napts, napts, routers};
 
 /// The chains of the reference measurements.
 fn chains(data: &Data) -> Vec<Chain> {
@@ -23,12 +25,16 @@ fn chains(data: &Data) -> Vec<Chain> {
     chains
         .extend([1, 2, 4, 6, 8, 10].map(|n| Chain::new(format!("routers-{n}"), routers(n), &mix)));
     chains.extend([1, 2, 4, 10].map(|n| Chain::new(format!("napts-{n}"), napts(n), &mix)));
-    let new = std::rc::Rc::new(data.udp(60).all_new());
-    chains.extend([1, 2, 10].map(|n| {
-        let mut chain = Chain::new(format!("new-flows-{n}"), napts_for_new_flows(n), &new);
-        chain.beside = (1..=n).map(|i| format!("rw{i}[1] -> Discard;\n")).collect();
-        chain
-    }));
+    let sources = |count| Rc::new(data.udp(60).with_sources(count));
+    let (million, new) = (sources(1_000_000), sources(1 << 24));
+    let large = |name: &str, n: u32, seconds: u32, traffic, settle| {
+        let beside = (1..=n).map(|i| format!("rw{i}[1] -> Discard;\n")).collect();
+        let chain = Chain::new(format!("{name}-{n}"), large_napts(n, seconds), traffic);
+        Chain { beside, settle, ..chain }
+    };
+    chains.extend([1, 10].map(|n| large("million-flows", n, 300, &million, 1_000_000)));
+    // Flows live for a second; more NAPTs take longer for a packet.
+    chains.extend([1, 2, 10].map(|n| large("new-flows", n, 1, &new, u64::from(3_000_000 / n))));
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {
             let traffic = data.reaching((set, rules), 60);
@@ -66,6 +72,7 @@ fn main() {
     };
     let mut running: Vec<Running> =
         chains(&data).iter().filter(|c| chosen(c)).map(|c| data.start(c, path)).collect();
+    running.iter_mut().for_each(Running::settle);
     for _ in 0..rounds {
         for chain in &mut running {
             chain.warm();

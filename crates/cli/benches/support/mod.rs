@@ -35,13 +35,15 @@ pub(crate) struct Chain {
     pub(crate) beside: String,
     /// Packets that the source hands on at a time.
     pub(crate) burst: u32,
+    /// Packets that it takes before all flows are known, or as many go as come.
+    pub(crate) settle: u64,
     pub(crate) traffic: Rc<Frames>,
 }
 
 impl Chain {
     pub(crate) fn new(name: impl Into<String>, body: String, traffic: &Rc<Frames>) -> Self {
         let (name, traffic) = (name.into(), Rc::clone(traffic));
-        Self { name, body, beside: String::new(), burst: 32, traffic }
+        Self { name, body, beside: String::new(), burst: 32, settle: 0, traffic }
     }
 }
 
@@ -57,12 +59,12 @@ pub(crate) fn napts(n: u32) -> String {
     (1..=n).map(napt).collect()
 }
 
-/// This many NAPTs, one after the other, with room for a million flows a second.
-pub(crate) fn napts_for_new_flows(n: u32) -> String {
+/// This many NAPTs, one after the other, with room for 4 million flows that live so many seconds after their last packet.
+pub(crate) fn large_napts(n: u32, seconds: u32) -> String {
     let napt = |i: u32| {
         format!(
             "-> Strip(14) -> CheckIPHeader -> rw{i} :: IPRewriter(pattern 30.0.{i}.1 1024-65535 - - 0 1, \
-             MAPPING_CAPACITY 4000000, UDP_TIMEOUT 1, UDP_STREAMING_TIMEOUT 1, GUARANTEE 1) \
+             MAPPING_CAPACITY 4000000, UDP_TIMEOUT {seconds}, UDP_STREAMING_TIMEOUT {seconds}, GUARANTEE 1) \
              -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) "
         )
     };
@@ -152,8 +154,8 @@ impl Data {
         Running {
             name: chain.name.clone(),
             burst: chain.burst.into(),
-            // Every flow is known once all frames were there.
             cycle: chain.traffic.len() as u64,
+            settle: chain.settle,
             router,
             configured: start.elapsed(),
             samples: Vec::new(),
@@ -193,6 +195,7 @@ pub(crate) struct Running {
     pub(crate) name: String,
     burst: u64,
     cycle: u64,
+    settle: u64,
     router: Router,
     /// How long it took to configure.
     pub(crate) configured: Duration,
@@ -201,6 +204,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Moves as many packets as the chain takes to settle.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..self.settle / self.burst {
+            self.router.round();
+        }
+    }
+
     /// Moves every frame of the traffic once, so that what other chains left in the caches is gone.
     pub(crate) fn warm(&mut self) {
         for _ in 0..self.cycle / self.burst {

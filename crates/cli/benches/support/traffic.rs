@@ -16,8 +16,8 @@ pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where each frame ends in `bytes`.
     ends: Vec<usize>,
-    /// Whether each frame that is sent is of a flow of its own.
-    new: bool,
+    /// How many source addresses frames have in turn; 0 if each has its own.
+    sources: u32,
 }
 
 impl Frames {
@@ -26,7 +26,7 @@ impl Frames {
         let explain = |why: String| -> ! { panic!("{}: {why}", path.display()) };
         let file = std::fs::File::open(path).unwrap_or_else(|e| explain(e.to_string()));
         let mut reader = Reader::open(file).unwrap_or_else(|e| explain(e.to_string()));
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
         while let Some(record) = reader.next().unwrap_or_else(|e| explain(e.to_string())) {
             let mut frame = record.data.to_vec();
             frame.resize(size.max(frame.len()), 0);
@@ -37,7 +37,7 @@ impl Frames {
 
     /// The same frames with their UDP datagrams bound for this port.
     pub(crate) fn to_udp_port(&self, port: u16) -> Self {
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
         let mut start = 0;
         for &end in &self.ends {
             let mut frame = self.bytes[start..end].to_vec();
@@ -51,7 +51,7 @@ impl Frames {
 
     /// Frames of IPv4, with lengths and checksums made right.
     pub(crate) fn of(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), new: false };
+        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
         frames.into_iter().for_each(|frame| all.push(frame));
         all
     }
@@ -62,9 +62,10 @@ impl Frames {
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
 
-    /// The same frames, but every one that is sent comes from another address.
-    pub(crate) fn all_new(&self) -> Self {
-        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), new: true }
+    /// The same frames, but one after the other comes from another of so many addresses: so many
+    /// flows, if they are a multiple of the frames.
+    pub(crate) fn with_sources(&self, sources: u32) -> Self {
+        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), sources }
     }
 
     /// How many frames there are.
@@ -121,12 +122,12 @@ fn set_source(frame: &mut [u8], address: u32) {
 pub(super) struct Source {
     frames: Rc<Frames>,
     next: usize,
-    sent: u32,
+    source: u32,
 }
 
 impl Source {
     pub(super) fn new(frames: &Rc<Frames>) -> Self {
-        Self { frames: Rc::clone(frames), next: 0, sent: 0 }
+        Self { frames: Rc::clone(frames), next: 0, source: 0 }
     }
 }
 
@@ -137,13 +138,13 @@ impl Device for Source {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        let Frames { bytes, ends, new } = &*self.frames;
+        let Frames { bytes, ends, sources } = &*self.frames;
         for _ in 0..burst {
             let start = if self.next == 0 { 0 } else { ends[self.next - 1] };
             let mut packet = pool.packet(&bytes[start..ends[self.next]]);
-            if *new {
-                self.sent = self.sent.wrapping_add(1);
-                set_source(packet.data_mut(), 0x0a00_0000 | self.sent & 0xff_ffff);
+            if *sources > 0 {
+                self.source = (self.source + 1) % sources;
+                set_source(packet.data_mut(), 0x0a00_0000 + self.source);
             }
             batch.push(packet);
             self.next += 1;
