@@ -91,7 +91,7 @@ fn a_default_route_comes_and_goes_under_many() {
 /// One inside the other at every length, from the outermost to the innermost and back, and from both ends at once.
 #[test]
 fn nested_prefixes_come_and_go() {
-    let outward = |i: u8| if i % 2 == 0 { i / 2 } else { 128 - i / 2 };
+    let outward = |i: u8| if i.is_multiple_of(2) { i / 2 } else { 128 - i / 2 };
     let orders: [Box<dyn Fn(u8) -> u8>; 3] =
         [Box::new(|i| i), Box::new(|i| 128 - i), Box::new(outward)];
     for order in &orders {
