@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use compiler::Note;
+use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
 use ir::{Model, Severity, Sources, has_errors};
 
 use crate::commands::check::Closed;
@@ -96,12 +98,28 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         return Ok(ExitCode::FAILURE);
     };
     let start = Instant::now();
-    let synthesis = compiler::synthesize(&chain.graph, &models);
-    let cost = Cost { elaboration, synthesis: start.elapsed(), peak: peak() };
+    let mut synthesis = compiler::synthesize(&chain.graph, &models);
+    let mut cost = Cost { elaboration, synthesis: start.elapsed(), ..Cost::default() };
     if args.program {
         let texts = synthesis.programs.iter().map(|p| p.text(&chain.graph).to_string());
         print(&texts.collect::<Vec<_>>().join("\n"));
         return Ok(ExitCode::SUCCESS);
+    }
+    let start = Instant::now();
+    let proofs = prove_programs(&chain.graph, &models, &synthesis.programs, BUDGET);
+    (cost.proof, cost.peak) = (start.elapsed(), peak());
+    for Proof { at, verdict, .. } in proofs {
+        let message = match verdict {
+            Verdict::Equal => {
+                cost.proven += 1;
+                continue;
+            }
+            Verdict::Different(_) => {
+                "the program is wrong and would not be used, see `catena verify`".to_string()
+            }
+            Verdict::Unproven(why) => format!("the program is not proven: {why}"),
+        };
+        synthesis.notes.push(Note { element: at.node, message });
     }
     let report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     let paint = Paint(colours(&stdout()));

@@ -41,6 +41,10 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Cost {
     pub(crate) elaboration: Duration,
     pub(crate) synthesis: Duration,
+    /// Of proving that programs do what symbolic execution of the chain says.
+    pub(crate) proof: Duration,
+    /// So many programs are proven.
+    pub(crate) proven: usize,
     /// Most memory that the process had, in bytes; absent where the system does not tell.
     pub(crate) peak: Option<u64>,
 }

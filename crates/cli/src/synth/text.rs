@@ -8,7 +8,7 @@ use std::time::Duration;
 use compiler::provenance::{Conditions, Figures};
 use ir::NodeId;
 
-use super::{Became, Class, Egress, Report, Words, in_order, one_rule};
+use super::{Became, Class, Cost, Egress, Report, Words, in_order, one_rule};
 use crate::table::{Table, grouped};
 use crate::terminal::{Paint, count};
 
@@ -207,10 +207,16 @@ fn notes(report: &Report<'_>, paint: Paint, text: &mut String) {
 
 fn cost(report: &Report<'_>) -> String {
     let peak = report.cost.peak.map_or(String::new(), |p| format!(", {} at most", bytes(p)));
+    let Cost { elaboration, synthesis, proof, proven, .. } = report.cost;
+    let proven = match (proven, report.programs.len()) {
+        (proven, all) if proven < all => format!("{proven} of {all} proven"),
+        _ => "proven".to_string(),
+    };
     format!(
-        "elaborated in {}, synthesised in {}{peak}",
-        time(report.cost.elaboration),
-        time(report.cost.synthesis)
+        "elaborated in {}, synthesised in {}, {proven} in {}{peak}",
+        time(elaboration),
+        time(synthesis),
+        time(proof)
     )
 }
 

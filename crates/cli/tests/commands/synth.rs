@@ -38,7 +38,12 @@ fn summary(chain: &str) -> String {
     let ended = synth(chain, &[]);
     let text = ended.well();
     let (text, cost) = text.trim_end().rsplit_once("\n\n").unwrap();
-    assert!(cost.starts_with("elaborated in ") && cost.contains(", synthesised in "), "{cost}");
+    assert!(
+        cost.starts_with("elaborated in ")
+            && cost.contains(", synthesised in ")
+            && cost.contains(", proven in "),
+        "{cost}"
+    );
     let sizes = |line: &&str| !(line.contains(" steps, ") && line.contains(" terms, "));
     let told = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();
