@@ -98,6 +98,9 @@ const CHAINS: &[&str] = &[
         -> SetIPDSCP(12) -> Unstrip(14) -> Queue -> Discard;",
     "-> Strip(14) -> CheckIPHeader -> rw :: IPRewriter(pattern 30.0.1.1 1024-65535 - - 0 1);
         rw[0] -> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> Discard; rw[1] -> Counter -> Queue -> Discard;",
+    "-> Strip(14) -> CheckIPHeader -> IPClassifier(tcp) -> a :: IPRewriter(pattern 30.0.1.1 1024-65535 - - 0 1)
+        -> b :: IPRewriter(pattern 40.0.1.1 1024-65535 - - 0 1) -> Queue -> Discard;
+        a[1] -> Discard; b[1] -> Discard;",
 ];
 
 /// A filter of so many rules that they are not asked one by one.
@@ -113,10 +116,21 @@ fn long_filter() -> String {
     )
 }
 
+/// A router with more gateways than make ways of their own.
+fn many_gateways() -> String {
+    let routes: Vec<String> =
+        (0..100).map(|i| format!("20.{i}.0.0/16 10.0.{i}.1 {}", i % 2)).collect();
+    format!(
+        "-> Strip(14) -> CheckIPHeader -> GetIPAddress(16) -> rt :: RadixIPLookup({});
+         rt[0] -> StoreIPAddress(16) -> Queue -> Discard; rt[1] -> Counter -> Queue -> Discard;",
+        routes.join(", ")
+    )
+}
+
 /// The chains that mistakes are made in.
 fn chains() -> Vec<Made> {
-    let long = long_filter();
-    let texts = CHAINS.iter().copied().chain([&*long]);
+    let (long, many) = (long_filter(), many_gateways());
+    let texts = CHAINS.iter().copied().chain([&*long, &*many]);
     texts.map(|text| make(&format!("FromDump(in, BURST 32) {text}"))).collect()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ir::model::BinaryOp;
 use ir::program::{Atom, Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
-use ir::{IntervalSet, Reason};
+use ir::{IntervalSet, Mapping, Reason};
 
 /// Numbers that look random and are the same in every run.
 pub(crate) struct Dice(pub(crate) u64);
@@ -34,7 +34,9 @@ pub(crate) const MISTAKES: &[(&str, Mistake)] = &[
     ("a constant is wrong", wrong_constant),
     ("a rule is missing", remove_rule),
     ("rules are out of order", swap_rules),
+    ("a rule leads elsewhere", lead_rule_elsewhere),
     ("cases of a switch are swapped", swap_cases),
+    ("a table's number is wrong", wrong_number),
     ("exits are merged", merge_exits),
     ("a write is missing", remove_write),
     ("a write has the wrong place", move_write),
@@ -44,7 +46,11 @@ pub(crate) const MISTAKES: &[(&str, Mistake)] = &[
     ("an update is missing", remove_update),
     ("an update's expiry is wrong", wrong_expiry),
     ("a lookup's key is wrong", wrong_key),
+    ("flows are looked up in each other's tables", swap_tables),
+    ("another number of a flow is taken", wrong_bound),
     ("a drop's reason is wrong", wrong_reason),
+    ("a packet is dropped too early", drop_early),
+    ("a packet is not dropped", drop_never),
     ("a packet goes to the wrong port", wrong_port),
     ("the data's start is wrong", wrong_start),
     ("the data's length is wrong", wrong_length),
@@ -170,6 +176,34 @@ fn swap_rules(program: &mut Program, dice: &mut Dice) -> bool {
     }
     all.swap(a, b);
     *rules = all.into();
+    true
+}
+
+fn lead_rule_elsewhere(program: &mut Program, dice: &mut Dice) -> bool {
+    let Some(Step::Classify { rules, arms, .. }) = classify(program, dice) else { return false };
+    let mut all = rules.to_vec();
+    let arm = dice.below(arms.len()) as u32;
+    let Some(rule) = dice.pick(&mut all) else { return false };
+    let other = rule.arm != arm;
+    rule.arm = arm;
+    *rules = all.into();
+    other
+}
+
+fn wrong_number(program: &mut Program, dice: &mut Dice) -> bool {
+    let tables = program.terms.iter_mut().filter_map(|term| match term {
+        Term::Map(_, table) => Some(table),
+        _ => None,
+    });
+    let mut tables: Vec<_> = tables.collect();
+    let Some(table) = dice.pick(&mut tables) else { return false };
+    let mut intervals = table.intervals().to_vec();
+    let Some(interval) = dice.pick(&mut intervals) else { return false };
+    match interval.0 < interval.1 {
+        true => interval.1 -= 1,
+        false => interval.2 ^= 1,
+    }
+    **table = Arc::new(Mapping::new(intervals));
     true
 }
 
@@ -320,6 +354,50 @@ fn wrong_key(program: &mut Program, dice: &mut Dice) -> bool {
     let n = lookup.key.len();
     lookup.key.swap(n - 1, n / 2);
     true
+}
+
+fn swap_tables(program: &mut Program, dice: &mut Dice) -> bool {
+    let count = program.lookups.len();
+    let (a, b) = (dice.below(count), dice.below(count));
+    let [Some(x), Some(y)] = [a, b].map(|at| program.lookups.get(at).map(|l| l.flows)) else {
+        return false;
+    };
+    let alike = program.state[usize::from(x.0)].kind == program.state[usize::from(y.0)].kind;
+    if x == y || !alike {
+        return false;
+    }
+    (program.lookups[a].flows, program.lookups[b].flows) = (y, x);
+    true
+}
+
+fn wrong_bound(program: &mut Program, dice: &mut Dice) -> bool {
+    let lookups = program.lookups.clone();
+    let bound = program.terms.iter_mut().filter_map(|term| match term {
+        Term::Bound(lookup, index) => Some((lookups[usize::from(lookup.0)].values, index)),
+        _ => None,
+    });
+    let mut bound: Vec<_> = bound.filter(|(values, index)| **index < *values).collect();
+    let Some((values, index)) = dice.pick(&mut bound) else { return false };
+    let before = **index;
+    **index = (before + 1) % *values;
+    **index != before
+}
+
+/// The element that a drop somewhere is counted at, and its reason.
+fn some_drop(program: &Program) -> Option<End> {
+    program.exits().map(|(_, exit)| exit.end).find(|end| matches!(end, End::Drop { .. }))
+}
+
+fn drop_early(program: &mut Program, dice: &mut Dice) -> bool {
+    let Some(drop) = some_drop(program) else { return false };
+    change(program, dice, is_push, |exit, _, _| exit.end = drop)
+}
+
+fn drop_never(program: &mut Program, dice: &mut Dice) -> bool {
+    let push =
+        program.exits().map(|(_, exit)| exit.end).find(|end| !matches!(end, End::Drop { .. }));
+    let Some(push) = push else { return false };
+    change(program, dice, |exit| !is_push(exit), |exit, _, _| exit.end = push)
 }
 
 fn wrong_reason(program: &mut Program, dice: &mut Dice) -> bool {
