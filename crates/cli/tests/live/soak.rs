@@ -41,6 +41,7 @@ fn resident(running: &Running) -> u64 {
 }
 
 /// What a chain has done.
+#[derive(PartialEq)]
 struct Account {
     /// Frames that its elements got from devices and that they made (queries of neighbours'
     /// addresses), and those that they gave devices, took (answers to these), dropped and hold.
@@ -111,16 +112,38 @@ impl Account {
     }
 }
 
-/// Frames that both hosts sent, and that they received.
-fn exchanged(lab: &Lab) -> (u64, u64) {
-    let count = |counter: &str| -> u64 {
-        let path = format!("/sys/class/net/veth0/statistics/{counter}");
-        ["left", "right"]
-            .map(|host| lab.on(host, "cat", &[&path]).trim().parse::<u64>().unwrap())
-            .iter()
-            .sum()
-    };
-    (count("tx_packets"), count("rx_packets"))
+/// What went from host to host.
+#[derive(PartialEq)]
+struct Exchange {
+    /// Frames that both hosts sent, and that they received.
+    sent: u64,
+    received: u64,
+    account: Account,
+}
+
+impl Exchange {
+    fn of(lab: &Lab, socket: &Path) -> Self {
+        let count = |counter: &str| -> u64 {
+            let path = format!("/sys/class/net/veth0/statistics/{counter}");
+            ["left", "right"]
+                .map(|host| lab.on(host, "cat", &[&path]).trim().parse::<u64>().unwrap())
+                .iter()
+                .sum()
+        };
+        let (sent, received) = (count("tx_packets"), count("rx_packets"));
+        Self { sent, received, account: Account::of(socket) }
+    }
+
+    /// When nothing is on its way: hosts speak to themselves of neighbours and ended connections.
+    #[track_caller]
+    fn at_rest(lab: &Lab, socket: &Path) -> Self {
+        let mut now = Self::of(lab, socket);
+        until("nothing is on its way", || {
+            let before = std::mem::replace(&mut now, Self::of(lab, socket));
+            before == now && now.account.is_settled()
+        });
+        now
+    }
 }
 
 /// Laps until the time is over, or so many.
@@ -215,15 +238,16 @@ fn faults_neither_lose_track_of_a_frame_nor_of_memory() {
         assert!(account.faults > 0, "{}", account.told());
         assert!(memory <= warm + GROWTH, "memory grew from {warm} to {memory}:\n{table}");
         // From host to host.
-        let before = (exchanged(&lab), Account::of(&socket));
+        let before = Exchange::at_rest(&lab, &socket);
         lab.on("left", "ping", &["-q", "-f", "-c", "1000", "10.2.0.2"]);
-        until("all frames have arrived", || {
-            let (sent, received) = exchanged(&lab);
-            let now = Account::of(&socket);
-            let (sent, received) = (sent - before.0.0, received - before.0.1);
-            (sent, received) == (now.came - before.1.came, now.left - before.1.left)
-                && now.is_settled()
-        });
+        let after = Exchange::at_rest(&lab, &socket);
+        assert_eq!(
+            (after.sent - before.sent, after.received - before.received),
+            (after.account.came - before.account.came, after.account.left - before.account.left),
+            "from {} to {}",
+            before.account.told(),
+            after.account.told()
+        );
         running.stop();
     }
 }
