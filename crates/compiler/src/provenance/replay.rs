@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use ir::field::meta;
 use ir::model::{BinaryOp, CompareOp, Rule};
 use ir::program::{Atom, End, Exit, Step, Term};
 use ir::{Base, Cond, Expr, Field, Graph, IntervalSet, Model, NodeId, Op, Port, Program, Reason};
@@ -134,6 +135,8 @@ struct State<'a> {
     registers: HashMap<u16, Register>,
     /// Where the data starts, in bytes from the entry's start.
     start: Option<i32>,
+    /// Where it may end, in the same way.
+    end: Option<IntervalSet>,
     /// The marks, in the same way; the outer is `None` if it is not known whether there is one.
     marks: [Option<Option<i32>>; 3],
     /// What was written so far on the whole way, and its number if it is known.
@@ -165,6 +168,7 @@ impl<'a> Replayer<'a> {
             visit: Visit::new(program.entry),
             registers: HashMap::new(),
             start: Some(0),
+            end: known.facts.get(&meta::LEN).cloned(),
             marks: known.marks,
             written: Vec::new(),
             stack: Vec::new(),
@@ -196,7 +200,7 @@ impl<'a> Replayer<'a> {
                 state = after;
             } else {
                 // Nothing is known of what follows.
-                (state.start, state.marks) = (None, [None; 3]);
+                (state.start, state.end, state.marks) = (None, None, [None; 3]);
             }
             let fields = self
                 .writes
@@ -354,8 +358,12 @@ impl<'a> Replayer<'a> {
             Op::Truncate(to) => {
                 state.eval(known, to);
                 state.visit.cut = true;
+                state.end = None;
             }
-            Op::Extend(_) => state.visit.cut = true,
+            Op::Extend(_) => {
+                state.visit.cut = true;
+                state.end = None;
+            }
             Op::Mark(header, at) => {
                 let at = state.eval(known, at).and_then(|a| i32::try_from(a as i128).ok());
                 state.marks[*header as usize] = state.start.zip(at).map(|(s, a)| s.checked_add(a));
@@ -372,7 +380,7 @@ impl<'a> Replayer<'a> {
                 let all = Place { space: Space::Annotation, start: 0, width };
                 state.visit.writes.push(all);
                 state.written.push((all, None));
-                for field in [ir::field::meta::TYPE, ir::field::meta::TIMESTAMP] {
+                for field in [meta::TYPE, meta::TIMESTAMP] {
                     let place = state.place(field.base, field.offset.into(), field.width.into());
                     state.visit.writes.push(place);
                 }
@@ -466,20 +474,37 @@ impl State<'_> {
         self.written.push((place, number));
     }
 
+    /// How many bytes there may be from a place to the data's end, if anything is known of it.
+    fn bytes_from(&self, at: i32) -> Option<IntervalSet> {
+        let from = |end: u128| match at {
+            at if at < 0 => end.saturating_add(at.unsigned_abs().into()),
+            at => end.saturating_sub(at.unsigned_abs().into()),
+        };
+        let ends = self.end.as_ref()?.intervals();
+        Some(IntervalSet::from_intervals(ends.iter().map(|(a, b)| (from(*a), from(*b))).collect()))
+    }
+
     /// The numbers that a field may have.
     fn possible(&mut self, known: &Known, field: Field) -> Option<IntervalSet> {
         if field.base == Base::Meta {
-            use ir::field::meta;
             let mark = |i: usize| {
                 let there = self.marks[i]?;
                 Some(IntervalSet::single(u128::from(there.is_some())))
             };
             let available = |i: usize| match self.marks[i] {
-                Some(Some(_)) if self.complete => Some(IntervalSet::range(COMPLETE, u128::MAX)),
+                Some(Some(at)) => {
+                    let known = self.bytes_from(at);
+                    let complete = self.complete.then(|| IntervalSet::range(COMPLETE, u128::MAX));
+                    match (known, complete) {
+                        (Some(a), Some(b)) if a.intersects(&b) => Some(a.intersect(&b)),
+                        (known, complete) => known.or(complete),
+                    }
+                }
                 Some(None) => Some(IntervalSet::single(0)),
-                _ => None,
+                None => None,
             };
             return match field {
+                meta::LEN => self.bytes_from(self.start?),
                 meta::AVAIL_MAC => available(0),
                 meta::AVAIL_NET => available(1),
                 meta::AVAIL_TRANSPORT => available(2),

@@ -1,6 +1,6 @@
 use ir::field::{eth, ip, meta};
 use ir::model::Rule;
-use ir::program::{End, StepId};
+use ir::program::{End, Exit, StepId};
 use ir::{Cond, Edge, Expr, FileId, Graph, IntervalSet, Model, Node, Op, Port};
 use ir::{Processing, Program, Span};
 use net::Header;
@@ -92,6 +92,29 @@ fn both_elements_wrote_what_was_added_up() {
     assert_eq!((became.elements, became.reads, became.writes), (1, 1, 1));
 }
 
+/// Packets that are short enough go on as they are; others are cut.
+#[test]
+fn the_length_tells_the_way_through_an_element() {
+    let models = [
+        source(),
+        marker(),
+        Model::from_block(vec![
+            Op::when(meta::AVAIL_NET.le(1000u16), vec![Op::emit(0u8)]),
+            Op::Truncate(ip::LEN.get()),
+            Op::emit(0u8),
+        ]),
+        Model::opaque("sends"),
+    ];
+    let graph = chain(&[("in", 1), ("mark", 1), ("cut", 1), ("out", 0)]);
+    let program = program(&graph, &models);
+    for cut in [false, true] {
+        let is = |e: &Exit| matches!(e.end, End::Push { .. }) && e.writes.length.is_some() == cut;
+        let (step, _) = program.exits().find(|(_, e)| is(e)).expect("an exit");
+        let visits = visits(&graph, &models, &program, step);
+        assert_eq!(visits.iter().map(|v| v.cut).collect::<Vec<_>>(), [false, cut]);
+    }
+}
+
 #[test]
 fn conditions_are_what_all_packets_of_a_class_have() {
     let (graph, models) = two_hops();
@@ -168,7 +191,7 @@ fn broken_programs_do_no_harm() {
     assert!(conditions(&empty).is_empty());
     let ways = Ways::of(&empty);
     assert_eq!(ways.count(StepId(3)), 0);
-    let exit = ir::program::Exit {
+    let exit = Exit {
         effects: Vec::new(),
         writes: ir::program::Writes::default(),
         end: End::Drop { element: 9, reason: ir::Reason("lost") },
