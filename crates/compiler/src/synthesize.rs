@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ir::{Graph, Model, NodeId, Op, Port, Processing, Program};
+use ir::program::End;
+use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
 use crate::symbolic::draft::Draft;
-use crate::symbolic::execute::{Cache, Chain, Machine};
+use crate::symbolic::execute::{Cache, Chain, Machine, TooManySteps};
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
 const MAX_STEPS: usize = 10_000;
@@ -104,35 +105,83 @@ fn programs(
     let mut synthesis = Synthesis::default();
     let mut chain = chain(graph, models);
     let mut cuts = 0;
+    // By entry: the program, if there is one, and the inputs that its ways come to.
+    let mut made: HashMap<Port, (Option<Program>, HashSet<Port>)> = HashMap::new();
     'again: loop {
         synthesis.programs.clear();
-        for entry in entries(&chain) {
-            match Machine::run(&chain, cache, entry, MAX_STEPS) {
-                Ok(mut draft) => {
-                    simplify(&mut draft);
-                    let program = draft.finish();
-                    if is_worth_it(&program) {
-                        synthesis.programs.push(program);
+        let mut entries = entries(&chain);
+        let mut begun = 0;
+        while let Some(&entry) = entries.get(begun) {
+            begun += 1;
+            if !made.contains_key(&entry) {
+                let new = match Machine::run(&chain, cache, entry, MAX_STEPS) {
+                    Ok((mut draft, visits)) => {
+                        simplify(&mut draft);
+                        (Some(draft.finish()), visits.into_keys().collect())
                     }
-                }
-                Err(too_many) => {
-                    let at = cut(&too_many.visits, &chain, entry);
-                    let Some(at) = at.filter(|_| cuts < MAX_CUTS) else { continue };
-                    cuts += 1;
-                    synthesis.notes.push(Note {
-                        element: at.node,
-                        message: format!(
-                            "{} ways lead here and multiply: it begins a stage of its own",
-                            too_many.visits[&at]
-                        ),
-                    });
-                    chain.stages.insert(at);
-                    continue 'again;
-                }
+                    Err(TooManySteps { visits }) => {
+                        if let Some(at) = cut(&visits, &chain, entry).filter(|_| cuts < MAX_CUTS) {
+                            cuts += 1;
+                            let ways = visits[&at];
+                            let note = format!(
+                                "{ways} ways lead here and multiply: it begins a stage of its own"
+                            );
+                            synthesis.notes.push(Note { element: at.node, message: note });
+                            chain.stages.insert(at);
+                            made.retain(|_, (_, inputs)| !inputs.contains(&at));
+                            continue 'again;
+                        }
+                        let note = format!(
+                            "more than {MAX_STEPS} steps lead on from here: there is no program"
+                        );
+                        synthesis.notes.push(Note { element: entry.node, message: note });
+                        (None, visits.into_keys().collect())
+                    }
+                };
+                made.insert(entry, new);
+            }
+            let program = made.get(&entry).and_then(|(program, _)| program.as_ref());
+            synthesis.programs.extend(program.filter(|program| is_worth_it(program)).cloned());
+            if begun == entries.len() {
+                let programs = entries.iter().filter_map(|entry| made[entry].0.as_ref());
+                entries.extend(behind_barriers(&chain, programs, &entries));
             }
         }
         return synthesis;
     }
+}
+
+/// Further entries: behind elements that no program leads through, though models say something of
+/// them. All packets leave those by their own code.
+fn behind_barriers<'a>(
+    chain: &Chain<'_>,
+    programs: impl Iterator<Item = &'a Program>,
+    known: &[Port],
+) -> Vec<Port> {
+    let mut passed = HashSet::new();
+    let mut barriers = HashSet::new();
+    for (_, exit) in programs.flat_map(Program::exits) {
+        let ends_at_last = matches!(exit.end, End::Drop { .. });
+        let through = exit.through.len().saturating_sub(usize::from(ends_at_last));
+        passed.extend(exit.through[..through].iter().map(|port| port.node));
+        if let End::Push { to, native: true } = exit.end {
+            barriers.insert(to.node);
+        }
+    }
+    let mut further: Vec<Port> = Vec::new();
+    for Edge { from, to, .. } in &chain.graph.edges {
+        let leaves = barriers.contains(&from.node) && !passed.contains(&from.node);
+        let goes_on = !chain.graph.nodes[to.node].outputs.is_empty();
+        if leaves
+            && goes_on
+            && chain.is_program_input(*to)
+            && !known.contains(to)
+            && !further.contains(to)
+        {
+            further.push(*to);
+        }
+    }
+    further
 }
 
 /// Where to cut a chain that has too many ways: at the first input that many of them came to, so
@@ -178,9 +227,8 @@ fn entries(chain: &Chain<'_>) -> Vec<Port> {
     for edge in &chain.graph.edges {
         let from = &chain.graph.nodes[edge.from.node];
         let comes_from_outside = from.inputs.is_empty() || chain.opaque[edge.from.node].is_some();
-        let pushed = chain.graph.nodes[edge.to.node].inputs[edge.to.port] != Processing::Pull;
         let enters = comes_from_outside || chain.stages.contains(&edge.to);
-        if enters && pushed && chain.opaque[edge.to.node].is_none() && !entries.contains(&edge.to) {
+        if enters && chain.is_program_input(edge.to) && !entries.contains(&edge.to) {
             entries.push(edge.to);
         }
     }

@@ -4,9 +4,9 @@ use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize, sy
 use elements::configure::{Devices, Files};
 use elements::device::{Device, DeviceRequest, Received};
 use ir::program::verify::is_well_formed;
-use ir::program::{Effect, End, Exit, Program, Step, StepId};
+use ir::program::{Atom, Effect, End, Exit, Program, Step, StepId, Term};
 use ir::{FileId, Graph, Model, Sources};
-use net::{Batch, Pool};
+use net::{Batch, Header, Pool};
 
 /// Devices that neither receive nor send.
 struct Quiet;
@@ -221,6 +221,40 @@ fn opaque_elements_are_barriers_between_programs() {
     let entries: Vec<&str> =
         synthesis.programs.iter().map(|p| graph.nodes[p.entry.node].class.as_str()).collect();
     assert_eq!(entries, ["Strip", "DecIPTTL"]);
+}
+
+#[test]
+fn programs_begin_behind_elements_that_none_leads_through() {
+    let (graph, synthesis) = synthesis(
+        "FromDump(in) -> DecIPTTL -> t :: Tee; t[0] -> a :: Counter -> DecIPTTL -> ToDump(a);
+         t[1] -> b :: Counter -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> c :: CheckIPHeader -> ToDump(b);",
+    );
+    let entries: Vec<&str> =
+        synthesis.programs.iter().map(|p| graph.nodes[p.entry.node].name.as_str()).collect();
+    assert_eq!(entries, ["DecIPTTL@2", "a", "b", "c"]);
+    // Where most packets pass, those that do not go on as they are.
+    let (_, program) = program(&format!("{ROUTER} FromDump(in) -> R(172.16.1.1) -> ToDump(out);"));
+    assert!(program.exits().any(|(_, e)| matches!(e.end, End::Push { native: true, .. })));
+}
+
+#[test]
+fn headers_are_expected_one_behind_the_other() {
+    let (graph, synthesis) = synthesis(
+        "FromDump(in) -> t :: Tee -> a :: SetIPAddress(1.0.0.1) -> ICMPPingResponder -> ToDump(out);
+         t[1] -> Discard;",
+    );
+    let [program] = &synthesis.programs[..] else { panic!("{:?}", synthesis.programs) };
+    assert_eq!(graph.nodes[program.entry.node].name, "a");
+    // Where the network header lies, and where then the transport header does.
+    let asked = program.steps.iter().filter_map(|step| match step {
+        Step::Test { atom: Atom::Test(term, at), .. } => match program.term(*term) {
+            Term::Position(Header::Transport) => at.as_single(),
+            _ => None,
+        },
+        _ => None,
+    });
+    let asked: Vec<u128> = asked.filter(|at| *at < 1000).collect();
+    assert_eq!(asked, [20, 34], "{}", program.text(&graph));
 }
 
 #[test]

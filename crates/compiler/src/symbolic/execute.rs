@@ -8,7 +8,7 @@ use ir::model::{BinaryOp, Block, PrefixTable, Reg, Rule, StateRef};
 use ir::program::{
     ClassifyRule, Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
 };
-use ir::{Graph, Port};
+use ir::{Graph, Port, Processing};
 use ir::{IntervalSet, Model, Op, Reason};
 
 use super::draft::Draft;
@@ -45,6 +45,14 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<&'static str>>,
+}
+
+impl Chain<'_> {
+    /// Whether a program can begin at an input: models say what becomes of packets there.
+    pub(crate) fn is_program_input(&self, input: Port) -> bool {
+        let pushed = self.graph.nodes[input.node].inputs[input.port] != Processing::Pull;
+        pushed && self.opaque[input.node].is_none()
+    }
 }
 
 /// What a block belongs to.
@@ -154,13 +162,14 @@ impl Cache {
 }
 
 impl<'a> Machine<'a> {
-    /// A program's draft for packets that come to an input, of at most `limit` steps.
+    /// A program's draft for packets that come to an input, of at most `limit` steps, and how many
+    /// ways came to each input.
     pub(crate) fn run(
         chain: &'a Chain<'a>,
         cache: &'a mut Cache,
         entry: Port,
         limit: usize,
-    ) -> Result<Draft, TooManySteps> {
+    ) -> Result<(Draft, HashMap<Port, usize>), TooManySteps> {
         let mut machine = Self {
             chain,
             terms: Terms::default(),
@@ -197,14 +206,15 @@ impl<'a> Machine<'a> {
             }
         }
         let steps = machine.steps.into_iter().flatten().collect();
-        Ok(Draft {
+        let draft = Draft {
             entry,
             terms: machine.terms,
             state: machine.state,
             lookups: machine.lookups,
             steps,
             root,
-        })
+        };
+        Ok((draft, machine.visits))
     }
 
     fn reserve(&mut self) -> StepId {

@@ -189,7 +189,7 @@ pub(crate) struct Packet {
 /// [`ir::program::Term::Position`] of a header that is not marked.
 pub(crate) const UNMARKED: u128 = 0x8000_0000;
 /// Where headers are expected that were marked before the entry: without and with Ethernet.
-const POSITIONS: [[u128; 2]; 3] = [[0, 0], [0, 14], [20, 34]];
+const POSITIONS: [[u128; 3]; 2] = [[0, 0, 20], [0, 14, 34]];
 
 impl Packet {
     /// The packet at the entry.
@@ -228,7 +228,20 @@ impl Packet {
                 if let Some(known) = facts.single(terms, at) {
                     return Ok(terms.constant(known));
                 }
-                for candidate in POSITIONS[header as usize] {
+                // Where one of them lies tells where the other does.
+                let known = |terms: &mut Terms, other: Header| {
+                    let at = terms.position(other);
+                    facts.single(terms, at).filter(|at| *at != UNMARKED)
+                };
+                let network = known(terms, Header::Network);
+                let transport = known(terms, Header::Transport);
+                for [mac, net, trans] in POSITIONS {
+                    if network.is_some_and(|at| at != net)
+                        || transport.is_some_and(|at| at != trans)
+                    {
+                        continue;
+                    }
+                    let candidate = [mac, net, trans][header as usize];
                     let test = terms.test(at, &ir::IntervalSet::single(candidate));
                     if facts.resolve(terms, &test).is_none() {
                         return Err(Stop::Split(test));
