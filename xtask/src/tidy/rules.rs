@@ -26,8 +26,9 @@ pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
 pub(super) const TALKATIVE: [&str; 3] = ["crates/cli/", "crates/dataplane/build.rs", "xtask/"];
 
 /// The files that may hold `unsafe`: which, why.
-pub(super) const UNSAFE_FILES: [(&str, &str); 9] = [
+pub(super) const UNSAFE_FILES: [(&str, &str); 10] = [
     ("crates/classify/benches/rule_sets/rte_acl.rs", "calls the C library that it compares with"),
+    ("crates/classify/src/memory.rs", "tells the kernel about memory"),
     ("crates/classify/src/simd.rs", "vector instructions that not every processor has"),
     ("crates/dataplane/src/io/bpf.rs", "hands the kernel pointers to programs"),
     ("crates/dataplane/src/io/dpdk/ffi.rs", "calls DPDK"),

@@ -120,10 +120,8 @@ impl FlowCache {
 
     fn resize(&mut self, lines: usize) {
         let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
-        self.lines.clear();
-        self.lines.resize(lines, EMPTY);
-        self.links.clear();
-        self.links.resize(lines * self.stride, free);
+        refill(&mut self.lines, lines, EMPTY);
+        refill(&mut self.links, lines * self.stride, free);
         self.heads.iter_mut().for_each(|heads| heads.fill(NONE));
         self.used = 0;
     }
@@ -225,7 +223,10 @@ impl FlowCache {
             let Some(heads) = self.heads.get_mut(usize::from(member.table)) else { continue };
             let number = member.number as usize;
             if heads.len() <= number {
-                heads.resize((number + 1).next_power_of_two(), NONE);
+                let more = (number + 1).next_power_of_two() - heads.len();
+                heads.reserve_exact(more);
+                classify::prefer_large_pages(heads.spare_capacity_mut());
+                heads.resize(heads.len() + more, NONE);
             }
             let link = (at * self.stride + i) as u32;
             let next = std::mem::replace(&mut heads[number], link);
@@ -268,6 +269,14 @@ impl FlowCache {
             self.remove(link as usize / self.stride);
         }
     }
+}
+
+/// Has a vector hold so many of a value and nothing else.
+fn refill<T: Copy>(all: &mut Vec<T>, count: usize, value: T) {
+    all.clear();
+    all.reserve_exact(count);
+    classify::prefer_large_pages(all.spare_capacity_mut());
+    all.resize(count, value);
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ struct Buckets {
 
 impl Buckets {
     fn new(count: usize) -> Self {
-        let words = vec![0; (count + 1) * WORDS];
+        let mut words = vec![0; (count + 1) * WORDS];
+        classify::prefer_large_pages(&mut words);
         let start = words.as_ptr().align_offset(WORDS * size_of::<u64>()).min(WORDS);
         Self { words, start, mask: count - 1 }
     }
