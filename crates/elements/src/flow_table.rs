@@ -39,8 +39,12 @@ pub(crate) fn tick_end(now: u64) -> u64 {
 /// Flows whose removal is prepared at once.
 const AHEAD: usize = 32;
 
-/// Candidates that are tried one by one before the pool's tree is asked.
-const TRIES: u32 = 16;
+/// Candidates that are tried one by one before a crowded pool's tree is asked.
+const TRIES: u64 = 16;
+
+/// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
+/// more to remove; a few in tests, so that small ones leave some.
+const MADE_WAY: usize = if cfg!(test) { 20 } else { 1024 };
 
 /// Flows, for each that another worker's table gives, that are passed over at the most to find its
 /// place; beyond, it lives a little longer.
@@ -517,21 +521,20 @@ impl FlowTable {
                 flow.sides().map(|side| flow.key(side))
             })
         };
-        keys().for_each(|key| self.prefetch(&key));
-        keys().for_each(|key| self.taken.prefetch_words(&key));
+        keys().for_each(|key| self.expect(&key));
         all().count()
     }
 
-    /// Brings near what adding or removing a flow with this key looks up.
-    fn prefetch(&self, key: &Key) {
+    /// Brings near what adding, looking up or removing a flow with this key touches.
+    pub(crate) fn expect(&self, key: &Key) {
         self.index.prefetch(self.hash(key));
         self.taken.prefetch(key);
     }
 
-    /// Tells the keys that flows are probably added with soon, so that memory is waited for once and not for each.
-    pub(crate) fn expect(&self, keys: &[Key]) {
-        keys.iter().for_each(|key| self.prefetch(key));
-        keys.iter().for_each(|key| self.taken.prefetch_words(key));
+    /// Whether a key that was expected is probably a flow's. Brings that flow near.
+    pub(crate) fn is_likely(&self, key: &Key) -> bool {
+        let guess = self.index.guess(self.hash(key));
+        guess.inspect(|guess| self.flows.prefetch(guess >> 1)).is_some()
     }
 
     /// Makes [`FlowTable::allocate`] fast for a pool, however few of its numbers are free.
@@ -557,23 +560,45 @@ impl FlowTable {
     ) -> Option<u32> {
         let start = start.clamp(low, high);
         let size = u64::from(high - low) + 1;
-        let watched = pool.filter(|&pool| self.taken.watches(pool));
+        let crowded = pool.filter(|&pool| {
+            self.taken.watches(pool) && self.taken.is_crowded(pool, &key_of(start))
+        });
         let mut number = start;
-        for i in 0..size {
+        for tried in 1..=size {
             if self.lookup(&key_of(number), now).is_none() {
                 return Some(number);
             }
-            if watched.is_some() && i + 1 >= u64::from(TRIES) {
-                break;
+            // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
+            // these go only about as many as numbers are tried: no packet waits for all.
+            if crowded.is_some() && tried % MADE_WAY as u64 == TRIES {
+                self.expire(now, MADE_WAY);
+                if self.classes.iter().all(|class| class.earliest > now) {
+                    break;
+                }
             }
             number = if number == high { low } else { number + 1 };
         }
-        let pool = watched?;
-        // The tree knows nothing of expiry.
-        self.expire(now, usize::MAX);
-        let key = key_of(start);
-        let free = |from, to| self.taken.first_free(pool, &key, from, to);
-        free(start, high).or_else(|| free(low, start))
+        let pool = crowded?;
+        self.first_free(pool, (start, high), &key_of, now)
+            .or_else(|| self.first_free(pool, (low, start), &key_of, now))
+    }
+
+    /// The first number of a crowded pool that no flow has, if none of them expired.
+    fn first_free(
+        &mut self,
+        pool: Pool,
+        (from, to): (u32, u32),
+        key_of: impl Fn(u32) -> Key,
+        now: u64,
+    ) -> Option<u32> {
+        loop {
+            let number = self.taken.first_free(pool, &key_of(from), from, to)?;
+            let key = key_of(number);
+            if self.lookup(&key, now).is_none() {
+                return Some(number);
+            }
+            self.taken.note(pool, &key);
+        }
     }
 
     /// Removes all flows.

@@ -1,8 +1,13 @@
-//! Which numbers of a pool are taken, so that a free one is found at once however few are left.
+//! Which numbers of a pool are taken, so that a free one is found soon however few are left.
 //!
 //! For each group of keys that differ in one number only (a NAT's port towards one destination)
 //! the taken numbers are a tree of 64-bit words: a set bit in the lowest layer is a taken number,
 //! one above it a word that is full. Words without a set bit do not exist.
+//!
+//! Trying one number after the other is as good as long as few are taken. So groups are counted,
+//! many together by a hash, and have a tree only while they are crowded. What was taken before is
+//! not in it, and is noted when somebody comes across it: a number that is set is taken, but not
+//! the other way round.
 
 use net::flow::FlowHash;
 
@@ -21,7 +26,12 @@ pub(crate) enum Pool {
     Identifiers { member: u8, address: Option<u32>, range: (u16, u16) },
 }
 
-const KINDS: usize = 3;
+/// Counts of groups.
+const CROWDS: usize = 1 << 14;
+/// From so many numbers on, groups are crowded until none is left; in tests from a few, so that small ones have trees.
+const CROWDED: u32 = if cfg!(test) { 8 } else { 512 };
+/// The bit of a count that says so.
+const HAS_TREE: u32 = 1 << 31;
 
 impl Pool {
     fn kind(self) -> usize {
@@ -82,17 +92,22 @@ fn hash_of(hash: &FlowHash, key: u128) -> u64 {
     hash.two((key >> 64) as u64, key as u64)
 }
 
+/// Where a group is counted.
+fn crowd_of(hash: &FlowHash, kind: usize, group: u128) -> usize {
+    hash_of(hash, group | kind as u128) as usize % CROWDS
+}
+
 /// See the module.
 pub(super) struct Taken {
-    hash: FlowHash,
     pools: Vec<Pool>,
-    words: Slab<Word>,
-    index: Index,
+    /// How many numbers are taken in the groups that have the same place here.
+    crowds: Box<[u32]>,
+    trees: Trees,
 }
 
 impl Taken {
     pub(super) fn new(hash: FlowHash) -> Self {
-        Self { hash, pools: Vec::new(), words: Slab::new(), index: Index::new() }
+        Self { pools: Vec::new(), crowds: vec![0; CROWDS].into(), trees: Trees::new(hash) }
     }
 
     /// Watches a pool from now on; false if it was watched already.
@@ -110,60 +125,94 @@ impl Taken {
     }
 
     pub(super) fn clear(&mut self) {
-        (self.words, self.index) = (Slab::new(), Index::new());
+        self.crowds.fill(0);
+        self.trees = Trees::new(self.trees.hash.clone());
     }
 
-    fn each_kind(&self, key: &Key) -> [bool; KINDS] {
-        let mut kinds = [false; KINDS];
-        for pool in &self.pools {
-            kinds[pool.kind()] |= pool.covers(key);
+    /// Calls for each kind of pools that cover a key: with the kind, and the key's group and number there.
+    #[inline]
+    fn each_kind(pools: &[Pool], key: &Key, mut run: impl FnMut(usize, u128, u32)) {
+        let covered = pools.iter().filter(|pool| pool.covers(key));
+        let mut kinds = covered.fold(0u32, |kinds, pool| kinds | 1 << pool.kind());
+        while kinds != 0 {
+            let kind = kinds.trailing_zeros() as usize;
+            kinds &= kinds - 1;
+            let (group, number) = group_and_number(kind, key);
+            run(kind, group, number);
         }
-        kinds
     }
 
     /// Notes that a key came into use.
     pub(super) fn add(&mut self, key: &Key) {
-        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
-            if covered {
-                let (group, number) = group_and_number(kind, key);
-                self.set(group, kind, number);
+        let Self { pools, crowds, trees } = self;
+        Self::each_kind(pools, key, |kind, group, number| {
+            let crowd = &mut crowds[crowd_of(&trees.hash, kind, group)];
+            *crowd += 1;
+            if *crowd == CROWDED {
+                *crowd |= HAS_TREE;
             }
-        }
-    }
-
-    /// Notes that a key is no longer in use.
-    pub(super) fn remove(&mut self, key: &Key) {
-        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
-            if covered {
-                let (group, number) = group_and_number(kind, key);
-                self.unset(group, kind, number);
-            }
-        }
-    }
-
-    /// Brings near where the words are looked up that a key's coming or going changes.
-    pub(super) fn prefetch(&self, key: &Key) {
-        self.each_hash(key, |hash| self.index.prefetch(hash));
-    }
-
-    /// Brings near these words; what [`Taken::prefetch`] brings should be here by then.
-    pub(super) fn prefetch_words(&self, key: &Key) {
-        self.each_hash(key, |hash| {
-            if let Some(n) = self.index.guess(hash) {
-                self.words.prefetch(n);
+            if *crowd & HAS_TREE != 0 {
+                trees.set(group, kind, number);
             }
         });
     }
 
-    /// The hashes of a key's words in the lowest layer.
-    fn each_hash(&self, key: &Key, mut run: impl FnMut(u64)) {
-        for (kind, covered) in self.each_kind(key).into_iter().enumerate() {
-            if covered {
-                let (group, number) = group_and_number(kind, key);
-                let word = Self::word_key(group, kind, 0, u64::from(number) >> 6);
-                run(hash_of(&self.hash, word));
+    /// Notes that a key of a pool is in use that came into use before its group was crowded.
+    pub(super) fn note(&mut self, pool: Pool, key: &Key) {
+        let (group, number) = group_and_number(pool.kind(), key);
+        self.trees.set(group, pool.kind(), number);
+    }
+
+    /// Notes that a key is no longer in use.
+    pub(super) fn remove(&mut self, key: &Key) {
+        let Self { pools, crowds, trees } = self;
+        Self::each_kind(pools, key, |kind, group, number| {
+            let crowd = &mut crowds[crowd_of(&trees.hash, kind, group)];
+            *crowd -= 1;
+            if *crowd & HAS_TREE != 0 {
+                if *crowd == HAS_TREE {
+                    *crowd = 0;
+                }
+                trees.unset(group, kind, number);
             }
-        }
+        });
+    }
+
+    /// Whether so many of the group's numbers are taken that [`Taken::first_free`] should be asked.
+    pub(super) fn is_crowded(&self, pool: Pool, key: &Key) -> bool {
+        let (group, _) = group_and_number(pool.kind(), key);
+        self.crowds[crowd_of(&self.trees.hash, pool.kind(), group)] & HAS_TREE != 0
+    }
+
+    /// Brings near the counts that a key's coming or going changes.
+    pub(super) fn prefetch(&self, key: &Key) {
+        Self::each_kind(&self.pools, key, |kind, group, _| {
+            classify::prefetch(&self.crowds, crowd_of(&self.trees.hash, kind, group));
+        });
+    }
+
+    /// The least number from `from` to `to` that is not known to be taken, if the pool is watched
+    /// and the group crowded: `key` is any key of the group.
+    pub(super) fn first_free(&self, pool: Pool, key: &Key, from: u32, to: u32) -> Option<u32> {
+        let (group, _) = group_and_number(pool.kind(), key);
+        self.trees.first_free(group, pool.kind(), from, to)
+    }
+
+    pub(super) fn watches(&self, pool: Pool) -> bool {
+        self.pools.contains(&pool)
+    }
+}
+
+/// Sets of numbers, by kind of pool and group.
+struct Trees {
+    hash: FlowHash,
+    words: Slab<Word>,
+    index: Index,
+}
+
+impl Trees {
+    fn new(hash: FlowHash) -> Self {
+        Self { hash, words: Slab::new(), index: Index::new() }
     }
 
     fn word_key(group: u128, kind: usize, layer: u32, place: u64) -> u128 {
@@ -223,11 +272,9 @@ impl Taken {
         }
     }
 
-    /// The least number from `from` to `to` that is not taken, if the pool is watched: `key` is
-    /// any key of the group.
-    pub(super) fn first_free(&self, pool: Pool, key: &Key, from: u32, to: u32) -> Option<u32> {
-        let (group, _) = group_and_number(pool.kind(), key);
-        let word = |layer, place| self.bits(Self::word_key(group, pool.kind(), layer, place));
+    /// The least number from `from` to `to` that is not in a set.
+    fn first_free(&self, group: u128, kind: usize, from: u32, to: u32) -> Option<u32> {
+        let word = |layer, place| self.bits(Self::word_key(group, kind, layer, place));
         let (mut layer, mut place) = (0u32, u64::from(from));
         // Up, past what is full, …
         loop {
@@ -245,10 +292,6 @@ impl Taken {
         }
         u32::try_from(place).ok().filter(|n| *n <= to)
     }
-
-    pub(super) fn watches(&self, pool: Pool) -> bool {
-        self.pools.contains(&pool)
-    }
 }
 
 #[cfg(test)]
@@ -265,37 +308,57 @@ mod tests {
             from in 0u32..600,
             base in prop_oneof![Just(0u32), Just(4000), Just(u32::MAX - 700)],
         ) {
-            let pool = Pool::Addresses { member: 0, range: (0, u32::MAX) };
-            let mut tree = Taken::new(FlowHash::new(1));
-            tree.watch(pool);
-            let key = |n: u32| Key::new(0, 1, 2, base + n, 3);
+            let mut trees = Trees::new(FlowHash::new(1));
+            let (group, kind) = (7 << 64, 1);
             let mut taken = taken;
-            taken.iter().for_each(|&n| tree.add(&key(n)));
+            taken.iter().for_each(|&n| trees.set(group, kind, base + n));
             for n in given_up {
                 if taken.remove(&n) {
-                    tree.remove(&key(n));
+                    trees.unset(group, kind, base + n);
                 }
             }
             let expected = (from..=600).find(|n| !taken.contains(n)).map(|n| base + n);
-            prop_assert_eq!(tree.first_free(pool, &key(0), base + from, base + 600), expected);
-            taken.iter().for_each(|&n| tree.remove(&key(n)));
-            prop_assert_eq!(tree.words.len(), 0);
+            prop_assert_eq!(trees.first_free(group, kind, base + from, base + 600), expected);
+            taken.iter().for_each(|&n| trees.unset(group, kind, base + n));
+            prop_assert_eq!(trees.words.len(), 0);
         }
     }
 
     #[test]
     fn a_full_pool_of_ports_is_seen_at_once() {
         let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
-        let mut tree = Taken::new(FlowHash::new(1));
-        tree.watch(pool);
+        let mut taken = Taken::new(FlowHash::new(1));
+        taken.watch(pool);
+        let key = |port| Key::new(17, 1, 53, 9, port);
         for port in 1024..=65535 {
-            tree.add(&Key::new(17, 1, 53, 9, port));
+            taken.add(&key(port));
+            assert_eq!(taken.is_crowded(pool, &key(0)), port - 1023 >= CROWDED as u16);
         }
-        let key = Key::new(17, 1, 53, 9, 0);
-        assert_eq!(tree.first_free(pool, &key, 1024, 65535), None);
-        tree.remove(&Key::new(17, 1, 53, 9, 60_000));
-        assert_eq!(tree.first_free(pool, &key, 1024, 65535), Some(60_000));
-        assert_eq!(tree.first_free(pool, &key, 60_001, 65535), None);
-        assert_eq!(tree.first_free(pool, &Key::new(6, 1, 53, 9, 0), 1024, 65535), Some(1024));
+        // The tree is told of what was there before.
+        for port in (1024..).take(CROWDED as usize - 1) {
+            assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(port.into()));
+            taken.note(pool, &key(port));
+        }
+        assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), None);
+        taken.remove(&key(60_000));
+        assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(60_000));
+        assert_eq!(taken.first_free(pool, &key(0), 60_001, 65535), None);
+        let other = Key::new(6, 1, 53, 9, 0);
+        assert_eq!(taken.first_free(pool, &other, 1024, 65535), Some(1024));
+    }
+
+    #[test]
+    fn a_group_that_was_left_is_not_crowded() {
+        let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
+        let mut taken = Taken::new(FlowHash::new(1));
+        taken.watch(pool);
+        let key = |port| Key::new(17, 1, 53, 9, port);
+        (0..2).for_each(|_| {
+            (2000..4000).for_each(|port| taken.add(&key(port)));
+            assert!(taken.is_crowded(pool, &key(0)) && taken.trees.words.len() > 0);
+            (2000..4000).for_each(|port| taken.remove(&key(port)));
+            assert!(!taken.is_crowded(pool, &key(0)));
+            assert_eq!(taken.trees.words.len(), 0);
+        });
     }
 }

@@ -11,7 +11,7 @@ use net::{Batch, Packet};
 
 use super::pattern::New;
 use super::{
-    Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE,
+    Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE, Spec,
     adjust, adjust_udp, negative,
 };
 use crate::configure::{Configure, Failed, Initialize};
@@ -32,8 +32,8 @@ pub(crate) struct Rewriter<S> {
     common: Common,
     /// What was seen of the packets of a batch.
     seen: Vec<Seen>,
-    /// Keys of answers to flows that a batch probably makes.
-    expected: Vec<Key>,
+    /// Keys of answers to flows that a batch probably makes, and whose packets these are.
+    expected: Vec<(Key, usize)>,
     scheme: PhantomData<S>,
 }
 
@@ -276,24 +276,46 @@ impl Common {
     }
 
     /// Brings near what flows that packets of an input will probably make are looked up by.
-    fn expect(&self, input: usize, seen: &[Seen], expected: &mut Vec<Key>, set: &FlowSet) {
-        let Some(spec) = self.specs.get(input) else { return };
+    fn expect(
+        &self,
+        input: usize,
+        seen: &[Seen],
+        expected: &mut Vec<(Key, usize)>,
+        set: &FlowSet,
+        rng: &fastrand::Rng,
+    ) {
+        let spec = self.specs.get(input);
+        let Some(spec @ Spec { action: Action::Keep(_) | Action::Pattern(..), .. }) = spec else {
+            return;
+        };
+        let pattern = match &spec.action {
+            Action::Pattern(pattern, _) => Some(pattern),
+            _ => None,
+        };
+        let member = u16::from(self.reply_member(spec)) << 8;
         let echo = self.kind == Kind::Ping;
-        let new = seen.iter().filter(|seen| seen.guess.is_none() && seen.odd.is_none());
+        let new = |seen: &Seen| seen.guess.is_none() && seen.odd.is_none();
+        // The numbers that creating flows will draw.
+        let mut rng = rng.clone();
+        let mut random = |low, high| rng.u64(low..=high);
         expected.clear();
-        expected.extend(new.enumerate().filter_map(|(others, seen)| {
-            let reply_map = seen.key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
-            match &spec.action {
-                Action::Drop | Action::Pass(_) => None,
-                Action::Keep(_) => Some(Key { map: reply_map, ..seen.key.reverse() }),
-                Action::Pattern(pattern, _) => {
-                    let new = New { key: &seen.key, reply_map, echo, group: seen.group };
-                    pattern.likely_reply(&new, others)
-                }
-                Action::Map(_) => None,
-            }
-        }));
-        set.table.expect(expected);
+        for (at, seen) in seen.iter().enumerate().filter(|(_, seen)| new(seen)) {
+            let reply_map = seen.key.map & 0xff | member;
+            let Some(pattern) = pattern else {
+                expected.push((Key { map: reply_map, ..seen.key.reverse() }, at));
+                continue;
+            };
+            let new = New { key: &seen.key, reply_map, echo, group: seen.group };
+            expected.push((pattern.first_reply(&new, expected.len(), &mut random), at));
+        }
+        expected.iter().for_each(|(key, _)| set.table.expect(key));
+        let Some(pattern) = pattern.filter(|pattern| pattern.has_second_reply()) else { return };
+        for (key, at) in expected {
+            let seen = &seen[*at];
+            let new = New { key: &seen.key, reply_map: key.map, echo, group: seen.group };
+            let second = pattern.second_reply(&new, set.table.is_likely(key), &mut random);
+            second.iter().for_each(|key| set.table.expect(key));
+        }
     }
 
     fn fail(&mut self, input: usize, reason: Reason) -> Verdict {
@@ -333,7 +355,7 @@ impl<S: Scheme> Element for Rewriter<S> {
             self.seen.push(seen);
         }
         set.table.guess(&mut self.seen, |seen| (seen.hash, &mut seen.guess));
-        self.common.expect(port, &self.seen, &mut self.expected, set);
+        self.common.expect(port, &self.seen, &mut self.expected, set, &cx.core.rng);
         let (common, mut all) = (&mut self.common, self.seen.iter());
         cx.each(batch, |packet, cx| {
             let Some(seen) = all.next() else { return Verdict::Drop(NO_MAPPING) };

@@ -419,24 +419,51 @@ impl PatternRef {
         Some(with(Some(number)))
     }
 
-    /// The key of answers that a new flow probably has, after so many others; `None` if that is anyone's guess.
-    pub(crate) fn likely_reply(&self, new: &New<'_>, others: usize) -> Option<Key> {
-        let New { key, reply_map, echo, group } = *new;
+    /// The key of answers that a new flow probably has, after so many others; `random` draws as
+    /// [`PatternRef::rewrite`] will. If [`PatternRef::has_second_reply`], it is the second unless
+    /// this is free.
+    pub(crate) fn first_reply(
+        &self,
+        new: &New<'_>,
+        others: usize,
+        random: impl FnOnce(u64, u64) -> u64,
+    ) -> Key {
         let pattern = self.pattern();
-        let number = match (pattern.range(group), pattern.order) {
-            (None, _) => None,
-            (Some((low, high)), Order::Turn) => {
-                let top = u64::from(high - low);
-                let turn = self.group.next[self.index].get().checked_add(others as u64)?;
-                Some(low + (turn % (top + 1)) as u32)
+        let number = pattern.range(new.group).map(|(low, high)| {
+            let top = u64::from(high - low);
+            match pattern.order {
+                Order::Turn => {
+                    let turn = self.group.next[self.index].get().wrapping_add(others as u64);
+                    low + (turn % (top + 1)) as u32
+                }
+                Order::Own if pattern.changes_port() => new.key.src_port().into(),
+                Order::Own | Order::Random => low + random(0, top) as u32,
             }
-            (Some((low, high)), Order::Own) if pattern.changes_port() => {
-                let own = u32::from(key.src_port());
-                Some(Some(own).filter(|own| (low..=high).contains(own))?)
-            }
-            (Some(_), Order::Own | Order::Random) => return None,
-        };
-        Some(Key { map: reply_map, ..pattern.with(key, number, echo).reverse() })
+        });
+        self.reply(new, number)
+    }
+
+    /// Whether a number may be drawn because the packet's own is not free.
+    pub(crate) fn has_second_reply(&self) -> bool {
+        let pattern = self.pattern();
+        pattern.order == Order::Own && pattern.changes_port()
+    }
+
+    /// The key of answers that a new flow has if its first is taken, or not one to give out.
+    pub(crate) fn second_reply(
+        &self,
+        new: &New<'_>,
+        is_taken: bool,
+        random: impl FnOnce(u64, u64) -> u64,
+    ) -> Option<Key> {
+        let (low, high) = self.pattern().range(new.group)?;
+        let own = u32::from(new.key.src_port());
+        let second = || self.reply(new, Some(low + random(0, u64::from(high - low)) as u32));
+        (is_taken || !(low..=high).contains(&own)).then(second)
+    }
+
+    fn reply(&self, new: &New<'_>, number: Option<u32>) -> Key {
+        Key { map: new.reply_map, ..self.pattern().with(new.key, number, new.echo).reverse() }
     }
 
     /// The same in the model: binds the new flow's registers from the key's. `exhausted` runs
