@@ -1,21 +1,20 @@
 //! Synthesis: a chain becomes programs (SNF §7.2), one for each input that packets come to from
 //! outside of what models can say.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use ir::program::End;
 use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
 use crate::symbolic::draft::Draft;
-use crate::symbolic::execute::{Cache, Chain, Machine, TooManySteps};
+use crate::symbolic::execute::{
+    Cache, Chain, Cut, MAX_LENGTH, MAX_STEPS, Machine, Order, TooManySteps,
+};
 
-/// A program has at most so many steps; a chain that takes more is carried out in stages.
-const MAX_STEPS: usize = 10_000;
-/// An input that so many ways come to is a good place to begin a further stage.
-const MANY_WAYS: usize = 64;
-/// A chain is cut into so many further stages at the most.
-const MAX_CUTS: usize = 64;
+/// So much work is done in vain at the most until all stages of a chain are small enough; in steps
+/// and inputs that ways come to.
+const MAX_VAIN: usize = 500_000;
 
 /// What a chain became.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +23,8 @@ pub struct Synthesis {
     pub programs: Vec<Program>,
     /// What kept the chain from becoming one program.
     pub notes: Vec<Note>,
+    /// Work that it was, that in vain included: steps that were taken, and inputs that ways came to.
+    pub work: usize,
 }
 
 /// Something to know about a synthesis.
@@ -102,96 +103,142 @@ fn programs(
     cache: &mut Cache,
     simplify: impl Fn(&mut Draft),
 ) -> Synthesis {
-    let mut synthesis = Synthesis::default();
-    let mut chain = chain(graph, models);
-    let mut cuts = 0;
-    // By entry: the program, if there is one, and the inputs that its ways come to.
-    let mut made: HashMap<Port, (Option<Program>, HashSet<Port>)> = HashMap::new();
-    'again: loop {
-        synthesis.programs.clear();
-        let mut entries = entries(&chain);
-        let mut begun = 0;
-        while let Some(&entry) = entries.get(begun) {
-            begun += 1;
-            if !made.contains_key(&entry) {
-                let new = match Machine::run(&chain, cache, entry, MAX_STEPS) {
-                    Ok((mut draft, visits)) => {
-                        simplify(&mut draft);
-                        (Some(draft.finish()), visits.into_keys().collect())
-                    }
-                    Err(TooManySteps { visits }) => {
-                        if let Some(at) = cut(&visits, &chain, entry).filter(|_| cuts < MAX_CUTS) {
-                            cuts += 1;
-                            let ways = visits[&at];
-                            let note = format!(
-                                "{ways} ways lead here and multiply: it begins a stage of its own"
-                            );
-                            synthesis.notes.push(Note { element: at.node, message: note });
-                            chain.stages.insert(at);
-                            made.retain(|_, (_, inputs)| !inputs.contains(&at));
-                            continue 'again;
-                        }
-                        let note = format!(
-                            "more than {MAX_STEPS} steps lead on from here: there is no program"
-                        );
-                        synthesis.notes.push(Note { element: entry.node, message: note });
-                        (None, visits.into_keys().collect())
-                    }
-                };
-                made.insert(entry, new);
-            }
-            let program = made.get(&entry).and_then(|(program, _)| program.as_ref());
-            synthesis.programs.extend(program.filter(|program| is_worth_it(program)).cloned());
-            if begun == entries.len() {
-                let programs = entries.iter().filter_map(|entry| made[entry].0.as_ref());
-                entries.extend(behind_barriers(&chain, programs, &entries));
-            }
-        }
-        return synthesis;
-    }
-}
-
-/// Further entries: behind elements that no program leads through, though models say something of
-/// them. All packets leave those by their own code.
-fn behind_barriers<'a>(
-    chain: &Chain<'_>,
-    programs: impl Iterator<Item = &'a Program>,
-    known: &[Port],
-) -> Vec<Port> {
-    let mut passed = HashSet::new();
-    let mut barriers = HashSet::new();
-    for (_, exit) in programs.flat_map(Program::exits) {
-        let ends_at_last = matches!(exit.end, End::Drop { .. });
-        let through = exit.through.len().saturating_sub(usize::from(ends_at_last));
-        passed.extend(exit.through[..through].iter().map(|port| port.node));
-        if let End::Push { to, native: true } = exit.end {
-            barriers.insert(to.node);
-        }
-    }
-    let mut further: Vec<Port> = Vec::new();
-    for Edge { from, to, .. } in &chain.graph.edges {
-        let leaves = barriers.contains(&from.node) && !passed.contains(&from.node);
-        let goes_on = !chain.graph.nodes[to.node].outputs.is_empty();
-        if leaves
-            && goes_on
-            && chain.is_program_input(*to)
-            && !known.contains(to)
-            && !further.contains(to)
-        {
-            further.push(*to);
-        }
-    }
-    further
-}
-
-/// Where to cut a chain that has too many ways: at the first input that many of them came to, so
-/// that what lies before and what lies behind it are both small.
-fn cut(visits: &HashMap<Port, usize>, chain: &Chain<'_>, entry: Port) -> Option<Port> {
-    let open = || {
-        let may = |p: &Port| *p != entry && !chain.stages.contains(p);
-        visits.iter().filter(move |(port, _)| may(port)).map(|(&port, &count)| (count, port))
+    let mut making = Making {
+        chain: chain(graph, models),
+        made: BTreeMap::new(),
+        multiply: HashSet::new(),
+        vain: 0,
+        synthesis: Synthesis::default(),
     };
-    open().filter(|&(count, _)| count >= MANY_WAYS).min().or(open().max()).map(|(_, port)| port)
+    let mut open = entries(&making.chain);
+    open.reverse();
+    while let Some(entry) = open.pop() {
+        if !making.made.contains_key(&entry) {
+            open.extend(making.begin(cache, entry, &simplify));
+        }
+        if open.is_empty() {
+            open = making.behind_barriers();
+            open.reverse();
+        }
+    }
+    making.finish()
+}
+
+/// What became of packets that come to an input.
+struct Made {
+    /// Their program, if there is one.
+    program: Option<Program>,
+    /// The inputs that its ways come to.
+    inputs: HashSet<Port>,
+}
+
+/// The programs of a chain in the making.
+struct Making<'a> {
+    chain: Chain<'a>,
+    made: BTreeMap<Port, Made>,
+    /// Entries behind which ways multiply, or may.
+    multiply: HashSet<Port>,
+    /// Work that was done in vain.
+    vain: usize,
+    synthesis: Synthesis,
+}
+
+impl Making<'_> {
+    /// Makes the program that begins at an entry, or cuts the chain behind it. Gives the entries to
+    /// go on with, the first one last.
+    fn begin(
+        &mut self,
+        cache: &mut Cache,
+        entry: Port,
+        simplify: impl Fn(&mut Draft),
+    ) -> Vec<Port> {
+        if self.vain >= MAX_VAIN {
+            self.leave_out(entry, "too much multiplied in this chain".to_string());
+            return Vec::new();
+        }
+        let order = if self.multiply.contains(&entry) { Order::Abreast } else { Order::Single };
+        let TooManySteps { work, cut } = match Machine::run(&self.chain, cache, entry, order) {
+            Ok((mut draft, inputs, work)) => {
+                self.synthesis.work += work;
+                simplify(&mut draft);
+                self.made.insert(entry, Made { program: Some(draft.finish()), inputs });
+                return Vec::new();
+            }
+            Err(too_many) => too_many,
+        };
+        self.synthesis.work += work;
+        self.vain += work;
+        let (at, why) = match cut {
+            // Abreast they show where.
+            _ if self.multiply.insert(entry) => return vec![entry],
+            Some(Cut::Long(at)) => (at, format!("more than {MAX_LENGTH} elements lead here")),
+            Some(Cut::Many(at, ways)) => {
+                self.multiply.insert(at);
+                (at, format!("{ways} ways lead here and multiply"))
+            }
+            None => {
+                self.leave_out(entry, format!("more than {MAX_STEPS} steps lead on from here"));
+                return Vec::new();
+            }
+        };
+        self.note(at, format!("{why}: it begins a stage of its own"));
+        self.chain.stages.insert(at);
+        // What leads over the new stage is made again.
+        let mut open = Vec::new();
+        self.made.retain(|other, made| {
+            let stays = *other == at || !made.inputs.contains(&at);
+            if !stays {
+                open.push(*other);
+            }
+            stays
+        });
+        open.extend([at, entry]);
+        open
+    }
+
+    fn leave_out(&mut self, entry: Port, why: String) {
+        self.note(entry, format!("{why}: there is no program"));
+        self.made.insert(entry, Made { program: None, inputs: HashSet::new() });
+    }
+
+    fn note(&mut self, at: Port, message: String) {
+        self.synthesis.notes.push(Note { element: at.node, message });
+    }
+
+    /// Further entries: behind elements that no program leads through, though models say something
+    /// of them. All packets leave those by their own code.
+    fn behind_barriers(&self) -> Vec<Port> {
+        let mut passed = HashSet::new();
+        let mut barriers = HashSet::new();
+        let programs = self.made.values().filter_map(|made| made.program.as_ref());
+        for (_, exit) in programs.flat_map(Program::exits) {
+            let ends_at_last = matches!(exit.end, End::Drop { .. });
+            let through = exit.through.len().saturating_sub(usize::from(ends_at_last));
+            passed.extend(exit.through[..through].iter().map(|port| port.node));
+            if let End::Push { to, native: true } = exit.end {
+                barriers.insert(to.node);
+            }
+        }
+        let mut further: Vec<Port> = Vec::new();
+        for Edge { from, to, .. } in &self.chain.graph.edges {
+            let leaves = barriers.contains(&from.node) && !passed.contains(&from.node);
+            let goes_on = !self.chain.graph.nodes[to.node].outputs.is_empty();
+            let is_new = !self.made.contains_key(to) && !further.contains(to);
+            if leaves && goes_on && is_new && self.chain.is_program_input(*to) {
+                further.push(*to);
+            }
+        }
+        further
+    }
+
+    /// All that was made, in the order of the chain's connections.
+    fn finish(mut self) -> Synthesis {
+        for Edge { to, .. } in &self.chain.graph.edges {
+            let program = self.made.remove(to).and_then(|made| made.program);
+            self.synthesis.programs.extend(program.filter(is_worth_it));
+        }
+        self.synthesis
+    }
 }
 
 /// Whether a program does more than hand packets to its first element.

@@ -172,33 +172,75 @@ fn translators_are_looked_up_one_after_the_other_and_written_once() {
     }
 }
 
-/// Elements that each fork a chain, and let it join again.
-fn forks(count: usize) -> String {
-    let mut text = "FromDump(in) -> Strip(14) -> CheckIPHeader -> c0;".to_string();
-    for i in 0..count {
-        let (byte, bit) = (4 + i / 8, 1 << (i % 8));
-        let next = if i + 1 < count { format!("c{}", i + 1) } else { "out".into() };
-        text += &format!(
-            "c{i} :: Classifier({byte}/{bit:02x}%{bit:02x}, -);
-             c{i}[0] -> Paint({i}) -> {next}; c{i}[1] -> {next};"
-        );
+/// Stages of classifiers that each fork a chain so many times; each way writes something of its
+/// own, and they join again.
+fn forks(stages: usize, ways: usize) -> String {
+    let (mut classifiers, mut writes) = (String::new(), String::new());
+    for i in 0..stages {
+        let next = if i + 1 < stages { format!("c{}", i + 1) } else { "out".into() };
+        let pattern = |way: usize| {
+            let (byte, bit) = (12 + (i + way / 8) % 20, 1 << (way % 8));
+            format!("{byte}/{bit:02x}%{bit:02x}")
+        };
+        let patterns: Vec<String> = (1..ways).map(pattern).collect();
+        classifiers += &format!("c{i} :: Classifier({}, -);", patterns.join(", "));
+        for way in 1..ways {
+            writes += &format!("c{i}[{}] -> Paint({}) -> {next};", way - 1, (i + way) % 256);
+        }
+        writes += &format!("c{i}[{}] -> SetIPDSCP({}) -> {next};", ways - 1, i % 64);
     }
-    text + "out :: Counter -> ToDump(out);"
+    format!(
+        "out :: Counter -> ToDump(out); {classifiers} {writes}
+         FromDump(in) -> Strip(14) -> CheckIPHeader -> c0;"
+    )
 }
 
 #[test]
 fn a_chain_whose_ways_multiply_is_cut_into_stages() {
-    let (graph, synthesis) = synthesis(&forks(32));
-    assert!(synthesis.programs.len() > 1);
-    assert_eq!(synthesis.notes.len() + 1, synthesis.programs.len());
-    for (note, program) in synthesis.notes.iter().zip(&synthesis.programs[1..]) {
-        let name = &graph.nodes[note.element].name;
-        assert!(name.starts_with('c') && note.message.contains("multiply"), "{name}: {note:?}");
-        assert!(program.steps.len() < 2000);
+    for (stages, ways) in [(32, 2), (150, 2), (20, 7)] {
+        let (graph, synthesis) = synthesis(&forks(stages, ways));
+        assert!(synthesis.programs.len() > 2);
+        assert_eq!(synthesis.notes.len() + 1, synthesis.programs.len());
+        for note in &synthesis.notes {
+            assert!(note.message.contains("ways lead here and multiply"), "{note:?}");
+            let begins = |p: &&Program| p.entry.node == note.element;
+            let program = synthesis.programs.iter().find(begins).expect("a program begins there");
+            assert!(program.steps.len() < 2000);
+        }
+        // Stages lead to one another through the programs, and the last to the end.
+        let mut is_out = false;
+        for (_, exit) in synthesis.programs.iter().flat_map(Program::exits) {
+            if let End::Push { to, native } = exit.end {
+                let begins = synthesis.programs.iter().any(|p| p.entry == to);
+                assert!(native || begins, "{exit:?}");
+                is_out |= graph.nodes[to.node].class == "ToDump";
+            }
+        }
+        assert!(is_out);
     }
-    // Stages lead to one another through the programs, not through the elements' own code.
-    let first = &synthesis.programs[0];
-    assert!(first.exits().any(|(_, e)| matches!(e.end, End::Push { native: false, .. })));
+}
+
+#[test]
+fn the_work_is_bounded_however_long_a_chain_is() {
+    let work = |stages| {
+        let (graph, models) = chain(&forks(stages, 2));
+        synthesize(&graph, &models).work
+    };
+    let (some, more) = (work(50), work(200));
+    assert!(more < 5 * some, "{some} become {more}");
+    let far = work(3000);
+    assert!(far < 1_000_000, "{far}");
+}
+
+#[test]
+fn a_long_way_is_cut_into_stages() {
+    let chain = "-> Paint(1) ".repeat(1200);
+    let (graph, synthesis) = synthesis(&format!("FromDump(in) {chain} -> ToDump(out);"));
+    assert_eq!(synthesis.programs.len(), 3);
+    for note in &synthesis.notes {
+        assert_eq!(graph.nodes[note.element].class, "Paint");
+        assert!(note.message.contains("more than 500 elements"), "{note:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Carries a packet of which nothing is known through models, and forks where it matters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,6 +24,16 @@ const UNCONNECTED: Reason = Reason("unconnected-output");
 /// A port that does not exist; as elements count it.
 const NO_SUCH_PORT: Reason = Reason("no-such-port");
 
+/// A program has at most so many steps; a chain that takes more is carried out in stages.
+pub(crate) const MAX_STEPS: usize = 10_000;
+/// An input that so many ways come to is a good place to begin a further stage.
+const MANY_WAYS: usize = 64;
+/// A way leads through so many inputs at the most.
+pub(crate) const MAX_LENGTH: usize = 500;
+/// Where ways multiply, no more steps are taken once it shows where.
+const MULTIPLYING_STEPS: usize = 300;
+/// For each step that may be taken, ways come to so many inputs at the most.
+const MAX_WORK_PER_STEP: usize = 8;
 /// Rules that make no more conjunctions are tested one after the other, which tells more of the
 /// packets behind them.
 const FEW_CUBES: usize = 8;
@@ -94,23 +104,49 @@ enum Next<'a> {
     Forked(Step),
 }
 
+/// In which order ways are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Each to its end before the next, which takes the least memory.
+    Single,
+    /// All of them step by step, until it shows where they multiply.
+    Abreast,
+}
+
 /// Too many steps; see [`Machine::run`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TooManySteps {
-    /// How many ways came to each input.
-    pub visits: HashMap<Port, usize>,
+    /// Steps that were taken, and inputs that ways came to.
+    pub work: usize,
+    /// Where to cut the chain.
+    pub cut: Option<Cut>,
+}
+
+/// An input at which ways should end because another program begins there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cut {
+    /// So many ways come there: the first input that many come to, or else that most do.
+    Many(Port, usize),
+    /// Ways come there through too many elements.
+    Long(Port),
 }
 
 pub(crate) struct Machine<'a> {
     chain: &'a Chain<'a>,
+    entry: Port,
     pub(super) terms: Terms,
     state: Vec<StateOf>,
     lookups: Vec<FlowLookup>,
     steps: Vec<Option<Step>>,
-    work: Vec<(StepId, Way<'a>)>,
+    work: VecDeque<(StepId, Way<'a>)>,
     visits: HashMap<Port, usize>,
+    /// All of them.
+    entered: usize,
+    /// The first input that many ways came to.
+    many: Option<Port>,
+    /// One that a way came to through too many others.
+    long: Option<Port>,
     cache: &'a mut Cache,
-    limit: usize,
 }
 
 /// What a list of rules comes to; `None` if it cannot be said as conjunctions.
@@ -162,24 +198,27 @@ impl Cache {
 }
 
 impl<'a> Machine<'a> {
-    /// A program's draft for packets that come to an input, of at most `limit` steps, and how many
-    /// ways came to each input.
+    /// A program's draft for packets that come to an input, of at most [`MAX_STEPS`] steps, the
+    /// inputs that its ways come to, and the work that it was.
     pub(crate) fn run(
         chain: &'a Chain<'a>,
         cache: &'a mut Cache,
         entry: Port,
-        limit: usize,
-    ) -> Result<(Draft, HashMap<Port, usize>), TooManySteps> {
+        order: Order,
+    ) -> Result<(Draft, HashSet<Port>, usize), TooManySteps> {
         let mut machine = Self {
             chain,
+            entry,
             terms: Terms::default(),
             state: Vec::new(),
             lookups: Vec::new(),
             steps: Vec::new(),
-            work: Vec::new(),
+            work: VecDeque::new(),
             visits: HashMap::new(),
+            entered: 0,
+            many: None,
+            long: None,
             cache,
-            limit,
         };
         let packet = Packet::new(&mut machine.terms);
         let way = Way {
@@ -197,14 +236,25 @@ impl<'a> Machine<'a> {
         let root = machine.reserve();
         let mut first = way;
         machine.enter(&mut first, entry);
-        machine.work.push((root, first));
-        while let Some((slot, way)) = machine.work.pop() {
+        machine.work.push_back((root, first));
+        while let Some((slot, way)) = match order {
+            Order::Single => machine.work.pop_back(),
+            Order::Abreast => machine.work.pop_front(),
+        } {
             let step = machine.advance(way);
             machine.steps[slot.0 as usize] = Some(step);
-            if machine.steps.len() > machine.limit {
-                return Err(TooManySteps { visits: machine.visits });
+            let shows = order == Order::Abreast && machine.many.is_some();
+            let most = if shows { MULTIPLYING_STEPS } else { MAX_STEPS };
+            let is_too_much =
+                machine.steps.len() > most || machine.work() > MAX_WORK_PER_STEP * most;
+            if is_too_much || order == Order::Single && machine.long.is_some() {
+                return Err(machine.too_many());
             }
         }
+        if machine.long.is_some() {
+            return Err(machine.too_many());
+        }
+        let work = machine.work();
         let steps = machine.steps.into_iter().flatten().collect();
         let draft = Draft {
             entry,
@@ -214,7 +264,20 @@ impl<'a> Machine<'a> {
             steps,
             root,
         };
-        Ok((draft, machine.visits))
+        Ok((draft, machine.visits.into_keys().collect(), work))
+    }
+
+    /// Steps that were taken, and inputs that ways came to.
+    fn work(&self) -> usize {
+        self.steps.len() + self.entered
+    }
+
+    fn too_many(&self) -> TooManySteps {
+        let behind = self.visits.iter().filter(|(port, _)| **port != self.entry);
+        let busiest = || behind.max_by_key(|(port, ways)| (**ways, **port)).map(|(port, _)| *port);
+        let many = |at| Cut::Many(at, self.visits[&at]);
+        let cut = self.many.map(many).or(self.long.map(Cut::Long));
+        TooManySteps { work: self.work(), cut: cut.or_else(|| busiest().map(many)) }
     }
 
     fn reserve(&mut self) -> StepId {
@@ -224,7 +287,12 @@ impl<'a> Machine<'a> {
 
     /// Sets a packet at the start of an element's block.
     fn enter(&mut self, way: &mut Way<'a>, to: Port) {
-        *self.visits.entry(to).or_default() += 1;
+        self.entered += 1;
+        let visits = self.visits.entry(to).or_default();
+        *visits += 1;
+        if *visits == MANY_WAYS && self.many.is_none() {
+            self.many = Some(to);
+        }
         way.at = to;
         way.through.push(to);
         way.before = Rc::new((way.packet.clone(), way.effects.len()));
@@ -267,6 +335,11 @@ impl<'a> Machine<'a> {
                     if self.chain.stages.contains(&to) {
                         return self.leave(way, to, false, Some("the next stage"));
                     }
+                    if way.through.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
+                        // Others may tell more: this one waits for the next attempt.
+                        self.long = Some(to);
+                        return self.leave(way, to, false, Some("the next stage"));
+                    }
                     if let Some(why) = self.chain.opaque[to.node] {
                         return self.leave(way, to, true, Some(why));
                     }
@@ -300,7 +373,7 @@ impl<'a> Machine<'a> {
 
     fn later(&mut self, way: Way<'a>) -> StepId {
         let slot = self.reserve();
-        self.work.push((slot, way));
+        self.work.push_back((slot, way));
         slot
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     at_most: Vec<(Linear, i128)>,
     /// Comparisons of other kinds that were decided.
     compared: Vec<(Atom, bool)>,
+    /// Whether nothing is left for some number.
+    contradicts: bool,
 }
 
 /// How deep terms are looked into.
@@ -259,6 +261,7 @@ impl Facts {
 
     /// Takes as given that a number is in a set.
     pub(crate) fn restrict(&mut self, term: TermId, set: IntervalSet) {
+        self.contradicts |= set.is_empty();
         self.sets.insert(term, set);
     }
 
@@ -283,7 +286,7 @@ impl Facts {
                 IntervalSet::range(u128::try_from(low).unwrap_or(0), u128::MAX)
             };
             if !possible.is_subset(&allowed) {
-                self.sets.insert(part, possible.intersect(&allowed));
+                self.restrict(part, possible.intersect(&allowed));
             }
         }
         self.at_most.push((sum, most));
@@ -291,7 +294,7 @@ impl Facts {
 
     /// Whether no packet can be like this.
     pub(crate) fn is_contradiction(&self) -> bool {
-        self.sets.values().any(IntervalSet::is_empty)
+        self.contradicts
     }
 
     /// The number that a term must be.
