@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use ir::program::End;
+use ir::program::{End, Step};
 use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
@@ -237,8 +237,38 @@ impl Making<'_> {
             let program = self.made.remove(to).and_then(|made| made.program);
             self.synthesis.programs.extend(program.filter(is_worth_it));
         }
+        let Synthesis { programs, notes, .. } = &mut self.synthesis;
+        for note in programs.iter().flat_map(|p| lists_in_a_row(self.chain.graph, p)) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         self.synthesis
     }
+}
+
+/// Lists of rules that are looked up one behind the other. They stay apart: rules of one and of the
+/// other would multiply, and each list can be changed rule by rule.
+fn lists_in_a_row(graph: &Graph, program: &Program) -> Vec<Note> {
+    // By step: the list that packets were looked up in last, and how many rules it has.
+    let mut last: Vec<Option<(NodeId, usize)>> = vec![None; program.steps.len()];
+    let mut notes = Vec::new();
+    for (at, step) in program.steps.iter().enumerate() {
+        let mut here = last[at];
+        if let Step::Classify { rules, element, .. } = step {
+            if let Some((before, more)) = here.filter(|(before, _)| before != element) {
+                let name = &graph.nodes[before].name;
+                let message = format!(
+                    "its {} rules are looked up behind the {more} of {name}: they would multiply",
+                    rules.len()
+                );
+                notes.push(Note { element: *element, message });
+            }
+            here = Some((*element, rules.len()));
+        }
+        step.next().for_each(|to| last[to.0 as usize] = here.or(last[to.0 as usize]));
+    }
+    notes
 }
 
 /// Whether a program does more than hand packets to its first element.

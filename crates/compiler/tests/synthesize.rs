@@ -266,6 +266,25 @@ fn opaque_elements_are_barriers_between_programs() {
 }
 
 #[test]
+fn lists_of_rules_that_follow_each_other_are_told_of() {
+    let rules = |what: &str| -> Vec<String> {
+        (0..20).map(|i| format!("allow {what} port {i} && ip ttl {i}")).collect()
+    };
+    let text = format!(
+        "FromDump(in) -> MarkIPHeader -> a :: IPFilter({}) -> b :: IPFilter({}) -> Discard;",
+        rules("src").join(", "),
+        rules("dst").join(", ")
+    );
+    let (graph, synthesis) = synthesis(&text);
+    let told: Vec<(&str, &str)> = synthesis
+        .notes
+        .iter()
+        .map(|note| (graph.nodes[note.element].name.as_str(), note.message.as_str()))
+        .collect();
+    assert_eq!(told, [("b", "its 20 rules are looked up behind the 20 of a: they would multiply")]);
+}
+
+#[test]
 fn programs_begin_behind_elements_that_none_leads_through() {
     let (graph, synthesis) = synthesis(
         "FromDump(in) -> DecIPTTL -> t :: Tee; t[0] -> a :: Counter -> DecIPTTL -> ToDump(a);
