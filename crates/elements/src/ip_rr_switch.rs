@@ -29,7 +29,7 @@ element! {
     ///
     /// = HANDLERS
     ///
-    /// flow_count (read): flows that are remembered.
+    /// flow_count (read): flows that are remembered and have not expired.
     ///
     /// = SEE ALSO
     ///
@@ -232,7 +232,9 @@ impl Element for IPRRSwitch {
         const { &[Handler::count("flow_count")] }
     }
 
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.flows.len().to_string())
+    fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        let flows = self.flows.in_order();
+        let living = |&&(number, _): &&(u32, _)| self.flows.flow(number).expiry() > cx.now;
+        Ok(flows.iter().filter(living).count().to_string())
     }
 }

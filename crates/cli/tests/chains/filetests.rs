@@ -297,6 +297,29 @@ fn filetests() -> BTreeMap<String, String> {
     files
 }
 
+/// What starts a chain in one way.
+pub(crate) type Begin = Box<dyn Fn(session::Path) -> Option<Started>>;
+
+/// The chains of all filetests that are not refused, by name; they read and write files below a
+/// folder.
+pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
+    let mut chains: Vec<(String, Begin)> = Vec::new();
+    for (name, text) in filetests() {
+        let folder = folder.to_path_buf();
+        let Ok(test) = parse(&text) else { continue };
+        let begin = move |path| {
+            test.prepare(&folder);
+            let bindings = test.bindings(&folder);
+            let started = start_bound("chain", &test.text(), &folder, path, bindings);
+            let mut started = started.ok()?;
+            started.router.set_folder(folder.clone());
+            Some(started)
+        };
+        chains.push((name, Box::new(begin)));
+    }
+    chains
+}
+
 #[test]
 fn every_way_of_executing_a_chain_agrees() {
     let only = std::env::var("FILETEST").unwrap_or_default();

@@ -5,6 +5,7 @@ mod change;
 mod conformance;
 mod devices;
 mod differential;
+mod exits;
 mod filetests;
 mod law;
 mod outcome;

@@ -91,6 +91,11 @@ pub struct Evidence {
 
 /// Takes packets through the elements and through the programs.
 pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
+    record(subject, effort).0
+}
+
+/// The same; also gives the sequences of packets, to take them other ways.
+pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
     let entries: Vec<(Port, Port)> = subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
     let elements = Subject { programs: &[], ..*subject };
     let both = Both { a: elements, b: *subject, entries: &entries, view: View::Whole };
@@ -105,7 +110,7 @@ pub fn run_pair(
     entries: &[(Port, Port)],
     effort: Effort,
 ) -> Evidence {
-    run_both(&Both { a: *a, b: *b, entries, view: View::Packets }, effort)
+    run_both(&Both { a: *a, b: *b, entries, view: View::Packets }, effort).0
 }
 
 /// What is compared.
@@ -117,16 +122,13 @@ struct Both<'a> {
     view: View,
 }
 
-fn run_both(subject: &Both<'_>, effort: Effort) -> Evidence {
-    on_large_stack(|| run_here(subject, effort)).unwrap_or(Evidence {
-        packets: 0,
-        sequences: 0,
-        exits: (0, 0),
-        disagreement: None,
-    })
+fn run_both(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
+    let nothing = Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None };
+    on_large_stack(|| run_here(subject, effort)).unwrap_or((nothing, Vec::new()))
 }
 
-fn run_here(subject: &Both<'_>, effort: Effort) -> Evidence {
+fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
+    let mut sequences = Vec::new();
     let mut random = Random(effort.seed);
     let mut evidence = Evidence {
         packets: 0,
@@ -140,7 +142,7 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> Evidence {
     let stateful = state(&subject.a) || state(&subject.b);
     let entries: Vec<Port> = subject.entries.iter().map(|e| e.0).collect();
     if entries.is_empty() {
-        return evidence;
+        return (evidence, sequences);
     }
     let mut reached = HashMap::new();
     let share = (effort.packets / (2 * entries.len())).max(20);
@@ -191,16 +193,17 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> Evidence {
                         elements,
                         programs,
                     }));
-                    return evidence;
+                    return (evidence, sequences);
                 }
             }
         }
+        sequences.push(sequence.past());
         for exit in pair.programs.exits() {
             *reached.entry(*exit).or_insert(0u64) += 1;
         }
     }
     evidence.exits.0 = reached.len();
-    evidence
+    (evidence, sequences)
 }
 
 /// Both, in one state.
