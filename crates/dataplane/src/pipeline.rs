@@ -27,7 +27,7 @@ use net::Batch;
 
 use crate::{Stage, StageContext};
 use burst::Burst;
-use cache::FlowCache;
+use cache::{FlowCache, Watch};
 pub(crate) use classifiers::Library;
 use compile::Compiler;
 use lanes::Lanes;
@@ -99,6 +99,7 @@ pub(crate) struct Pipeline {
     /// Of the time, what the expiry of flows does not depend on.
     tick: u64,
     cache: FlowCache,
+    watch: Watch,
     burst: Burst,
     outcomes: Vec<Outcome>,
     /// The index of each exit's outcome, by step.
@@ -166,6 +167,7 @@ impl Pipeline {
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0),
+            watch: Watch::default(),
             burst: Burst::default(),
             scalar: Scalar::new(Rc::clone(&program), chain.classifiers()),
             tables,
@@ -305,6 +307,10 @@ impl Stage for Pipeline {
         let now = cx.now();
         self.tables.expire(now);
         self.decided.clear();
+        if self.watch.passes_over(batch.len()) {
+            self.decided.resize(batch.len(), self.elements);
+            return self.distribute(batch, cx);
+        }
         let mut done = 0;
         while done < batch.len() {
             let packets = batch.as_mut_slice().get_mut(done..).unwrap_or_default();
@@ -314,6 +320,10 @@ impl Stage for Pipeline {
             if chunk < most {
                 break;
             }
+        }
+        if !self.sites.is_empty() {
+            let missed = self.decided.iter().filter(|target| **target == self.elements).count();
+            self.watch.saw(done, missed);
         }
         let mut rest = None;
         if done < batch.len() {

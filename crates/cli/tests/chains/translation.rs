@@ -5,7 +5,9 @@
 
 use std::path::Path as Folder;
 
+use crate::outcome::handlers;
 use crate::support::{PATHS, Started, start};
+use catena_cli::session::Path;
 use ir::Port;
 use net::checksum::{self, checksum};
 use net::{Batch, Header, Packet, notation};
@@ -350,4 +352,48 @@ fn conversations_through_rewriters_obey_the_law() {
         // Most of what is sent must not simply be dropped.
         assert!(left > 30 * cases() as usize, "only {left} packets left {text}");
     }
+}
+
+/// With nothing but new flows, a program stops looking packets up. What elements do then is the same,
+/// and flows that come again are looked up again.
+#[test]
+fn a_flood_of_flows_is_translated_like_any() {
+    const FLOOD: u32 = 90_000;
+    const FEW: u32 = 100;
+    let text = "in0 :: Idle -> Strip(0) -> MarkIPHeader -> ttl :: DecIPTTL
+          -> x :: IPRewriter(pattern 100.0.0.1 1024-65535 - - 0 0, MAPPING_CAPACITY 200000, UDP_TIMEOUT 600)
+          -> y :: IPRewriter(pattern 100.0.1.1 - - - 0 0, MAPPING_CAPACITY 200000, UDP_TIMEOUT 600)
+          -> all :: Counter -> q :: Queue(1000) -> Idle; ttl[1] -> Discard;";
+    let frame =
+        notation::parse("bare udp 10.0.0.1:9 > 20.0.0.1:9 ttl 9").expect("the words are right");
+    // A flood of flows, and then a few again and again.
+    let flows = (0..FLOOD).chain((0..9 * u32::pow(2, 16)).map(|i| i % FEW));
+    let sources: Vec<u32> = flows.collect();
+    let seen = [Path::Native, Path::Synthesised].map(|path| {
+        let mut started = start("flood", text, Folder::new("."), path)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
+        let node = started.chain.graph.find("in0").expect("it is declared");
+        let to = started.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
+        let mut left = Vec::new();
+        for sources in sources.chunks(250) {
+            let mut batch = Batch::new();
+            for source in sources {
+                let mut packet = started.router.core().pool.packet(&frame);
+                packet.data_mut()[12..16].copy_from_slice(&(0x0a00_0000 + source).to_be_bytes());
+                batch.push(packet);
+            }
+            started.router.push(to, batch);
+            let queue = started.chain.graph.find("q").expect("it is declared");
+            while let Some(packet) = started.router.pull(Port { node: queue, port: 0 }) {
+                left.push((packet.data()[8..24].to_vec(), packet.annotations().bytes().to_vec()));
+                started.router.core().pool.recycle(packet);
+            }
+        }
+        let of = ["x", "y"].map(|name| handlers(&mut started.router, name));
+        (left, of, tallies(&mut started))
+    });
+    // There are not enough ports for all.
+    let left = seen[0].0.len();
+    assert!((sources.len() - FLOOD as usize..sources.len()).contains(&left), "{left} left");
+    assert!(seen[0] == seen[1]);
 }

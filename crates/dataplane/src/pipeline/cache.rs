@@ -19,6 +19,12 @@ const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered: what comes again among so many is
 /// worth a line.
 const MISSED: usize = 1 << 16;
+/// Packets after which it is judged whether looking them up pays.
+const STRETCH: usize = MISSED;
+/// It does if more than one of so many is of a flow that came lately.
+const SHARE: usize = 8;
+/// If not, so many packets go by unseen.
+const UNSEEN: usize = 7 * STRETCH;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -79,6 +85,37 @@ pub(super) struct Member {
     pub(super) number: u32,
     /// Whether packets prolong it.
     pub(super) prolonged: bool,
+}
+
+/// Watches how many packets are of flows that come again soon. Where next to none is, as in a scan or
+/// with millions of flows in turn, most packets are not even looked up.
+#[derive(Default)]
+pub(super) struct Watch {
+    seen: usize,
+    missed: usize,
+    unseen: usize,
+}
+
+impl Watch {
+    /// Whether these packets are not to be looked up.
+    #[inline]
+    pub(super) fn passes_over(&mut self, packets: usize) -> bool {
+        let passes = self.unseen > 0;
+        self.unseen = self.unseen.saturating_sub(packets);
+        passes
+    }
+
+    /// So many packets were seen, and so many of these were of flows that did not come lately.
+    #[inline]
+    pub(super) fn saw(&mut self, packets: usize, missed: usize) {
+        self.seen += packets;
+        self.missed += missed;
+        if self.seen >= STRETCH {
+            let came_again = self.seen - self.missed;
+            self.unseen = if came_again * SHARE > self.seen { 0 } else { UNSEEN };
+            (self.seen, self.missed) = (0, 0);
+        }
+    }
 }
 
 /// See the module.
@@ -282,6 +319,28 @@ fn refill<T: Copy>(all: &mut Vec<T>, count: usize, value: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_of_flows_that_never_come_again_go_by_unseen_for_a_while() {
+        let mut watch = Watch::default();
+        let mut stretch = |missed: usize| {
+            let mut unseen = 0;
+            for i in 0..STRETCH {
+                match watch.passes_over(1) {
+                    true => unseen += 1,
+                    false => watch.saw(1, usize::from(i < missed)),
+                }
+            }
+            unseen
+        };
+        let few = STRETCH / SHARE;
+        assert_eq!(stretch(STRETCH - few - 1), 0);
+        assert_eq!(stretch(STRETCH - few), 0, "enough came again before");
+        let unseen: Vec<usize> = (0..UNSEEN / STRETCH).map(|_| stretch(STRETCH)).collect();
+        assert!(unseen.iter().all(|&count| count == STRETCH), "{unseen:?}");
+        assert_eq!(stretch(0), 0, "they are looked at again");
+        assert_eq!(stretch(STRETCH), 0, "and came again");
+    }
 
     fn line(key: u64, plan: u32) -> Line {
         Line { key: [key, !key], until: 1, plan, ..EMPTY }
