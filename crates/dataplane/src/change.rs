@@ -12,6 +12,8 @@ use elements::legacy::Legacy;
 use ir::model::StateKind;
 use ir::{StateValue, Store};
 
+use crate::stats::Load;
+
 /// What the elements of a router may keep; it does not change while the router runs.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
@@ -286,6 +288,8 @@ pub struct Handover {
     pub(crate) state: Store,
     /// Errors that elements met.
     pub(crate) errors: u64,
+    /// How busy the worker has been.
+    pub(crate) load: Load,
     pub(crate) elements: Vec<(String, Tally, Legacy)>,
 }
 

@@ -197,8 +197,11 @@ fn balancers_remember_where_flows_go() {
     let share = |handler: &str| read(&instance, handler).parse::<u64>().unwrap();
     run(&wire, 20 * FLOWS);
     let before = wire.ports();
+    let rounds = || instance.stats().1.expect("the worker runs").load.rounds;
+    let before_changes = rounds();
     for extra in ["x :: Idle -> Discard;", ""] {
         instance.change(configuration(&text(extra)), false).unwrap();
+        assert!(rounds() >= before_changes, "how busy the worker has been is forgotten");
         run(&wire, 20 * FLOWS);
     }
     drain(&instance, &wires);

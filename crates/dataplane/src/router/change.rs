@@ -76,7 +76,7 @@ impl Router {
         let state = self.state();
         let seed = self.core.rng.u64(..);
         let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
-        Handover { core, state, errors: self.nodes.errors, elements }
+        Handover { core, state, errors: self.nodes.errors, load: self.load, elements }
     }
 
     /// Packets that elements hold and that do not go along with their groups.
@@ -120,9 +120,9 @@ impl Router {
 
     /// Goes on where another router ended, as planned. To be called before this one runs.
     pub fn take_over(&mut self, from: Handover, plan: &Plan) -> TakenOver {
-        let Handover { core, mut state, errors, elements } = from;
+        let Handover { core, mut state, errors, load, elements } = from;
         self.nodes.errors += errors;
-        self.core = core;
+        (self.core, self.load) = (core, load);
         plan.sift(&mut state);
         let count = self.nodes.elements;
         for node in &mut self.nodes.nodes[..count] {
