@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::lab::Lab;
 
@@ -198,9 +198,15 @@ impl Datagrams {
         Self { progress, client, server }
     }
 
-    /// How many came back.
-    pub(crate) fn came_back(&self) -> u64 {
-        self.progress.pieces.load(Ordering::Relaxed)
+    /// Waits until so many more came back: links and neighbours may have to be found again.
+    pub(crate) fn go_on(&self, datagrams: u64) {
+        let now = || self.progress.pieces.load(Ordering::Relaxed);
+        let (begin, until) = (Instant::now(), now() + datagrams);
+        while now() < until {
+            assert!(!self.client.is_finished(), "the client ended");
+            assert!(begin.elapsed() < PATIENCE, "no datagrams come back");
+            std::thread::yield_now();
+        }
     }
 
     #[track_caller]
