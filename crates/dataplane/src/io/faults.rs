@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use elements::device::{Device, Event, Owned, Received, Wake};
 use ir::Reason;
@@ -28,7 +29,7 @@ pub struct Faults {
     pub corrupt: f64,
     /// A frame is cut at any place.
     pub short: f64,
-    /// The link goes down for the next hundred frames.
+    /// The link goes down for the next hundred frames, or for a second if fewer come.
     pub down: f64,
     /// Seed of the choice.
     pub seed: u64,
@@ -36,6 +37,8 @@ pub struct Faults {
 
 /// Frames that are lost while the link is down.
 const DOWN: u32 = 100;
+/// How long that is at most: hosts that hear of no neighbour send next to nothing.
+const LONGEST: Duration = Duration::from_secs(1);
 /// What no faults are written as.
 const NONE: &str = "none";
 
@@ -143,8 +146,9 @@ pub(super) struct Faulty {
     changes: u64,
     faults: Faults,
     random: fastrand::Rng,
-    /// Frames that will be lost before the link is up again.
+    /// Frames that will be lost before the link is up again, and when it went down.
     down: u32,
+    went_down: Instant,
     /// A frame that is to come after the next one.
     late: Option<Packet>,
     /// Packets after faults.
@@ -165,6 +169,7 @@ impl Faulty {
             faults,
             random,
             down: 0,
+            went_down: Instant::now(),
             late,
             after: Batch::new(),
             losses,
@@ -187,11 +192,14 @@ impl Faulty {
         if changes != self.changes {
             self.become_others(changes);
         }
+        if self.down > 0 && self.went_down.elapsed() >= LONGEST {
+            self.down = 0;
+        }
         let mut before = Batch::default();
         batch.split_to(from, &mut before);
         for mut packet in before.drain() {
             if self.down == 0 && self.happens(self.faults.down) {
-                self.down = DOWN;
+                (self.down, self.went_down) = (DOWN, Instant::now());
             }
             let lost = match self.down {
                 0 => self.happens(self.faults.drop).then_some(FAULT),
@@ -353,6 +361,18 @@ mod tests {
         assert!(came.iter().any(|frame| frame.is_empty()) && came.len() as u64 == count);
         let (came, lost) = through("down=0.001");
         assert!(lost > 0 && lost.is_multiple_of(100) && came.len() as u64 + lost == count);
+    }
+
+    #[test]
+    fn a_link_comes_up_again_though_next_to_nothing_comes() {
+        let injection = FaultInjection::new("down=1".parse().unwrap());
+        let mut device = Faulty::new(Box::new(Numbers::default()), injection);
+        let (mut pool, mut batch) = (Pool::new(), Batch::new());
+        device.receive(1, &mut batch, &mut pool).unwrap();
+        assert_eq!(device.down, DOWN - 1);
+        device.went_down -= LONGEST;
+        device.receive(0, &mut batch, &mut pool).unwrap();
+        assert_eq!((device.down, batch.len()), (0, 0));
     }
 
     #[test]
