@@ -67,8 +67,8 @@ impl Prover {
         self.waiting.is_some() || self.running.is_some()
     }
 
-    /// Takes programs to prove. Those of the same entries are not asked about any more, all others
-    /// that wait are programs of this chain, too.
+    /// Takes programs to prove. Those that wait with the same entries are not asked about any more,
+    /// nor are those behind taps that are gone; all others are programs of this chain, too.
     pub(super) fn add(&mut self, mut task: Task) {
         let entries = task.entries();
         if let Some(running) = &mut self.running {
@@ -77,7 +77,12 @@ impl Prover {
             }
         }
         if let Some(mut before) = self.waiting.take() {
-            before.programs.retain(|program| !entries.contains(&program.entry));
+            let edges = &task.graph.edges;
+            let is_connected =
+                |node| edges.iter().any(|e| e.from.node == node || e.to.node == node);
+            before.programs.retain(|program| {
+                !entries.contains(&program.entry) && is_connected(program.entry.node)
+            });
             task.programs.append(&mut before.programs);
         }
         self.waiting = Some(task).filter(|task| !task.programs.is_empty());
@@ -200,5 +205,17 @@ mod tests {
         let found = all(&mut prover);
         let finding = |entry, replaced| Finding { entry, open: None, replaced };
         assert_eq!(found, [finding(entry, true), finding(beside, false)]);
+    }
+
+    #[test]
+    fn what_waits_behind_a_tap_that_is_gone_is_not_proven() {
+        let mut prover = Prover::default();
+        let (mut waits, mut next) = (task(), task());
+        waits.programs.remove(0);
+        waits.programs[0].entry.node = waits.graph.nodes.len();
+        prover.add(waits);
+        next.programs.truncate(1);
+        prover.add(next);
+        assert_eq!(all(&mut prover), []);
     }
 }
