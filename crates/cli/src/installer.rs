@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use compiler::{Chain, Synthesizer};
 use dataplane::worker::aside;
-use dataplane::{InterpretedProgram, Router, Tapped};
+use dataplane::{InterpretedProgram, Prepared, Router, Tapped};
 use ir::program::verify;
 use ir::{Edge, Graph, Model, Node, Port, Processing, Program, Store};
 use prover::{Finding, Prover, Task};
@@ -30,8 +30,16 @@ const WRONG: &str = "synthesis went wrong, as `catena verify` shows by a packet:
 /// Where the synthesizer is.
 enum Workshop {
     Here(Box<Synthesizer>),
-    /// In another thread, which gives it back with what it made.
-    Away(Receiver<(Box<Synthesizer>, Vec<Program>)>),
+    /// In another thread, which gives it back with what it made and what it was given to tidy.
+    Away(Receiver<Made>),
+}
+
+/// What another thread made.
+struct Made {
+    synthesizer: Box<Synthesizer>,
+    programs: Vec<Prepared>,
+    /// Those made before that are still in their places.
+    in_place: Vec<Prepared>,
 }
 
 /// See the module.
@@ -44,6 +52,9 @@ pub(crate) struct Installer {
     store: Option<Rc<RefCell<Store>>>,
     /// Entries that programs were made for.
     installed: HashSet<Port>,
+    /// The programs in their places and those taken out since the last synthesis. To give back the
+    /// memory of a large one takes time, which other threads have.
+    kept: Vec<Prepared>,
     prover: Prover,
     /// Whether other threads make and prove what is made again. If not, it is not proven.
     aside: bool,
@@ -64,9 +75,18 @@ impl Installer {
         let graph = chain.graph.clone();
         let models = models(router, &graph);
         let workshop = Workshop::Here(Box::new(Synthesizer::new(graph.clone(), models)));
-        let (taps, installed) = (Vec::new(), HashSet::new());
-        let prover = Prover::default();
-        Self { workshop, graph, taps, store, installed, prover, aside, begun: 0, rest: 0 }
+        Self {
+            workshop,
+            graph,
+            taps: Vec::new(),
+            store,
+            installed: HashSet::new(),
+            kept: Vec::new(),
+            prover: Prover::default(),
+            aside,
+            begun: 0,
+            rest: 0,
+        }
     }
 
     /// Makes all programs, proves them and puts them in their places. Tells of those that are
@@ -84,7 +104,7 @@ impl Installer {
         self.installed.extend(wrong.iter().map(|finding| finding.entry));
         let mut refused: Vec<(Port, String)> =
             wrong.iter().map(|finding| (finding.entry, WRONG.to_owned())).collect();
-        refused.extend(self.put(router, programs));
+        refused.extend(self.put(router, programs.into_iter().map(Prepared::new)));
         refused
     }
 
@@ -131,10 +151,7 @@ impl Installer {
             Workshop::Here(_) if router.time() < self.rest => return,
             Workshop::Here(_) => None,
             Workshop::Away(done) => match done.try_recv() {
-                Ok((synthesizer, programs)) => {
-                    self.workshop = Workshop::Here(synthesizer);
-                    Some(programs)
-                }
+                Ok(made) => Some(self.receive(made)),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
                     let models = models(router, &self.graph);
@@ -179,10 +196,13 @@ impl Installer {
         let Workshop::Here(mut synthesizer) = std::mem::replace(&mut self.workshop, away) else {
             return;
         };
+        let mut in_place = std::mem::take(&mut self.kept);
         let work = move || {
-            let programs = synthesizer.synthesize().programs;
+            in_place.retain(Prepared::is_shared);
+            let programs = synthesizer.synthesize().programs.into_iter().map(Prepared::new);
+            let programs = programs.collect();
             // The chain may have ended.
-            let _ = done.send((synthesizer, programs));
+            let _ = done.send(Made { synthesizer, programs, in_place });
         };
         if !self.aside {
             work();
@@ -195,21 +215,28 @@ impl Installer {
 
     fn resume_with_what_was_made(&mut self, router: &mut Router) {
         if let Workshop::Away(done) = &self.workshop
-            && let Ok((synthesizer, programs)) = done.try_recv()
+            && let Ok(made) = done.try_recv()
         {
-            self.workshop = Workshop::Here(synthesizer);
+            let programs = self.receive(made);
             self.finish(router, programs);
         }
     }
 
-    fn finish(&mut self, router: &mut Router, programs: Vec<Program>) {
+    fn receive(&mut self, made: Made) -> Vec<Prepared> {
+        self.workshop = Workshop::Here(made.synthesizer);
+        self.kept.extend(made.in_place);
+        made.programs
+    }
+
+    fn finish(&mut self, router: &mut Router, programs: Vec<Prepared>) {
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
         if let Workshop::Here(synthesizer) = &self.workshop
             && self.aside
         {
-            let new = programs.iter().filter(|program| !self.installed.contains(&program.entry));
+            let all = programs.iter().map(Prepared::program);
+            let new = all.filter(|program| !self.installed.contains(&program.entry));
             self.prover.add(task(synthesizer, new.cloned().collect()));
         }
         for (entry, why) in self.put(router, programs) {
@@ -220,13 +247,18 @@ impl Installer {
     }
 
     /// Puts programs in their places where there are none.
-    fn put(&mut self, router: &mut Router, programs: Vec<Program>) -> Vec<(Port, String)> {
+    fn put(
+        &mut self,
+        router: &mut Router,
+        programs: impl IntoIterator<Item = Prepared>,
+    ) -> Vec<(Port, String)> {
         let mut native = Vec::new();
-        for program in programs {
+        for prepared in programs {
+            let program = prepared.program();
             debug_assert!(
-                verify::is_well_formed(&program),
+                verify::is_well_formed(program),
                 "{:?} in\n{}",
-                verify::verify(&program),
+                verify::verify(program),
                 program.text(&self.graph)
             );
             if !self.installed.insert(program.entry) {
@@ -235,11 +267,12 @@ impl Installer {
             match &self.store {
                 Some(store) => {
                     let stage = InterpretedProgram::new(program.clone(), store);
-                    router.install(&program, Box::new(stage));
+                    router.install(program, Box::new(stage));
                 }
-                None => native.push(program),
+                None => native.push(prepared),
             }
         }
+        self.kept.extend(native.iter().cloned());
         router.install_programs(native)
     }
 }

@@ -10,8 +10,9 @@ use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
 use elements::legacy::Legacy;
 use ir::interp::{End, Environment, FlowEvent, interpret};
-use ir::model::{PrefixEntry, PrefixTable, Rule};
+use ir::model::Rule;
 use ir::{Model, Reason, Store};
+use ir::{PrefixEntry, PrefixTable};
 use net::{Batch, Packet};
 
 use crate::trace::{Decision, Trace};
@@ -116,7 +117,7 @@ impl Environment for Surroundings<'_, '_> {
     }
 
     fn looked_up(&mut self, key: u128, table: &PrefixTable, entry: Option<&PrefixEntry>) {
-        self.decided(|| Decision::looked_up(key, table.width, entry));
+        self.decided(|| Decision::looked_up(key, table.width(), entry));
     }
 
     fn flow(&mut self, event: FlowEvent<'_>) {

@@ -10,6 +10,7 @@ mod classifiers;
 mod compile;
 mod lanes;
 mod plan;
+mod prepared;
 mod range_table;
 mod ranges;
 mod scalar;
@@ -20,6 +21,7 @@ mod write;
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
@@ -32,6 +34,8 @@ pub(crate) use classifiers::Library;
 use compile::Compiler;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};
+pub use prepared::Prepared;
+use prepared::Ranges;
 use scalar::Scalar;
 use sites::{Builder, Compiled, ExitLengths};
 pub(crate) use tables::Table;
@@ -86,7 +90,7 @@ struct Outcome {
 
 /// Carries out a program.
 pub(crate) struct Pipeline {
-    program: Rc<Program>,
+    program: Counted,
     scalar: Scalar,
     tables: Tables,
     lanes: Lanes,
@@ -114,6 +118,10 @@ pub(crate) struct Pipeline {
     /// Where each packet of the burst goes: its target's number, or [`DROP`].
     decided: Vec<u16>,
 }
+
+/// A program that other threads may hold, too; to hold on to it for a packet takes no atomic
+/// operation.
+type Counted = Rc<Arc<Program>>;
 
 /// Instead of a target's number: the packet is dropped.
 const DROP: u16 = u16::MAX;
@@ -155,7 +163,8 @@ fn table_of(
 }
 
 impl Pipeline {
-    pub(crate) fn new(program: Rc<Program>, chain: &dyn Surroundings) -> Result<Self, String> {
+    pub(crate) fn new(prepared: &Prepared, chain: &dyn Surroundings) -> Result<Self, String> {
+        let program = Rc::new(Arc::clone(&prepared.program));
         let lookups = (0..program.lookups.len()).map(|l| LookupId(l as u16));
         let tables = lookups.map(|l| table_of(&program, l, chain)).collect::<Result<_, _>>()?;
         let tables = Tables::new(tables);
@@ -185,15 +194,15 @@ impl Pipeline {
             let outcome = pipeline.outcome(exit, chain);
             pipeline.outcomes.push(outcome);
         }
-        pipeline.compile();
+        pipeline.compile(&prepared.ranges);
         if !pipeline.sites.is_empty() {
             pipeline.elements = pipeline.target(program.entry, true, chain);
         }
         Ok(pipeline)
     }
 
-    fn compile(&mut self) {
-        let mut compiler = Compiler::new(&self.program);
+    fn compile(&mut self, ranges: &Ranges) {
+        let mut compiler = Compiler::new(&self.program, ranges);
         let exits = self.program.exits().map(|(step, _)| {
             let outcome = self.outcome_of[step.0 as usize];
             let lengths = &self.outcomes[outcome as usize].lengths[..];

@@ -17,7 +17,6 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
@@ -30,7 +29,7 @@ use net::{Batch, Packet};
 use crate::clock::Clock;
 use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
-use crate::pipeline::{Library, Pipeline};
+use crate::pipeline::{Library, Pipeline, Prepared};
 use crate::stats::Load;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
@@ -406,14 +405,13 @@ impl Router {
     /// the next call.
     pub fn install_programs(
         &mut self,
-        programs: impl IntoIterator<Item = Program>,
+        programs: impl IntoIterator<Item = Prepared>,
     ) -> Vec<(Port, String)> {
         let mut refused = Vec::new();
         for program in programs {
-            let program = Rc::new(program);
-            match Pipeline::new(Rc::clone(&program), &self.nodes) {
-                Ok(pipeline) => self.install(&program, Box::new(pipeline)),
-                Err(why) => refused.push((program.entry, why)),
+            match Pipeline::new(&program, &self.nodes) {
+                Ok(pipeline) => self.install(program.program(), Box::new(pipeline)),
+                Err(why) => refused.push((program.program().entry, why)),
             }
         }
         self.nodes.classifiers.tidy();

@@ -16,8 +16,9 @@ use std::rc::Rc;
 use elements::Element;
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
+use ir::PrefixEntry;
 use ir::interp::FlowEvent;
-use ir::model::{PrefixEntry, Rule};
+use ir::model::Rule;
 use ir::{Graph, NodeId, Port, Program, Reason, Span, Store};
 use net::{Batch, Packet, Pool};
 
@@ -64,7 +65,7 @@ impl Decision {
     }
 
     pub(crate) fn looked_up(key: u128, width: u16, entry: Option<&PrefixEntry>) -> Self {
-        let entry = entry.map(|e| (e.prefix, e.length, e.row.clone()));
+        let entry = entry.map(|e| (e.prefix, e.length, e.row.to_vec()));
         Self::LookedUp { key, width, entry }
     }
 

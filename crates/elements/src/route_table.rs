@@ -1,7 +1,6 @@
 //! What elements that look routes up have in common: routes and their text, a table of them with
 //! its handlers, and its model.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Display};
 use std::hash::Hash;
@@ -11,8 +10,9 @@ use std::sync::Arc;
 use classify::lpm::{Address, PrefixMap};
 use click::config::Argument;
 use ir::field::Field;
-use ir::model::{Block, PrefixEntry, PrefixTable, Reg};
+use ir::model::{Block, Reg};
 use ir::{Diagnostic, Expr, Op, Reason};
+use ir::{PrefixEntry, PrefixTable};
 
 use crate::argument::{FromArgument, Ip6Prefix, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::configure::{Arguments, Failed};
@@ -187,12 +187,13 @@ pub(crate) struct RouteTable<A: Address> {
     /// Where the route for each network stands, and where there is room.
     places: HashMap<(A, u8), usize>,
     room: BTreeSet<usize>,
-    /// Where routes lead, each hop once.
+    /// Where routes lead, each hop once, and the same as a row of the model's table.
     hops: Vec<Hop<A>>,
+    rows: Vec<Arc<[u128]>>,
     /// Prefixes to indices of `hops`.
     index: PrefixMap<A>,
-    /// The table of the model, until a route changes.
-    of_model: OnceCell<Arc<PrefixTable>>,
+    /// The table of the model.
+    of_model: Arc<PrefixTable>,
 }
 
 /// What stood for a network before a change.
@@ -211,8 +212,9 @@ impl<A: RouteAddress> RouteTable<A> {
             places: HashMap::new(),
             room: BTreeSet::new(),
             hops: Vec::new(),
+            rows: Vec::new(),
             index: PrefixMap::default(),
-            of_model: OnceCell::new(),
+            of_model: Arc::new(PrefixTable::new(A::BITS.into(), [])),
         }
     }
 
@@ -253,6 +255,8 @@ impl<A: RouteAddress> RouteTable<A> {
             }
         }
         arguments.finish()?;
+        let entry = |&((address, length), hop): &_| table.entry(address, length, hop);
+        table.of_model = PrefixTable::new(A::BITS.into(), prefixes.iter().map(entry)).into();
         table.index = prefixes.into_iter().collect();
         Ok(table)
     }
@@ -263,8 +267,15 @@ impl<A: RouteAddress> RouteTable<A> {
         let known = self.hops.iter().rposition(|h| *h == hop);
         known.unwrap_or_else(|| {
             self.hops.push(hop);
+            self.rows.push([hop.gateway.into(), hop.port as u128].into());
             self.hops.len() - 1
         }) as u32
+    }
+
+    /// What a route to a hop is in the model's table.
+    fn entry(&self, address: A, length: u8, hop: u32) -> PrefixEntry {
+        let row = Arc::clone(&self.rows[hop as usize]);
+        PrefixEntry { prefix: address.into(), length: length.into(), row }
     }
 
     /// Where packets for an address go.
@@ -276,18 +287,9 @@ impl<A: RouteAddress> RouteTable<A> {
     /// Makes a way for packets by `key`, leaving the gateway there if the route has one.
     pub(crate) fn model(&self, key: Field) -> Block {
         let (gateway, port) = (Reg(0), Reg(1));
-        let entry = |route: &Route<A>| PrefixEntry {
-            prefix: route.address.into(),
-            length: u16::from(route.length),
-            row: vec![route.hop.gateway.into(), route.hop.port as u128],
-        };
-        let table = || PrefixTable {
-            width: u16::from(A::BITS),
-            entries: self.routes.iter().flatten().map(entry).collect(),
-        };
         vec![
             Op::Lookup {
-                table: Arc::clone(self.of_model.get_or_init(|| table().into())),
+                table: Arc::clone(&self.of_model),
                 key: key.get(),
                 bind: vec![gateway, port],
                 miss: vec![Op::Drop(NO_ROUTE)],
@@ -345,7 +347,6 @@ impl<A: RouteAddress> RouteTable<A> {
     }
 
     fn change(&mut self, command: &str, text: &str) -> Result<Before<A>, String> {
-        self.of_model.take();
         if !["add", "set", "remove"].contains(&command) {
             return Err(format!("'{command}' is neither add, set nor remove"));
         }
@@ -395,6 +396,8 @@ impl<A: RouteAddress> RouteTable<A> {
         });
         routes[*place] = Some(route);
         let hop = self.hop(route.hop);
+        let entry = self.entry(route.address, route.length, hop);
+        Arc::make_mut(&mut self.of_model).insert(entry);
         self.index.insert(route.address, route.length, hop);
     }
 
@@ -402,6 +405,7 @@ impl<A: RouteAddress> RouteTable<A> {
         if let Some(place) = self.places.remove(&(address, length)) {
             self.routes[place] = None;
             self.room.insert(place);
+            Arc::make_mut(&mut self.of_model).remove(address.into(), length.into());
             self.index.remove(address, length);
         }
     }

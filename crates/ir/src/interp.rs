@@ -7,11 +7,11 @@ use net::{Header, Packet, PacketType};
 use crate::field::{Base, Field, meta};
 use crate::hash::hash;
 use crate::model::{
-    Block, Cond, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason, Reg, Rule, StateKind,
-    StateRef,
+    Block, Cond, Expr, FlowSide, Model, Op, Reason, Reg, Rule, StateKind, StateRef,
 };
 use crate::state::{Flow, Flows, StateValue, Store};
 use crate::verify::MAX_ALLOCATION;
+use crate::{PrefixEntry, PrefixTable};
 
 /// Pushes and extensions beyond this many bytes are faults: no model means that.
 const MAX_LENGTH: usize = 1 << 24;
@@ -177,7 +177,9 @@ impl Run<'_> {
                 let entry = table.lookup(key);
                 self.environment.looked_up(key, table, entry);
                 match entry {
-                    Some(entry) => bind.iter().zip(&entry.row).for_each(|(&r, &v)| self.bind(r, v)),
+                    Some(entry) => {
+                        bind.iter().zip(entry.row.iter()).for_each(|(&r, &v)| self.bind(r, v))
+                    }
                     None => return self.block(miss),
                 }
             }

@@ -1,15 +1,87 @@
 //! Sets of numbers as unions of disjoint intervals (SNF's packet filters, §7.2.1.1).
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
 /// A set of numbers of at most 128 bits: sorted, disjoint, non-adjacent closed intervals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct IntervalSet(Intervals);
+pub struct IntervalSet(Shared);
 
 /// Most sets are one interval: no allocation then.
 type Intervals = SmallVec<[(u128, u128); 1]>;
+
+/// From so many intervals on, clones share them.
+const MANY: usize = 16;
+
+#[derive(Clone)]
+enum Shared {
+    Few(Intervals),
+    Many(Arc<[(u128, u128)]>),
+}
+
+impl Deref for Shared {
+    type Target = [(u128, u128)];
+
+    #[inline]
+    fn deref(&self) -> &[(u128, u128)] {
+        match self {
+            Self::Few(intervals) => intervals,
+            Self::Many(intervals) => intervals,
+        }
+    }
+}
+
+impl From<Intervals> for Shared {
+    fn from(intervals: Intervals) -> Self {
+        match intervals.len() {
+            ..MANY => Self::Few(intervals),
+            _ => Self::Many(intervals.into_vec().into()),
+        }
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::Few(Intervals::new())
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq::<[_]>(&**self, &**other) || **self == **other
+    }
+}
+
+impl Eq for Shared {}
+
+impl Hash for Shared {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl PartialOrd for Shared {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Shared {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
 
 /// How many intervals [`IntervalSet::masked`] makes at the most.
 pub const MAX_MASK_INTERVALS: u32 = 1 << 12;
@@ -17,29 +89,29 @@ pub const MAX_MASK_INTERVALS: u32 = 1 << 12;
 impl IntervalSet {
     /// The empty set.
     pub const fn empty() -> Self {
-        Self(SmallVec::new_const())
+        Self(Shared::Few(SmallVec::new_const()))
     }
 
     /// All numbers of `width` bits.
     pub fn full(width: u16) -> Self {
-        Self(smallvec![(0, u128::MAX >> (128 - width))])
+        Self(Shared::Few(smallvec![(0, u128::MAX >> (128 - width))]))
     }
 
     /// One number.
     pub fn single(value: u128) -> Self {
-        Self(smallvec![(value, value)])
+        Self(Shared::Few(smallvec![(value, value)]))
     }
 
     /// `low..=high`; empty if `low > high`.
     pub fn range(low: u128, high: u128) -> Self {
-        if low <= high { Self(smallvec![(low, high)]) } else { Self::empty() }
+        if low <= high { Self(Shared::Few(smallvec![(low, high)])) } else { Self::empty() }
     }
 
     /// The numbers of `width` bits whose first `length` bits are those of `value`.
     pub fn prefix(width: u16, value: u128, length: u16) -> Self {
         let free = u128::MAX.checked_shr(u32::from(128 - width + length)).unwrap_or(0);
         let low = value & (u128::MAX >> (128 - width)) & !free;
-        Self(smallvec![(low, low | free)])
+        Self(Shared::Few(smallvec![(low, low | free)]))
     }
 
     /// The numbers of `width` bits with `number & mask == value & mask`. `None` if that takes
@@ -77,7 +149,7 @@ impl IntervalSet {
                 _ => merged.push((low, high)),
             }
         }
-        Self(merged)
+        Self(merged.into())
     }
 
     /// The intervals, ascending.
@@ -127,6 +199,14 @@ impl IntervalSet {
     /// Numbers in both.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
+        for (all, part) in [(self, other), (other, self)] {
+            if let ([(low, high)], Some(least), Some(most)) = (&*all.0, part.min(), part.max())
+                && *low <= least
+                && most <= *high
+            {
+                return part.clone();
+            }
+        }
         let (mut i, mut j, mut out) = (0, 0, Intervals::new());
         while let (Some(&(al, ah)), Some(&(bl, bh))) = (self.0.get(i), other.0.get(j)) {
             if al.max(bl) <= ah.min(bh) {
@@ -134,7 +214,7 @@ impl IntervalSet {
             }
             if ah < bh { i += 1 } else { j += 1 }
         }
-        Self(out)
+        Self(out.into())
     }
 
     /// Whether some number is in both.
@@ -152,7 +232,7 @@ impl IntervalSet {
     /// Numbers in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        Self::from_intervals(self.0.iter().chain(&other.0).copied().collect())
+        Self::from_intervals(self.0.iter().chain(&*other.0).copied().collect())
     }
 
     /// Numbers of `width` bits that it does not hold.
@@ -160,7 +240,7 @@ impl IntervalSet {
     pub fn complement(&self, width: u16) -> Self {
         let max = u128::MAX >> (128 - width);
         let (mut out, mut next) = (Intervals::new(), Some(0));
-        for &(low, high) in &self.0 {
+        for &(low, high) in &*self.0 {
             if let Some(start) = next.filter(|&s| s < low) {
                 out.push((start, low - 1));
             }
@@ -169,7 +249,7 @@ impl IntervalSet {
         if let Some(start) = next.filter(|&s| s <= max) {
             out.push((start, max));
         }
-        Self(out)
+        Self(out.into())
     }
 
     /// Numbers in this one and not in `other`.

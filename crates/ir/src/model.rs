@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use net::Header;
 
+use crate::PrefixTable;
 use crate::Span;
 use crate::field::{Base, Field};
 use crate::interval::IntervalSet;
@@ -187,37 +188,6 @@ pub struct Rule {
     pub text: Arc<str>,
     /// Where it was written.
     pub span: Option<Span>,
-}
-
-/// A longest-prefix-match table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrefixTable {
-    /// Width of the key in bits.
-    pub width: u16,
-    /// `(prefix, length, row)`; of several entries with one prefix the last counts.
-    pub entries: Vec<PrefixEntry>,
-}
-
-/// One prefix and the numbers it yields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrefixEntry {
-    /// The prefix, with zero bits behind it.
-    pub prefix: u128,
-    /// Its length in bits.
-    pub length: u16,
-    /// The numbers it yields.
-    pub row: Vec<u128>,
-}
-
-impl PrefixTable {
-    /// The entry with the longest prefix of `key`.
-    pub fn lookup(&self, key: u128) -> Option<&PrefixEntry> {
-        let matches = |e: &&PrefixEntry| {
-            let free = u32::from(self.width.saturating_sub(e.length));
-            (key ^ e.prefix).checked_shr(free).unwrap_or(0) == 0
-        };
-        self.entries.iter().filter(matches).max_by_key(|e| e.length)
-    }
 }
 
 /// One direction of a flow: the key that packets are looked up by and what the lookup yields.

@@ -15,12 +15,12 @@ use std::fmt;
 
 use net::{Header, annotation};
 
+use crate::PrefixTable;
 use crate::diagnostic::Severity;
 use crate::field::{Base, Field, meta};
 use crate::interval::IntervalSet;
 use crate::model::{
-    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, PrefixTable, Reg, StateKind,
-    StateRef,
+    BinaryOp, Block, CompareOp, Cond, Expr, FlowSide, Model, Op, Reg, StateKind, StateRef,
 };
 use facts::{Facts, Range};
 
@@ -515,11 +515,11 @@ impl<'a> Verifier<'a> {
                 self.table(table, bind.len());
                 let missed = self.branch("else", miss, facts.clone());
                 for (i, reg) in bind.iter().enumerate() {
-                    let values = table.entries.iter().filter_map(|e| e.row.get(i));
+                    let values = table.entries().filter_map(|e| e.row.get(i));
                     let hull = values.map(|&v| Range::single(v)).reduce(Range::hull);
                     facts.bind(*reg, hull.unwrap_or(Range::ANY), None);
                 }
-                let found = Some(facts).filter(|_| !table.entries.is_empty());
+                let found = Some(facts).filter(|_| !table.is_empty());
                 return either(found, missed);
             }
             Op::Repeat { limit, body } => return self.repeat(*limit, body, facts),
@@ -693,16 +693,16 @@ impl<'a> Verifier<'a> {
     }
 
     fn table(&mut self, table: &PrefixTable, bound: usize) {
-        self.width(table.width, 1);
-        if !(1..=128).contains(&table.width) {
+        self.width(table.width(), 1);
+        if !(1..=128).contains(&table.width()) {
             return;
         }
-        for (i, entry) in table.entries.iter().enumerate() {
-            let max = u128::MAX >> (128 - table.width);
-            let free = u32::from(table.width.saturating_sub(entry.length));
+        for (i, entry) in table.entries().enumerate() {
+            let max = u128::MAX >> (128 - table.width());
+            let free = u32::from(table.width().saturating_sub(entry.length));
             let behind = 1u128.checked_shl(free).map_or(u128::MAX, |end| end - 1);
-            let message = if entry.length > table.width || entry.prefix > max {
-                format!("the prefix is longer than {} bits", table.width)
+            let message = if entry.length > table.width() || entry.prefix > max {
+                format!("the prefix is longer than {} bits", table.width())
             } else if entry.prefix & behind != 0 {
                 "the prefix has bits behind its length".into()
             } else if entry.row.len() < bound {

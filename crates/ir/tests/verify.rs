@@ -273,8 +273,8 @@ fn constants_and_arms_fit() {
     assert_found(
         "lookup now width 8 bind (r0) { 8/5 => (1) 9/5 => (1) 0/9 => (1) 0/1 => () } drop x",
         &[
+            "error bad-table at input 0, op 0, entry 0",
             "error bad-table at input 0, op 0, entry 1",
-            "error bad-table at input 0, op 0, entry 2",
             "error bad-table at input 0, op 0, entry 3",
         ],
     );

@@ -131,6 +131,16 @@ impl Data {
         &self.functions
     }
 
+    /// The IPv4 prefixes of a full routing table, and the number of the system that each belongs to.
+    pub(crate) fn prefixes(&self) -> Vec<(String, u32)> {
+        let file = self.folder.join("../prefixes/rib-2015-11-01.tsv.gz");
+        let text = read_text(&file).expect("the routing table");
+        let lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let is_ipv4 = |prefix: &str| prefix.contains('/') && !prefix.contains(':');
+        let lines = lines.filter(|(prefix, _)| is_ipv4(prefix));
+        lines.map(|(prefix, origin)| (prefix.to_owned(), origin.parse().unwrap_or(0))).collect()
+    }
+
     /// The text of an access list.
     pub(crate) fn text(&self, set: RuleSet) -> String {
         read_text(&self.folder.join(list(set))).expect("the access list")

@@ -46,7 +46,7 @@ impl Effort {
         fn size(block: &[Op]) -> usize {
             let own = |op: &Op| match op {
                 Op::Match { rules, .. } => rules.len(),
-                Op::Lookup { table, .. } => table.entries.len() / 8,
+                Op::Lookup { table, .. } => table.len() / 8,
                 _ => 0,
             };
             block.iter().map(|op| 1 + own(op) + op.blocks().map(|b| size(b)).sum::<usize>()).sum()

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ir::model::{BinaryOp, Block, PrefixTable, Reg, Rule, StateRef};
+use ir::PrefixTable;
+use ir::model::{BinaryOp, Block, Reg, Rule, StateRef};
 use ir::program::{
     ClassifyRule, Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
 };

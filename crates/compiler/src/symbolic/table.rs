@@ -1,11 +1,9 @@
 //! Tables of prefixes as sets of numbers.
 
-use std::collections::{BTreeMap, HashMap};
-
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use ir::model::PrefixTable;
-use ir::{IntervalSet, Mapping};
+use ir::{IntervalSet, Mapping, PrefixTable};
 
 type Intervals = Vec<(u128, u128)>;
 
@@ -48,11 +46,6 @@ pub(crate) struct Row {
 
 /// The numbers that each different row of a table stands for: longer prefixes hide shorter ones.
 fn disjoint_rows(table: &PrefixTable) -> Vec<Row> {
-    let width = table.width;
-    let mut unique: BTreeMap<(u128, u16), &[u128]> = BTreeMap::new();
-    for entry in &table.entries {
-        unique.insert((entry.prefix, entry.length), &entry.row);
-    }
     let mut numbers: HashMap<&[u128], usize> = HashMap::new();
     let mut rows: Vec<(&[u128], Intervals)> = Vec::new();
     let mut add = |row, low: u128, high: u128| {
@@ -69,10 +62,11 @@ fn disjoint_rows(table: &PrefixTable) -> Vec<Row> {
     let mut open: Vec<(u128, &[u128])> = Vec::new();
     let mut at = 0u128;
     let last = |prefix: u128, length: u16| {
-        IntervalSet::max(&IntervalSet::prefix(width, prefix, length)).unwrap_or(0)
+        IntervalSet::max(&IntervalSet::prefix(table.width(), prefix, length)).unwrap_or(0)
     };
     let mut done = false;
-    for ((prefix, length), row) in unique {
+    for entry in table.entries() {
+        let (prefix, length, row) = (entry.prefix, entry.length, &entry.row[..]);
         while let Some(&(end, outer)) = open.last() {
             if end >= prefix {
                 if prefix > at {

@@ -10,7 +10,7 @@ use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
-use super::range_table::RangeTable;
+use super::prepared::Ranges;
 use super::ranges::{Range, complement, fits, is_decided, ranges};
 
 /// What a slot of the flow cache holds.
@@ -48,6 +48,7 @@ impl<'a> Residual<'a> {
 /// range tells whether they are all.
 pub(super) struct Compiler<'a> {
     program: &'a Program,
+    prepared: &'a Ranges,
     pub(super) lanes: Lanes,
     ops: HashMap<Op, Reg>,
     memo: HashMap<TermId, Option<Reg>>,
@@ -71,7 +72,7 @@ fn ones(bits: u32) -> u32 {
 type Signed = Vec<(bool, TermId)>;
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(program: &'a Program) -> Self {
+    pub(super) fn new(program: &'a Program, prepared: &'a Ranges) -> Self {
         let (mut bound, mut depth) = (Vec::new(), Vec::<u32>::new());
         for term in &program.terms {
             let operands = term.operands();
@@ -82,6 +83,7 @@ impl<'a> Compiler<'a> {
         }
         Self {
             program,
+            prepared,
             lanes: Lanes::default(),
             ops: HashMap::new(),
             memo: HashMap::new(),
@@ -94,6 +96,10 @@ impl<'a> Compiler<'a> {
 
     pub(super) fn program(&self) -> &'a Program {
         self.program
+    }
+
+    pub(super) fn prepared(&self) -> &'a Ranges {
+        self.prepared
     }
 
     fn op(&mut self, op: Op) -> Reg {
@@ -289,14 +295,7 @@ impl<'a> Compiler<'a> {
         if let Some((_, known)) = self.tables.iter().find(|(table, _)| table == mapping) {
             return Some(*known);
         }
-        // Numbers beyond 32 bits are not asked for.
-        let small = mapping.intervals().iter().filter(|interval| interval.0 <= u32::MAX.into());
-        let range = |&(low, high, value): &(u128, u128, u128)| {
-            let high = u32::try_from(high).unwrap_or(u32::MAX);
-            Some((low as u32, high, u32::try_from(value).ok()?))
-        };
-        let ranges = small.map(range).collect::<Option<Vec<_>>>()?;
-        let number = self.lanes.add_table(RangeTable::new(ranges, 0));
+        let number = self.lanes.add_table(self.prepared.mapping(mapping)?);
         self.tables.push((Arc::clone(mapping), number));
         Some(number)
     }

@@ -4,6 +4,8 @@
 //! defined for whatever a lane holds, so all lanes are always computed, and who comes to a step is
 //! a mask of lanes.
 
+use std::sync::Arc;
+
 use ir::model::CompareOp;
 use net::{Header, Packet};
 
@@ -197,7 +199,7 @@ struct Block {
 pub(super) struct Lanes {
     level: Level,
     columns: Vec<Computed>,
-    tables: Vec<RangeTable>,
+    tables: Vec<Arc<RangeTable>>,
     blocks: Vec<Block>,
     epoch: u32,
 }
@@ -338,7 +340,7 @@ impl Lanes {
     }
 
     /// A table, to map numbers by; its number.
-    pub(super) fn add_table(&mut self, table: RangeTable) -> usize {
+    pub(super) fn add_table(&mut self, table: Arc<RangeTable>) -> usize {
         self.tables.push(table);
         self.tables.len() - 1
     }
@@ -582,7 +584,7 @@ fn compute(
     isa: impl Isa,
     op: &Op,
     out: &mut Column,
-    (before, tables): (&[Computed], &[RangeTable]),
+    (before, tables): (&[Computed], &[Arc<RangeTable>]),
     packets: &Packets<'_>,
     slots: &[Column],
 ) {

@@ -1,11 +1,13 @@
 //! What a program becomes: a node for each step, and a plan for each exit.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
 
-use super::compile::{Compiler, Residual, Slot, ranges_of};
+use super::compile::{Compiler, Residual, Slot};
 use super::lanes::{Cond, Part, Reg};
+use super::prepared::is_small;
 use super::range_table::RangeTable;
 
 /// Conditions that are tested at once.
@@ -33,7 +35,7 @@ pub(super) enum Node {
     Switch {
         needs: Box<[Reg]>,
         of: Reg,
-        steps: RangeTable,
+        steps: Arc<RangeTable>,
     },
     Classify {
         needs: Box<[Reg]>,
@@ -169,8 +171,8 @@ pub(super) struct Plan {
 }
 
 /// The steps as nodes, but for sites and exits, which only the caller knows.
-pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
-    match step {
+pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
+    match compiler.program().step(at) {
         Step::Test { atom, yes, no, .. } => {
             let cond = compiler.atom(atom)?;
             let needs = compiler.lanes.needs(cond.operands().into_iter().flatten());
@@ -179,8 +181,7 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
         Step::Switch { on, cases, otherwise, .. } => {
             let of = compiler.exactly(*on)?;
             let (needs, otherwise) = (compiler.lanes.needs([of]), *otherwise);
-            let intervals: usize = cases.iter().map(|(set, _)| set.intervals().len()).sum();
-            if cases.len() <= 6 && intervals <= 24 {
+            if is_small(cases) {
                 let cases = cases.iter().map(|(set, to)| Some((compiler.case(*on, set)?, *to)));
                 let cases = cases.collect::<Option<Vec<_>>>()?;
                 if let [(cond, yes)] = &cases[..] {
@@ -189,13 +190,7 @@ pub(super) fn node(compiler: &mut Compiler<'_>, step: &Step) -> Option<Node> {
                 }
                 return Some(Node::Cases { needs, cases, otherwise });
             }
-            let of_case = |(set, to): &(_, StepId)| {
-                let to = *to;
-                let all = ranges_of(set, (0, u32::MAX.into())).unwrap_or_default();
-                all.into_iter().map(move |(low, high)| (low, high, to.0))
-            };
-            let ranges = cases.iter().flat_map(of_case).collect();
-            Some(Node::Switch { needs, of, steps: RangeTable::new(ranges, otherwise.0) })
+            Some(Node::Switch { needs, of, steps: compiler.prepared().switch(at)? })
         }
         Step::Classify { keys, arms, otherwise, .. } => {
             // Of packets that come here, keys have 32 bits: of all others it does not matter.

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use classify::lpm::PrefixMap;
+use ir::program::StepId;
+use ir::{IntervalSet, Mapping};
 
+use super::compile::ranges_of;
 use super::lanes::{Column, LANES};
 
 /// Of so many ranges, the one is found as the longest prefix of a number is: that takes fewer
@@ -40,6 +43,27 @@ impl RangeTable {
             _ => Found::Prefixes(Box::new(ranges.into_iter().flat_map(prefixes).collect())),
         };
         Self { found_by, values }
+    }
+
+    /// The steps that the cases of a switch lead to.
+    pub(super) fn of_cases(cases: &[(IntervalSet, StepId)], otherwise: StepId) -> Self {
+        let of_case = |(set, to): &(_, StepId)| {
+            let to = to.0;
+            let all = ranges_of(set, (0, u32::MAX.into())).unwrap_or_default();
+            all.into_iter().map(move |(low, high)| (low, high, to))
+        };
+        Self::new(cases.iter().flat_map(of_case).collect(), otherwise.0)
+    }
+
+    /// What a mapping maps numbers of 32 bits to, if all of that has 32 bits.
+    pub(super) fn of_mapping(mapping: &Mapping) -> Option<Self> {
+        // Numbers beyond 32 bits are not asked for.
+        let small = mapping.intervals().iter().filter(|interval| interval.0 <= u32::MAX.into());
+        let range = |&(low, high, value): &(u128, u128, u128)| {
+            let high = u32::try_from(high).unwrap_or(u32::MAX);
+            Some((low as u32, high, u32::try_from(value).ok()?))
+        };
+        Some(Self::new(small.map(range).collect::<Option<Vec<_>>>()?, 0))
     }
 
     /// All numbers that there are.

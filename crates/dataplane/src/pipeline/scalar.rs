@@ -6,16 +6,17 @@ use std::rc::Rc;
 use elements::flow_access::FoundFlow;
 use ir::hash::hash;
 use ir::interp;
-use ir::program::{Atom, Effect, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId};
+use ir::program::{Atom, Effect, Exit, LookupId, Mark, Step, StepId, Term, TermId};
 use ir::{Base, Field};
 use net::{Header, Packet, PacketType};
 
+use super::Counted;
 use super::classifiers::{Classifiers, Library};
 use super::tables::Tables;
 
 /// The steps of a program and what is computed on the way.
 pub(super) struct Scalar {
-    program: Rc<Program>,
+    program: Counted,
     classifiers: Classifiers,
     /// The operands of each term, one after the other, and where each one's start.
     operands: Vec<TermId>,
@@ -65,7 +66,7 @@ fn read_data(data: &[u8], field: Field) -> u128 {
 }
 
 impl Scalar {
-    pub(super) fn new(program: Rc<Program>, library: &Library) -> Self {
+    pub(super) fn new(program: Counted, library: &Library) -> Self {
         let (mut operands, mut starts) = (Vec::new(), vec![0]);
         for term in &program.terms {
             operands.extend(term.operands());

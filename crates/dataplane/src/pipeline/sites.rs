@@ -125,7 +125,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                         self.compiled.sites.push(site);
                         Some(Node::Site(self.compiled.sites.len() as u16 - 1))
                     }
-                    None => node(self.compiler, other).inspect(|_| {
+                    None => node(self.compiler, step).inspect(|_| {
                         other.next().for_each(|to| {
                             self.lead(at as u32, to.0 as usize, reached[to.0 as usize]);
                             reached[to.0 as usize] = true;

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 
 use elements::context::{Context, Core};
 use ir::interp::{self, FlowEvent};
-use ir::model::{PrefixEntry, PrefixTable, Rule, StateKind};
+use ir::model::{Rule, StateKind};
 use ir::program::interp::interpret;
 use ir::state::Flow;
 use ir::{NodeId, Port, Program, Reason, StateValue, Store};
+use ir::{PrefixEntry, PrefixTable};
 use net::{Batch, Packet};
 
 use super::{Cell, Delivery, Nodes, StageContext, UNCONNECTED, drop_all};
@@ -64,7 +65,7 @@ impl interp::Environment for Deciding {
     }
 
     fn looked_up(&mut self, key: u128, table: &PrefixTable, entry: Option<&PrefixEntry>) {
-        self.decisions.push(Decision::looked_up(key, table.width, entry));
+        self.decisions.push(Decision::looked_up(key, table.width(), entry));
     }
 
     fn flow(&mut self, event: FlowEvent<'_>) {

@@ -371,15 +371,15 @@ impl Printer<'_, '_, '_> {
             }
             Op::Lookup { table, key, bind, miss } => {
                 self.word("lookup ", key)?;
-                write!(self.f, " width {} bind ", table.width)?;
+                write!(self.f, " width {} bind ", table.width())?;
                 self.regs(bind)?;
                 self.put(" {")?;
                 self.indent += 1;
                 let notation = match key {
-                    Expr::Field(field) if field.width == table.width => Notation::of(*field),
+                    Expr::Field(field) if field.width == table.width() => Notation::of(*field),
                     _ => Notation::Decimal,
                 };
-                for entry in &table.entries {
+                for entry in table.entries() {
                     self.line()?;
                     write!(self.f, "{}/{} => (", Number(notation, entry.prefix), entry.length)?;
                     self.list(&entry.row, |p, value| p.put(Constant(*value)))?;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use catena_ir as ir;
-use ir::model::{
-    BinaryOp, Block, CompareOp, FlowSide, PrefixEntry, PrefixTable, Reg, Rule, StateDecl,
-    StateKind, StateRef,
-};
+use ir::model::{BinaryOp, Block, CompareOp, FlowSide, Reg, Rule, StateDecl, StateKind, StateRef};
 use ir::{Base, Cond, Expr, Field, IntervalSet, Model, Op, Reason};
+use ir::{PrefixEntry, PrefixTable};
 use net::Header;
 use proptest::prelude::*;
 
@@ -152,9 +150,9 @@ fn any_side() -> impl Strategy<Value = FlowSide> {
 
 fn any_table() -> impl Strategy<Value = Arc<PrefixTable>> {
     let entry = (any_number(), 0u16..40, prop::collection::vec(any_number(), 0..3))
-        .prop_map(|(prefix, length, row)| PrefixEntry { prefix, length, row });
+        .prop_map(|(prefix, length, row)| PrefixEntry { prefix, length, row: row.into() });
     (1u16..=128, prop::collection::vec(entry, 0..4))
-        .prop_map(|(width, entries)| Arc::new(PrefixTable { width, entries }))
+        .prop_map(|(width, entries)| Arc::new(PrefixTable::new(width, entries)))
 }
 
 fn any_simple_op() -> BoxedStrategy<Op> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use catena_ir as ir;
-use ir::model::{Block, PrefixEntry, PrefixTable, Reg, Rule, StateDecl, StateKind, StateRef};
+use ir::model::{Block, Reg, Rule, StateDecl, StateKind, StateRef};
 use ir::{Base, Cond, Expr, Field, Model, Op, Reason, field};
+use ir::{PrefixEntry, PrefixTable};
 
 /// Bytes of the shortest packet that a guarded model does not drop.
 pub(crate) const SHORTEST: u16 = 64;
@@ -208,16 +209,16 @@ fn place(f: Field) -> Field {
 }
 
 fn table(table: &PrefixTable, bound: usize) -> PrefixTable {
-    let width = table.width;
-    let entries = table.entries.iter().map(|e| {
+    let width = table.width();
+    let entries = table.entries().map(|e| {
         let length = e.length.min(width);
         let all = u128::MAX >> (128 - width);
         let free = 1u128.checked_shl((width - length).into()).map_or(u128::MAX, |n| n - 1);
-        let mut row = e.row.clone();
+        let mut row = e.row.to_vec();
         row.resize(bound.max(row.len()), 0);
-        PrefixEntry { prefix: e.prefix & all & !free, length, row }
+        PrefixEntry { prefix: e.prefix & all & !free, length, row: row.into() }
     });
-    PrefixTable { width, entries: entries.collect() }
+    PrefixTable::new(width, entries)
 }
 
 fn exprs(all: &[Expr]) -> Vec<Expr> {

@@ -6,9 +6,9 @@ use super::super::lexer::Token;
 use super::{Failed, MAX_ERRORS, Parsed, Parser, reg};
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::model::{
-    Block, Expr, FlowSide, Model, Op, PrefixEntry, PrefixTable, Reason, Rule, StateDecl, StateKind,
-    StateRef,
+    Block, Expr, FlowSide, Model, Op, Reason, Rule, StateDecl, StateKind, StateRef,
 };
+use crate::{PrefixEntry, PrefixTable};
 
 impl Parser<'_> {
     pub(super) fn model(&mut self) -> Parsed<Model> {
@@ -229,9 +229,9 @@ impl Parser<'_> {
             self.expect("=>")?;
             self.expect("(")?;
             let row = self.list(")", Self::constant)?;
-            entries.push(PrefixEntry { prefix, length, row });
+            entries.push(PrefixEntry { prefix, length, row: row.into() });
         }
-        let table = Arc::new(PrefixTable { width, entries });
+        let table = Arc::new(PrefixTable::new(width, entries));
         Ok(Op::Lookup { table, key, bind, miss: self.otherwise()? })
     }
 

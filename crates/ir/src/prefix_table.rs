@@ -1,0 +1,215 @@
+//! Tables that are looked up by longest prefix. Tables that have much in common share it, so that
+//! one of many entries changes at little cost and what two tables differ in is soon found.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Entries of a new piece. One of twice as many is cut in two.
+const PIECE: usize = 256;
+
+/// A longest-prefix-match table.
+#[derive(Clone, Debug, Default)]
+pub struct PrefixTable {
+    width: u16,
+    /// In order of prefix and length; none is empty.
+    pieces: Vec<Arc<Vec<PrefixEntry>>>,
+    /// How many entries there are of each length.
+    lengths: BTreeMap<u16, usize>,
+}
+
+/// One prefix and the numbers it yields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefixEntry {
+    /// The prefix, with zero bits behind it.
+    pub prefix: u128,
+    /// Its length in bits.
+    pub length: u16,
+    /// The numbers it yields.
+    pub row: Arc<[u128]>,
+}
+
+impl PrefixEntry {
+    fn place(&self) -> (u128, u16) {
+        (self.prefix, self.length)
+    }
+}
+
+impl PrefixTable {
+    /// A table for keys of so many bits; of several entries with one prefix the last counts.
+    pub fn new(width: u16, entries: impl IntoIterator<Item = PrefixEntry>) -> Self {
+        let mut all: Vec<PrefixEntry> = entries.into_iter().collect();
+        // The last of equals is the one to keep.
+        all.reverse();
+        all.sort_by_key(PrefixEntry::place);
+        all.dedup_by(|next, kept| next.place() == kept.place());
+        let mut lengths = BTreeMap::new();
+        for entry in &all {
+            *lengths.entry(entry.length).or_default() += 1;
+        }
+        let pieces = all.chunks(PIECE).map(|piece| Arc::new(piece.to_vec())).collect();
+        Self { width, pieces, lengths }
+    }
+
+    /// Width of the key in bits.
+    pub fn width(&self) -> u16 {
+        self.width
+    }
+
+    /// All entries, in order of prefix and length.
+    pub fn entries(&self) -> impl Iterator<Item = &PrefixEntry> {
+        self.pieces.iter().flat_map(|piece| piece.iter())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.lengths.values().sum()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Where an entry is or would be: the piece, and the place in it.
+    fn find(&self, place: (u128, u16)) -> (usize, Result<usize, usize>) {
+        let behind = self.pieces.partition_point(|piece| piece[0].place() <= place);
+        let at = behind.saturating_sub(1);
+        let found = self
+            .pieces
+            .get(at)
+            .map_or(Err(0), |piece| piece.binary_search_by_key(&place, PrefixEntry::place));
+        (at, found)
+    }
+
+    /// Adds an entry, or takes it for the one of its prefix.
+    pub fn insert(&mut self, entry: PrefixEntry) {
+        let (at, place) = self.find(entry.place());
+        if self.pieces.is_empty() {
+            self.pieces.push(Arc::default());
+        }
+        let piece = Arc::make_mut(&mut self.pieces[at]);
+        match place {
+            Ok(place) => piece[place] = entry,
+            Err(place) => {
+                *self.lengths.entry(entry.length).or_default() += 1;
+                piece.insert(place, entry);
+                if piece.len() >= 2 * PIECE {
+                    let upper = piece.split_off(PIECE);
+                    self.pieces.insert(at + 1, Arc::new(upper));
+                }
+            }
+        }
+    }
+
+    /// Takes the entry of a prefix out.
+    pub fn remove(&mut self, prefix: u128, length: u16) {
+        let (at, Ok(place)) = self.find((prefix, length)) else { return };
+        let piece = Arc::make_mut(&mut self.pieces[at]);
+        piece.remove(place);
+        if piece.is_empty() {
+            self.pieces.remove(at);
+        }
+        if let Some(count) = self.lengths.get_mut(&length) {
+            *count -= 1;
+            if *count == 0 {
+                self.lengths.remove(&length);
+            }
+        }
+    }
+
+    /// The entry with the longest prefix of `key`.
+    pub fn lookup(&self, key: u128) -> Option<&PrefixEntry> {
+        self.lengths.keys().rev().find_map(|&length| {
+            let free = u32::from(self.width.saturating_sub(length));
+            let prefix = key.checked_shr(free).and_then(|k| k.checked_shl(free)).unwrap_or(0);
+            let (at, place) = self.find((prefix, length));
+            Some(&self.pieces[at][place.ok()?])
+        })
+    }
+}
+
+impl PartialEq for PrefixTable {
+    fn eq(&self, other: &Self) -> bool {
+        if (self.width, &self.lengths) != (other.width, &other.lengths) {
+            return false;
+        }
+        // What both share need not be looked at.
+        let (mut a, mut b) = (&self.pieces[..], &other.pieces[..]);
+        while let ([x, a_rest @ ..], [y, b_rest @ ..]) = (a, b)
+            && Arc::ptr_eq(x, y)
+        {
+            (a, b) = (a_rest, b_rest);
+        }
+        while let ([a_rest @ .., x], [b_rest @ .., y]) = (a, b)
+            && Arc::ptr_eq(x, y)
+        {
+            (a, b) = (a_rest, b_rest);
+        }
+        a.iter().flat_map(|piece| piece.iter()).eq(b.iter().flat_map(|piece| piece.iter()))
+    }
+}
+
+impl Eq for PrefixTable {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn entry(prefix: u128, length: u16, number: u128) -> PrefixEntry {
+        PrefixEntry { prefix, length, row: [number].into() }
+    }
+
+    /// A table that changes is what a new one with its entries would be, and finds the same.
+    #[test]
+    fn changes_come_to_what_a_new_table_is() {
+        let random = &mut fastrand::Rng::with_seed(3);
+        let mut table = PrefixTable::new(16, []);
+        let mut known = BTreeMap::new();
+        let (mut before, mut most) = (table.clone(), 0);
+        for round in 0..20_000u32 {
+            let length = random.u16(4..=16);
+            let prefix = u128::from(random.u16(..) >> (16 - length) << (16 - length));
+            // It grows, and shrinks to nothing.
+            let share = if round < 12_000 { 0.75 } else { 0.1 };
+            let any = random.usize(..known.len().max(1));
+            if random.f64() < share {
+                let new = entry(prefix, length, random.u128(..4));
+                known.insert((prefix, length), new.row[0]);
+                table.insert(new);
+            } else if let Some(&(prefix, length)) = known.keys().nth(any) {
+                known.remove(&(prefix, length));
+                table.remove(prefix, length);
+                table.remove(prefix, length);
+            }
+            most = most.max(known.len());
+            if round % 500 == 0 || round > 19_900 {
+                let new = || known.iter().map(|(&(p, l), &n)| entry(p, l, n));
+                assert_eq!(table, PrefixTable::new(16, new()));
+                assert_eq!(table == before, table.entries().eq(before.entries()));
+                assert!(table.pieces.iter().all(|piece| (1..2 * PIECE).contains(&piece.len())));
+                for _ in 0..20 {
+                    let key = u128::from(random.u16(..));
+                    let inside = |e: &PrefixEntry| (key ^ e.prefix) >> (16 - e.length) == 0;
+                    let longest = new().filter(inside).max_by_key(|e| e.length);
+                    assert_eq!(table.lookup(key), longest.as_ref());
+                }
+                before = table.clone();
+            }
+        }
+        assert!(most > 4 * PIECE, "{most}");
+    }
+
+    #[test]
+    fn the_last_entry_of_a_prefix_counts() {
+        let table = PrefixTable::new(8, [entry(16, 4, 1), entry(0, 0, 2), entry(16, 4, 3)]);
+        assert_eq!(table.entries().map(|e| e.row[0]).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(table.lookup(17).map(|e| e.row[0]), Some(3));
+        assert_eq!(table.lookup(0xff).map(|e| e.row[0]), Some(2));
+        assert_eq!(
+            PrefixTable::new(128, [entry(0, 0, 1)]).lookup(u128::MAX).map(|e| e.length),
+            Some(0)
+        );
+    }
+}
