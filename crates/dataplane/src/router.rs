@@ -34,6 +34,7 @@ use crate::stats::Load;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 pub use tap::{Tap, Tapped};
+use watch::Journeys;
 
 /// A packet visited too many elements: the chain has a cycle that nothing breaks.
 const LOOP: Reason = Reason("loop");
@@ -141,6 +142,8 @@ struct Nodes {
     /// Batches on their way, the next one last.
     stack: Vec<Delivery>,
     stages: Stages,
+    /// Packets that are followed.
+    journeys: Journeys,
     sampler: Sampler,
     /// What programs look keys up in.
     classifiers: Library,
@@ -245,6 +248,7 @@ impl Router {
                 names,
                 stack: Vec::new(),
                 stages: Stages::default(),
+                journeys: Journeys::new(),
                 sampler: Sampler::default(),
                 classifiers: Library::default(),
                 timers: BinaryHeap::new(),
@@ -618,9 +622,24 @@ impl Nodes {
         node: NodeId,
         work: impl FnOnce(&mut dyn Element, &mut Context<'_>) -> R,
     ) -> Option<R> {
+        self.lend_for(core, node, work, |_| None)
+    }
+
+    /// The same, where a packet may be among what is returned, which left by an output.
+    fn lend_for<R>(
+        &mut self,
+        core: &mut Core,
+        node: NodeId,
+        work: impl FnOnce(&mut dyn Element, &mut Context<'_>) -> R,
+        packet: impl FnOnce(&mut R) -> Option<(usize, &mut Packet)>,
+    ) -> Option<R> {
         let mut cell = self.nodes[node].cell.take()?;
+        let before = self.look_at(&cell, None);
         let Cell { element, outputs, tally } = &mut *cell;
-        let result = work(&mut **element, &mut Context::new(core, tally, outputs, self, node));
+        let mut result = work(&mut **element, &mut Context::new(core, tally, outputs, self, node));
+        if let Some(before) = before {
+            self.look_back(core, node, &mut cell, packet(&mut result).into_iter(), &before);
+        }
         self.collect(core, node, &mut cell);
         self.nodes[node].cell = Some(cell);
         Some(result)
@@ -641,6 +660,9 @@ impl Nodes {
 
     fn wake(&mut self, core: &mut Core, node: NodeId) {
         self.settle(core);
+        if node >= self.elements {
+            self.follow_no_longer(core, node);
+        }
         self.lend(core, node, |element, cx| element.wake(cx));
         self.deliver(core);
     }
@@ -696,7 +718,9 @@ impl Nodes {
     }
 
     fn pull_from(&mut self, core: &mut Core, from: Port) -> Option<Packet> {
-        self.lend(core, from.node, |element, cx| element.pull(from.port, cx)).flatten()
+        let pull = |element: &mut dyn Element, cx: &mut Context<'_>| element.pull(from.port, cx);
+        let pulled = self.lend_for(core, from.node, pull, |p| Some((from.port, p.as_mut()?)));
+        pulled.flatten()
     }
 }
 
@@ -711,7 +735,11 @@ fn drop_all(core: &mut Core, tally: &mut Tally, mut batch: Batch, reason: Reason
 impl Services for Nodes {
     fn pull(&mut self, core: &mut Core, node: NodeId, input: usize) -> Option<Packet> {
         let from = self.nodes[node].from.get(input).copied().flatten()?;
-        self.pull_from(core, from)
+        let packet = self.pull_from(core, from)?;
+        if !self.journeys.is_empty() {
+            self.pulled(core, node, &packet);
+        }
+        Some(packet)
     }
 
     fn wake_at(&mut self, node: NodeId, time: u64) {

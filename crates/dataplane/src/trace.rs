@@ -4,6 +4,7 @@
 //! model are interpreted, so that their decisions can be told. Nothing of this touches a router
 //! that is not watched.
 
+mod journey;
 pub mod live;
 mod observed;
 mod passage;
@@ -24,7 +25,8 @@ use net::{Batch, Packet, Pool};
 
 use crate::{Interpreted, Listener};
 
-pub(crate) use observed::watched;
+pub(crate) use journey::Journey;
+pub(crate) use observed::grown;
 pub use passage::Passage;
 pub(crate) use passage::Steps;
 pub use seen::Seen;

@@ -78,6 +78,11 @@ impl Outputs {
         self.batches.is_empty()
     }
 
+    /// What was emitted, by output.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Batch)> {
+        self.batches.iter_mut().map(|(port, batch)| (*port, batch))
+    }
+
     /// Takes what was emitted, the first emitted last: to be pushed on a stack.
     #[inline]
     pub fn drain_reversed(&mut self) -> impl Iterator<Item = (usize, Batch)> + '_ {

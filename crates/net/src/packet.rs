@@ -71,6 +71,7 @@ struct Inner {
     headers: [u32; 3],
     packet_type: PacketType,
     group: u8,
+    mark: u16,
     timestamp: u64,
     annotations: Annotations,
     buffer: Buffer,
@@ -88,6 +89,7 @@ impl Packet {
             headers: [UNSET; 3],
             packet_type: PacketType::Host,
             group: 0,
+            mark: 0,
             timestamp: 0,
             annotations: Annotations::default(),
             buffer,
@@ -102,6 +104,7 @@ impl Packet {
         p.headers = [UNSET; 3];
         p.packet_type = PacketType::Host;
         p.group = 0;
+        p.mark = 0;
         p.timestamp = 0;
         p.annotations = Annotations::default();
     }
@@ -375,6 +378,19 @@ impl Packet {
         self.0.group = group;
     }
 
+    /// The number by which whoever follows it finds it again, see [`Pool::fresh_mark`]; 0 if nobody
+    /// does. Copies bear it, too.
+    #[inline]
+    pub fn mark(&self) -> u16 {
+        self.0.mark
+    }
+
+    /// Sets the number by which it is found again.
+    #[inline]
+    pub fn set_mark(&mut self, mark: u16) {
+        self.0.mark = mark;
+    }
+
     /// The annotations.
     #[inline]
     pub fn annotations(&self) -> &Annotations {
@@ -421,6 +437,8 @@ pub struct Pool {
     created: usize,
     /// Whether there ever was a packet whose bytes somebody lent.
     lends: bool,
+    /// The last mark that was given out.
+    marks: u16,
 }
 
 impl Pool {
@@ -484,7 +502,7 @@ impl Pool {
         let used = 0..from.end as usize;
         to.buffer[used.clone()].copy_from_slice(&from.buffer[used]);
         (to.start, to.end, to.headers) = (from.start, from.end, from.headers);
-        (to.packet_type, to.group) = (from.packet_type, from.group);
+        (to.packet_type, to.group, to.mark) = (from.packet_type, from.group, from.mark);
         to.timestamp = from.timestamp;
         to.annotations = from.annotations;
         copy
@@ -520,6 +538,20 @@ impl Pool {
         } else {
             self.recycle(packet);
         }
+    }
+
+    /// A mark that no packet was given for the longest time.
+    pub fn fresh_mark(&mut self) -> u16 {
+        self.marks = self.marks.checked_add(1).unwrap_or(1);
+        self.marks
+    }
+
+    /// Whether a packet ([`Packet::identity`]) is one of up to `most` that came back last.
+    pub fn came_back(&self, identity: usize, most: usize) -> bool {
+        let last = |packets: &[Packet]| {
+            packets.iter().rev().take(most).any(|packet| packet.identity() == identity)
+        };
+        last(&self.free) || last(&self.bare)
     }
 
     /// Takes over a packet that another pool let go.
@@ -607,10 +639,14 @@ mod tests {
         let mut p = pool.packet(b"abc");
         p.set_timestamp(5);
         p.annotations_mut().set_u8(3, 9);
+        p.set_mark(7);
+        let identity = p.identity();
+        assert!(!pool.came_back(identity, 1));
         pool.recycle(p);
-        assert_eq!(pool.outstanding(), 0);
+        assert_eq!((pool.outstanding(), pool.came_back(identity, 1)), (0, true));
         let q = pool.packet(b"d");
         assert_eq!((q.timestamp(), q.annotations().u8(3), q.data()), (0, 0, &b"d"[..]));
+        assert_eq!((q.mark(), pool.came_back(identity, 1)), (0, false));
         assert_eq!(pool.outstanding(), 1);
     }
 

@@ -1,5 +1,6 @@
 //! `catena ctl trace`: follows packets through a chain that runs.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
@@ -125,7 +126,7 @@ fn agree(steps: &[Step], synthesis: &Synthesis) -> Option<bool> {
 impl Watch {
     /// A packet's story: as JSON, and for people.
     fn tell(&self, followed: Followed, place: Option<&Place>, number: u64, paint: Paint) -> Value {
-        let Followed { worker, steps, .. } = followed;
+        let Followed { worker, steps, unfinished, .. } = followed;
         let (chain, sources) = (self.configuration.chain(), self.configuration.sources());
         let synthesis = self.synthesis.get().and_then(Option::as_ref);
         let report = synthesis.map(|synthesis| {
@@ -144,10 +145,19 @@ impl Watch {
         let (graph, packets, report) = (&chain.graph, &packets[..], report.as_ref());
         let story = Story { graph, sources, trace: &trace, packets, report };
         let mut text = tell(&story, paint);
-        let waits =
-            |step: &Step| step.outcomes.iter().any(|o| (&o.fate, o.next) == (&Fate::Kept, None));
-        if trace.steps.iter().any(waits) {
-            text.push_str("  what waits is not followed any further\n");
+        if let Some(why) = unfinished {
+            let waits = |step: &&Step| {
+                step.outcomes.iter().any(|o| (&o.fate, o.next) == (&Fate::Kept, None))
+            };
+            let names = trace.steps.iter().filter(waits).map(|s| graph.nodes[s.node].name.as_str());
+            let held: BTreeSet<&str> = names.collect();
+            let held: Vec<&str> = held.into_iter().collect();
+            text.push_str(&match held.is_empty() {
+                true => format!("  not followed any further: {why}\n"),
+                false => {
+                    format!("  held in {}, and not followed any further: {why}\n", held.join(", "))
+                }
+            });
         }
         if self.workers > 1 {
             text.push_str(&format!("  at worker {worker}\n"));
@@ -164,6 +174,7 @@ impl Watch {
         value["worker"] = json!(worker);
         value["time"] = json!(time);
         value["agrees"] = json!(agrees);
+        value["unfinished"] = json!(unfinished);
         json!({ "packet": value, "text": text })
     }
 }

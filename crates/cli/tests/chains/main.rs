@@ -7,6 +7,7 @@ mod devices;
 mod differential;
 mod exits;
 mod filetests;
+mod following;
 mod law;
 mod outcome;
 mod scripts;

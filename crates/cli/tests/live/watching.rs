@@ -102,3 +102,63 @@ fn captures_and_traces_see_all_workers() {
         tagged.running.stop();
     }
 }
+
+/// Follows packets of a host, which must all be seen by a worker and go a way, here its end, to a
+/// device.
+#[track_caller]
+fn follow(tagged: &Tagged, source: &str, worker: u64, way: &str, device: &str) {
+    let from = format!("udp && src host {source}");
+    let told = ctl(&tagged.socket, &["--json", "trace", "-n", "2", &from]);
+    let packets: Vec<Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(packets.len(), 2, "{told}");
+    for packet in &packets {
+        assert!(packet["unfinished"].is_null() && packet["agrees"] == true, "{packet}");
+        assert_eq!(packet["worker"], worker, "{packet}");
+        let steps = packet["steps"].as_array().unwrap();
+        let name = |step: &Value| match step["element"].as_str().unwrap() {
+            name if name.contains('@') => step["class"].as_str().unwrap().to_string(),
+            name => name.to_string(),
+        };
+        let names: Vec<String> = steps.iter().map(name).collect();
+        assert!(names.join(" ").ends_with(way), "{names:?}");
+        assert!(steps.iter().all(|step| step["place"]["line"].is_u64()), "{packet}");
+        let last = &steps.last().unwrap()["outcomes"][0];
+        assert_eq!((&last["fate"], &last["device"]), (&"sent".into(), &device.into()));
+    }
+}
+
+/// Packets are followed through queues, on whatever worker: to an Unqueue and what is behind it, and
+/// by a shaper to the device.
+#[test]
+fn packets_are_followed_through_queues_to_the_device() {
+    if !possible() {
+        return;
+    }
+    let chain = nat()
+        .replace(
+            "wan[0] -> ToDevice(",
+            "wan[0] -> up :: Queue -> Unqueue(32) -> u :: Counter -> ToDevice(",
+        )
+        .replace(
+            "lan[0] -> ToDevice(",
+            "lan[0] -> down :: Queue -> s :: Shaper(1000000) -> ToDevice(",
+        );
+    assert!(chain.contains("up ::") && chain.contains("down ::"));
+    let tagged = Tagged::run(&chain, "af-xdp", &["--dispatch", "tags=mac", "--groups", "4"]);
+    tagged.tag(2);
+    let numbers = Numbers::begin(&tagged.lab);
+    for worker in [1, 0] {
+        numbers.go_on(500);
+        tagged.take(2, worker);
+        follow(&tagged, "10.1.0.2", worker as u64, "up up Unqueue u ToDevice", "right");
+        follow(&tagged, "10.2.0.2", worker as u64, "down down s ToDevice", "left");
+    }
+    let told = ctl(&tagged.socket, &["trace", "-n", "1", "udp && src host 10.2.0.2"]);
+    for part in ["waits in down", "and leaves it", "s :: Shaper", "leaves by left"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    numbers.go_on(500);
+    numbers.end();
+    tagged.running.stop();
+}

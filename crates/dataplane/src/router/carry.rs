@@ -29,6 +29,10 @@ impl Nodes {
             while let Some((to, batch, native)) = next.take() {
                 visits += 1;
                 let lost = visits > self.max_visits;
+                if !self.journeys.is_empty() {
+                    next = self.carry_watched(core, Delivery { to, batch, native }, lost);
+                    continue;
+                }
                 let packets = batch.len() as u64;
                 match self.nodes[to.node].stages.get(to.port) {
                     Some(&Some(stage)) if !native && !lost => {
@@ -42,7 +46,7 @@ impl Nodes {
                         }
                     }
                     _ => {
-                        let on = self.visit(core, to, batch, lost);
+                        let on = self.visit::<false>(core, to, batch, lost);
                         next = on.map(|(to, batch)| (to, batch, false));
                         if let Some(timing) = &mut timing
                             && to.node < self.elements
@@ -61,9 +65,30 @@ impl Nodes {
         }
     }
 
+    /// Carries a delivery on while packets are followed.
+    #[cold]
+    fn carry_watched(
+        &mut self,
+        core: &mut Core,
+        delivery: Delivery,
+        lost: bool,
+    ) -> Option<(Port, Batch, bool)> {
+        let Delivery { to, batch, native } = self.single_out(core, delivery);
+        match self.nodes[to.node].stages.get(to.port) {
+            Some(&Some(stage)) if !native && !lost => {
+                self.enter(core, stage, batch);
+                None
+            }
+            _ => {
+                let on = self.visit::<true>(core, to, batch, lost);
+                on.map(|(to, batch)| (to, batch, false))
+            }
+        }
+    }
+
     /// Pushes a batch into an element; what stays and has nothing emitted before it is returned.
     #[inline]
-    pub(super) fn visit(
+    fn visit<const WATCHED: bool>(
         &mut self,
         core: &mut Core,
         to: Port,
@@ -72,6 +97,7 @@ impl Nodes {
     ) -> Option<(Port, Batch)> {
         let node = to.node;
         let mut cell = self.nodes[node].cell.take().expect("elements are visited one at a time");
+        let before = if WATCHED { self.look_at(&cell, Some(&batch)) } else { None };
         let Cell { element, outputs, tally } = &mut *cell;
         if lost {
             for packet in batch.drain() {
@@ -81,6 +107,10 @@ impl Nodes {
         } else {
             let mut cx = Context::new(core, tally, outputs, self, node);
             element.push(to.port, &mut batch, &mut cx);
+        }
+        if let Some(before) = before {
+            let stay = batch.iter_mut().map(|packet| (0, packet));
+            self.look_back(core, node, &mut cell, stay, &before);
         }
         let mut next = None;
         if batch.is_empty() {

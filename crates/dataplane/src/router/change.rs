@@ -65,6 +65,7 @@ impl Router {
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);
         self.nodes.settle(&mut self.core);
+        self.nodes.follow_no_further(None, "the configuration changed");
         let mut elements = Vec::new();
         let count = self.nodes.elements;
         for node in &mut self.nodes.nodes[..count] {
@@ -90,12 +91,14 @@ impl Router {
     pub fn part_with(&mut self, group: u8) -> Estate {
         self.nodes.settle(&mut self.core);
         let mut all = Vec::new();
-        for node in &mut self.nodes.nodes {
-            let Some(cell) = &mut node.cell else { continue };
-            let legacy = cell.element.part_with(group);
-            legacy.packets.iter().for_each(|_| self.core.pool.let_go());
+        for node in 0..self.nodes.nodes.len() {
+            let Some(cell) = &mut self.nodes.nodes[node].cell else { continue };
+            let mut legacy = cell.element.part_with(group);
+            for packet in &mut legacy.packets {
+                self.nodes.let_go(&mut self.core, packet);
+            }
             if legacy.native.is_some() || !legacy.packets.is_empty() {
-                all.push((node.name.clone(), legacy));
+                all.push((self.nodes.nodes[node].name.clone(), legacy));
             }
         }
         Estate(all)

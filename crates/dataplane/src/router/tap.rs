@@ -64,6 +64,7 @@ impl Router {
     /// Takes a tap out again; whoever made programs for the connection is to make others.
     pub fn remove_tap(&mut self, tap: Tap) {
         let nodes = &mut self.nodes;
+        nodes.follow_no_further(Some(tap.0), "the trace ended");
         nodes.discard_stage(Port { node: tap.0, port: 0 });
         let Some(Node { from, to, cell, .. }) = nodes.nodes.get_mut(tap.0) else { return };
         if let Some(cell) = cell {

@@ -1,42 +1,74 @@
-//! Carrying a packet through the elements while a trace watches.
+//! Following packets through the elements: what each was given, what it decided, and what became of
+//! the packets, also of those that wait in elements.
+//!
+//! A packet that is followed bears a mark. While there are any, whatever an element gave out or
+//! gave back is looked at after it has worked.
 
-use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use elements::context::{Context, Core};
+use elements::context::{Core, Services, Tally};
+use elements::element::Traffic;
 use ir::interp::{self, FlowEvent};
 use ir::model::{Rule, StateKind};
 use ir::program::interp::interpret;
 use ir::state::Flow;
-use ir::{NodeId, Port, Program, Reason, StateValue, Store};
-use ir::{PrefixEntry, PrefixTable};
+use ir::{NodeId, Port, PrefixEntry, PrefixTable, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
-use super::{Cell, Delivery, Nodes, StageContext, UNCONNECTED, drop_all};
-use crate::trace::{Decision, Fate, Passage, Seen, Step, Steps, Trace, watched};
+use super::{Cell, Delivery, Nodes, StageContext};
+use crate::trace::{Decision, Fate, Journey, Passage, Seen, Steps, grown};
 
-/// Visits of one packet that are watched; what goes round in circles is not watched for ever.
-const MOST_VISITS: usize = 1000;
+/// Packets that are followed at a time; more are not begun with.
+const MOST_JOURNEYS: usize = 256;
+/// Nanoseconds after which a packet that waits is not followed any further.
+const LONGEST: u64 = 10_000_000_000;
+/// Packets that an element gives back while it works, at most; some more than a burst.
+const MOST_BACK: usize = 512;
 /// How often something is interpreted until all flows are known that it asks for.
 const MOST_LOOKUPS: usize = 16;
+
+const WAITED: &str = "it waited for 10 s";
+const MOVED: &str = "its traffic went to another worker";
+
+/// The packets that are followed, by their marks.
+pub(super) type Journeys = BTreeMap<u16, Journey>;
+
+/// What was so before an element worked.
+pub(super) struct Before {
+    tally: Tally,
+    traffic: Option<Traffic>,
+    /// The mark of the packet that is pushed.
+    pushed: Option<u16>,
+}
 
 impl StageContext<'_> {
     /// Carries packets to the end of their way, now.
     pub fn carry(&mut self, to: Port, batch: Batch) {
-        self.nodes.aside(self.core, to, batch, |nodes, core| nodes.carry(core));
+        self.nodes.aside(self.core, to, batch);
     }
 
-    /// The same for one packet, by the elements' own code; tells what happened, and what programs
-    /// would have done.
-    pub fn follow(&mut self, to: Port, packet: Packet, programs: &[Program]) -> Vec<Step> {
-        let trace = RefCell::new(Trace::default());
-        trace.borrow_mut().phase = 1;
+    /// Whether another packet can be followed.
+    pub(crate) fn can_follow(&self) -> bool {
+        self.nodes.journeys.len() < MOST_JOURNEYS
+    }
+
+    /// Whether a packet is followed already.
+    pub(crate) fn is_followed(&self, packet: &Packet) -> bool {
+        self.nodes.journeys.contains_key(&packet.mark())
+    }
+
+    /// Carries a packet to the end of its way or to where it waits, by the elements' own code, and
+    /// follows it from there on, too.
+    pub(crate) fn follow(&mut self, to: Port, mut packet: Packet, mut journey: Journey) {
+        let mark = self.core.pool.fresh_mark();
+        packet.set_mark(mark);
+        journey.begin(&packet, self.core.now);
+        self.nodes.wake_at(journey.tap, self.core.now + LONGEST);
+        self.nodes.journeys.insert(mark, journey);
         let mut batch = self.core.batch();
         batch.push(packet);
-        self.nodes.settle(self.core);
-        self.nodes.aside(self.core, to, batch, |nodes, core| {
-            nodes.carry_watched(core, &trace, programs);
-        });
-        trace.into_inner().steps
+        self.carry(to, batch);
     }
 }
 
@@ -80,105 +112,189 @@ impl interp::Environment for Deciding {
 type Declared<'a> = (NodeId, &'a str, &'static str, &'a StateKind);
 
 impl Nodes {
-    /// Does something with a delivery alone on the stack.
-    fn aside(
-        &mut self,
-        core: &mut Core,
-        to: Port,
-        batch: Batch,
-        work: impl FnOnce(&mut Self, &mut Core),
-    ) {
+    /// Carries a delivery to the end of its way, alone on the stack.
+    fn aside(&mut self, core: &mut Core, to: Port, batch: Batch) {
         if batch.is_empty() {
             return core.recycle_batch(batch);
         }
         let others = std::mem::take(&mut self.stack);
         self.stack.push(Delivery { to, batch, native: false });
-        work(self, core);
+        self.carry(core);
         self.stack = others;
     }
 
-    fn carry_watched(&mut self, core: &mut Core, trace: &RefCell<Trace>, programs: &[Program]) {
-        for _ in 0..MOST_VISITS {
-            let Some(Delivery { to, mut batch, .. }) = self.stack.pop() else { return };
-            if batch.len() > 1 {
-                let mut rest = core.batch();
-                batch.split_to(1, &mut rest);
-                self.stack.push(Delivery { to, batch: rest, native: false });
-            }
-            if to.node >= self.elements {
-                let next = self.visit(core, to, batch, false);
-                let next = next.map(|(to, batch)| Delivery { to, batch, native: false });
-                self.stack.extend(next);
-            } else if let Some(packet) = batch.pop() {
-                core.recycle_batch(batch);
-                self.visit_watched(core, trace, programs, to, packet);
-            }
+    /// What to carry on of a delivery while packets are followed: those that are come alone, to
+    /// the element's own code, and the others before and behind them wait for their turn.
+    pub(super) fn single_out(&mut self, core: &mut Core, delivery: Delivery) -> Delivery {
+        let Delivery { to, mut batch, native } = delivery;
+        let expected = |packet: &Packet| {
+            self.journeys.get(&packet.mark()).is_some_and(|journey| journey.expects(packet))
+        };
+        let Some(first) = batch.iter().position(expected).filter(|_| to.node < self.elements)
+        else {
+            return Delivery { to, batch, native };
+        };
+        let mut rest = core.batch();
+        batch.split_to(first.max(1), &mut rest);
+        match rest.is_empty() {
+            true => core.recycle_batch(rest),
+            false => self.stack.push(Delivery { to, batch: rest, native }),
         }
-        self.carry(core);
+        if first == 0 {
+            self.settle(core);
+            batch.iter().for_each(|packet| self.arrive(core, to, packet));
+        }
+        Delivery { to, batch, native: native || first == 0 }
     }
 
-    fn visit_watched(
+    /// Notes that a packet that is followed comes to an element.
+    fn arrive(&mut self, core: &mut Core, to: Port, packet: &Packet) {
+        let decisions = self.decisions(core, to, packet);
+        let mark = packet.mark();
+        let passage = self.passage(core, mark, to, packet);
+        if let Some(journey) = self.journeys.get_mut(&mark) {
+            let step = journey.arrive(to.node, Some(to.port), packet, core.now);
+            journey.about(step, passage, decisions);
+        }
+    }
+
+    /// Notes that an element pulled a packet, if that is followed.
+    #[cold]
+    pub(super) fn pulled(&mut self, core: &Core, node: NodeId, packet: &Packet) {
+        if node < self.elements
+            && let Some(journey) = self.journeys.get_mut(&packet.mark())
+            && journey.expects(packet)
+        {
+            journey.arrive(node, None, packet, core.now);
+        }
+    }
+
+    /// What to tell [`Nodes::look_back`], if packets are followed.
+    #[inline]
+    pub(super) fn look_at(&self, cell: &Cell, batch: Option<&Batch>) -> Option<Box<Before>> {
+        if self.journeys.is_empty() {
+            return None;
+        }
+        let pushed = batch.filter(|batch| batch.len() == 1).and_then(|batch| batch.iter().next());
+        let pushed = pushed.map(Packet::mark).filter(|mark| self.journeys.contains_key(mark));
+        let (tally, traffic) = (cell.tally.clone(), cell.element.traffic());
+        Some(Box::new(Before { tally, traffic, pushed }))
+    }
+
+    /// Looks what an element that has worked did with packets that are followed. `also` are
+    /// packets that leave besides those that it emitted, and by which output.
+    #[cold]
+    pub(super) fn look_back<'a>(
         &mut self,
         core: &mut Core,
-        trace: &RefCell<Trace>,
-        programs: &[Program],
-        to: Port,
-        packet: Packet,
+        node: NodeId,
+        cell: &'a mut Cell,
+        also: impl Iterator<Item = (usize, &'a mut Packet)>,
+        before: &Before,
     ) {
-        let passage = self.passage(core, trace, programs, to, &packet);
-        let decisions = self.decisions(core, to, &packet);
-        let Some(mut cell) = self.nodes[to.node].cell.take() else { return };
-        let Cell { element, outputs, tally } = &mut *cell;
-        let before = element.traffic();
-        let mut cx = Context::new(core, tally, outputs, self, to.node);
-        let first = trace.borrow().steps.len();
-        let ((), stay) = watched(
-            (&mut **element, to.node),
-            trace,
-            Some((to.port, packet)),
-            &mut cx,
-            |_, _, _| passage,
-            |element, batch, cx| {
-                decisions.into_iter().for_each(|decision| trace.borrow_mut().decided(decision));
-                element.push(to.port, batch, cx);
-            },
-        );
-        // What a sink took is outside, or will be.
-        let after = element.traffic();
-        if after.is_some_and(|after| !after.source) && self.nodes[to.node].to.is_empty() {
-            let config = &self.nodes[to.node].config;
-            let sent = before.map(|t| t.packets) < after.map(|t| t.packets);
-            let mut trace = trace.borrow_mut();
-            let outcomes = trace.steps[first..].iter_mut().flat_map(|step| &mut step.outcomes);
-            for outcome in outcomes.filter(|o| sent && matches!(o.fate, Fate::Kept | Fate::UsedUp))
+        if node >= self.elements {
+            return;
+        }
+        let Cell { element, outputs, tally } = cell;
+        let emitted = outputs.iter_mut();
+        let emitted = emitted.flat_map(|(port, batch)| batch.iter_mut().map(move |p| (port, p)));
+        for (port, packet) in emitted.chain(also) {
+            if packet.mark() == 0
+                && let Some(mark) = before.pushed
             {
-                outcome.fate = Fate::Sent(config.clone());
+                packet.set_mark(mark);
+            }
+            if let Some(journey) = self.journeys.get_mut(&packet.mark()) {
+                let is_connected = self.nodes[node].to.get(port).is_some_and(Option::is_some);
+                journey.leave(Port { node, port }, packet, is_connected, core.now);
             }
         }
-        if stay.is_empty() {
-            core.recycle_batch(stay);
-        } else {
-            match self.nodes[to.node].to.first().copied().flatten() {
-                Some(to) => self.stack.push(Delivery { to, batch: stay, native: false }),
-                None => drop_all(core, &mut cell.tally, stay, UNCONNECTED),
+        let lost = grown(&before.tally, tally);
+        let mut drops = lost
+            .iter()
+            .flat_map(|(line, dropped, _)| std::iter::repeat_n(line.reason, *dropped as usize));
+        let traffic = element.traffic().filter(|t| !t.source && self.nodes[node].to.is_empty());
+        let sent = traffic.is_some_and(|t| before.traffic.map(|t| t.packets) < Some(t.packets));
+        for (mark, journey) in &mut self.journeys {
+            for identity in journey.in_element(node) {
+                let is_back = core.pool.came_back(identity, MOST_BACK);
+                // What a device took is outside, or will be.
+                let is_sent = sent && (is_back || element.held() == 0);
+                let fate = match is_back.then(|| drops.next()).flatten() {
+                    Some(reason) => Fate::Dropped(reason),
+                    None if is_sent => Fate::Sent(self.nodes[node].config.clone()),
+                    None if is_back => Fate::UsedUp,
+                    None => {
+                        journey.keep(identity);
+                        continue;
+                    }
+                };
+                journey.end(identity, node, fate, core.now);
+            }
+            if before.pushed == Some(*mark) {
+                let notes = lost
+                    .iter()
+                    .flat_map(|(line, _, noted)| std::iter::repeat_n(line.reason, *noted as usize));
+                journey.note(node, notes.collect());
             }
         }
-        self.collect(core, to.node, &mut cell);
-        self.nodes[to.node].cell = Some(cell);
+        self.tell(|_, journey| match journey.goes_too_far() {
+            None => journey.is_over().then_some(None),
+            circles => Some(circles),
+        });
+    }
+
+    /// Follows packets no further whose journeys are over, and tells of them: `is_over` yields
+    /// why, if that is not that they were followed to their end.
+    fn tell(&mut self, is_over: impl Fn(u16, &Journey) -> Option<Option<&'static str>>) {
+        let all = self.journeys.iter();
+        let over: Vec<_> = all.filter_map(|(&mark, j)| Some((mark, is_over(mark, j)?))).collect();
+        for (mark, why) in over {
+            let Some(journey) = self.journeys.remove(&mark) else { continue };
+            if self.journeys.values().all(|other| other.tap != journey.tap) {
+                self.nodes[journey.tap].alarm = None;
+            }
+            journey.tell(why);
+        }
+    }
+
+    /// Follows packets no further that were begun with at a tap, or any.
+    pub(super) fn follow_no_further(&mut self, tap: Option<NodeId>, why: &'static str) {
+        self.tell(|_, j| tap.is_none_or(|tap| j.tap == tap).then_some(Some(why)));
+    }
+
+    /// Follows a packet no further that goes to another worker.
+    pub(super) fn let_go(&mut self, core: &mut Core, packet: &mut Packet) {
+        let gone = packet.mark();
+        packet.set_mark(0);
+        self.tell(|mark, _| (mark == gone).then_some(Some(MOVED)));
+        core.pool.let_go();
+    }
+
+    /// Follows packets no further that have waited long since they came by a tap.
+    pub(super) fn follow_no_longer(&mut self, core: &Core, tap: NodeId) {
+        let now = core.now;
+        let late = |journey: &Journey| journey.tap == tap && journey.began + LONGEST <= now;
+        self.tell(|_, journey| late(journey).then_some(Some(WAITED)));
+        let next = self.journeys.values().filter(|j| j.tap == tap).map(|j| j.began).min();
+        if let Some(began) = next {
+            self.wake_at(tap, began + LONGEST);
+        }
     }
 
     /// What the program that begins at an input would do with a packet that comes there.
     fn passage(
-        &self,
+        &mut self,
         core: &mut Core,
-        trace: &RefCell<Trace>,
-        programs: &[Program],
+        mark: u16,
         at: Port,
         packet: &Packet,
     ) -> Option<Passage> {
+        let journey = self.journeys.get(&mark)?;
+        let programs = Arc::clone(&journey.programs);
         let number = programs.iter().position(|program| program.entry == at)?;
         let (program, identity) = (&programs[number], packet.identity());
-        if trace.borrow().is_inside(identity, at) {
+        if journey.trace.is_inside(identity, at) {
             return None;
         }
         let declared = program.state.iter().map(|state| {
@@ -200,7 +316,7 @@ impl Nodes {
                 learned |= declared.is_some_and(|d| self.learn(&mut store, d, key, core.now));
             }
             if !learned {
-                trace.borrow_mut().enter(identity, through);
+                self.journeys.get_mut(&mark)?.trace.enter(identity, through);
                 return Some(Passage { program: number, steps: steps.reached, after });
             }
         }

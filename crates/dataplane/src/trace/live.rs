@@ -2,7 +2,8 @@
 //!
 //! A tap at each connection by which packets come in looks for them. One that is chosen goes
 //! through the elements' own code, with all its effects, while the packets behind it wait; what
-//! models and programs would say of it is asked for on copies.
+//! models and programs would say of it is asked for on copies. Where an element keeps it, it is
+//! waited for: it bears a mark, which nobody looks at while no packet is followed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +11,9 @@ use std::sync::mpsc::Sender;
 
 use elements::selector::Selector;
 use ir::{NodeId, Port, Program};
-use net::Batch;
+use net::{Batch, Packet};
 
-use super::Step;
+use super::{Journey, Step};
 use crate::{Router, Stage, StageContext, Tap};
 
 /// A packet's way through the chain.
@@ -24,6 +25,8 @@ pub struct Followed {
     pub worker: u32,
     /// The visits, in their order.
     pub steps: Vec<Step>,
+    /// Why it was not followed to its end, if it was not; where it was then, it was kept last.
+    pub unfinished: Option<&'static str>,
 }
 
 /// Which packets are followed, and who hears of it.
@@ -78,17 +81,31 @@ impl<M> Inlet<M> {
     }
 }
 
-impl<M: From<Followed>> Stage for Inlet<M> {
+impl<M: From<Followed> + 'static> Inlet<M> {
+    /// The journey of a packet that is chosen.
+    fn journey(&self) -> Journey {
+        let (to, place, worker) = (self.following.to.clone(), self.place, self.worker);
+        let tell = move |steps: Vec<Step>, unfinished: Option<&'static str>| {
+            // Nobody may listen any more.
+            let _ = to.send(M::from(Followed { place, worker, steps, unfinished }));
+        };
+        Journey::new(self.tap, Arc::clone(&self.following.programs), Box::new(tell))
+    }
+}
+
+impl<M: From<Followed> + 'static> Stage for Inlet<M> {
     fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
-        let Following { selector, left, programs, to } = &self.following;
+        let Following { selector, left, .. } = &self.following;
         let Some(next) = cx.behind_tap(self.tap) else { return };
         let mut packets = cx.core.batch();
         packets.append(batch);
-        let chosen = |batch: &Batch| {
-            let some = left.load(Ordering::Relaxed) > 0;
-            some.then(|| batch.iter().position(|packet| selector.chooses(packet))).flatten()
+        let chosen = |batch: &Batch, cx: &StageContext<'_>| {
+            let some = left.load(Ordering::Relaxed) > 0 && cx.can_follow();
+            // Whom another trace follows, that goes on to follow.
+            let chosen = |packet: &Packet| !cx.is_followed(packet) && selector.chooses(packet);
+            some.then(|| batch.iter().position(chosen)).flatten()
         };
-        while let Some(at) = chosen(&packets).filter(|_| self.take()) {
+        while let Some(at) = chosen(&packets, cx).filter(|_| self.take()) {
             let mut behind = cx.core.batch();
             packets.split_to(at, &mut behind);
             let mut all = behind.drain();
@@ -99,10 +116,7 @@ impl<M: From<Followed>> Stage for Inlet<M> {
             cx.carry(next, packets);
             packets = rest;
             if let Some(packet) = followed {
-                let steps = cx.follow(next, packet, programs);
-                let (place, worker) = (self.place, self.worker);
-                // Nobody may listen any more.
-                let _ = to.send(M::from(Followed { place, worker, steps }));
+                cx.follow(next, packet, self.journey());
             }
         }
         if packets.is_empty() {

@@ -12,7 +12,7 @@ use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
 use ir::{Model, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
-use super::{Fate, Inlet, Outcome, Passage, Seen, Step, StepId, Trace};
+use super::{Fate, Inlet, Outcome, Seen, Step, StepId, Trace};
 
 /// Wraps an element and tells a trace what passes through it.
 pub(super) struct Observed {
@@ -45,53 +45,37 @@ impl Observed {
         work: impl FnOnce(&mut dyn Element, &mut Batch, &mut Context<'_>) -> R,
     ) -> (R, Batch) {
         let Self { element, node, trace, .. } = self;
-        let passage = |at: Port, packet: &Packet, cx: &mut Context<'_>| {
-            trace.borrow_mut().pass(at, packet, cx)
+        let node = *node;
+        let mut batch = cx.core.batch();
+        let pushed = pushed.map(|(port, packet)| {
+            let (identity, seen) = (packet.identity(), Seen::of(&packet));
+            batch.push(packet);
+            (port, identity, seen)
+        });
+        let identity = pushed.as_ref().map(|p| p.1);
+        let input = pushed.as_ref().map(|p| Port { node, port: p.0 });
+        let passage = match (input, batch.iter().next()) {
+            (Some(at), Some(packet)) => trace.borrow_mut().pass(at, packet, cx),
+            _ => None,
         };
-        watched((&mut **element, *node), trace, pushed, cx, passage, work)
+        let step = trace.borrow_mut().begin(node, pushed, cx.now());
+        trace.borrow_mut().steps[step].passage = passage;
+        let (tally, alive) = (cx.tally.clone(), cx.core.pool.outstanding());
+        let mut outputs = Outputs::new(cx.outputs());
+        let result = work(&mut **element, &mut batch, &mut cx.with_outputs(&mut outputs));
+        let mut emitted: Vec<(usize, Batch)> = outputs.drain_reversed().collect();
+        emitted.reverse();
+        let left = emitted.iter().flat_map(|(port, batch)| batch.iter().map(move |p| (*port, p)));
+        let left: Vec<(usize, &Packet)> = left.chain(batch.iter().map(|p| (0, p))).collect();
+        let made = cx.core.pool.outstanding() as isize - alive as isize;
+        let lost = grown(&tally, cx.tally);
+        trace.borrow_mut().end(step, identity, &left, made, &lost);
+        for (port, mut packets) in emitted {
+            cx.emit_all(port, &mut packets);
+            cx.core.recycle_batch(packets);
+        }
+        (result, batch)
     }
-}
-
-/// Lets an element work and tells a trace what came in (`pushed` is a packet and its input), what
-/// went out and what was dropped; `passage` is asked for the packet's way through a program.
-/// Returns the packets that stayed.
-pub(crate) fn watched<R>(
-    (element, node): (&mut dyn Element, NodeId),
-    trace: &RefCell<Trace>,
-    pushed: Option<(usize, Packet)>,
-    cx: &mut Context<'_>,
-    passage: impl FnOnce(Port, &Packet, &mut Context<'_>) -> Option<Passage>,
-    work: impl FnOnce(&mut dyn Element, &mut Batch, &mut Context<'_>) -> R,
-) -> (R, Batch) {
-    let mut batch = cx.core.batch();
-    let pushed = pushed.map(|(port, packet)| {
-        let (identity, seen) = (packet.identity(), Seen::of(&packet));
-        batch.push(packet);
-        (port, identity, seen)
-    });
-    let identity = pushed.as_ref().map(|p| p.1);
-    let input = pushed.as_ref().map(|p| Port { node, port: p.0 });
-    let passage = match (input, batch.iter().next()) {
-        (Some(at), Some(packet)) => passage(at, packet, cx),
-        _ => None,
-    };
-    let step = trace.borrow_mut().begin(node, pushed, cx.now());
-    trace.borrow_mut().steps[step].passage = passage;
-    let (tally, alive) = (cx.tally.clone(), cx.core.pool.outstanding());
-    let mut outputs = Outputs::new(cx.outputs());
-    let result = work(element, &mut batch, &mut cx.with_outputs(&mut outputs));
-    let mut emitted: Vec<(usize, Batch)> = outputs.drain_reversed().collect();
-    emitted.reverse();
-    let left = emitted.iter().flat_map(|(port, batch)| batch.iter().map(move |p| (*port, p)));
-    let left: Vec<(usize, &Packet)> = left.chain(batch.iter().map(|p| (0, p))).collect();
-    let made = cx.core.pool.outstanding() as isize - alive as isize;
-    let lost = differences(&tally, cx.tally);
-    trace.borrow_mut().end(step, identity, &left, made, &lost);
-    for (port, mut packets) in emitted {
-        cx.emit_all(port, &mut packets);
-        cx.core.recycle_batch(packets);
-    }
-    (result, batch)
 }
 
 impl Trace {
@@ -206,7 +190,7 @@ impl Trace {
     }
 
     /// Tells the outcome that a step goes on from.
-    fn link(&mut self, step: StepId) {
+    pub(super) fn link(&mut self, step: StepId) {
         if let Some((from, outcome)) = self.steps[step].from
             && let Some(outcome) = self.steps[from].outcomes.get_mut(outcome)
         {
@@ -216,7 +200,7 @@ impl Trace {
 }
 
 /// What a tally grew by: dropped and noted.
-fn differences(before: &Tally, after: &Tally) -> Vec<(Tallied, u64, u64)> {
+pub(crate) fn grown(before: &Tally, after: &Tally) -> Vec<(Tallied, u64, u64)> {
     let old = |line: &Tallied| before.lines().iter().find(|l| l.reason == line.reason).copied();
     let grown = |line: &Tallied| {
         let (dropped, noted) = old(line).map_or((0, 0), |l| (l.dropped, l.noted));
