@@ -13,7 +13,12 @@ mod support;
 use std::rc::Rc;
 
 use catena_cli::session::Path as Execution;
-use support::{Chain, Data, Running, Spread, filter, isp, large_napts, napts, routers};
+use support::{
+    Chain, Data, RuleSet, Running, Spread, access, filter, isp, large_napts, napts, routers,
+};
+
+/// The access list before flows that are drawn at random.
+const LARGEST: RuleSet = ("acl1", 8500);
 
 /// The chains of the reference measurements.
 fn chains(data: &Data) -> Vec<Chain> {
@@ -35,6 +40,15 @@ fn chains(data: &Data) -> Vec<Chain> {
     chains.extend([1, 10].map(|n| large("million-flows", n, 300, &million, 1_000_000)));
     // Flows live for a second; more NAPTs take longer for a packet.
     chains.extend([1, 2, 10].map(|n| large("new-flows", n, 1, &new, u64::from(3_000_000 / n))));
+    // One flow is drawn for each packet.
+    let reaching = data.reaching(LARGEST, 60);
+    for flows in [10_000, 60_000, 100_000, 200_000, 300_000, 1_000_000] {
+        let body = access(LARGEST) + &large_napts(1, 300);
+        let chain =
+            Chain::new(format!("drawn-flows-{flows}"), body, &Rc::new(reaching.with_flows(flows)));
+        let beside = "rw1[1] -> Discard;".into();
+        chains.push(Chain { beside, settle: 15 * u64::from(flows), ..chain });
+    }
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {
             let traffic = data.reaching((set, rules), 60);

@@ -83,7 +83,12 @@ pub(crate) fn filter(set: RuleSet) -> String {
 
 /// An ISP's edge: an access list, a router and a NAPT.
 pub(crate) fn isp(set: RuleSet) -> String {
-    filter(set) + "-> RI(1, 172.16.1.1, 02:00:00:00:01:01, 02:00:00:00:01:02) " + &napts(1)
+    access(set) + &napts(1)
+}
+
+/// The access list and the router of an ISP's edge.
+pub(crate) fn access(set: RuleSet) -> String {
+    filter(set) + "-> RI(1, 172.16.1.1, 02:00:00:00:01:01, 02:00:00:00:01:02) "
 }
 
 /// The folder of shared data: chains, access lists and traffic.
@@ -164,7 +169,7 @@ impl Data {
         Running {
             name: chain.name.clone(),
             burst: chain.burst.into(),
-            cycle: chain.traffic.len() as u64,
+            cycle: chain.traffic.cycle() as u64,
             settle: chain.settle,
             router,
             configured: start.elapsed(),

@@ -16,8 +16,17 @@ pub(crate) struct Frames {
     bytes: Vec<u8>,
     /// Where each frame ends in `bytes`.
     ends: Vec<usize>,
-    /// How many source addresses frames have in turn; 0 if each has its own.
-    sources: u32,
+    vary: Vary,
+}
+
+/// What makes more flows of frames than there are.
+#[derive(Clone, Copy)]
+enum Vary {
+    Nothing,
+    /// They have so many source addresses in turn.
+    Sources(u32),
+    /// Each is of one of so many flows at random, which have source ports of their own.
+    Flows(u32),
 }
 
 impl Frames {
@@ -26,7 +35,7 @@ impl Frames {
         let explain = |why: String| -> ! { panic!("{}: {why}", path.display()) };
         let file = std::fs::File::open(path).unwrap_or_else(|e| explain(e.to_string()));
         let mut reader = Reader::open(file).unwrap_or_else(|e| explain(e.to_string()));
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), vary: Vary::Nothing };
         while let Some(record) = reader.next().unwrap_or_else(|e| explain(e.to_string())) {
             let mut frame = record.data.to_vec();
             frame.resize(size.max(frame.len()), 0);
@@ -37,7 +46,7 @@ impl Frames {
 
     /// The same frames with their UDP datagrams bound for this port.
     pub(crate) fn to_udp_port(&self, port: u16) -> Self {
-        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), vary: Vary::Nothing };
         let mut start = 0;
         for &end in &self.ends {
             let mut frame = self.bytes[start..end].to_vec();
@@ -51,26 +60,43 @@ impl Frames {
 
     /// Frames of IPv4, with lengths and checksums made right.
     pub(crate) fn of(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), sources: 0 };
+        let mut all = Self { bytes: Vec::new(), ends: Vec::new(), vary: Vary::Nothing };
         frames.into_iter().for_each(|frame| all.push(frame));
         all
     }
 
     /// The frames, one after another.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+        (0..self.len()).map(|at| self.frame(at))
     }
 
     /// The same frames, but one after the other comes from another of so many addresses: so many
     /// flows, if they are a multiple of the frames.
     pub(crate) fn with_sources(&self, sources: u32) -> Self {
-        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), sources }
+        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), vary: Vary::Sources(sources) }
+    }
+
+    /// The same frames in any order, but from other ports, so that they are of so many flows.
+    pub(crate) fn with_flows(&self, flows: u32) -> Self {
+        Self { bytes: self.bytes.clone(), ends: self.ends.clone(), vary: Vary::Flows(flows) }
     }
 
     /// How many frames there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// After how many frames most flows have come.
+    pub(crate) fn cycle(&self) -> usize {
+        match self.vary {
+            Vary::Flows(flows) => 2 * flows as usize,
+            Vary::Nothing | Vary::Sources(_) => self.len(),
+        }
+    }
+
+    fn frame(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start..self.ends[at]]
     }
 
     /// Adds a frame with lengths and checksums made right.
@@ -103,19 +129,43 @@ fn complete(bytes: &mut [u8]) {
     }
 }
 
-/// Sets the source address of a frame's IPv4 packet with a UDP datagram in it, and makes the checksums right.
-fn set_source(frame: &mut [u8], address: u32) {
-    let old = u32::from_be_bytes(frame[26..30].try_into().expect("four bytes"));
+/// Where IPv4 addresses and the ports behind them start in a frame, without options.
+const SOURCE: usize = ETHERNET + 12;
+const SOURCE_PORT: usize = ETHERNET + 20;
+
+/// Where the checksums of a frame's IPv4 header and of the TCP segment or UDP datagram in it are.
+fn checksums(frame: &[u8]) -> [usize; 2] {
+    let transport = if frame[ETHERNET + 9] == ip_protocol::TCP { 16 } else { 6 };
+    [ETHERNET + 10, SOURCE_PORT + transport]
+}
+
+/// Makes a checksum right after what it sums up changed (RFC 1624).
+fn update(frame: &mut [u8], at: usize, old: u32, new: u32) {
     let words = |n: u32| (n >> 16) + (n & 0xffff);
-    for at in [24, 40] {
-        // RFC 1624.
-        let sum = u16::from_be_bytes([frame[at], frame[at + 1]]);
-        let sum = u32::from(!sum) + words(!old) + words(address);
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    let sum = u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let sum = u32::from(!sum) + words(!old) + words(new);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Sets the source address of a frame and makes the checksums right.
+fn set_source(frame: &mut [u8], address: u32) {
+    let place = SOURCE..SOURCE + 4;
+    let old = u32::from_be_bytes(frame[place.clone()].try_into().expect("four bytes"));
+    for at in checksums(frame) {
+        update(frame, at, old, address);
     }
-    frame[26..30].copy_from_slice(&address.to_be_bytes());
+    frame[place].copy_from_slice(&address.to_be_bytes());
+}
+
+/// Sets the source port of a frame and makes the checksum right.
+fn set_source_port(frame: &mut [u8], port: u16) {
+    let place = SOURCE_PORT..SOURCE_PORT + 2;
+    let old = u16::from_be_bytes(frame[place.clone()].try_into().expect("two bytes"));
+    let [_, transport] = checksums(frame);
+    update(frame, transport, 0xffff_0000 | u32::from(old), 0xffff_0000 | u32::from(port));
+    frame[place].copy_from_slice(&port.to_be_bytes());
 }
 
 /// Sends frames for ever.
@@ -123,11 +173,13 @@ pub(super) struct Source {
     frames: Rc<Frames>,
     next: usize,
     source: u32,
+    random: fastrand::Rng,
 }
 
 impl Source {
     pub(super) fn new(frames: &Rc<Frames>) -> Self {
-        Self { frames: Rc::clone(frames), next: 0, source: 0 }
+        let random = fastrand::Rng::with_seed(1);
+        Self { frames: Rc::clone(frames), next: 0, source: 0, random }
     }
 }
 
@@ -138,17 +190,26 @@ impl Device for Source {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        let Frames { bytes, ends, sources } = &*self.frames;
+        let frames = &*self.frames;
+        let all = frames.len();
         for _ in 0..burst {
-            let start = if self.next == 0 { 0 } else { ends[self.next - 1] };
-            let mut packet = pool.packet(&bytes[start..ends[self.next]]);
-            if *sources > 0 {
-                self.source = (self.source + 1) % sources;
-                set_source(packet.data_mut(), 0x0a00_0000 + self.source);
+            let mut variant = 0;
+            if let Vary::Flows(flows) = frames.vary {
+                let flow = self.random.u32(..flows) as usize;
+                (self.next, variant) = (flow % all, flow / all);
+            }
+            let mut packet = pool.packet(frames.frame(self.next));
+            match frames.vary {
+                Vary::Nothing => {}
+                Vary::Sources(sources) => {
+                    self.source = (self.source + 1) % sources;
+                    set_source(packet.data_mut(), 0x0a00_0000 + self.source);
+                }
+                Vary::Flows(_) => set_source_port(packet.data_mut(), 1024 + variant as u16),
             }
             batch.push(packet);
             self.next += 1;
-            if self.next == ends.len() {
+            if self.next == all {
                 self.next = 0;
             }
         }
