@@ -8,6 +8,7 @@
 //! expiring nor choosing whom to evict searches. Time is counted in ticks ([`tick_end`]), so that
 //! a flow moves in its list once a tick and is otherwise only read.
 
+mod ahead;
 mod index;
 mod key;
 mod slab;
@@ -161,6 +162,12 @@ impl Class {
             guarantee => flow.expiry.saturating_sub(self.timeout).saturating_add(guarantee),
         }
     }
+}
+
+/// The hash of the key that an entry of the index is of.
+#[inline]
+fn hash_of(flows: &Slab<Flow>, hash: &FlowHash, entry: u32) -> u64 {
+    flows.get(entry >> 1).key((entry & 1) as usize).hash(hash)
 }
 
 /// A flow's number and the direction that was looked up.
@@ -318,7 +325,7 @@ impl FlowTable {
     /// The hash of a key.
     #[inline]
     pub(crate) fn hash(&self, key: &Key) -> u64 {
-        self.hash.two(key.addresses, u64::from(key.ports) << 16 | u64::from(key.map))
+        key.hash(&self.hash)
     }
 
     /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
@@ -430,11 +437,7 @@ impl FlowTable {
         let number = self.flows.insert(flow);
         self.append(number, class, expiry);
         for side in flow.sides() {
-            let (flows, hash) = (&self.flows, &self.hash);
-            let hash_of = |entry: u32| {
-                let key = flows.get(entry >> 1).key((entry & 1) as usize);
-                hash.two(key.addresses, u64::from(key.ports) << 16 | u64::from(key.map))
-            };
+            let hash_of = |entry| hash_of(&self.flows, &self.hash, entry);
             self.index.insert(hashes[side], number << 1 | side as u32, hash_of);
             self.taken.add(&keys[side]);
         }
@@ -480,6 +483,9 @@ impl FlowTable {
     #[inline]
     pub(crate) fn expire(&mut self, now: u64, most: usize) {
         self.clock = self.clock.max(now);
+        if self.index.grows() {
+            self.index.move_bucket(|entry| hash_of(&self.flows, &self.hash, entry));
+        }
         for class in 0..self.classes.len() {
             if self.classes[class].earliest <= now {
                 self.expire_class(class, now, most);
@@ -504,37 +510,6 @@ impl FlowTable {
                 expired -= 1;
             }
         }
-    }
-
-    /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
-    /// how many these are.
-    fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {
-        let expired =
-            |number: u32| Some(number).filter(|&n| n != NONE && self.flows.get(n).expiry <= now);
-        let all = || {
-            let next = |&number: &u32| expired(self.flows.get(number).next);
-            std::iter::successors(expired(first), next).take(most)
-        };
-        let keys = || {
-            all().flat_map(|number| {
-                let flow = self.flows.get(number);
-                flow.sides().map(|side| flow.key(side))
-            })
-        };
-        keys().for_each(|key| self.expect(&key));
-        all().count()
-    }
-
-    /// Brings near what adding, looking up or removing a flow with this key touches.
-    pub(crate) fn expect(&self, key: &Key) {
-        self.index.prefetch(self.hash(key));
-        self.taken.prefetch(key);
-    }
-
-    /// Whether a key that was expected is probably a flow's. Brings that flow near.
-    pub(crate) fn is_likely(&self, key: &Key) -> bool {
-        let guess = self.index.guess(self.hash(key));
-        guess.inspect(|guess| self.flows.prefetch(guess >> 1)).is_some()
     }
 
     /// Makes [`FlowTable::allocate`] fast for a pool, however few of its numbers are free.

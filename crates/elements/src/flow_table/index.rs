@@ -3,7 +3,7 @@
 //! Open addressing over buckets of eight slots, a cache line each. A bucket knows how many
 //! entries passed it by because it was full, so a search ends at the first bucket that none
 //! passed, and removing leaves nothing behind. The index doubles when three quarters are taken;
-//! the entries move over with the insertions that follow, a bucket each, so that none is slow.
+//! the entries move over with the insertions and batches that follow, a bucket each, so that none is slow.
 
 /// Slots of a bucket.
 const SLOTS: usize = 8;
@@ -213,7 +213,15 @@ impl Index {
         self.len -= usize::from(found);
     }
 
-    fn move_bucket(&mut self, hash_of: &impl Fn(u32) -> u64) {
+    /// Whether entries are left that must move over.
+    #[inline]
+    pub(super) fn grows(&self) -> bool {
+        self.old.is_some()
+    }
+
+    /// Moves a bucket over, if any is left.
+    #[cold]
+    pub(super) fn move_bucket(&mut self, hash_of: impl Fn(u32) -> u64) {
         let Some(old) = &mut self.old else { return };
         let bucket = old.get_mut(self.moved);
         let left = *bucket;
@@ -263,6 +271,22 @@ mod tests {
         }
         let bucket_is_clean = |b: &Bucket| b[..2] == [0, 0] && b[PASSED] == 0;
         assert!((0..=index.current.mask).all(|i| bucket_is_clean(index.current.get(i))));
+    }
+
+    #[test]
+    fn it_grows_to_an_end_without_insertions() {
+        let mut index = Index::new();
+        let most = (SMALLEST * SLOTS / 4 * 3) as u32;
+        for n in 0..=most {
+            assert!(!index.grows());
+            index.insert(hash(n), n, hash);
+        }
+        for _ in 0..SMALLEST {
+            assert!(index.grows());
+            index.move_bucket(hash);
+        }
+        assert!(!index.grows());
+        assert!((0..=most).all(|n| index.find(hash(n), |m| m == n).is_some()));
     }
 
     #[test]

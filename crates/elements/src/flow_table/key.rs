@@ -1,5 +1,7 @@
 //! What flows are found by.
 
+use net::flow::FlowHash;
+
 /// What packets of one direction of a flow have in common. The map tells apart tables that share
 /// a capacity: a rewriter's number among those that share, and what else is part of the key, such
 /// as the protocol.
@@ -53,6 +55,12 @@ impl Key {
 
     pub(crate) fn set_dst_port(&mut self, port: u16) {
         self.ports = self.ports & !0xffff | u32::from(port);
+    }
+
+    /// What it is found by.
+    #[inline]
+    pub(crate) fn hash(&self, with: &FlowHash) -> u64 {
+        with.two(self.addresses, u64::from(self.ports) << 16 | u64::from(self.map))
     }
 
     /// Source and destination exchanged.

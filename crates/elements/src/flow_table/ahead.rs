@@ -1,0 +1,37 @@
+//! Memory that is brought near before it is touched, for many flows at once.
+
+use super::slab::NONE;
+use super::{FlowTable, Key};
+
+impl FlowTable {
+    /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
+    /// how many these are.
+    pub(super) fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {
+        let expired =
+            |number: u32| Some(number).filter(|&n| n != NONE && self.flows.get(n).expiry <= now);
+        let all = || {
+            let next = |&number: &u32| expired(self.flows.get(number).next);
+            std::iter::successors(expired(first), next).take(most)
+        };
+        let keys = || {
+            all().flat_map(|number| {
+                let flow = self.flows.get(number);
+                flow.sides().map(|side| flow.key(side))
+            })
+        };
+        keys().for_each(|key| self.expect(&key));
+        all().count()
+    }
+
+    /// Brings near what adding, looking up or removing a flow with this key touches.
+    pub(crate) fn expect(&self, key: &Key) {
+        self.index.prefetch(self.hash(key));
+        self.taken.prefetch(key);
+    }
+
+    /// Whether a key that was expected is probably a flow's. Brings that flow near.
+    pub(crate) fn is_likely(&self, key: &Key) -> bool {
+        let guess = self.index.guess(self.hash(key));
+        guess.inspect(|guess| self.flows.prefetch(guess >> 1)).is_some()
+    }
+}
