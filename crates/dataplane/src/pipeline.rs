@@ -331,8 +331,7 @@ impl Stage for Pipeline {
             }
         }
         if !self.sites.is_empty() {
-            let missed = self.decided.iter().filter(|target| **target == self.elements).count();
-            self.watch.saw(done, missed);
+            self.watch.saw(done, std::mem::take(&mut self.burst.new));
         }
         let mut rest = None;
         if done < batch.len() {

@@ -47,6 +47,13 @@ pub trait FlowAccess {
     /// When a flow expires that was found and is not removed since.
     fn expiry(&self, number: u32) -> u64;
 
+    /// Brings near what [`FlowAccess::expiry`] reads.
+    fn prefetch(&self, number: u32);
+
+    /// Brings near what else [`FlowAccess::prolong`] changes; to be called a while after
+    /// [`FlowAccess::prefetch`].
+    fn prefetch_changes(&self, number: u32);
+
     /// Does what an update does that changes nothing but the time; gives the new expiry.
     fn prolong(&mut self, number: u32, now: u64) -> u64;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ir::program::{Step, StepId};
 use net::Packet;
 
-use super::cache::{Line, Member, SLOTS};
+use super::cache::{Line, Member, SHARE, SLOTS};
 use super::classifiers::Key;
 use super::compile::Slot;
 use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
@@ -16,6 +16,8 @@ use super::{DROP, Pipeline};
 
 /// Instead of a site's number.
 const NO_SITE: u16 = u16::MAX;
+/// For fewer lanes that are in the flow cache, elements go on once they have begun.
+const FEW: usize = 12;
 
 /// Where the lanes of a burst are.
 #[derive(Default)]
@@ -39,6 +41,10 @@ pub(super) struct Burst {
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
     members: Vec<Member>,
+    /// Lanes that are at a site.
+    at_sites: u32,
+    /// How many were looked up in vain whose flows did not come lately.
+    pub(super) new: usize,
     spare: Spare,
 }
 
@@ -97,6 +103,7 @@ impl Pipeline {
         let mut spare = std::mem::take(&mut burst.spare);
         let packets = &Packets::new(packets, &mut spare);
         lanes.start(packets);
+        burst.at_sites = 0;
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;
@@ -161,6 +168,7 @@ impl Pipeline {
                             (burst.holds[lane], burst.sites[lane]) = (keys.holds[lane], *number);
                             burst.alone[lane] = at as u32;
                         }
+                        burst.at_sites |= mask;
                         alone |= mask;
                     }
                     Node::Scalar => {
@@ -244,17 +252,43 @@ impl Pipeline {
         let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
         match barrier {
             _ if site == NO_SITE => false,
-            None => !self.cache.missed_again(hash),
-            Some(target) if target == self.elements => {
-                let (key, holds) = (self.burst.keys[lane], self.burst.holds[lane]);
-                let missed = self.cache.find(hash, key, site, holds).is_none();
-                if missed {
-                    self.cache.missed_again(hash);
+            None => self.is_new(hash) && !self.fills(lane),
+            Some(target) if target == self.elements => match self.look_up(lane) {
+                None => {
+                    self.is_new(hash);
+                    true
                 }
-                missed
-            }
+                Some(_) => self.few_known(lane),
+            },
             Some(_) => false,
         }
+    }
+
+    /// Whether a flow that was looked up in vain did not come lately.
+    fn is_new(&mut self, hash: u64) -> bool {
+        let new = !self.cache.missed_again(hash);
+        self.burst.new += usize::from(new);
+        new
+    }
+
+    /// Whether so many lanes behind this one that are not in the flow cache are of flows that came lately that it pays
+    /// to add them all.
+    fn fills(&self, lane: usize) -> bool {
+        let (mut missed, mut again) = (0, 0);
+        for lane in lanes_of(self.burst.at_sites & u32::MAX << lane << 1) {
+            if self.look_up(lane).is_none() {
+                missed += 1;
+                again += usize::from(self.cache.missed(self.burst.hashes[lane]));
+            }
+        }
+        again * SHARE > missed
+    }
+
+    /// Whether so few lanes from this one on are in the flow cache that to begin anew with them
+    /// costs more than it saves.
+    fn few_known(&self, from: usize) -> bool {
+        let lanes = lanes_of(self.burst.at_sites & u32::MAX << from);
+        lanes.filter(|&lane| self.look_up(lane).is_some()).count() < FEW
     }
 
     fn planned_target(&self, lane: usize) -> Option<u16> {
@@ -284,10 +318,20 @@ impl Pipeline {
         if !self.tables.log.is_empty() {
             self.forget_changed();
         }
+        let mut found = [None; LANES];
+        let mut old = 0;
+        for lane in lanes_of(lanes) {
+            found[lane] = self.look_up(lane);
+            let is_old = |at: usize| self.cache.line(at).until < now;
+            old |= u32::from(found[lane].is_some_and(is_old)) << lane;
+        }
+        if old != 0 {
+            self.prefetch_flows(old, &found);
+        }
         let mut taken = 0;
         for lane in lanes_of(lanes) {
-            let Some(at) = self.find_line(lane, now) else { break };
-            if self.is_barrier(self.cache.line(at).plan) {
+            let Some(at) = found[lane] else { break };
+            if !self.is_good(at, now) || self.is_barrier(self.cache.line(at).plan) {
                 break;
             }
             self.take_line(lane, at);
@@ -296,13 +340,36 @@ impl Pipeline {
         taken
     }
 
-    /// Where in the flow cache it says what becomes of a lane.
+    /// Brings near what prolonging the flows of these lanes touches. Each loop touches memory that
+    /// the one before brought near, so that the processor waits for all lanes at once.
+    #[inline(never)]
+    fn prefetch_flows(&self, lanes: u32, found: &[Option<usize>; LANES]) {
+        let lines = || lanes_of(lanes).filter_map(|lane| found[lane]);
+        let members = || lines().flat_map(|at| self.cache.members(at));
+        lines().for_each(|at| self.cache.prefetch_members(at));
+        members().for_each(|m| self.tables.prefetch(m.table, m.number));
+        members().for_each(|m| self.tables.prefetch_changes(m.table, m.number));
+    }
+
+    /// Where in the flow cache it says what becomes of a lane, if that is good.
     #[inline(always)]
     fn find_line(&mut self, lane: usize, now: u64) -> Option<usize> {
+        let at = self.look_up(lane)?;
+        self.is_good(at, now).then_some(at)
+    }
+
+    /// Where in the flow cache it says what becomes of a lane.
+    #[inline(always)]
+    fn look_up(&self, lane: usize) -> Option<usize> {
         let burst = &self.burst;
         let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
-        let at = self.cache.find(hash, key, site, burst.holds[lane])?;
-        (self.cache.line(at).until >= now || self.prolong(at, now)).then_some(at)
+        self.cache.find(hash, key, site, burst.holds[lane])
+    }
+
+    /// Whether what a line says still holds.
+    #[inline(always)]
+    fn is_good(&mut self, at: usize, now: u64) -> bool {
+        self.cache.line(at).until >= now || self.prolong(at, now)
     }
 
     /// Takes what becomes of a lane from the flow cache; gives the target.

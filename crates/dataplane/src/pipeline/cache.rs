@@ -18,11 +18,11 @@ const WAYS: usize = 8;
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered: what comes again among so many is
 /// worth a line.
-const MISSED: usize = 1 << 16;
+const MISSED: usize = 1 << 19;
 /// Packets after which it is judged whether looking them up pays.
-const STRETCH: usize = MISSED;
+const STRETCH: usize = 1 << 16;
 /// It does if more than one of so many is of a flow that came lately.
-const SHARE: usize = 8;
+pub(super) const SHARE: usize = 4;
 /// If not, so many packets go by unseen.
 const UNSEEN: usize = 7 * STRETCH;
 /// Bytes that lines and their dependencies may take.
@@ -219,17 +219,36 @@ impl FlowCache {
         })
     }
 
+    /// Where it is remembered that a key was looked up in vain, and as what.
+    #[inline]
+    fn memory_of(hash: u64) -> (usize, u16) {
+        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
+    }
+
+    /// Whether a key was looked up in vain lately.
+    #[inline]
+    pub(super) fn missed(&self, hash: u64) -> bool {
+        let (place, mark) = Self::memory_of(hash);
+        self.missed.get(place).is_none_or(|last| *last == mark)
+    }
+
     /// Notes that a key was looked up in vain; whether it was before, lately.
     pub(super) fn missed_again(&mut self, hash: u64) -> bool {
-        let (place, mark) = ((hash >> 32) as usize % MISSED, (hash >> 48) as u16 | 1);
+        let (place, mark) = Self::memory_of(hash);
         let Some(last) = self.missed.get_mut(place) else { return true };
         // Not always, or two keys that share a place would displace each other for ever.
         self.coin = self.coin.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let same = *last == mark;
-        if *last == 0 || self.coin >> 63 == 1 {
+        if *last == 0 || self.coin >> 62 > 0 {
             *last = mark;
         }
         same
+    }
+
+    /// Brings near where it says which flows a line was made from.
+    #[inline]
+    pub(super) fn prefetch_members(&self, at: usize) {
+        classify::prefetch(&self.links, at * self.stride);
     }
 
     /// The flows that a line was made from.

@@ -77,6 +77,14 @@ impl Tables {
         self.all[usize::from(table)].borrow().expiry(number)
     }
 
+    pub(super) fn prefetch(&self, table: u16, number: u32) {
+        self.all[usize::from(table)].borrow().prefetch(number);
+    }
+
+    pub(super) fn prefetch_changes(&self, table: u16, number: u32) {
+        self.all[usize::from(table)].borrow().prefetch_changes(number);
+    }
+
     pub(super) fn prolong(&self, table: u16, number: u32, now: u64) -> u64 {
         self.all[usize::from(table)].borrow_mut().prolong(number, now)
     }

@@ -1,9 +1,23 @@
 //! Memory that is brought near before it is touched, for many flows at once.
 
 use super::slab::NONE;
-use super::{FlowTable, Key};
+use super::{Flow, FlowTable, Key};
 
 impl FlowTable {
+    /// Brings a flow near.
+    #[inline]
+    pub(crate) fn prefetch(&self, number: u32) {
+        self.flows.prefetch(number);
+    }
+
+    /// Brings near the flows before and behind one in its list.
+    #[inline]
+    pub(crate) fn prefetch_changes(&self, number: u32) {
+        let Flow { previous, next, .. } = *self.flow(number);
+        self.flows.prefetch(previous);
+        self.flows.prefetch(next);
+    }
+
     /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
     /// how many these are.
     pub(super) fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {

@@ -162,6 +162,14 @@ impl FlowAccess for FlowSet {
         self.table.flow(number).expiry()
     }
 
+    fn prefetch(&self, number: u32) {
+        self.table.prefetch(number);
+    }
+
+    fn prefetch_changes(&self, number: u32) {
+        self.table.prefetch_changes(number);
+    }
+
     fn prolong(&mut self, number: u32, now: u64) -> u64 {
         self.table.prolong(number, now)
     }
