@@ -6,21 +6,19 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// A set of numbers of at most 128 bits: sorted, disjoint, non-adjacent closed intervals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IntervalSet(Shared);
 
-/// Most sets are one interval: no allocation then.
-type Intervals = SmallVec<[(u128, u128); 1]>;
+/// Intervals that are put together.
+type Intervals = SmallVec<[(u128, u128); 8]>;
 
-/// From so many intervals on, clones share them.
-const MANY: usize = 16;
-
+/// Most sets are one interval: no allocation then. Clones share others, of which there may be many.
 #[derive(Clone)]
 enum Shared {
-    Few(Intervals),
+    Few(Option<(u128, u128)>),
     Many(Arc<[(u128, u128)]>),
 }
 
@@ -30,7 +28,7 @@ impl Deref for Shared {
     #[inline]
     fn deref(&self) -> &[(u128, u128)] {
         match self {
-            Self::Few(intervals) => intervals,
+            Self::Few(interval) => interval.as_slice(),
             Self::Many(intervals) => intervals,
         }
     }
@@ -38,16 +36,17 @@ impl Deref for Shared {
 
 impl From<Intervals> for Shared {
     fn from(intervals: Intervals) -> Self {
-        match intervals.len() {
-            ..MANY => Self::Few(intervals),
-            _ => Self::Many(intervals.into_vec().into()),
+        match intervals[..] {
+            [] => Self::default(),
+            [interval] => Self::Few(Some(interval)),
+            _ => Self::Many(intervals[..].into()),
         }
     }
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self::Few(Intervals::new())
+        Self::Few(None)
     }
 }
 
@@ -89,29 +88,29 @@ pub const MAX_MASK_INTERVALS: u32 = 1 << 12;
 impl IntervalSet {
     /// The empty set.
     pub const fn empty() -> Self {
-        Self(Shared::Few(SmallVec::new_const()))
+        Self(Shared::Few(None))
     }
 
     /// All numbers of `width` bits.
     pub fn full(width: u16) -> Self {
-        Self(Shared::Few(smallvec![(0, u128::MAX >> (128 - width))]))
+        Self(Shared::Few(Some((0, u128::MAX >> (128 - width)))))
     }
 
     /// One number.
     pub fn single(value: u128) -> Self {
-        Self(Shared::Few(smallvec![(value, value)]))
+        Self(Shared::Few(Some((value, value))))
     }
 
     /// `low..=high`; empty if `low > high`.
     pub fn range(low: u128, high: u128) -> Self {
-        if low <= high { Self(Shared::Few(smallvec![(low, high)])) } else { Self::empty() }
+        if low <= high { Self(Shared::Few(Some((low, high)))) } else { Self::empty() }
     }
 
     /// The numbers of `width` bits whose first `length` bits are those of `value`.
     pub fn prefix(width: u16, value: u128, length: u16) -> Self {
         let free = u128::MAX.checked_shr(u32::from(128 - width + length)).unwrap_or(0);
         let low = value & (u128::MAX >> (128 - width)) & !free;
-        Self(Shared::Few(smallvec![(low, low | free)]))
+        Self(Shared::Few(Some((low, low | free))))
     }
 
     /// The numbers of `width` bits with `number & mask == value & mask`. `None` if that takes
