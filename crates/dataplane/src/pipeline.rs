@@ -331,7 +331,9 @@ impl Stage for Pipeline {
             }
         }
         if !self.sites.is_empty() {
-            self.watch.saw(done, std::mem::take(&mut self.burst.new));
+            if self.watch.saw(done, std::mem::take(&mut self.burst.new)) {
+                self.cache.forget_missed();
+            }
         }
         let mut rest = None;
         if done < batch.len() {

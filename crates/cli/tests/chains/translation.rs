@@ -358,7 +358,7 @@ fn conversations_through_rewriters_obey_the_law() {
 /// and flows that come again are looked up again.
 #[test]
 fn a_flood_of_flows_is_translated_like_any() {
-    const FLOOD: u32 = 90_000;
+    const FLOOD: u32 = 170_000;
     const FEW: u32 = 100;
     let text = "in0 :: Idle -> Strip(0) -> MarkIPHeader -> ttl :: DecIPTTL
           -> x :: IPRewriter(pattern 100.0.0.1 1024-65535 - - 0 0, MAPPING_CAPACITY 200000, UDP_TIMEOUT 600)
@@ -367,7 +367,7 @@ fn a_flood_of_flows_is_translated_like_any() {
     let frame =
         notation::parse("bare udp 10.0.0.1:9 > 20.0.0.1:9 ttl 9").expect("the words are right");
     // A flood of flows, and then a few again and again.
-    let flows = (0..FLOOD).chain((0..9 * u32::pow(2, 16)).map(|i| i % FEW));
+    let flows = (0..FLOOD).chain((0..9 * u32::pow(2, 17)).map(|i| i % FEW));
     let sources: Vec<u32> = flows.collect();
     let seen = [Path::Native, Path::Synthesised].map(|path| {
         let mut started = start("flood", text, Folder::new("."), path)

@@ -18,11 +18,11 @@ const WAYS: usize = 8;
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered: what comes again among so many is
 /// worth a line.
-const MISSED: usize = 1 << 19;
+const MISSED: usize = 1 << 18;
 /// Packets after which it is judged whether looking them up pays.
-const STRETCH: usize = 1 << 16;
+const STRETCH: usize = 1 << 17;
 /// It does if more than one of so many is of a flow that came lately.
-pub(super) const SHARE: usize = 4;
+pub(super) const SHARE: usize = 8;
 /// If not, so many packets go by unseen.
 const UNSEEN: usize = 7 * STRETCH;
 /// Bytes that lines and their dependencies may take.
@@ -105,9 +105,10 @@ impl Watch {
         passes
     }
 
-    /// So many packets were seen, and so many of these were of flows that did not come lately.
+    /// So many packets were seen, and so many of these were of flows that did not come lately;
+    /// whether others pass unseen from here on.
     #[inline]
-    pub(super) fn saw(&mut self, packets: usize, missed: usize) {
+    pub(super) fn saw(&mut self, packets: usize, missed: usize) -> bool {
         self.seen += packets;
         self.missed += missed;
         if self.seen >= STRETCH {
@@ -115,6 +116,7 @@ impl Watch {
             self.unseen = if came_again * SHARE > self.seen { 0 } else { UNSEEN };
             (self.seen, self.missed) = (0, 0);
         }
+        self.unseen > 0
     }
 }
 
@@ -124,6 +126,8 @@ pub(super) struct FlowCache {
     /// What was looked up in vain lately, by a part of its hash: another part.
     missed: Box<[u16]>,
     coin: u64,
+    /// Changes what keys are remembered as.
+    era: u16,
     lines: Vec<Line>,
     used: usize,
     most: usize,
@@ -143,6 +147,7 @@ impl FlowCache {
         let mut cache = Self {
             hash: FlowHash::new(seed),
             coin: seed,
+            era: 0,
             missed: vec![0; if stride > 0 { MISSED } else { 0 }].into(),
             lines: Vec::new(),
             used: 0,
@@ -221,20 +226,25 @@ impl FlowCache {
 
     /// Where it is remembered that a key was looked up in vain, and as what.
     #[inline]
-    fn memory_of(hash: u64) -> (usize, u16) {
-        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
+    fn memory_of(&self, hash: u64) -> (usize, u16) {
+        ((hash >> 28) as usize % MISSED, ((hash >> 48) as u16 ^ self.era) | 1)
+    }
+
+    /// Forgets what was looked up in vain: it was not lately when packets have passed unseen.
+    pub(super) fn forget_missed(&mut self) {
+        self.era = self.era.wrapping_add(2);
     }
 
     /// Whether a key was looked up in vain lately.
     #[inline]
     pub(super) fn missed(&self, hash: u64) -> bool {
-        let (place, mark) = Self::memory_of(hash);
+        let (place, mark) = self.memory_of(hash);
         self.missed.get(place).is_none_or(|last| *last == mark)
     }
 
     /// Notes that a key was looked up in vain; whether it was before, lately.
     pub(super) fn missed_again(&mut self, hash: u64) -> bool {
-        let (place, mark) = Self::memory_of(hash);
+        let (place, mark) = self.memory_of(hash);
         let Some(last) = self.missed.get_mut(place) else { return true };
         // Not always, or two keys that share a place would displace each other for ever.
         self.coin = self.coin.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -347,7 +357,7 @@ mod tests {
             for i in 0..STRETCH {
                 match watch.passes_over(1) {
                     true => unseen += 1,
-                    false => watch.saw(1, usize::from(i < missed)),
+                    false => drop(watch.saw(1, usize::from(i < missed))),
                 }
             }
             unseen
