@@ -9,6 +9,7 @@
 //! a flow moves in its list once a tick and is otherwise only read.
 
 mod ahead;
+mod declared;
 mod index;
 mod key;
 mod slab;
@@ -18,7 +19,6 @@ use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::rc::{Rc, Weak};
 
-use ir::state::{Flow as DeclaredFlow, Flows};
 use net::flow::FlowHash;
 
 use crate::flow_access::FlowLog;
@@ -46,6 +46,9 @@ const TRIES: u64 = 16;
 /// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
 /// more to remove; a few in tests, so that small ones leave some.
 const MADE_WAY: usize = if cfg!(test) { 20 } else { 1024 };
+
+/// Flows that are looked at for a batch to see which numbers are taken, once the pools changed.
+const COUNTED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
 
 /// Flows, for each that another worker's table gives, that are passed over at the most to find its
 /// place; beyond, it lives a little longer.
@@ -148,6 +151,7 @@ pub(crate) struct HandedOver {
     index: Index,
     classes: Vec<Class>,
     taken: Taken,
+    counted: u32,
 }
 
 impl Class {
@@ -184,6 +188,8 @@ pub(crate) struct FlowTable {
     index: Index,
     classes: Vec<Class>,
     taken: Taken,
+    /// `taken` tells of flows with lower numbers only; [`ALL`] but for a while after pools changed.
+    counted: u32,
     /// Who wants to know what changes, and under which number it knows this table.
     watchers: Vec<(Weak<FlowLog>, u16)>,
 }
@@ -204,6 +210,7 @@ impl FlowTable {
             index: Index::new(),
             classes: Vec::new(),
             taken: Taken::new(hash.clone()),
+            counted: ALL,
             watchers: Vec::new(),
             hash,
         }
@@ -439,7 +446,9 @@ impl FlowTable {
         for side in flow.sides() {
             let hash_of = |entry| hash_of(&self.flows, &self.hash, entry);
             self.index.insert(hashes[side], number << 1 | side as u32, hash_of);
-            self.taken.add(&keys[side]);
+            if number < self.counted {
+                self.taken.add(&keys[side]);
+            }
         }
         Some(number)
     }
@@ -471,10 +480,14 @@ impl FlowTable {
         self.changed(number);
         self.unlink(number);
         let flow = self.flows.remove(number);
+        // No flow that lives has this one.
+        self.flows.get_mut(number).expiry = 0;
         for side in flow.sides() {
             let key = flow.key(side);
             self.index.remove(self.hash(&key), number << 1 | side as u32);
-            self.taken.remove(&key);
+            if number < self.counted {
+                self.taken.remove(&key);
+            }
         }
     }
 
@@ -485,6 +498,9 @@ impl FlowTable {
         self.clock = self.clock.max(now);
         if self.index.grows() {
             self.index.move_bucket(|entry| hash_of(&self.flows, &self.hash, entry));
+        }
+        if self.counted < ALL {
+            self.count(COUNTED_AT_ONCE);
         }
         for class in 0..self.classes.len() {
             if self.classes[class].earliest <= now {
@@ -516,11 +532,22 @@ impl FlowTable {
     pub(crate) fn watch(&mut self, pool: Pool) {
         if self.taken.watch(pool) && self.flows.len() > 0 {
             self.taken.clear();
-            for (number, _) in self.in_order() {
-                let flow = self.flows.get(number);
+            self.counted = 0;
+        }
+    }
+
+    /// Looks at so many more flows to see which numbers are taken.
+    #[cold]
+    fn count(&mut self, most: usize) {
+        let room = self.flows.room();
+        let end = room.min((self.counted as usize).saturating_add(most));
+        for number in self.counted..end as u32 {
+            let flow = self.flows.get(number);
+            if flow.expiry != 0 {
                 flow.sides().for_each(|side| self.taken.add(&flow.key(side)));
             }
         }
+        self.counted = if end == room { ALL } else { end as u32 };
     }
 
     /// The first number from `start` to `high`, then from `low` on, whose key no flow has; see
@@ -535,13 +562,18 @@ impl FlowTable {
     ) -> Option<u32> {
         let start = start.clamp(low, high);
         let size = u64::from(high - low) + 1;
-        let crowded = pool.filter(|&pool| {
-            self.taken.watches(pool) && self.taken.is_crowded(pool, &key_of(start))
-        });
+        let is_crowded = |taken: &Taken| {
+            pool.filter(|&pool| taken.watches(pool) && taken.is_crowded(pool, &key_of(start)))
+        };
+        let mut crowded = is_crowded(&self.taken);
         let mut number = start;
         for tried in 1..=size {
             if self.lookup(&key_of(number), now).is_none() {
                 return Some(number);
+            }
+            if tried == TRIES && self.counted < ALL {
+                self.count(usize::MAX);
+                crowded = is_crowded(&self.taken);
             }
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.
@@ -581,6 +613,7 @@ impl FlowTable {
         self.log(|log, _| log.add_all());
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
+        self.counted = ALL;
         for class in &mut self.classes {
             (class.head, class.tail, class.earliest) = (NONE, NONE, u64::MAX);
         }
@@ -617,6 +650,7 @@ impl FlowTable {
             index: std::mem::replace(&mut self.index, Index::new()),
             classes,
             taken,
+            counted: std::mem::replace(&mut self.counted, ALL),
         }
     }
 
@@ -633,7 +667,8 @@ impl FlowTable {
         let fits = alike
             && from.classes.len() == self.classes.len()
             && from.flows.len() as u64 <= self.capacity;
-        let HandedOver { hash, capacity, clock, stamp, flows, index, classes, taken } = from;
+        let HandedOver { hash, capacity, clock, stamp, flows, index, classes, taken, counted } =
+            from;
         let mut table = Self {
             hash,
             capacity,
@@ -643,6 +678,7 @@ impl FlowTable {
             index,
             classes,
             taken,
+            counted,
             watchers: Vec::new(),
         };
         if !fits {
@@ -765,7 +801,8 @@ impl FlowTable {
     /// A flow in a class, which it does not outlive.
     fn classed(&self, flow: Flow, class: u16) -> Flow {
         let timeout = self.classes[usize::from(class)].timeout;
-        let expiry = flow.expiry.min(tick_end(self.clock).saturating_add(timeout));
+        // 0 is none's.
+        let expiry = flow.expiry.clamp(1, tick_end(self.clock).saturating_add(timeout));
         Flow { class, expiry, ..flow }
     }
 
@@ -787,75 +824,10 @@ impl FlowTable {
             }
         }
     }
-
-    /// The flows as declared.
-    pub(crate) fn export(&self) -> Flows {
-        let mut flows = Flows::new(self.capacity);
-        for (number, _) in self.in_order() {
-            let flow = self.flows.get(number);
-            let side = |side: usize| {
-                let [_, value @ ..] = flow.rewritten(side).numbers();
-                let more = [u128::from(flow.outputs[side]), side as u128];
-                [&value[..], &more[..]].concat()
-            };
-            let declared = DeclaredFlow {
-                keys: [flow.key(0).numbers().to_vec(), flow.key(1).numbers().to_vec()],
-                values: [side(0), side(1)],
-                common: vec![
-                    flow.state.into(),
-                    flow.input.into(),
-                    flow.protocol.into(),
-                    flow.annotation.into(),
-                ],
-                expiry: flow.expiry,
-                guarantee: self.classes[usize::from(flow.class)].guarantee_of(flow),
-            };
-            flows.insert(declared, self.clock);
-        }
-        flows.expire(self.clock);
-        flows
-    }
-
-    /// Takes over flows as declared; those that are not of this table's kind are left out.
-    /// `class_of` tells a flow's class, and `deltas` what rewriting it adds to checksums. A flow
-    /// whose expiry does not fit its class (timeouts were changed) keeps it, as far as the class
-    /// allows.
-    pub(crate) fn import(
-        &mut self,
-        flows: &Flows,
-        class_of: impl Fn(&Flow) -> Option<u16>,
-        deltas: impl Fn(&Flow) -> [u16; 2],
-    ) {
-        self.clear();
-        self.capacity = flows.capacity().min(MAX_CAPACITY);
-        self.clock = flows.clock();
-        let native = |declared: &DeclaredFlow| -> Option<Flow> {
-            let from = Key::from_numbers(&declared.keys[0])?;
-            let reply = Key::from_numbers(&declared.keys[1])?;
-            let &[state, input, protocol, annotation] = &declared.common[..] else { return None };
-            let mut flow = Flow::new(from, reply.reverse(), reply.map);
-            for side in 0..2 {
-                flow.outputs[side] = u16::try_from(*declared.values[side].get(4)?).ok()?;
-            }
-            flow.state = state.try_into().ok()?;
-            flow.input = input.try_into().ok()?;
-            flow.protocol = protocol.try_into().ok()?;
-            flow.annotation = annotation.try_into().ok()?;
-            flow.deltas = deltas(&flow);
-            flow.expiry = declared.expiry;
-            let usual = class_of(&flow)?;
-            let fits = |class: &Class| class.guarantee_of(&flow) == declared.guarantee;
-            let class = match self.classes.get(usize::from(usual))? {
-                class if fits(class) => usual,
-                // A rewriter that answers for another may have other timeouts.
-                _ => self.classes.iter().position(fits).map_or(usual, |c| c as u16),
-            };
-            Some(self.classed(flow, class))
-        };
-        let all: Vec<Flow> = flows.iter().filter_map(native).collect();
-        self.add_all(all);
-    }
 }
+
+/// Greater than the number of any flow.
+const ALL: u32 = u32::MAX;
 
 /// The most flows that a table may hold: a number and a direction must fit 32 bits.
 const MAX_CAPACITY: u64 = 0x7fff_fffe;

@@ -29,7 +29,6 @@ impl<T: Linked> Slab<T> {
     }
 
     /// Number of records that there is memory for.
-    #[cfg(test)]
     pub(super) fn room(&self) -> usize {
         self.chunks.len() * CHUNK
     }

@@ -198,6 +198,12 @@ impl Taken {
         self.trees.first_free(group, pool.kind(), from, to)
     }
 
+    /// How many numbers are taken in all groups.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> u32 {
+        self.crowds.iter().map(|crowd| crowd & !HAS_TREE).sum()
+    }
+
     pub(super) fn watches(&self, pool: Pool) -> bool {
         self.pools.contains(&pool)
     }

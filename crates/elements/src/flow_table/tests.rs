@@ -1,3 +1,4 @@
+use ir::state::{Flow as DeclaredFlow, Flows};
 use proptest::prelude::*;
 
 use super::*;
@@ -274,8 +275,11 @@ proptest! {
         };
         let pool = Pool::Ports { member: 0, address: Some(9), range: (1000, 1049) };
         let class_of = |flow: &Flow| Some(flow.class);
-        for alike in [true, false] {
+        for (alike, other) in [(true, false), (true, true), (false, true)] {
             let mut old = table(1000);
+            if other {
+                old.watch(Pool::Ports { member: 0, address: Some(9), range: (1000, 1020) });
+            }
             let now = all(&mut old);
             let mut declared = old.export();
             declared.resize(room);
@@ -295,6 +299,53 @@ proptest! {
             new.expire(now + 10 * SECOND, usize::MAX);
             prop_assert_eq!(new.len(), 0);
         }
+    }
+}
+
+/// Another pool is counted bit by bit, while flows come and go; as long as that takes, and then,
+/// the numbers are free that no flow has.
+#[test]
+fn a_pool_that_changes_is_counted_bit_by_bit() {
+    let range = (1000, 3999);
+    let pool = |high| Pool::Ports { member: 0, address: Some(9), range: (1000, high) };
+    let reply = |port: u32| Key::new(17, 1, 53, 9, port as u16);
+    let flow = |port: u32| Flow::new(Key::new(17, port, 1, 1, 53), reply(port).reverse(), 17);
+    let mut rng = fastrand::Rng::with_seed(1);
+    for crowded in [false, true] {
+        let mut old = table(10_000);
+        old.watch(pool(2000));
+        let mut has: std::collections::BTreeSet<u32> =
+            (1000..4000).filter(|port| crowded || port % 3 == 0).collect();
+        for &port in &has {
+            old.insert(flow(port), 2, 0).unwrap();
+        }
+        let mut new = table(10_000);
+        new.watch(pool(3999));
+        new.take_over(old.hand_over(), true, |flow| Some(flow.class), |_| [0; 2]);
+        assert_eq!(new.counted, 0);
+        while new.counted < ALL {
+            new.expire(0, 0);
+            let port = rng.u32(1000..4000);
+            match new.lookup(&reply(port), 0) {
+                Some((number, _)) => {
+                    new.remove(number);
+                    has.remove(&port);
+                }
+                None => {
+                    new.insert(flow(port), 2, 0).unwrap();
+                    has.insert(port);
+                }
+            }
+            let start = rng.u32(1000..4000);
+            let free = (start..4000).chain(1000..start).find(|port| !has.contains(port));
+            assert_eq!(new.allocate(range, start, Some(pool(3999)), reply, 0), free);
+        }
+        // Each was counted once, or that of the last would not come to nothing.
+        for port in std::mem::take(&mut has) {
+            let (number, _) = new.lookup(&reply(port), 0).unwrap();
+            new.remove(number);
+        }
+        assert_eq!(new.taken.counted(), 0);
     }
 }
 

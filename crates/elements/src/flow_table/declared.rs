@@ -1,0 +1,75 @@
+//! Flows as models declare them.
+
+use ir::state::{Flow as DeclaredFlow, Flows};
+
+use super::{Class, Flow, FlowTable, Key, MAX_CAPACITY};
+
+impl FlowTable {
+    /// The flows as declared.
+    pub(crate) fn export(&self) -> Flows {
+        let mut flows = Flows::new(self.capacity);
+        for (number, _) in self.in_order() {
+            let flow = self.flows.get(number);
+            let side = |side: usize| {
+                let [_, value @ ..] = flow.rewritten(side).numbers();
+                let more = [u128::from(flow.outputs[side]), side as u128];
+                [&value[..], &more[..]].concat()
+            };
+            let declared = DeclaredFlow {
+                keys: [flow.key(0).numbers().to_vec(), flow.key(1).numbers().to_vec()],
+                values: [side(0), side(1)],
+                common: vec![
+                    flow.state.into(),
+                    flow.input.into(),
+                    flow.protocol.into(),
+                    flow.annotation.into(),
+                ],
+                expiry: flow.expiry,
+                guarantee: self.classes[usize::from(flow.class)].guarantee_of(flow),
+            };
+            flows.insert(declared, self.clock);
+        }
+        flows.expire(self.clock);
+        flows
+    }
+
+    /// Takes over flows as declared; those that are not of this table's kind are left out.
+    /// `class_of` tells a flow's class, and `deltas` what rewriting it adds to checksums. A flow
+    /// whose expiry does not fit its class (timeouts were changed) keeps it, as far as the class
+    /// allows.
+    pub(crate) fn import(
+        &mut self,
+        flows: &Flows,
+        class_of: impl Fn(&Flow) -> Option<u16>,
+        deltas: impl Fn(&Flow) -> [u16; 2],
+    ) {
+        self.clear();
+        self.capacity = flows.capacity().min(MAX_CAPACITY);
+        self.clock = flows.clock();
+        let native = |declared: &DeclaredFlow| -> Option<Flow> {
+            let from = Key::from_numbers(&declared.keys[0])?;
+            let reply = Key::from_numbers(&declared.keys[1])?;
+            let &[state, input, protocol, annotation] = &declared.common[..] else { return None };
+            let mut flow = Flow::new(from, reply.reverse(), reply.map);
+            for side in 0..2 {
+                flow.outputs[side] = u16::try_from(*declared.values[side].get(4)?).ok()?;
+            }
+            flow.state = state.try_into().ok()?;
+            flow.input = input.try_into().ok()?;
+            flow.protocol = protocol.try_into().ok()?;
+            flow.annotation = annotation.try_into().ok()?;
+            flow.deltas = deltas(&flow);
+            flow.expiry = declared.expiry;
+            let usual = class_of(&flow)?;
+            let fits = |class: &Class| class.guarantee_of(&flow) == declared.guarantee;
+            let class = match self.classes.get(usize::from(usual))? {
+                class if fits(class) => usual,
+                // A rewriter that answers for another may have other timeouts.
+                _ => self.classes.iter().position(fits).map_or(usual, |c| c as u16),
+            };
+            Some(self.classed(flow, class))
+        };
+        let all: Vec<Flow> = flows.iter().filter_map(native).collect();
+        self.add_all(all);
+    }
+}
