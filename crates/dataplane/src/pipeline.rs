@@ -330,10 +330,8 @@ impl Stage for Pipeline {
                 break;
             }
         }
-        if !self.sites.is_empty() {
-            if self.watch.saw(done, std::mem::take(&mut self.burst.new)) {
-                self.cache.forget_missed();
-            }
+        if !self.sites.is_empty() && self.watch.saw(done, std::mem::take(&mut self.burst.new)) {
+            self.cache.forget_missed();
         }
         let mut rest = None;
         if done < batch.len() {
