@@ -8,7 +8,7 @@ use std::sync::Arc;
 const PIECE: usize = 256;
 
 /// A longest-prefix-match table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PrefixTable {
     width: u16,
     /// In order of prefix and length; none is empty.

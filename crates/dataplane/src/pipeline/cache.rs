@@ -371,6 +371,16 @@ mod tests {
         assert_eq!(stretch(STRETCH), 0, "and came again");
     }
 
+    #[test]
+    fn what_came_before_packets_passed_unseen_did_not_come_lately() {
+        let mut cache = FlowCache::new(1, 1);
+        let hash = cache.hash([1, 2], 0);
+        assert!(!cache.missed(hash) && !cache.missed_again(hash));
+        assert!(cache.missed(hash) && cache.missed_again(hash));
+        cache.forget_missed();
+        assert!(!cache.missed(hash) && !cache.missed_again(hash));
+    }
+
     fn line(key: u64, plan: u32) -> Line {
         Line { key: [key, !key], until: 1, plan, ..EMPTY }
     }
