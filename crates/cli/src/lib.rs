@@ -19,6 +19,7 @@ mod manual;
 mod picture;
 mod privileges;
 pub mod session;
+mod signals;
 mod summary;
 mod svg;
 mod synth;

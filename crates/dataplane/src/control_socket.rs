@@ -438,10 +438,17 @@ impl ControlServer {
         let mut server = Self::default();
         server.own = more.len();
         let more = more.into_iter().map(|request| ("control socket".to_string(), request));
-        for (name, request) in more.chain(elements) {
-            server.add(name, request)?;
-        }
+        server.extend(more.collect())?;
+        server.extend(elements)?;
         Ok(server)
+    }
+
+    /// Opens further sockets, that elements of these names ask for.
+    ///
+    /// # Errors
+    /// As [`ControlServer::open_all`].
+    pub fn extend(&mut self, elements: Vec<(String, ControlSocketRequest)>) -> Result<(), String> {
+        elements.into_iter().try_for_each(|(name, request)| self.add(name, request))
     }
 
     fn add(&mut self, name: String, request: ControlSocketRequest) -> Result<(), String> {

@@ -3,7 +3,6 @@
 use std::io::stderr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dataplane::clock::RealClock;
@@ -14,10 +13,10 @@ use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
-use super::run::interrupt_flag;
 use crate::load::{self, Disk};
 use crate::log::Log;
 use crate::session::{self, Path, Setup};
+use crate::signals::Signals;
 use crate::terminal::{colours, print, print_error};
 use crate::{diagnostics, drive, variables};
 
@@ -230,6 +229,8 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     }
     let mut found = Vec::new();
     let mut bindings = Bindings { direct: true, ..Bindings::default() };
+    let interfaces = bindings.interfaces.clone();
+    let signals = Signals::catch(true, move || interfaces.leave());
     let setup = Setup {
         part: Part::default(),
         files: &mut Disk::default(),
@@ -273,7 +274,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         }
     } else if !options.quit {
         let mut server = ControlServer::open(&router, options.sockets.clone())?;
-        run_until_stopped(&mut router, &mut server);
+        run_until_stopped(&mut router, &mut server, &signals);
         router.finish();
     }
     if options.time {
@@ -295,12 +296,11 @@ fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs until an element or a signal says stop.
-fn run_until_stopped(router: &mut Router, server: &mut ControlServer) {
-    let interrupted = interrupt_flag();
+fn run_until_stopped(router: &mut Router, server: &mut ControlServer, signals: &Signals) {
     let mut stopped = false;
     while !stopped {
         drive::drive(router, server, |_, rest| {
-            stopped = rest == Rest::Stopped || interrupted.load(Ordering::Relaxed);
+            stopped = rest == Rest::Stopped || signals.interrupted() || signals.take_hang_up();
             stopped
         });
         if !stopped {

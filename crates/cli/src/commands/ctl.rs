@@ -14,8 +14,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::run::interrupt_flag;
 use crate::control;
+use crate::signals::interrupt_flag;
 use crate::table::{Table, grouped};
 use crate::terminal::colours;
 

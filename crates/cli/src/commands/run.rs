@@ -13,18 +13,21 @@ use dataplane::Router;
 use dataplane::all_cores::AllCores;
 use dataplane::control_socket::{ControlServer, Handlers};
 use dataplane::io::{
-    Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, MOST_GROUPS, Polling, Way,
+    Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, Interfaces, MOST_GROUPS, Polling,
+    Way,
 };
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 
+use crate::control::metrics::MetricsSocket;
 use crate::control::notify::ServiceManager;
-use crate::control::{ControlSocket, Controlled, metrics};
+use crate::control::{ControlSocket, Controlled};
 use crate::groups::Grouping;
 use crate::instance::{Configuration, Instance, Options, Refusal};
 use crate::log::Log;
 use crate::privileges::User;
 use crate::session::Path;
+use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::table::grouped;
 use crate::terminal::{colours, print_error};
@@ -245,17 +248,6 @@ fn dispatch(
     Ok((Dispatch::new(way, workers, groups)?, why.to_string(), Some(line)))
 }
 
-/// A flag that SIGINT and SIGTERM raise; a second one ends the process at once.
-pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Where signals cannot be caught, they end the process as they would have.
-        let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag));
-        let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
-    }
-    flag
-}
-
 /// Shows how far a run is, on a terminal.
 struct Progress {
     shown: Option<Instant>,
@@ -334,18 +326,16 @@ struct Supervision<'a> {
     server: &'a mut ControlServer,
     log: Log,
     rests: &'a Receiver<()>,
-    /// Raised by signals.
-    interrupted: &'a AtomicBool,
+    signals: &'a Signals,
     /// Raised to end the run.
     stop: &'a AtomicBool,
-    reload: Option<Reload>,
+    reload: Reload,
     /// Whether it goes on though no worker has anything to do.
     stays: bool,
 }
 
 /// Lets what the file says now take over when SIGHUP comes.
 struct Reload {
-    came: Arc<AtomicBool>,
     file: String,
     log: Log,
     controlled: Arc<Controlled>,
@@ -354,18 +344,12 @@ struct Reload {
 
 impl Reload {
     fn new(run: &Run, controlled: &Arc<Controlled>, manager: &Arc<ServiceManager>) -> Self {
-        let came = Arc::new(AtomicBool::new(false));
-        // Where the signal cannot be caught, it ends the process as it would have.
-        let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&came));
         let (controlled, manager) = (Arc::clone(controlled), Arc::clone(manager));
-        Self { came, file: run.file.clone(), log: run.log, controlled, manager }
+        Self { file: run.file.clone(), log: run.log, controlled, manager }
     }
 
-    /// Begins if the signal came; nothing waits for it to end.
-    fn poll(&self) {
-        if !self.came.swap(false, Ordering::Relaxed) {
-            return;
-        }
+    /// Begins; nothing waits for it to end.
+    fn begin(&self) {
         let (file, controlled) = (self.file.clone(), Arc::clone(&self.controlled));
         let (log, manager) = (self.log, Arc::clone(&self.manager));
         let work = move || {
@@ -388,7 +372,7 @@ impl Reload {
 impl Supervision<'_> {
     /// Until all workers have come to rest for good, or a signal says stop.
     fn run(self, mut progress: Progress) {
-        let Self { instance, server, log, rests, interrupted, stop, reload, stays } = self;
+        let Self { instance, server, log, rests, signals, stop, reload, stays } = self;
         let mut generation = instance.generation();
         loop {
             if instance.generation() != generation {
@@ -398,8 +382,10 @@ impl Supervision<'_> {
             let worked = server.poll(&mut AllCores(instance.fleet()));
             drive::show(server, log);
             progress.show(instance);
-            reload.iter().for_each(Reload::poll);
-            let ends = interrupted.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+            if signals.take_hang_up() {
+                reload.begin();
+            }
+            let ends = signals.interrupted() || stop.load(Ordering::Relaxed);
             if ends || is_over(instance.fleet(), server.is_empty() && !stays) {
                 break;
             }
@@ -423,13 +409,17 @@ fn is_over(fleet: &Fleet, alone: bool) -> bool {
 
 /// Runs the command.
 pub(crate) fn main(run: &Run) -> ExitCode {
-    carry_out(run).unwrap_or_else(|why| {
+    let interfaces = Interfaces::default();
+    let ended = carry_out(run, &interfaces);
+    // Threads may have them still, whatever this came to.
+    interfaces.leave();
+    ended.unwrap_or_else(|why| {
         run.log.error(&why);
         ExitCode::FAILURE
     })
 }
 
-fn carry_out(run: &Run) -> Result<ExitCode, String> {
+fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let variables: Vec<(String, String)> = run
         .variables
         .iter()
@@ -441,7 +431,7 @@ fn carry_out(run: &Run) -> Result<ExitCode, String> {
         None => vec![None],
     };
     let polling = polling(&run.poll)?;
-    let mut bindings = bindings(run)?;
+    let mut bindings = Bindings { interfaces: interfaces.clone(), ..bindings(run)? };
     let mut said = String::new();
     let read = Configuration::read(&run.file, &variables, colour, &mut said);
     run.log.warn(&said);
@@ -455,7 +445,7 @@ fn carry_out(run: &Run) -> Result<ExitCode, String> {
     let options = Options {
         cpus,
         dispatch,
-        interfaces: bindings.interfaces.clone(),
+        interfaces: interfaces.clone(),
         seed: run.seed,
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,
@@ -480,8 +470,19 @@ fn carry_out(run: &Run) -> Result<ExitCode, String> {
     if run.seccomp {
         system_calls::keep_needed()?;
     }
+    let mut sockets: Vec<_> =
+        run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
+    sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
+    let mut server = ControlServer::open_all(Vec::new(), sockets)?;
+    let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose()?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
-    let interrupted = interrupt_flag();
+    let left = (interfaces.clone(), control.as_ref().map(|control| control.path().to_path_buf()));
+    let hangs_up = control.is_some() || bindings.is_live();
+    let signals = Signals::catch(hangs_up, move || {
+        let (interfaces, socket) = left;
+        interfaces.leave();
+        socket.map(std::fs::remove_file);
+    });
     let ports = Ports::of_workers(&bindings, options.cpus.len());
     let staged = match Instance::stage(configuration, ports, options, ready) {
         Ok(staged) => staged,
@@ -491,10 +492,7 @@ fn carry_out(run: &Run) -> Result<ExitCode, String> {
     for line in bindings.take_lines() {
         run.log.info(&line);
     }
-    let mut sockets: Vec<_> =
-        run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
-    sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
-    let mut server = ControlServer::open_all(staged.control_sockets(), sockets)?;
+    server.extend(staged.control_sockets())?;
     let mut said = String::new();
     let (instance, rests) = staged.begin(&mut said)?;
     run.log.warn(&said);
@@ -512,21 +510,21 @@ fn carry_out(run: &Run) -> Result<ExitCode, String> {
     if let Some(control) = &control {
         control.serve(Arc::clone(&controlled)).map_err(|e| format!("--control: {e}"))?;
     }
-    if let Some(address) = &run.metrics {
-        let bound = metrics::serve(address, Arc::clone(&controlled))?;
-        say(run, &format!("metrics: http://{bound}/metrics"));
+    if let Some(metrics) = metrics {
+        let address = metrics.address();
+        metrics.serve(Arc::clone(&controlled)).map_err(|e| format!("--metrics: {e}"))?;
+        say(run, &format!("metrics: http://{address}/metrics"));
     }
     let instance = &controlled.instance;
     let manager = Arc::new(ServiceManager::from_environment());
-    let reload = control.is_some().then(|| Reload::new(run, &controlled, &manager));
     let supervision = Supervision {
         instance,
         server: &mut server,
         log: run.log,
         rests: &rests,
-        interrupted: &interrupted,
+        signals: &signals,
         stop: &stop,
-        reload,
+        reload: Reload::new(run, &controlled, &manager),
         // Whoever controls it can give it something to do.
         stays: control.is_some() && run.control.is_some(),
     };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::ctl::Client;
 use super::latency;
-use super::run::interrupt_flag;
+use crate::signals::interrupt_flag;
 use crate::table::{Table, grouped};
 use crate::terminal::{fit, size};
 

@@ -277,18 +277,43 @@ fn converse(mut stream: TcpStream, controlled: &Controlled) -> std::io::Result<(
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-/// Serves the metrics of an instance from now on; gives the address that it listens on.
-///
-/// # Errors
-/// Why the address cannot be listened on.
-pub(crate) fn serve(address: &str, controlled: Arc<Controlled>) -> Result<SocketAddr, String> {
-    let explain = |e: std::io::Error| format!("--metrics {address}: {e}");
-    let listener = TcpListener::bind(address).map_err(explain)?;
-    let bound = listener.local_addr().map_err(explain)?;
-    let converse = move |stream| drop(converse(stream, &controlled));
-    let next = move || listener.accept().map(|(stream, _)| stream);
-    super::accept("metrics", MAX_CONNECTIONS, next, converse).map_err(explain)?;
-    Ok(bound)
+/// Where metrics are asked for.
+pub(crate) struct MetricsSocket {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl MetricsSocket {
+    /// Listens on `ADDRESS:PORT`.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn open(address: &str) -> Result<Self, String> {
+        if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.is_empty()) {
+            return Err(format!(
+                "--metrics takes ADDRESS:PORT, like 127.0.0.1:9100, not '{address}'"
+            ));
+        }
+        let explain = |e: std::io::Error| format!("--metrics {address}: {e}");
+        let listener = TcpListener::bind(address).map_err(explain)?;
+        let address = listener.local_addr().map_err(explain)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves the metrics of an instance from now on.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn serve(self, controlled: Arc<Controlled>) -> std::io::Result<()> {
+        let converse = move |stream| drop(converse(stream, &controlled));
+        let next = move || self.listener.accept().map(|(stream, _)| stream);
+        super::accept("metrics", MAX_CONNECTIONS, next, converse)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! How a chain behaves towards the interfaces it runs on: what it refuses, what it survives, and
 //! how it leaves them.
 
+use std::net::TcpListener;
+
 use rustix::process::{Pid, Signal, kill_process};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -131,23 +133,83 @@ fn oversize_frames_are_counted() {
     }
 }
 
+/// Whether an interface of the middle merges what comes in.
+#[track_caller]
+fn merges(lab: &Lab, interface: &str) -> bool {
+    let features = lab.on("middle", "ethtool", &["-k", interface]);
+    features.contains("generic-receive-offload: on")
+}
+
 #[test]
 fn offloads_are_as_found_after_ctrl_c() {
     if !possible() {
         return;
     }
     let lab = Lab::new(1500);
-    let gro = |interface| {
-        let features = lab.on("middle", "ethtool", &["-k", interface]);
-        features.contains("generic-receive-offload: on")
-    };
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     let running = lab.run(WIRE, &[&BOUND[..], &["--io", "af-packet-mmsg"]].concat());
     let told = running.told();
     assert!(told.contains("left: eth0: af-packet-mmsg, mtu 1500; switched off: gro\n"), "{told}");
-    assert!(!gro("eth0"));
+    assert!(!merges(&lab, "eth0"));
     running.stop();
-    assert!(gro("eth0") && !gro("eth1"));
+    assert!(merges(&lab, "eth0") && !merges(&lab, "eth1"));
+}
+
+/// Neither an impatient user nor another name keeps offloads from being as they were.
+#[test]
+fn offloads_are_as_found_whatever_happens() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
+    let socket = lab.folder().join("ctl.sock");
+    let packets = [&BOUND[..], &["--io", "af-packet-mmsg"]].concat();
+    let controlled = [&packets[..], &["--control", socket.to_str().unwrap()]].concat();
+    let running = lab.run(WIRE, &controlled);
+    assert!(!merges(&lab, "eth0") && socket.exists());
+    let pid = Pid::from_raw(running.id() as i32).unwrap();
+    running.interrupt();
+    kill_process(pid, Signal::TERM).unwrap();
+    running.end();
+    assert!(merges(&lab, "eth0") && !socket.exists(), "a second signal while it ends");
+
+    let mut running = lab.run(WIRE, &[&packets[..], &["--control", "none"]].concat());
+    let pid = Pid::from_raw(running.id() as i32).unwrap();
+    kill_process(pid, Signal::HUP).unwrap();
+    running.wait_for("took over");
+    lab.ip("middle", &["link", "set", "eth0", "down"]);
+    lab.ip("middle", &["link", "set", "eth0", "name", "wan0"]);
+    lab.ip("middle", &["link", "set", "wan0", "up"]);
+    running.wait_for("eth0: the interface is gone");
+    assert!(!merges(&lab, "wan0"));
+    running.stop();
+    assert!(merges(&lab, "wan0"), "under another name");
+}
+
+#[test]
+fn what_fails_to_start_leaves_interfaces_as_found() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
+    lab.ip("middle", &["link", "set", "lo", "up"]);
+    let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = lab.at("middle", listen).join().unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let metrics = format!("127.0.0.1:{port}");
+    let asking = format!("{WIRE} ControlSocket(TCP, {port});");
+    for (chain, option) in [
+        (WIRE, &["--metrics", &metrics][..]),
+        (WIRE, &["-p", &port]),
+        (WIRE, &["-w", "nothing.at all"]),
+        (&asking, &[]),
+    ] {
+        let told = lab.refusal(chain, &[&BOUND[..], &["--io", "af-packet-mmsg"], option].concat());
+        assert!(told.contains("in use") || told.contains("no element"), "{told}");
+        assert!(merges(&lab, "eth0"), "{option:?}");
+    }
 }
 
 /// A run that gave up root and what system calls it does not need still carries packets, is
@@ -159,10 +221,6 @@ fn what_is_not_needed_is_given_up() {
     }
     for mode in ["af-xdp", "af-packet-mmsg"] {
         let lab = Lab::new(1500);
-        let gro = |interface| {
-            let features = lab.on("middle", "ethtool", &["-k", interface]);
-            features.contains("generic-receive-offload: on")
-        };
         lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
         // The folder is the test's, who lets everybody in.
         let socket = lab.file("ctl", "").with_extension("sock");
@@ -214,9 +272,9 @@ fn what_is_not_needed_is_given_up() {
         lab.ip("left", &["neigh", "flush", "dev", "veth0"]);
         running.wait_for("; it is back");
         lab.ping("left", &["10.9.0.3"]);
-        assert_eq!(gro("eth0"), mode == "af-xdp", "by {mode}");
+        assert_eq!(merges(&lab, "eth0"), mode == "af-xdp", "by {mode}");
         running.stop();
-        assert!(gro("eth0"), "by {mode}");
+        assert!(merges(&lab, "eth0"), "by {mode}");
         assert!(!lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp"));
     }
     let lab = Lab::new(1500);

@@ -157,7 +157,8 @@ struct Redirection {
     pieces: bool,
 }
 
-/// What is open on an interface. Dropping it leaves the interface as it was found.
+/// What is open on an interface. What was switched off is not switched on again when this is
+/// dropped, but by [`Interface::restore`].
 struct Opened {
     redirection: Option<Redirection>,
     /// Keeps frames from the host.
@@ -417,7 +418,9 @@ impl Interface {
             && opened.as_ref().is_none_or(|o| o.index != index)
         {
             // What was open on the interface that is gone must be closed first.
-            drop(opened.take());
+            if let Some(mut former) = opened.take() {
+                self.restore(&mut former);
+            }
             let again = self.open_ports(index);
             *opened = Some(again.map_err(|why| format!("{}: {why}", self.spec.name))?);
         }
@@ -448,16 +451,40 @@ impl Interface {
         if self.mode.is_choice() {
             opened.mtu = self.asker.mtu(&self.spec.name).map_err(|e| e.to_string())?;
         }
-        match self.mode {
-            Mode::Tap => self.open_tap(&mut opened)?,
+        let done = match self.mode {
+            Mode::Tap => self.open_tap(&mut opened),
             #[cfg(feature = "dpdk")]
-            Mode::Dpdk => self.open_dpdk(&mut opened)?,
-            Mode::AfXdp => self.open_xdp(&mut opened)?,
+            Mode::Dpdk => self.open_dpdk(&mut opened),
+            Mode::AfXdp => self.open_xdp(&mut opened),
             Mode::AfPacketMmsg | Mode::AfPacketRing | Mode::AfPacket => {
-                self.open_packet(&mut opened)?;
+                self.open_packet(&mut opened)
+            }
+        };
+        match done {
+            Ok(()) => Ok(opened),
+            Err(why) => {
+                self.restore(&mut opened);
+                Err(why)
             }
         }
-        Ok(opened)
+    }
+
+    /// Switches on again what was switched off.
+    pub(super) fn leave(&self) {
+        if let Some(opened) = &mut *self.lock() {
+            self.restore(opened);
+        }
+    }
+
+    fn restore(&self, opened: &mut Opened) {
+        let stopped = std::mem::take(&mut opened.stopped);
+        // It may be called otherwise by now, and one of its name be another.
+        if !stopped.is_empty()
+            && let Ok(name) = self.asker.name(opened.index)
+        {
+            // Nobody is left to hear of an error.
+            let _ = self.asker.merge_again(&name, &stopped);
+        }
     }
 
     fn how_flows_are_spread(&self) -> String {
@@ -511,11 +538,9 @@ impl Interface {
             Ok(attached) => opened.kept_from_host = Some(attached),
             Err(e) => opened.remarks.push(format!("the host gets its frames, too ({e})")),
         }
-        opened.stopped = self
-            .asker
-            .stop_merging(name)
-            .map_err(|e| format!("switching off gro and lro: {}", explain(&e, "CAP_NET_ADMIN")))?;
-        Ok(())
+        let fail =
+            |e: Error| format!("switching off gro and lro: {}", explain(&e, "CAP_NET_ADMIN"));
+        self.asker.stop_merging(name, &mut opened.stopped).map_err(fail)
     }
 
     fn open_tap(&self, opened: &mut Opened) -> Result<(), String> {
@@ -587,7 +612,7 @@ impl Interface {
                     let remark = "in the kernel's stack (the driver has no XDP), where frames are lost \
                                   that senders on this host leave to be cut";
                     opened.remarks.push(remark.to_string());
-                    opened.stopped = self.asker.stop_merging(name).unwrap_or_default();
+                    let _ = self.asker.stop_merging(name, &mut opened.stopped);
                     // Frames come as the stack has them, whoever sent them.
                     partial = true;
                     attach(false).map_err(fail)?
@@ -632,12 +657,7 @@ impl Interface {
 
 impl Drop for Interface {
     fn drop(&mut self) {
-        if let Some(opened) = self.lock().take()
-            && self.asker.index(&self.spec.name).is_ok_and(|index| index == opened.index)
-        {
-            // Nobody is left to hear of an error.
-            let _ = self.asker.merge_again(&self.spec.name, &opened.stopped);
-        }
+        self.leave();
     }
 }
 

@@ -120,6 +120,16 @@ impl Interfaces {
         all.map(|live| ask(&mut live.lock().unwrap_or_else(PoisonError::into_inner))).collect()
     }
 
+    /// Leaves all interfaces as they were found, whoever has them still: nothing that is open
+    /// carries frames well after this. What the kernel takes back with the process (programs,
+    /// sockets) is left to it.
+    pub fn leave(&self) {
+        let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open: Vec<_> = shared.interfaces.values().filter_map(Weak::upgrade).collect();
+        drop(shared);
+        open.iter().for_each(|interface| interface.leave());
+    }
+
     /// Brings the frames of a group of traffic classes, counted from 0, to another worker, which
     /// puts them aside until [`Interfaces::hand_out`]. The first worker gets none any more then;
     /// what it has got already it has received when [`Interfaces::is_drained`].

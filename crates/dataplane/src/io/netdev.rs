@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::sys::{self, InterfaceRequest};
 
+const SIOCGIFNAME: c_ulong = 0x8910;
 const SIOCGIFFLAGS: c_ulong = 0x8913;
 const SIOCSIFFLAGS: c_ulong = 0x8914;
 const SIOCGIFMTU: c_ulong = 0x8921;
@@ -47,6 +48,13 @@ impl Asker {
     /// The interface's number.
     pub(super) fn index(&self, name: &str) -> Result<u32> {
         self.ask(SIOCGIFINDEX, name).map(|r| r.number() as u32)
+    }
+
+    /// The name that the interface with this number has now.
+    pub(super) fn name(&self, index: u32) -> Result<String> {
+        let mut with = InterfaceRequest::of(index);
+        sys::ask(&self.0, SIOCGIFNAME, &mut with)?;
+        Ok(with.name())
     }
 
     /// The longest network packet that it sends, in bytes.
@@ -116,9 +124,9 @@ impl Asker {
         Ok(feature[1])
     }
 
-    /// Switches off what merges frames before they can be received; the names of what was on.
-    pub(super) fn stop_merging(&self, name: &str) -> Result<Vec<&'static str>> {
-        let mut stopped = Vec::new();
+    /// Switches off what merges frames before they can be received, and adds the names of what was
+    /// on, also where it fails half-way.
+    pub(super) fn stop_merging(&self, name: &str, stopped: &mut Vec<&'static str>) -> Result<()> {
         for (read, set, bit, feature) in MERGERS {
             // A driver that does not know the command has not got the feature.
             let Ok(value) = self.feature(name, read, 0) else { continue };
@@ -127,7 +135,7 @@ impl Asker {
                 stopped.push(feature);
             }
         }
-        Ok(stopped)
+        Ok(())
     }
 
     /// Switches on again what [`Asker::stop_merging`] switched off.

@@ -194,6 +194,19 @@ impl InterfaceRequest {
         Ok(request)
     }
 
+    /// Asks about the interface with this number.
+    pub(super) fn of(index: u32) -> Self {
+        let mut request = Self { name: [0; libc::IFNAMSIZ], value: [0; 24] };
+        request.value[..4].copy_from_slice(&index.to_ne_bytes());
+        request
+    }
+
+    /// The interface's name.
+    pub(super) fn name(&self) -> String {
+        let name = self.name.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+
     /// The first four bytes of the value as a number.
     pub(super) fn number(&self) -> i32 {
         i32::from_ne_bytes([self.value[0], self.value[1], self.value[2], self.value[3]])

@@ -1,0 +1,67 @@
+//! What signals ask of a program that runs on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals as Caught;
+use signal_hook::low_level::emulate_default_handler;
+
+/// A flag that SIGINT and SIGTERM raise; a second one ends the process at once.
+pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Where signals cannot be caught, they end the process as they would have.
+        let _ = flag::register_conditional_default(signal, Arc::clone(&flag));
+        let _ = flag::register(signal, Arc::clone(&flag));
+    }
+    flag
+}
+
+/// What signals have asked of a run that must not end without having put things right.
+#[derive(Clone, Default)]
+pub(crate) struct Signals {
+    interrupted: Arc<AtomicBool>,
+    hung_up: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Catches SIGINT and SIGTERM, and SIGHUP if it is to be. A second one of the former ends the
+    /// process once `leave` has put things right, and a third one whatever that does.
+    pub(crate) fn catch(hang_up: bool, leave: impl FnOnce() + Send + 'static) -> Self {
+        let signals = Self::default();
+        let (told, last) = (signals.clone(), Arc::new(AtomicBool::new(false)));
+        let all = [SIGINT, SIGTERM, SIGHUP];
+        let which = if hang_up { &all[..] } else { &all[..2] };
+        // Where signals cannot be caught, they end the process as they would have.
+        let Ok(mut caught) = Caught::new(which) else { return signals };
+        for signal in [SIGINT, SIGTERM] {
+            let _ = flag::register_conditional_default(signal, Arc::clone(&last));
+        }
+        let watch = move || {
+            for signal in caught.forever() {
+                if signal == SIGHUP {
+                    told.hung_up.store(true, Ordering::Relaxed);
+                } else if told.interrupted.swap(true, Ordering::Relaxed) {
+                    last.store(true, Ordering::Relaxed);
+                    leave();
+                    let _ = emulate_default_handler(signal);
+                    return;
+                }
+            }
+        };
+        let _ = std::thread::Builder::new().name("signals".into()).spawn(watch);
+        signals
+    }
+
+    /// Whether SIGINT or SIGTERM came.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Whether SIGHUP came since the last call.
+    pub(crate) fn take_hang_up(&self) -> bool {
+        self.hung_up.swap(false, Ordering::Relaxed)
+    }
+}
