@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use dataplane::Router;
 use dataplane::all_cores::AllCores;
+use dataplane::change::{Fate, Line};
 use dataplane::control_socket::{ControlServer, Handlers};
 use dataplane::io::{
     Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, Interfaces, MOST_GROUPS, Polling,
@@ -23,7 +25,7 @@ use crate::control::metrics::MetricsSocket;
 use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled};
 use crate::groups::Grouping;
-use crate::instance::{Configuration, Instance, Options, Refusal};
+use crate::instance::{Changed, Configuration, Instance, Options, Refusal};
 use crate::log::Log;
 use crate::privileges::User;
 use crate::session::Path;
@@ -143,11 +145,13 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     let mut bindings = Bindings { beside: beside.to_path_buf(), ..Bindings::default() };
     for text in &run.inputs {
         let (name, value) = pair("--in", text)?;
-        bindings.inputs.insert(name.to_string(), Binding::source(value)?);
+        let source = Binding::source(value).map_err(|why| format!("--in {text}: {why}"))?;
+        bindings.inputs.insert(name.to_string(), source);
     }
     for text in &run.outputs {
         let (name, value) = pair("--out", text)?;
-        bindings.outputs.insert(name.to_string(), Binding::sink(value)?);
+        let sink = Binding::sink(value).map_err(|why| format!("--out {text}: {why}"))?;
+        bindings.outputs.insert(name.to_string(), sink);
     }
     for (name, binding) in &bindings.inputs {
         if matches!(binding, Binding::Interface(_)) && !bindings.outputs.contains_key(name) {
@@ -158,8 +162,15 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     bindings.faults = run.faults.clone().map(FaultInjection::new);
     #[cfg(feature = "dpdk")]
     bindings.eal.clone_from(&run.dpdk_eal);
-    for text in &run.io {
-        let choice: Choice = text.parse().map_err(|why| format!("--io {text}: {why}"))?;
+    let parse = |text| match Choice::from_str(text) {
+        Ok(choice) => Ok((text, choice)),
+        Err(why) => Err(format!("--io {text}: {why}")),
+    };
+    let mut choices: Vec<_> =
+        run.io.iter().map(String::as_str).map(parse).collect::<Result<_, _>>()?;
+    // What is said of one interface holds whatever is said of all.
+    choices.sort_by_key(|(_, choice)| choice.interface.is_some());
+    for (text, choice) in choices {
         if !bindings.choose(&choice) {
             return Err(match choice.interface {
                 Some(name) => format!("--io {text}: no name is bound to the interface '{name}'"),
@@ -168,6 +179,24 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
         }
     }
     Ok(bindings)
+}
+
+/// Tells of names that something is bound to and no element has.
+fn warn_of_unused(run: &Run, bindings: &Bindings) {
+    let named = |texts: &[String], option: &'static str| -> Vec<(&'static str, String)> {
+        texts.iter().filter_map(|text| Some((option, pair(option, text).ok()?.0.into()))).collect()
+    };
+    let outputs = named(&run.outputs, "--out");
+    for (option, name) in named(&run.inputs, "--in").into_iter().chain(outputs.clone()) {
+        let receives = option == "--in" && bindings.was_asked_for(&name, true);
+        // What --in binds is sent to as well where --out says nothing else.
+        let sends = (option == "--out") || !outputs.iter().any(|(_, other)| *other == name);
+        if !receives && !(sends && bindings.was_asked_for(&name, false)) {
+            run.log.warn(&format!(
+                "{option} {name}=…: no element of the chain is for the device '{name}'"
+            ));
+        }
+    }
 }
 
 /// Frames of an interface cannot come in under two names.
@@ -354,10 +383,23 @@ impl Reload {
         let (log, manager) = (self.log, Arc::clone(&self.manager));
         let work = move || {
             manager.tell("RELOADING=1");
-            match controlled.reload(&file, false) {
+            let changed = match file.as_str() {
+                "-" => {
+                    Err("the standard input has said all; `catena ctl swap FILE` takes a file"
+                        .into())
+                }
+                file => controlled.reload(file, false),
+            };
+            match changed {
                 Ok(changed) => {
                     log.warn(&changed.warnings);
-                    log.info(&format!("{file}: took over"));
+                    log.warn(&what_is_lost(&changed));
+                    let made = changed.preparation.as_secs_f64() * 1e3;
+                    let waited = changed.swapped.iter().map(|s| s.standstill).max();
+                    let waited = waited.unwrap_or_default().as_secs_f64() * 1e3;
+                    log.info(&format!(
+                        "{file}: took over; made aside in {made:.1} ms; packets waited {waited:.3} ms at the most"
+                    ));
                 }
                 Err(why) => {
                     log.error(&format!("{why}\n{file}: not taken over; what was before runs on"));
@@ -367,6 +409,23 @@ impl Reload {
         };
         let _ = std::thread::Builder::new().name("reload".into()).spawn(work);
     }
+}
+
+/// A line for each element whose state, or some of it, does not go on.
+fn what_is_lost(changed: &Changed) -> String {
+    let lines = changed.plan.lines.iter();
+    let lost = lines.filter(|line| matches!(line.fate, Fate::Lost | Fate::Partly));
+    let line = |line: &Line| {
+        let (packets, flows) = (line.holding.packets, line.holding.flows);
+        let (element, fate, why) = (&line.element, line.fate, &line.why);
+        format!("{element}: its state is {fate} ({flows} flows, {packets} packets): {why}\n")
+    };
+    let mut text: String = lost.map(line).collect();
+    let unclaimed: u64 = changed.swapped.iter().map(|s| s.taken.unclaimed).sum();
+    if unclaimed > 0 {
+        text += &format!("{unclaimed} packets had nobody to go on with\n");
+    }
+    text
 }
 
 impl Supervision<'_> {
@@ -492,6 +551,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     for line in bindings.take_lines() {
         run.log.info(&line);
     }
+    warn_of_unused(run, &bindings);
     server.extend(staged.control_sockets())?;
     let mut said = String::new();
     let (instance, rests) = staged.begin(&mut said)?;

@@ -197,9 +197,22 @@ impl Controlled {
     /// What is wrong with it; the old one runs on.
     pub(crate) fn reload(&self, path: &str, only_try: bool) -> Result<Changed, String> {
         let mut warnings = String::new();
-        let read = Configuration::read(path, &self.variables, false, &mut warnings);
-        let mut changed = self.instance.change(read?, only_try)?;
-        changed.warnings.insert_str(0, &warnings);
+        let read = Configuration::read(path, &self.variables, false, &mut warnings)?;
+        self.change(read, &warnings, only_try)
+    }
+
+    fn change(
+        &self,
+        configuration: Configuration,
+        warnings: &str,
+        only_try: bool,
+    ) -> Result<Changed, String> {
+        if configuration.chain().graph.nodes.is_empty() {
+            // A file that is about to be written, most likely.
+            return Err(format!("{}: it is empty; no chain was found in it", configuration.name()));
+        }
+        let mut changed = self.instance.change(configuration, only_try)?;
+        changed.warnings.insert_str(0, warnings);
         Ok(changed)
     }
 
@@ -211,9 +224,7 @@ impl Controlled {
         };
         let mut warnings = String::new();
         let read = Configuration::of_text(path, text, &self.variables, &mut warnings)?;
-        let mut done = self.instance.change(read, only_try)?;
-        done.warnings.insert_str(0, &warnings);
-        Ok(changed(&done))
+        Ok(changed(&self.change(read, &warnings, only_try)?))
     }
 
     /// What faults happen from now on.

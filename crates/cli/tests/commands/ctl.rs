@@ -41,6 +41,24 @@ impl<'a> Instance<'a> {
         line.trim_end().to_string()
     }
 
+    /// Hears that what it was told to reload was not taken over.
+    #[track_caller]
+    fn refuses_to_reload(&mut self) {
+        loop {
+            let line = self.line();
+            assert!(!line.contains("took over"), "{line}");
+            if line.ends_with("what was before runs on") {
+                break;
+            }
+        }
+    }
+
+    /// Sends it SIGHUP.
+    fn hang_up(&self) {
+        let id = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+
     #[track_caller]
     fn ctl(&self, arguments: &[&str]) -> Ended {
         let all = ["ctl", "--socket", "s"].iter().chain(arguments);
@@ -154,6 +172,20 @@ fn a_configuration_comes_from_the_standard_input() {
     let done = folder.run_with(["ctl", "--socket", "s", "swap", "-"], CHAIN);
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
     assert!(instance.ok(&["status"]).contains("<stdin>"));
+    drop(instance);
+    // It has said all: there is nothing to reload.
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    command.args(["run", "-", "--control", "s"]).stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(CHAIN.as_bytes()).unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap());
+    let mut instance = Instance { folder: &folder, child, said };
+    while instance.line() != "control: s" {}
+    // Once it answers, it hears signals.
+    instance.ok(&["status"]);
+    instance.hang_up();
+    instance.refuses_to_reload();
+    assert!(instance.ok(&["read", "d.count"]).contains("1000"));
 }
 
 #[test]
@@ -374,19 +406,21 @@ fn a_service_manager_hears_of_it_and_reloads_it() {
     let mut instance = Instance { folder: &folder, child, said };
     assert_eq!(instance.line(), "control: s");
     assert_eq!(hear(), "READY=1");
-    let hang_up = |instance: &Instance<'_>| {
-        let id = instance.child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    };
     folder.file("chain.click", CHAIN.replace("e ::", "f ::"));
-    hang_up(&instance);
-    assert_eq!(instance.line(), "chain.click: took over");
+    instance.hang_up();
+    assert!(instance.line().starts_with("e: its state is lost (0 flows, 0 packets): "));
+    let line = instance.line();
+    assert!(line.starts_with("chain.click: took over; made aside in "), "{line}");
+    assert!(line.ends_with(" ms at the most"), "{line}");
     assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
     assert_eq!(instance.ok(&["read", "f.count"]), "0\n");
-    folder.file("chain.click", "nonsense");
-    hang_up(&instance);
-    while !instance.line().ends_with("what was before runs on") {}
-    assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
+    for wrong in ["nonsense", "", "// Soon.\n"] {
+        folder.file("chain.click", wrong);
+        instance.hang_up();
+        instance.refuses_to_reload();
+        assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
+        assert_eq!(instance.ctl(&["swap", "chain.click"]).code, Some(1), "{wrong}");
+    }
     assert!(instance.ok(&["status"]).contains("configuration number 2"));
     assert_eq!(instance.stop().0, Some(0));
     assert_eq!(hear(), "STOPPING=1");

@@ -33,8 +33,31 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     assert!(told.contains("'left' and 'right' would both receive from eth1"), "{told}");
     let told = lab.refusal(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "eth9=auto"]);
     assert!(told.contains("no name is bound to the interface 'eth9'"), "{told}");
+    let told = lab.refusal(WIRE, &["--in", "left=eth7", "--in", "right=eth1"]);
+    let why = "--in left=eth7: there is no interface 'eth7', and no file; `ip link` lists the \
+               interfaces there are, and ./eth7 is a file";
+    assert!(told.contains(why), "{told}");
+    let told = lab.refusal(WIRE, &[&BOUND[..], &["--out", "right=eht1"]].concat());
+    assert!(told.contains("--out right=eht1: there is no interface 'eht1'"), "{told}");
     let told = lab.refusal(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "fast"]);
     assert!(told.contains("'fast' is no way of I/O; there are auto, af-"), "{told}");
+}
+
+#[test]
+fn what_is_said_of_one_interface_holds_and_what_is_of_none_is_told() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let spare = ["--in", "spare=eth1", "--out", "other=./other.pcap", "--out", "left=eth0"];
+    let io = ["--io", "eth0=af-packet", "--io", "af-xdp"];
+    let chain = "FromDevice(left) -> Discard; Idle -> ToDevice(left);";
+    let mut running = lab.run(chain, &[&["--in", "left=eth0"], &spare[..], &io].concat());
+    assert!(running.told().contains("left: eth0: af-packet,"), "{}", running.told());
+    running.wait_for("--in spare=…: no element of the chain is for the device 'spare'");
+    running.wait_for("--out other=…: no element of the chain is for the device 'other'");
+    assert!(!running.told().contains("device 'left'"), "{}", running.told());
+    running.stop();
 }
 
 #[test]

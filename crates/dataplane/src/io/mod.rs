@@ -26,7 +26,7 @@ mod sys;
 mod tap;
 mod wait;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -105,6 +105,8 @@ struct Shared {
     live: HashMap<(String, usize), Weak<Mutex<Live>>>,
     /// What is to be told of interfaces that were opened.
     lines: Vec<String>,
+    /// Names that elements have asked for, and whether to receive.
+    asked: HashSet<(String, bool)>,
 }
 
 impl Interfaces {
@@ -171,9 +173,9 @@ impl Interfaces {
     }
 }
 
-/// Whether a name is that of an interface, and not of a file.
-fn is_interface(name: &str) -> bool {
-    !Path::new(name).exists() && netdev::exists(name)
+/// Whether a name can only be meant for an interface, or for a file that is there.
+fn is_bare(name: &str) -> bool {
+    name != "-" && !name.contains(['/', '.'])
 }
 
 impl Binding {
@@ -195,7 +197,8 @@ impl Binding {
     /// or a capture file.
     ///
     /// # Errors
-    /// If it is to be a device of DPDK's and this program was built without DPDK.
+    /// If it is to be a device of DPDK's and this program was built without DPDK, or there is
+    /// neither an interface nor a file of a name that does not look like a new file's.
     pub fn sink(text: &str) -> Result<Self, String> {
         let interface = |name: &str, mode| {
             Ok(Self::Interface(InterfaceSpec { name: name.to_string(), mode, batch: None }))
@@ -209,7 +212,12 @@ impl Binding {
             Some(("dpdk", _)) => Err(format!(
                 "{text}: this catena was built without DPDK; build it with `--features dpdk`"
             )),
-            _ if is_interface(text) => interface(text, None),
+            _ if Path::new(text).exists() => Ok(Self::Capture(text.into())),
+            _ if netdev::exists(text) => interface(text, None),
+            _ if is_bare(text) => Err(format!(
+                "there is no interface '{text}', and no file; `ip link` lists the interfaces there are, and \
+                 ./{text} is a file"
+            )),
             _ => Ok(Self::Capture(text.into())),
         }
     }
@@ -242,6 +250,11 @@ impl Bindings {
     /// configuration, its I/O and why it is this one, what was changed.
     pub fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.shared().lines)
+    }
+
+    /// Whether an element has asked for what a name is bound to, to receive or to send.
+    pub fn was_asked_for(&self, name: &str, receive: bool) -> bool {
+        self.shared().asked.contains(&(name.to_string(), receive))
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -355,6 +368,7 @@ impl Bindings {
 
     /// Opens what a name is bound to.
     fn open_bound(&self, name: &str, receive: bool) -> Result<Box<dyn Device + Send>, String> {
+        self.shared().asked.insert((name.to_string(), receive));
         let all = if receive { &self.inputs } else { &self.outputs };
         match (all.get(name), receive) {
             (Some(Binding::Capture(path)), true) => capture::Input::open(path),
