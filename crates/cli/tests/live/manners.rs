@@ -80,6 +80,42 @@ fn without_capabilities_they_are_named() {
     }
 }
 
+#[test]
+fn without_programs_of_the_kernel_their_capability_is_named() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let chain = "FromDevice(left) -> Discard; Script(stop);";
+    let file = lab.file("chain", chain).display().to_string();
+    let catena = env!("CARGO_BIN_EXE_catena");
+    let with = ["--bounding-set=-all,+net_raw,+net_admin", "--inh-caps=-all", catena, "run", &file];
+    let how = ["--in", "left=eth0", "--io", "af-packet", "--control", "none"];
+    let output = lab.try_on("middle", "setpriv", &[&with[..], &how, &["--cores", "0,1"]].concat());
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let why = "needs the capability CAP_BPF";
+    assert!(!output.status.success() && told.contains(why), "{told}");
+    assert!(!told.contains("CAP_NET_RAW"), "{told}");
+}
+
+/// Workers share the frames of each interface, whatever numbers interfaces have.
+#[test]
+fn groups_of_sockets_have_numbers_of_their_own() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    for (interface, number) in [("one", "1010"), ("two", "1266")] {
+        let link = ["link", "add", interface, "index", number, "type", "veth"];
+        lab.ip("middle", &[&link[..], &["peer", "name", &format!("{interface}b")]].concat());
+        lab.ip("middle", &["link", "set", interface, "up"]);
+        lab.ip("middle", &["link", "set", &format!("{interface}b"), "up"]);
+    }
+    let bound = ["--in", "left=one", "--in", "right=two", "--cores", "0,1"];
+    let running = lab.run(WIRE, &[&bound[..], &["--io", "af-packet-mmsg"]].concat());
+    running.stop();
+}
+
 /// Does something where a kind of socket cannot be had, as in a kernel without it.
 fn without_sockets<T: Send>(family: libc::c_int, work: impl FnOnce() -> T + Send) -> T {
     let is_it = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family as u64);
@@ -323,7 +359,9 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     // While one chain has the interface, another takes the next best way, and says why; or
     // refuses.
     let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
-    assert!(told.contains("another XDP program or socket has eth0"), "{told}");
+    let mend = "another XDP program or socket has eth0: end the program that set it up (perhaps \
+                another catena), or, if `ip` did, say `ip link set eth0 xdp off` or `xdpgeneric off`";
+    assert!(told.contains(mend), "{told}");
     running.stop();
     assert!(!attached() && !promiscuous(), "Ctrl-C");
     let running = lab.run(WIRE, &[&BOUND[..], &["--log", "json"]].concat());
@@ -368,7 +406,7 @@ fn links_flap_and_interfaces_come_back() {
         return;
     }
     let lab = Lab::new(1500);
-    let mut running = lab.run(WIRE, &BOUND);
+    let mut running = lab.run(WIRE, &[&BOUND[..], &["--cores", "0,1"]].concat());
     let reachable = || {
         let ping = lab.try_on("left", "ping", &["-n", "-c", "1", "-W", "1", "10.9.0.3"]);
         ping.status.success()
@@ -385,7 +423,9 @@ fn links_flap_and_interfaces_come_back() {
     lab.ip("left", &["neigh", "flush", "dev", "veth0"]);
     running.wait_for("; it is back");
     until("frames after the interface came back", reachable);
-    running.stop();
+    running.interrupt();
+    let (_, _, told) = running.end();
+    assert_eq!(told.matches("the link is switched off").count(), 1, "{told}");
 }
 
 /// A chain without packets sleeps.

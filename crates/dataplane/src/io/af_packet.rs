@@ -1,5 +1,6 @@
 //! AF_PACKET: frames by system calls on a socket, one each or many at a time. Every kernel has it.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::io::{ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -37,9 +38,36 @@ pub(super) fn receiving_socket() -> Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Sockets of workers that share the frames of an interface: a program says whose each is.
+pub(super) struct Group {
+    program: OwnedFd,
+    /// The number that the kernel gave to the group for its first socket.
+    number: Cell<Option<c_int>>,
+}
+
+impl Group {
+    /// A group without sockets.
+    pub(super) fn new(program: OwnedFd) -> Self {
+        Self { program, number: Cell::new(None) }
+    }
+
+    fn join(&self, socket: &OwnedFd) -> Result<()> {
+        let kind = libc::PACKET_FANOUT_EBPF as c_int;
+        let fanout = match self.number.get() {
+            Some(number) => number | kind << 16,
+            // No other group has the number that the kernel finds, in this process or another.
+            None => (kind | libc::PACKET_FANOUT_FLAG_UNIQUEID as c_int) << 16,
+        };
+        sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
+        let told: c_int = sys::get(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+        self.number.set(Some(told & 0xffff));
+        spread_by(socket, &self.program)
+    }
+}
+
 /// Has a socket get the frames of an interface: all that come in, none that go out, also those
-/// for other stations; or, of those that a program spreads over the sockets of workers, its own.
-pub(super) fn attach(socket: &OwnedFd, index: u32, spread: Option<&OwnedFd>) -> Result<()> {
+/// for other stations; or, of those that the sockets of a group share, its own.
+pub(super) fn attach(socket: &OwnedFd, index: u32, group: Option<&Group>) -> Result<()> {
     sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
     let mut address: libc::sockaddr_ll = sys::zero();
     address.sll_family = libc::AF_PACKET as u16;
@@ -47,13 +75,7 @@ pub(super) fn attach(socket: &OwnedFd, index: u32, spread: Option<&OwnedFd>) -> 
     address.sll_ifindex = index as c_int;
     sys::bind(socket, &address)?;
     take_all(socket, index)?;
-    if let Some(program) = spread {
-        let group = (std::process::id() ^ index << 8) & 0xffff;
-        let fanout = group | libc::PACKET_FANOUT_EBPF << 16;
-        sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &fanout)?;
-        spread_by(socket, program)?;
-    }
-    Ok(())
+    group.map_or(Ok(()), |group| group.join(socket))
 }
 
 /// Has an interface take frames for other stations, too, as long as the socket is open.
@@ -97,11 +119,11 @@ fn large_buffer(socket: &OwnedFd, force: c_int, ask: c_int) {
 impl AfPacket {
     /// Opens sockets on the interface with this number, with up to `most` messages in a system
     /// call.
-    pub(super) fn open(index: u32, most: usize, spread: Option<&OwnedFd>) -> Result<Self> {
+    pub(super) fn open(index: u32, most: usize, group: Option<&Group>) -> Result<Self> {
         let receiving = receiving_socket()?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-        attach(&receiving, index, spread)?;
+        attach(&receiving, index, group)?;
         let sending = Sending::open(index, most)?;
         let most = most.min(MOST);
         Ok(Self {

@@ -428,7 +428,8 @@ impl Port for AfXdp {
 pub(super) fn explain(name: &str, error: &Error) -> String {
     match sys::number(error) {
         libc::EBUSY | libc::EEXIST => format!(
-            "another XDP program or socket has {name}; `ip link set {name} xdp off` detaches a program"
+            "another XDP program or socket has {name}: end the program that set it up (perhaps another \
+             catena), or, if `ip` did, say `ip link set {name} xdp off` or `xdpgeneric off`"
         ),
         libc::EAFNOSUPPORT => "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".to_string(),
         libc::EOPNOTSUPP => format!("the driver of {name} has no XDP"),

@@ -6,11 +6,11 @@ use std::io::Error;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use elements::device::Owned;
 
-use super::af_packet::{self, AfPacket};
+use super::af_packet::{self, AfPacket, Group};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
 use super::dispatch::{Dispatch, Tags, Way};
@@ -142,8 +142,8 @@ fn count_of(queues: u32) -> String {
     format!("{queues} queue{}", if queues == 1 { "" } else { "s" })
 }
 
-/// How often, and how long each time, it is waited for queues to be released.
-const RELEASE_ROUNDS: u32 = 40;
+/// How long it is waited for queues to be released, and how long before each new try.
+const RELEASE: Duration = Duration::from_millis(200);
 const RELEASE_ROUND: Duration = Duration::from_millis(5);
 
 /// Ranges that a program looks through for each packet.
@@ -513,16 +513,19 @@ impl Interface {
     fn open_packet(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
         let fail = |e: Error| explain(&e, "CAP_NET_RAW");
-        let spread = match self.workers {
+        let group = match self.workers {
             1 => None,
-            _ => Some(steering::for_sockets(&self.steering(&self.owned())).map_err(fail)?),
+            _ => {
+                let program = steering::for_sockets(&self.steering(&self.owned()));
+                Some(Group::new(program.map_err(|e| explain(&e, "CAP_BPF"))?))
+            }
         };
         for worker in 0..self.workers {
-            let (index, spread) = (opened.index, spread.as_ref());
+            let (index, group) = (opened.index, group.as_ref());
             let port: Box<dyn Port + Send> = match self.mode {
-                Mode::AfPacketRing => Box::new(PacketRing::open(index, spread).map_err(fail)?),
-                Mode::AfPacket => Box::new(AfPacket::open(index, 1, spread).map_err(fail)?),
-                _ => Box::new(AfPacket::open(index, MOST, spread).map_err(fail)?),
+                Mode::AfPacketRing => Box::new(PacketRing::open(index, group).map_err(fail)?),
+                Mode::AfPacket => Box::new(AfPacket::open(index, 1, group).map_err(fail)?),
+                _ => Box::new(AfPacket::open(index, MOST, group).map_err(fail)?),
             };
             // What is of no flow comes to the first worker.
             opened.ports.push(Some(match worker {
@@ -536,7 +539,9 @@ impl Interface {
         // Frames belong to the chain, as they do with AF_XDP, not to the chain and to the host.
         match bpf::keep_from_host(opened.index) {
             Ok(attached) => opened.kept_from_host = Some(attached),
-            Err(e) => opened.remarks.push(format!("the host gets its frames, too ({e})")),
+            Err(e) => opened
+                .remarks
+                .push(format!("the host gets its frames, too ({})", explain(&e, "CAP_BPF"))),
         }
         let fail =
             |e: Error| format!("switching off gro and lro: {}", explain(&e, "CAP_NET_ADMIN"));
@@ -567,12 +572,11 @@ impl Interface {
         layout: Layout,
     ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
         let map = SocketMap::new(queues * self.workers as u32)?;
-        let mut patience = RELEASE_ROUNDS;
+        let begin = Instant::now();
         let ports = loop {
             match AfXdp::open(index, queues, self.workers, layout) {
                 // The kernel releases a queue a little after its socket was closed.
-                Err(e) if sys::number(&e) == libc::EBUSY && patience > 0 => {
-                    patience -= 1;
+                Err(e) if sys::number(&e) == libc::EBUSY && begin.elapsed() < RELEASE => {
                     sys::wait_readable(&[], RELEASE_ROUND);
                 }
                 ports => break ports?,

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use net::{Batch, Pool};
 
-use super::af_packet::{Sending, attach, count_overruns, receiving_socket, spread_by};
+use super::af_packet::{Group, Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
 use super::offload::{VNET_HEADER, VnetHeader, complete};
 use super::port::{Backlog, ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
@@ -47,7 +47,7 @@ impl PacketRing {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(index: u32, spread: Option<&OwnedFd>) -> Result<Self> {
+    pub(super) fn open(index: u32, group: Option<&Group>) -> Result<Self> {
         let receiving = receiving_socket()?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V3)?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
@@ -63,7 +63,7 @@ impl PacketRing {
         };
         sys::set(&receiving, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let memory = Mapping::of(&receiving, (BLOCK * BLOCKS) as usize, 0)?;
-        attach(&receiving, index, spread)?;
+        attach(&receiving, index, group)?;
         let sending = Sending::open(index, MOST)?;
         let backlog = Backlog::default();
         Ok(Self { receiving, memory, block: 0, left: 0, next: 0, backlog, sending })
