@@ -35,7 +35,7 @@ use crate::table::grouped;
 use crate::terminal::{colours, print_error};
 use crate::{control, cores, drive, system_calls};
 
-/// Run a chain on captures or generated traffic, to the end of its input.
+/// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Run {
@@ -190,8 +190,8 @@ fn warn_of_unused(run: &Run, bindings: &Bindings) {
     for (option, name) in named(&run.inputs, "--in").into_iter().chain(outputs.clone()) {
         let receives = option == "--in" && bindings.was_asked_for(&name, true);
         // What --in binds is sent to as well where --out says nothing else.
-        let sends = (option == "--out") || !outputs.iter().any(|(_, other)| *other == name);
-        if !receives && !(sends && bindings.was_asked_for(&name, false)) {
+        let sends = option == "--out" || !outputs.iter().any(|(_, other)| *other == name);
+        if !(receives || sends && bindings.was_asked_for(&name, false)) {
             run.log.warn(&format!(
                 "{option} {name}=…: no element of the chain is for the device '{name}'"
             ));
@@ -601,8 +601,9 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
 /// Shows what is wrong with a configuration.
 fn refuse(run: &Run, why: &str) -> ExitCode {
     match run.log {
-        // It says for itself which lines are errors.
-        Log::Text => print_error(why),
+        // Diagnostics, lines, say for themselves which are errors.
+        Log::Text if why.ends_with('\n') => print_error(why),
+        Log::Text => run.log.error(why),
         log @ Log::Json => log.error(why),
     }
     ExitCode::FAILURE

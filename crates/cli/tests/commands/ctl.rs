@@ -384,6 +384,14 @@ fn two_cores_count_together() {
     for core in &cores {
         assert!(status.contains(&format!("on core {core}")), "{status}");
     }
+    for wrong in [":9100", "127.0.0.1", "127.0.0.1:"] {
+        let ended = folder.run(["run", "chain.click", "--metrics", wrong]);
+        let mend = "--metrics takes ADDRESS:PORT, like 127.0.0.1:9100";
+        assert!(ended.code == Some(1) && ended.err.contains(mend), "{}", ended.err);
+    }
+    let nowhere = folder.run(["run", "nosuch.click"]);
+    assert!(nowhere.err.starts_with("error: nosuch.click: "), "{}", nowhere.err);
+    assert!(nowhere.err.ends_with(")\n"), "{}", nowhere.err);
     let wrong = folder.run(["run", "chain.click", "--cores", "99999"]);
     assert!(wrong.err.contains("there is no CPU 99999"), "{}", wrong.err);
 }

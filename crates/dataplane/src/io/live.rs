@@ -264,7 +264,10 @@ impl Live {
                     Link::Down => "switched off",
                     Link::NoCarrier => "down: nothing is connected to it",
                 };
-                self.losses.notice(format!("{name}: the link is {state}"));
+                // Every worker sees it, and one tells.
+                if self.part.index == 0 {
+                    self.losses.notice(format!("{name}: the link is {state}"));
+                }
                 self.link = Some(link);
             }
             _ => {}
