@@ -90,6 +90,7 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_set_robust_list,
     libc::SYS_sched_getaffinity,
     libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
     libc::SYS_sched_yield,
     libc::SYS_sigaltstack,
     // Signals.

@@ -29,8 +29,8 @@ type Call = Box<dyn FnOnce(&mut Router) + Send>;
 
 enum Command {
     Call(Call),
-    /// Another thread goes on.
-    HandOver(Successor),
+    /// Another thread goes on. Once nobody could say anything any more, all have begun.
+    HandOver(Successor, Receiver<()>),
     /// The thread ends.
     Quit,
 }
@@ -136,7 +136,7 @@ struct Slot {
     /// The CPU that its thread is bound to.
     cpu: Option<usize>,
     /// Where its thread is to be once it is not the worker's any more.
-    spare: Option<CpuSet>,
+    spare: Option<Spare>,
     mailbox: Mailbox,
     status: AtomicU8,
     /// Told whenever the status changes to one in which there is nothing to do.
@@ -171,17 +171,32 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// CPUs for all but workers; all of them if workers have all.
-fn housekeeping(workers: &[Option<usize>]) -> Option<CpuSet> {
-    let mut all = sched_getaffinity(None).ok()?;
-    let whole = all;
-    workers.iter().flatten().for_each(|&cpu| all.unset(cpu));
-    Some(if all.count() == 0 { whole } else { all })
+/// CPUs for all but workers.
+#[derive(Clone, Copy)]
+struct Spare {
+    cpus: CpuSet,
+    /// Whether they are the workers' all the same, as there are no others.
+    shared: bool,
+}
+
+impl Spare {
+    fn of(workers: &[Option<usize>]) -> Option<Self> {
+        let all = sched_getaffinity(None).ok()?;
+        let mut cpus = all;
+        workers.iter().flatten().for_each(|&cpu| cpus.unset(cpu));
+        let shared = cpus.count() == 0;
+        Some(Self { cpus: if shared { all } else { cpus }, shared })
+    }
+
+    /// Takes the thread there.
+    fn enter(&self) {
+        let _ = sched_setaffinity(None, &self.cpus);
+    }
 }
 
 thread_local! {
     /// Where a worker's thread starts others.
-    static SPARE: Cell<Option<CpuSet>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<Spare>> = const { Cell::new(None) };
 }
 
 /// Does something in a thread of its own, not on the core of the worker that asks for it.
@@ -192,9 +207,7 @@ pub fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Resul
     let spare = SPARE.get();
     let thread = std::thread::Builder::new().name(name.to_string());
     thread.spawn(move || {
-        if let Some(spare) = spare {
-            let _ = sched_setaffinity(None, &spare);
-        }
+        spare.iter().for_each(Spare::enter);
         work();
     })?;
     Ok(())
@@ -215,8 +228,8 @@ pub fn cpus() -> Vec<usize> {
     }
 }
 
-/// Runs a router until its thread is told to end. `Some` if another goes on.
-fn work(router: &mut Router, slot: &Slot) -> Option<Successor> {
+/// Runs a router until its thread is told to end. `Some` if another goes on, and when all have.
+fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
     let bell = slot.mailbox.rung.as_raw_fd();
     loop {
         if slot.mailbox.waiting.load(Ordering::Acquire) {
@@ -224,10 +237,10 @@ fn work(router: &mut Router, slot: &Slot) -> Option<Successor> {
             while let Some(command) = commands.next() {
                 match command {
                     Command::Call(call) => call(router),
-                    Command::HandOver(next) => {
+                    Command::HandOver(next, begun) => {
                         // What comes after is for the one who goes on.
                         commands.for_each(|command| slot.mailbox.post(command));
-                        return Some(next);
+                        return Some((next, begun));
                     }
                     Command::Quit => return None,
                 }
@@ -272,7 +285,7 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
     }
     SPARE.set(slot.spare);
     slot.set(Status::Running);
-    if let Some(successor) = work(&mut router, &slot) {
+    if let Some((successor, begun)) = work(&mut router, &slot) {
         let since = Instant::now();
         let handover = Box::new(router.hand_over());
         let next = successor.next.clone();
@@ -281,9 +294,14 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
             // The worker lives on.
             std::mem::forget(ending);
         }
-        // Taking a large chain apart takes long, and its core has work to do.
+        // Taking a large chain apart takes long, and its core has work to do: the sooner this thread
+        // sleeps, the sooner the next one runs.
+        let _ = begun.recv();
         if let Some(spare) = &slot.spare {
-            let _ = sched_setaffinity(None, spare);
+            spare.enter();
+            if spare.shared {
+                crate::io::give_way();
+            }
         }
     }
 }
@@ -376,7 +394,7 @@ impl<R> Prepared<R> {
     /// If the system gives no sockets.
     pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>)> {
         let (rested, rests) = channel();
-        let spare = cpus.iter().any(Option::is_some).then(|| housekeeping(cpus)).flatten();
+        let spare = cpus.iter().any(Option::is_some).then(|| Spare::of(cpus)).flatten();
         let mut slots = Vec::new();
         for index in 0..self.threads.len() {
             slots.push(Arc::new(Slot {
@@ -389,9 +407,7 @@ impl<R> Prepared<R> {
             }));
         }
         // What makes routers must not take the workers' time: threads inherit this.
-        if let Some(spare) = &spare {
-            let _ = sched_setaffinity(None, spare);
-        }
+        spare.iter().for_each(Spare::enter);
         let mut threads = Vec::new();
         for ((begin, thread), slot) in self.threads.into_iter().zip(&slots) {
             let _ = begin.send(Start::Fresh(Arc::clone(slot)));
@@ -501,17 +517,20 @@ impl Fleet {
         // Nobody says anything; all are ready when nobody could any more.
         let _ = all_ready.recv();
         let (done, results) = channel();
-        let mut threads = Vec::new();
+        let (mut threads, mut all_begun) = (Vec::new(), Vec::new());
         for ((next, thread), slot) in prepared.threads.into_iter().zip(&self.slots) {
             let (plan, done) = (Arc::clone(plan), done.clone());
-            slot.mailbox.post(Command::HandOver(Successor { next, plan, done }));
+            let (begun, leaving) = sync_channel(0);
+            slot.mailbox.post(Command::HandOver(Successor { next, plan, done }, leaving));
             threads.push(thread);
+            all_begun.push(begun);
         }
         drop(done);
         let mut swapped: Vec<Option<Swapped>> = vec![None; self.len()];
         while let Ok((worker, result)) = results.recv() {
             swapped[worker] = Some(result);
         }
+        drop(all_begun);
         // The old threads are taking their routers apart; nobody waits for that but the end.
         let mut all = lock(&self.threads);
         all.retain(|thread| !thread.is_finished());

@@ -1,9 +1,11 @@
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use catena_cli::session::Path;
+use dataplane::Listener;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::support::{FLOWS, Wire, configuration, drain, read, run, start};
+use crate::support::{FLOWS, Wire, configuration, drain, read, run, start, start_on};
 
 const CHAIN: &str = "FromDevice(in) -> c :: Counter -> s :: Switch(0) -> ToDevice(out);
     s[1] -> d :: Discard;";
@@ -57,6 +59,48 @@ fn all_workers_change() {
     let taken: u64 = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).sum();
     assert_eq!(read(&instance, "c.count"), taken.to_string());
     assert_eq!(Arc::strong_count(&wires[0]), Arc::strong_count(&wires[1]));
+}
+
+/// The policies of the threads in which routers were taken apart; 5 is SCHED_IDLE.
+static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Sees its router being taken apart.
+struct Witness;
+
+impl Listener for Witness {
+    fn message(&mut self, _: &str) {}
+    fn output(&mut self, _: &str) {}
+    fn error(&mut self, _: &str, _: &str) {}
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        // The 41st field of proc(5); two came before.
+        let policy = fields.split_whitespace().nth(38).unwrap().to_string();
+        LEFT.lock().unwrap().push(policy);
+    }
+}
+
+/// Where workers have all CPUs, the routers of before are taken apart while no worker has anything
+/// to do.
+#[test]
+fn what_was_before_gives_way_to_what_comes() {
+    let mut cpus = dataplane::worker::cpus();
+    cpus.truncate(2);
+    let mut all = CpuSet::new();
+    cpus.iter().for_each(|&cpu| all.set(cpu));
+    // The threads that it starts have no others, either.
+    sched_setaffinity(None, &all).unwrap();
+    let workers = cpus.iter().cycle().take(2).map(|&cpu| Some(cpu)).collect();
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start_on(workers, CHAIN, &wires, Path::Native, || Box::new(Witness));
+    instance.change(configuration(CHAIN), false).unwrap();
+    while LEFT.lock().unwrap().len() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(*LEFT.lock().unwrap(), ["5", "5"]);
 }
 
 #[test]

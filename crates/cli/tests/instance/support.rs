@@ -144,15 +144,27 @@ pub fn configuration(text: &str) -> Configuration {
 
 /// A chain that runs on as many workers as there are wires.
 pub fn start(text: &str, wires: &[Arc<Wire>], path: Path) -> (Instance, Receiver<()>) {
+    let cpus = vec![None; wires.len()];
+    start_on(cpus, text, wires, path, || Box::new(Transcript::default()))
+}
+
+/// The same on these CPUs, and told to such a listener.
+pub fn start_on(
+    cpus: Vec<Option<usize>>,
+    text: &str,
+    wires: &[Arc<Wire>],
+    path: Path,
+    listener: fn() -> Box<dyn Listener>,
+) -> (Instance, Receiver<()>) {
     let options = Options {
         dispatch: Dispatch::default(),
         interfaces: Interfaces::default(),
-        cpus: vec![None; wires.len()],
+        cpus,
         seed: 1,
         path,
         polling: Polling::default(),
         colour: false,
-        listener: || Box::new(Transcript::default()) as Box<dyn Listener>,
+        listener,
     };
     let ports = wires.iter().map(|wire| Ports::new(Box::new(Wired(Arc::clone(wire))))).collect();
     let staged = Instance::stage(configuration(text), ports, options, |_| Ok(()));

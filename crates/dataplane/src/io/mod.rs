@@ -52,6 +52,11 @@ pub(crate) fn sleep_until_readable(descriptor: std::os::fd::RawFd) {
     sys::wait_readable(&[descriptor], std::time::Duration::from_secs(1));
 }
 
+/// From now on this thread runs only while its core has nothing else to do, or nearly so.
+pub(crate) fn give_way() {
+    sys::give_way();
+}
+
 /// What an interface's name is bound to.
 #[derive(Clone, Debug)]
 pub enum Binding {

@@ -158,6 +158,15 @@ pub(super) fn let_packets_through() -> Result<()> {
     check(result as c_int).map(drop)
 }
 
+/// Gives this thread the policy of those that run while nothing else does. It cannot be had back
+/// without privileges.
+pub(super) fn give_way() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `none` lives through the call; 0 is the thread that calls. Where the kernel refuses,
+    // the thread runs as before.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const none) };
+}
+
 /// Has the kernel send what lies in a socket's ring.
 pub(super) fn kick(socket: &OwnedFd) -> Result<()> {
     let fd = socket.as_raw_fd();
