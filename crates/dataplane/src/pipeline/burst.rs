@@ -3,12 +3,11 @@
 
 use std::rc::Rc;
 
-use ir::program::{Step, StepId};
+use ir::program::{Effect, Exit, Step, StepId};
 use net::Packet;
 
 use super::cache::{Line, Member, SHARE, SLOTS};
 use super::classifiers::Key;
-use super::compile::Slot;
 use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
 use super::write::{place, write};
@@ -73,6 +72,15 @@ impl Burst {
             self.used.push(plan);
         }
         *planned |= lanes;
+    }
+
+    /// Has a line say what becomes of a lane.
+    #[inline(always)]
+    fn take(&mut self, lane: usize, line: &Line) {
+        for (column, &number) in self.slots.iter_mut().zip(&line.slots) {
+            column[lane] = number;
+        }
+        self.plan(line.plan, 1 << lane);
     }
 }
 
@@ -375,12 +383,9 @@ impl Pipeline {
     /// Takes what becomes of a lane from the flow cache; gives the target.
     #[inline(always)]
     fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
-        let Line { slots, plan, .. } = self.cache.line(at);
-        for (column, &number) in self.burst.slots.iter_mut().zip(slots) {
-            column[lane] = number;
-        }
-        self.burst.plan(*plan, 1 << lane);
-        self.target_of(*plan)
+        let line = self.cache.line(at);
+        self.burst.take(lane, line);
+        self.target_of(line.plan)
     }
 
     /// Prolongs the flows that a line was made from; `false` if one expired.
@@ -422,8 +427,7 @@ impl Pipeline {
         let program = Rc::clone(&self.program);
         let Step::Exit(exit) = program.step(step) else { return None };
         let number = self.outcome_of[step.0 as usize];
-        let outcome = &mut self.outcomes[number as usize];
-        let target = outcome.target;
+        let target = self.outcomes[number as usize].target;
         if let Some(barrier) = barrier {
             let changes = &self.targets[usize::from(barrier)].changes;
             let changed = |l| self.tables.of(l).is_some_and(|t| changes[usize::from(t)]);
@@ -431,69 +435,60 @@ impl Pipeline {
                 return None;
             }
         }
+        let changed = self.scalar.update(exit, packet, &self.tables);
+        let cached = site.and_then(|(number, site)| Some((number, site.exits.get(&step)?)));
+        if let Some((site, cached)) = cached
+            && let Some(slots) = self.scalar.slots(&cached.slots, packet)
+        {
+            let relevant = relevant | cached.deciding;
+            let line = Line {
+                key: self.burst.keys[lane],
+                until: now | self.tick,
+                relevant,
+                holds: self.burst.holds[lane] & relevant,
+                plan: cached.plan,
+                site,
+                flows: 0,
+                slots,
+            };
+            if !changed && !self.scalar.missed {
+                self.remember(lane, exit, line);
+            }
+            // It is written with the packets of other lanes.
+            self.burst.take(lane, &line);
+            return Some(target);
+        }
+        let outcome = &mut self.outcomes[number as usize];
         outcome.packets += 1;
         for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
             *sum = sum.wrapping_add(self.scalar.value(*length, packet) as u64);
         }
-        if target.is_none() {
-            outcome.dropped_bytes += self.scalar.length(exit, packet);
-        }
-        let changed = self.scalar.update(exit, packet, &self.tables);
-        if let Some((number, site)) = site
-            && !changed
-            && !self.scalar.missed
-            && let Some(cached) = site.exits.get(&step)
-        {
-            let mut until = now | self.tick;
-            self.burst.members.clear();
-            for &lookup in &self.scalar.hits {
-                let Some(found) = self.scalar.found(lookup) else { continue };
-                let Some(table) = self.tables.of(lookup) else { continue };
-                let prolonged = exit.effects.iter().any(|effect| {
-                    matches!(effect, ir::program::Effect::Update { lookup: l, .. } if *l == lookup)
-                });
-                let number = found.number;
-                until = until.min(self.tables.expiry(table, number).saturating_sub(1));
-                self.burst.members.push(Member { table, number, prolonged });
-            }
-            let relevant = relevant | cached.deciding;
-            let mut line = Line {
-                key: self.burst.keys[lane],
-                until,
-                relevant,
-                holds: self.burst.holds[lane] & relevant,
-                plan: cached.plan,
-                site: number,
-                flows: 0,
-                slots: [0; SLOTS],
-            };
-            let mut fits = true;
-            for (slot, number) in cached.slots.iter().zip(&mut line.slots) {
-                *number = match slot {
-                    Slot::Term(term) => self.scalar.value(*term, packet) as u32,
-                    Slot::Sum(terms, more) => {
-                        let total = self.scalar.sum(terms, *more, packet);
-                        fits &= total >= 0;
-                        if total <= 0 { 0 } else { ((total - 1) % 0xffff + 1) as u32 }
-                    }
-                    Slot::Residue(terms, more) => {
-                        let total = self.scalar.sum(terms, *more, packet);
-                        (total - 1).rem_euclid(0xffff) as u32 + 1
-                    }
-                };
-            }
-            if fits {
-                if !self.tables.log.is_empty() {
-                    self.forget_changed();
-                }
-                self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
-            }
-        }
-        if target.is_some() {
-            self.scalar.write(exit, packet);
+        match target {
+            None => outcome.dropped_bytes += self.scalar.length(exit, packet),
+            Some(_) => self.scalar.write(exit, packet),
         }
         self.decided[from + lane] = target.unwrap_or(DROP);
         Some(target)
+    }
+
+    /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that were found on its way.
+    fn remember(&mut self, lane: usize, exit: &Exit, mut line: Line) {
+        self.burst.members.clear();
+        for &lookup in &self.scalar.hits {
+            let Some(found) = self.scalar.found(lookup) else { continue };
+            let Some(table) = self.tables.of(lookup) else { continue };
+            let prolonged = exit
+                .effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Update { lookup: l, .. } if *l == lookup));
+            let number = found.number;
+            line.until = line.until.min(self.tables.expiry(table, number).saturating_sub(1));
+            self.burst.members.push(Member { table, number, prolonged });
+        }
+        if !self.tables.log.is_empty() {
+            self.forget_changed();
+        }
+        self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
     }
 
     /// Does what plans say to the lanes that are done.

@@ -6,26 +6,27 @@ use std::rc::Rc;
 use elements::flow_access::FoundFlow;
 use ir::hash::hash;
 use ir::interp;
-use ir::program::{Atom, Effect, Exit, LookupId, Mark, Step, StepId, Term, TermId};
+use ir::program::{Atom, Effect, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId};
 use ir::{Base, Field};
 use net::{Header, Packet, PacketType};
 
 use super::Counted;
+use super::cache::SLOTS;
 use super::classifiers::{Classifiers, Library};
+use super::compile::Slot;
 use super::tables::Tables;
+
+/// How deeply terms are computed by recursion.
+const MOST_NESTED: usize = 512;
 
 /// The steps of a program and what is computed on the way.
 pub(super) struct Scalar {
     program: Counted,
     classifiers: Classifiers,
-    /// The operands of each term, one after the other, and where each one's start.
-    operands: Vec<TermId>,
-    starts: Vec<u32>,
     values: Vec<u128>,
     /// The epoch in which each value was computed.
     known: Vec<u32>,
     epoch: u32,
-    waiting: Vec<TermId>,
     scratch: Vec<u128>,
     numbers: Vec<u64>,
     /// What each lookup found on the packet's way.
@@ -36,6 +37,15 @@ pub(super) struct Scalar {
     /// Whether something was computed from what a lookup had not bound yet.
     unbound: bool,
     now: u64,
+}
+
+/// Whether a condition holds for these values.
+#[inline]
+fn decide(atom: &Atom, mut value: impl FnMut(TermId) -> u128) -> bool {
+    match atom {
+        Atom::Test(term, set) => set.contains(value(*term)),
+        Atom::Compare(op, a, b) => op.holds(value(*a), value(*b)),
+    }
 }
 
 fn low_bits(width: u8) -> u128 {
@@ -67,20 +77,12 @@ fn read_data(data: &[u8], field: Field) -> u128 {
 
 impl Scalar {
     pub(super) fn new(program: Counted, library: &Library) -> Self {
-        let (mut operands, mut starts) = (Vec::new(), vec![0]);
-        for term in &program.terms {
-            operands.extend(term.operands());
-            starts.push(operands.len() as u32);
-        }
         let terms = program.terms.len();
         Self {
             classifiers: Classifiers::new(&program, library),
-            operands,
-            starts,
             values: vec![0; terms],
             known: vec![0; terms],
             epoch: 0,
-            waiting: Vec::new(),
             scratch: Vec::new(),
             numbers: Vec::new(),
             found: vec![None; program.lookups.len()],
@@ -119,46 +121,86 @@ impl Scalar {
         self.found[usize::from(lookup.0)].as_ref()
     }
 
-    /// The value of a term. Operands are computed first, without recursion: terms may be nested
-    /// as deeply as a chain is long.
+    /// The value of a term.
+    #[inline]
     pub(super) fn value(&mut self, term: TermId, packet: &Packet) -> u128 {
-        let at = term.0 as usize;
-        if self.known[at] == self.epoch {
-            return self.values[at];
+        if self.known[term.0 as usize] == self.epoch {
+            return self.values[term.0 as usize];
         }
-        self.waiting.push(term);
-        while let Some(&term) = self.waiting.last() {
-            let at = term.0 as usize;
-            if self.known[at] != self.epoch {
-                let operands = self.starts[at] as usize..self.starts[at + 1] as usize;
-                let (known, epoch) = (&self.known, self.epoch);
-                let missing = self.operands[operands].iter().find(|o| known[o.0 as usize] != epoch);
-                if let Some(&missing) = missing {
-                    self.waiting.push(missing);
-                    continue;
-                }
-                self.values[at] = self.compute(at, packet);
-                self.known[at] = self.epoch;
+        let program = Rc::clone(&self.program);
+        self.nested(&program, term, packet, 0)
+    }
+
+    /// The value of a term, so many others deep in it.
+    fn nested(&mut self, program: &Program, term: TermId, packet: &Packet, depth: usize) -> u128 {
+        let at = term.0 as usize;
+        if self.known[at] != self.epoch {
+            if depth > MOST_NESTED {
+                self.compute_operands(program, term, packet);
             }
-            self.waiting.pop();
+            let get = |of: &mut Self, term| of.nested(program, term, packet, depth + 1);
+            self.values[at] = self.compute(&program.terms[at], packet, get);
+            self.known[at] = self.epoch;
         }
         self.values[at]
     }
 
+    /// Computes all that a term is made of, without recursion: terms may be nested as deeply as a
+    /// chain is long.
+    #[cold]
+    fn compute_operands(&mut self, program: &Program, term: TermId, packet: &Packet) {
+        let mut waiting = vec![term];
+        while let Some(&next) = waiting.last() {
+            let operands = program.terms[next.0 as usize].operands();
+            let missing = operands.iter().find(|o| self.known[o.0 as usize] != self.epoch);
+            if let Some(&missing) = missing {
+                waiting.push(missing);
+                continue;
+            }
+            waiting.pop();
+            if next != term {
+                self.nested(program, next, packet, 0);
+            }
+        }
+    }
+
+    /// What a line of the flow cache holds; `None` if a number does not fit.
+    pub(super) fn slots(&mut self, slots: &[Slot], packet: &Packet) -> Option<[u32; SLOTS]> {
+        let mut numbers = [0; SLOTS];
+        for (number, slot) in numbers.iter_mut().zip(slots) {
+            *number = match slot {
+                Slot::Term(term) => self.value(*term, packet) as u32,
+                Slot::Sum(terms, more) => match self.sum(terms, *more, packet) {
+                    ..0 => return None,
+                    0 => 0,
+                    total => ((total - 1) % 0xffff + 1) as u32,
+                },
+                Slot::Residue(terms, more) => {
+                    let total = self.sum(terms, *more, packet);
+                    (total - 1).rem_euclid(0xffff) as u32 + 1
+                }
+            };
+        }
+        Some(numbers)
+    }
+
     /// The sum of terms, negative ones with `true`, and a number.
-    pub(super) fn sum(&mut self, terms: &[(bool, TermId)], more: i64, packet: &Packet) -> i128 {
+    fn sum(&mut self, terms: &[(bool, TermId)], more: i64, packet: &Packet) -> i128 {
         terms.iter().fold(more.into(), |sum, &(minus, term)| {
             let value = self.value(term, packet) as i128;
             if minus { sum.wrapping_sub(value) } else { sum.wrapping_add(value) }
         })
     }
 
-    fn get(&self, term: TermId) -> u128 {
-        self.values[term.0 as usize]
-    }
-
-    fn compute(&mut self, at: usize, packet: &Packet) -> u128 {
-        match &self.program.terms[at] {
+    /// The value of a term made of others; of two to choose from, only the one that is chosen is asked for.
+    #[inline]
+    fn compute(
+        &mut self,
+        term: &Term,
+        packet: &Packet,
+        mut get: impl FnMut(&mut Self, TermId) -> u128,
+    ) -> u128 {
+        match term {
             Term::Const(value) => *value,
             Term::Input(field) => match field.base {
                 Base::Data => read_data(packet.data(), *field),
@@ -181,54 +223,41 @@ impl Scalar {
                 number.copied().unwrap_or(0).into()
             }
             Term::Sum16 { offset, length } => {
+                let length = get(self, *length);
                 let range = || {
-                    let (at, n) = (usize::from(*offset), usize::try_from(self.get(*length)).ok()?);
+                    let (at, n) = (usize::from(*offset), usize::try_from(length).ok()?);
                     packet.data().get(at..at.checked_add(n)?)
                 };
                 range().map_or(0, interp::sum16)
             }
-            Term::Binary(op, a, b) => op.apply(self.get(*a), self.get(*b)),
+            Term::Binary(op, a, b) => op.apply(get(self, *a), get(self, *b)),
             Term::Slice { of, low, width } => {
-                self.get(*of).checked_shr(u32::from(*low)).unwrap_or(0) & low_bits(*width)
+                get(self, *of).checked_shr(u32::from(*low)).unwrap_or(0) & low_bits(*width)
             }
             Term::Concat { high, low, width } => {
-                self.get(*high).checked_shl(u32::from(*width)).unwrap_or(0) | self.get(*low)
+                get(self, *high).checked_shl(u32::from(*width)).unwrap_or(0) | get(self, *low)
             }
-            Term::Fold(sum) => match self.get(*sum) {
+            Term::Fold(sum) => match get(self, *sum) {
                 0 => 0,
                 sum => (sum - 1) % 0xffff + 1,
             },
-            Term::NonZero(sum) => match self.get(*sum) {
+            Term::NonZero(sum) => match get(self, *sum) {
                 0 => 0xffff,
                 sum => sum,
             },
-            Term::Choose(atom, yes, no) => self.get(if self.decides(atom) { *yes } else { *no }),
-            Term::Map(of, table) => table.get(self.get(*of)),
-            Term::Hash(numbers) => hash(numbers.iter().map(|&n| self.get(n))).into(),
+            Term::Choose(atom, yes, no) => {
+                let holds = decide(atom, |term| get(self, term));
+                get(self, if holds { *yes } else { *no })
+            }
+            Term::Map(of, table) => table.get(get(self, *of)),
+            Term::Hash(numbers) => hash(numbers.iter().map(|&n| get(self, n))).into(),
             Term::Now => self.now.into(),
-        }
-    }
-
-    /// Whether a condition on known numbers holds.
-    fn decides(&self, atom: &Atom) -> bool {
-        match atom {
-            Atom::Test(term, set) => set.contains(self.get(*term)),
-            Atom::Compare(op, a, b) => op.holds(self.get(*a), self.get(*b)),
         }
     }
 
     /// Whether a condition holds.
     pub(super) fn holds(&mut self, atom: &Atom, packet: &Packet) -> bool {
-        match atom {
-            Atom::Test(term, _) => {
-                self.value(*term, packet);
-            }
-            Atom::Compare(_, a, b) => {
-                self.value(*a, packet);
-                self.value(*b, packet);
-            }
-        }
-        self.decides(atom)
+        decide(atom, |term| self.value(term, packet))
     }
 
     /// Goes on from a step to an exit. What was computed and found on the way there must be known
@@ -384,5 +413,28 @@ fn put(bytes: &mut [u8], at: i32, length: u8, value: u128) {
     debug_assert!(range.is_some(), "programs test lengths before they write");
     if let Some(range) = range {
         range.copy_from_slice(&value.to_be_bytes()[16 - length..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ir::Port;
+    use ir::model::BinaryOp;
+
+    use super::*;
+
+    #[test]
+    fn terms_may_be_nested_as_deeply_as_a_chain_is_long() {
+        let terms: Vec<Term> = std::iter::once(Term::Const(1))
+            .chain((0..200_000).map(|i| Term::Binary(BinaryOp::Add, TermId(i), TermId(0))))
+            .collect();
+        let last = TermId(terms.len() as u32 - 1);
+        let entry = Port { node: 0, port: 0 };
+        let program = Program { entry, terms, state: vec![], lookups: vec![], steps: vec![] };
+        let mut scalar = Scalar::new(Rc::new(Arc::new(program)), &Library::default());
+        scalar.start(0);
+        assert_eq!(scalar.value(last, &net::Pool::new().alloc(0)), 200_001);
     }
 }
