@@ -140,6 +140,7 @@ impl Met {
                 self.expr(offset);
                 self.expr(value);
             }
+            Op::Expect(cond) => self.cond(cond),
             Op::If(cond, then, otherwise) => {
                 self.cond(cond);
                 self.block(then);

@@ -174,6 +174,29 @@ fn translators_are_looked_up_one_after_the_other_and_written_once() {
 
 /// Stages of classifiers that each fork a chain so many times; each way writes something of its
 /// own, and they join again.
+#[test]
+fn the_pool_of_a_translator_decides_what_is_asked_behind_it() {
+    let (graph, program) = program(
+        "FromDump(in) -> Strip(14) -> CheckIPHeader
+            -> rw :: IPRewriter(pattern 203.0.113.1 1024-2047 - - 0 1);
+         rw[0] -> pool :: IPFilter(0 src host 203.0.113.1 and src port >= 1024 and src port < 2048, 1 all)
+            -> ToDump(out);
+         pool[1] -> Discard; rw[1] -> Discard;",
+    );
+    let (pool, rw) = (graph.find("pool").expect("pool"), graph.find("rw").expect("rw"));
+    for step in &program.steps {
+        if let Step::Test { element, .. } | Step::Classify { element, .. } = step {
+            assert_ne!(*element, pool, "{}", program.text(&graph));
+        }
+    }
+    // Flows that another pool's rewriter left are the element's own business.
+    let barriers = program.exits().filter(|(_, exit)| match exit.end {
+        End::Push { to, native } => native && to.node == rw && exit.barrier.is_some(),
+        End::Drop { .. } => false,
+    });
+    assert!(barriers.count() >= 2, "{}", program.text(&graph));
+}
+
 fn forks(stages: usize, ways: usize) -> String {
     let (mut classifiers, mut writes) = (String::new(), String::new());
     for i in 0..stages {

@@ -193,6 +193,7 @@ impl Run<'_> {
                 }
             }
             Op::Break => return Ok(Step::Break),
+            Op::Expect(_) => {}
             Op::Pull(expr) => {
                 let n = self.expr(expr)? as i128;
                 match usize::try_from(n) {

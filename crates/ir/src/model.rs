@@ -248,6 +248,9 @@ pub enum Op {
     },
     /// Leaves the innermost [`Op::Repeat`].
     Break,
+    /// Says what nearly always holds, and changes nothing. A program may rely on it: packets for which it does not hold
+    /// it leaves to the element's own code.
+    Expect(Cond),
     /// Removes bytes from the front; a negative number (two's complement) adds bytes that were
     /// there before, or zeros. Removing more than there are leaves none.
     Pull(Expr),

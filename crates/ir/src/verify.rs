@@ -567,6 +567,10 @@ impl<'a> Verifier<'a> {
                 }
                 facts.mark(*header, from, offset);
             }
+            Op::Expect(cond) => {
+                let (held, failed) = self.at("condition", None, |v| v.cond(cond, facts));
+                return either(held, failed);
+            }
             Op::Unmark(header) => facts.unmark(*header),
             Op::Fresh => {
                 for header in [Header::Mac, Header::Network, Header::Transport] {

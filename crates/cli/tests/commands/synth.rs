@@ -109,12 +109,13 @@ fn a_napt_looks_flows_up_once() {
     let expected = r"a.click: 7 elements became 1 program
 
 FromDump@1 → Strip@2 a.click:1
-16 classes of packets: 4 leave, 3 are handed to elements' own code, 9 are dropped
+17 classes of packets: 4 leave, 4 are handed to elements' own code, 9 are dropped
 longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 out chain 4 10 12 6 1 2 1 0 2
 program 1 _ 11 6 1 2 1 0 0
 programs end, and elements' own code goes on, at
 Strip@2 1 pulls more than there is a.click:1
+nat 1 holds what its configuration does not make a.click:2
 nat 1 makes a flow a.click:2
 nat 1 reads behind a header with options a.click:2";
     assert_eq!(summary(NAPT), expected);

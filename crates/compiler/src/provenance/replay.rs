@@ -290,9 +290,12 @@ impl<'a> Replayer<'a> {
         op: &'a Op,
         ways: &mut Vec<&'a [Op]>,
     ) -> Ended {
-        if let Op::If(..) | Op::Match { .. } | Op::Lookup { .. } | Op::FlowLookup { .. } = op {
-            state.visit.decisions += 1;
-        }
+        state.visit.decisions += usize::from(match op {
+            // The element itself does not ask what is expected.
+            Op::If(..) => op.blocks().flatten().any(|op| !matches!(op, Op::Expect(_))),
+            Op::Match { .. } | Op::Lookup { .. } | Op::FlowLookup { .. } => true,
+            _ => false,
+        });
         match op {
             Op::Let(reg, expr) => {
                 let value = (state.eval(known, expr), state.sums(expr));
@@ -349,7 +352,7 @@ impl<'a> Replayer<'a> {
                     state.registers.insert(reg.0, (None, false));
                 }
             }
-            Op::FlowUpdate { .. } | Op::Note(_) | Op::Count(_) => {}
+            Op::Expect(_) | Op::FlowUpdate { .. } | Op::Note(_) | Op::Count(_) => {}
             Op::Pull(by) => {
                 state.visit.moves += 1;
                 let by = state.eval(known, by).and_then(|b| i32::try_from(b as i128).ok());

@@ -440,6 +440,11 @@ impl<'a> Machine<'a> {
                 let block = if self.cond(way, cond)? { then } else { otherwise };
                 return Ok(Next::Enter(block));
             }
+            Op::Expect(cond) => {
+                if !self.cond(way, cond)? {
+                    return Err(Stop::Unsupported("holds what its configuration does not make"));
+                }
+            }
             Op::Match { rules, arms, otherwise } => {
                 return self.matches(way, rules, arms, otherwise);
             }

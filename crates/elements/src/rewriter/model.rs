@@ -1,5 +1,7 @@
 //! What rewriters mean.
 
+use std::collections::BTreeMap;
+
 use ir::field::{Base, anno, icmp, ip, meta, tcp, transport, udp};
 use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
@@ -194,10 +196,47 @@ impl<'a> Builder<'a> {
             _ => create,
         };
         block.push(lookup(self.key(), miss));
+        block.extend(self.expected());
         block.extend(self.rewrite_packet());
         block.extend(self.touch());
         block.push(Op::emit(OUTPUT));
         block
+    }
+
+    /// What flows say that patterns of this rewriter have made. Others are there after a swap from a rewriter with other
+    /// patterns, or by rewriters that share the table.
+    fn expected(&self) -> Block {
+        type Given = Option<[Option<IntervalSet>; 4]>;
+        let mut by_output: BTreeMap<u16, Given> = BTreeMap::new();
+        for spec in &self.common.specs {
+            let (forward, reply, given) = match &spec.action {
+                Action::Drop | Action::Pass(_) => continue,
+                Action::Map(_) => return Vec::new(),
+                Action::Keep(ports) => (ports.forward, ports.reply, None),
+                Action::Pattern(pattern, ports) => {
+                    (ports.forward, ports.reply, Some(pattern.given(self.is_echo())))
+                }
+            };
+            let joined = match by_output.remove(&forward) {
+                None => given,
+                Some(others) => others.zip(given).map(|(mut all, given)| {
+                    for (all, given) in all.iter_mut().zip(given) {
+                        *all = all.take().zip(given).map(|(a, b)| a.union(&b));
+                    }
+                    all
+                }),
+            };
+            by_output.insert(forward, joined);
+            by_output.insert(reply, None);
+        }
+        let of_output = |(output, given): (u16, Given)| {
+            let numbers = [N_SRC, N_SRC_PORT, N_DST, N_DST_PORT].into_iter().zip(given?);
+            let expected: Block = numbers
+                .filter_map(|(number, set)| Some(Op::Expect(Expr::from(number).is_in(set?))))
+                .collect();
+            (!expected.is_empty()).then(|| Op::when(Expr::from(OUTPUT).eq(output), expected))
+        };
+        by_output.into_iter().filter_map(of_output).collect()
     }
 
     /// When the packet has no key.

@@ -91,6 +91,23 @@ pub(crate) const NEXT_STATE: &str = "next";
 const WATCHED: u32 = 64;
 
 impl PatternRef {
+    /// What new flows say of source address and port, and destination address and port, where it is not as in the packet.
+    pub(super) fn given(&self, echo: bool) -> [Option<IntervalSet>; 4] {
+        let pattern = self.pattern();
+        let single = |number: u32| (number, number);
+        let port = |number: Option<u16>| number.map(|n| single(n.into()));
+        let (mut src, mut src_port) = (pattern.src.map(single), port(pattern.src_port));
+        // Flows of other workers' shares may come here, when they are moved.
+        match pattern.vary {
+            Vary::Nothing => {}
+            Vary::Address { low, high } => src = Some((low, high)),
+            Vary::Port { low, high } => src_port = Some((low.into(), high.into())),
+        }
+        let dst_port = port(pattern.dst_port).filter(|_| !echo);
+        [src, src_port, pattern.dst.map(single), dst_port]
+            .map(|range| range.map(|(low, high)| IntervalSet::range(low.into(), high.into())))
+    }
+
     /// What the pattern gives out, each worker its share.
     pub(crate) fn owned(&self) -> Option<Owned> {
         self.pattern().owned()

@@ -395,6 +395,10 @@ impl Printer<'_, '_, '_> {
                 self.block(body)
             }
             Op::Break => self.put("break"),
+            Op::Expect(cond) => {
+                self.put("expect ")?;
+                self.cond(cond, level::OR)
+            }
             Op::Pull(expr) => self.word("pull ", expr),
             Op::Truncate(expr) => self.word("truncate ", expr),
             Op::Extend(expr) => self.word("extend ", expr),

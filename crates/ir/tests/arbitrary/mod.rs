@@ -163,6 +163,7 @@ fn any_simple_op() -> BoxedStrategy<Op> {
         1 => (any_base(), e(), any_width(), e())
             .prop_map(|(base, offset, width, value)| Op::Store { base, offset, width, value }),
         1 => Just(Op::Break),
+        1 => any_cond().prop_map(Op::Expect),
         1 => e().prop_map(Op::Pull),
         1 => e().prop_map(Op::Truncate),
         1 => e().prop_map(Op::Extend),

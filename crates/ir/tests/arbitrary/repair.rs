@@ -120,6 +120,7 @@ fn op(op: &Op, loops: usize, changed: &mut bool) -> Option<Op> {
             body: block(body, loops + 1, &mut true.clone()),
         },
         Op::Break if loops == 0 => return None,
+        Op::Expect(c) => Op::Expect(cond(c)),
         Op::Pull(e) => Op::Pull(expr(e) & 3u8),
         Op::Truncate(e) => Op::Truncate(expr(e).max(60u8)),
         Op::Extend(e) => Op::Extend(expr(e) & 15u8),

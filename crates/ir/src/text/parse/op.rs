@@ -147,6 +147,7 @@ impl Parser<'_> {
                 Op::Repeat { limit, body: self.block()? }
             }
             "break" => Op::Break,
+            "expect" => Op::Expect(self.cond()?),
             "pull" => Op::Pull(self.expr()?),
             "truncate" => Op::Truncate(self.expr()?),
             "extend" => Op::Extend(self.expr()?),
@@ -303,9 +304,9 @@ impl Parser<'_> {
 }
 
 const OPERATIONS: &[&str] = &[
-    "set", "store", "if", "match", "lookup", "repeat", "break", "pull", "truncate", "extend",
-    "mark", "unmark", "fresh", "count", "read", "write", "note", "copy", "emit", "drop", "opaque",
-    "find", "update", "insert", "allocate",
+    "set", "store", "if", "match", "lookup", "repeat", "break", "expect", "pull", "truncate",
+    "extend", "mark", "unmark", "fresh", "count", "read", "write", "note", "copy", "emit", "drop",
+    "opaque", "find", "update", "insert", "allocate",
 ];
 
 /// What may begin a line without beginning an operation.
