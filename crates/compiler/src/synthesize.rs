@@ -234,8 +234,13 @@ impl Making<'_> {
     /// All that was made, in the order of the chain's connections.
     fn finish(mut self) -> Synthesis {
         for Edge { to, .. } in &self.chain.graph.edges {
-            let program = self.made.remove(to).and_then(|made| made.program);
-            self.synthesis.programs.extend(program.filter(is_worth_it));
+            let Some(program) = self.made.remove(to).and_then(|made| made.program) else {
+                continue;
+            };
+            match gives_up_at_once(&program) {
+                None => self.synthesis.programs.push(program),
+                Some(why) => self.note(*to, format!("its own code takes all packets ({why})")),
+            }
         }
         let Synthesis { programs, notes, .. } = &mut self.synthesis;
         for note in programs.iter().flat_map(|p| lists_in_a_row(self.chain.graph, p)) {
@@ -271,9 +276,16 @@ fn lists_in_a_row(graph: &Graph, program: &Program) -> Vec<Note> {
     notes
 }
 
-/// Whether a program does more than hand packets to its first element.
-fn is_worth_it(program: &Program) -> bool {
-    program.exits().any(|(_, exit)| !exit.through.is_empty())
+/// Why a program does no more than hand packets to its first element, if that is so.
+fn gives_up_at_once(program: &Program) -> Option<&'static str> {
+    let mut why = "";
+    for (_, exit) in program.exits() {
+        if !exit.through.is_empty() {
+            return None;
+        }
+        why = exit.barrier.unwrap_or(why);
+    }
+    Some(why)
 }
 
 fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {

@@ -192,15 +192,18 @@ impl<'a> Became<'a> {
         let usual = votes.into_iter().max_by_key(|&(at, n)| (n, -at)).map(|v| v.0);
         for class in &mut classes {
             class.layout = Layout::of(program, &class.known, &class.visits, usual);
+            class.layout.add_pushed(program, &class.exit.writes);
         }
         let outside =
             |p: &ir::Port| !synthesised(models, p.node) || graph.nodes[p.node].inputs.is_empty();
         let mut feeders: Vec<NodeId> =
             graph.predecessors(program.entry).filter(outside).map(|p| p.node).collect();
-        feeders.dedup();
         if feeders.is_empty() {
             feeders = graph.predecessors(program.entry).map(|p| p.node).collect();
         }
+        // Each once, however many of its outputs lead here.
+        let mut told = HashSet::new();
+        feeders.retain(|&feeder| told.insert(feeder));
         classes.sort_by_key(|c| (rank(c.egress), std::cmp::Reverse(c.visits.len()), c.step));
         Self { program, feeders, classes, size: size(program) }
     }
@@ -388,7 +391,7 @@ impl Class<'_> {
             let what = match mark {
                 Mark::Keep => continue,
                 Mark::Clear => "forgotten".to_string(),
-                Mark::At(term) => format!("at byte {}", words.term(*term)),
+                Mark::At(term) => format!("at byte {}", words.offset(*term)),
             };
             let mut elements = by(&|v| v.marks[i]);
             elements.drain(..elements.len().saturating_sub(1));

@@ -1,8 +1,9 @@
 //! Names of places in a packet, by where its headers are.
 
 use compiler::provenance::{Asked, Conditions, Visit};
-use ir::program::Term;
+use ir::program::{Mark, Term, Writes};
 use ir::{Base, Field, Program};
+use net::Header;
 
 use crate::explain::Kind;
 
@@ -94,6 +95,23 @@ impl Layout {
         };
         headers.push((kind, transport, transport + length));
         Self { headers }
+    }
+
+    /// Adds an Ethernet header that is pushed in front of what came in.
+    pub(crate) fn add_pushed(&mut self, program: &Program, writes: &Writes) {
+        let at = |header: Header| match writes.marks[header as usize] {
+            Mark::At(term) => match program.term(term) {
+                Term::Const(at) => i32::try_from(*at as i128).ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let (Some(mac), Some(network)) = (at(Header::Mac), at(Header::Network))
+            && mac < 0
+            && network == mac + 14
+        {
+            self.headers.push((Kind::Ethernet, mac, network));
+        }
     }
 
     /// The name of some bits.

@@ -30,6 +30,14 @@ pub(crate) struct Words<'a> {
     pub(crate) layout: &'a Layout,
 }
 
+/// What becomes of a number that a flow says.
+enum Use {
+    /// Packets leave by the output that it is.
+    Output,
+    /// It is written to a field.
+    Field(Field),
+}
+
 impl Words<'_> {
     /// A condition: `ip.ttl 2..255`.
     pub(crate) fn condition(&self, asked: &Asked, condition: &Condition) -> String {
@@ -78,24 +86,24 @@ impl Words<'_> {
         state.map_or("?", |s| s.owner.as_str())
     }
 
-    /// Whether the element that looks a flow up sends packets to the output that this number of
-    /// the flow says.
-    fn is_output(&self, lookup: LookupId, index: u8) -> bool {
+    /// What the element that looks a flow up does with this number of the flow.
+    fn use_of(&self, lookup: LookupId, index: u8) -> Option<Use> {
         let element = self.program.lookups.get(usize::from(lookup.0)).map(|l| l.element);
-        let Some(model) = element.and_then(|e| self.models.get(e)) else { return false };
-        let (mut bound, mut emitted) = (Vec::new(), Vec::new());
+        let model = element.and_then(|e| self.models.get(e))?;
+        let (mut bound, mut used) = (Vec::new(), Vec::new());
         let mut waiting: Vec<&Op> = model.inputs.iter().flatten().collect();
         while let Some(op) = waiting.pop() {
             match op {
                 Op::FlowLookup { value, common, .. } => {
                     bound.extend(value.iter().chain(common).nth(index.into()));
                 }
-                Op::Emit(Expr::Reg(reg)) => emitted.push(reg),
+                Op::Emit(Expr::Reg(reg)) => used.push((reg, Use::Output)),
+                Op::Set(field, Expr::Reg(reg)) => used.push((reg, Use::Field(*field))),
                 _ => {}
             }
             waiting.extend(op.blocks().flatten());
         }
-        bound.iter().any(|reg| emitted.contains(reg))
+        used.into_iter().find(|(reg, _)| bound.contains(reg)).map(|(_, is)| is)
     }
 
     /// A number that is in a set.
@@ -123,10 +131,13 @@ impl Words<'_> {
         let field = self.field(term);
         if let Term::Bound(lookup, index) = self.program.term(term) {
             let owner = self.owner(*lookup);
-            let set = said_set(None, set, width(self.program, term));
-            return match self.is_output(*lookup, *index) {
-                true => format!("{owner}'s flow leads to output {set}"),
-                false => format!("{owner}'s flow tells {set} (number {index})"),
+            let said = |field| said_set(field, set, width(self.program, term));
+            return match self.use_of(*lookup, *index) {
+                Some(Use::Output) => format!("{owner}'s flow leads to output {}", said(None)),
+                Some(Use::Field(field)) => {
+                    format!("{owner}'s flow says {field} {}", said(Some(field)))
+                }
+                None => format!("{owner}'s flow tells {} (number {index})", said(None)),
             };
         }
         format!("{} {}", self.term(term), said_set(field, set, width(self.program, term)))
@@ -156,6 +167,15 @@ impl Words<'_> {
     }
 
     /// A number: `ip.len - 20`.
+    /// A place in the packet, counted from its data's start as it came in; what was pushed lies before that.
+    pub(crate) fn offset(&self, term: TermId) -> String {
+        match self.program.term(term) {
+            Term::Const(at) => (*at as i128).to_string(),
+            _ => self.term(term),
+        }
+    }
+
+    /// A number.
     pub(crate) fn term(&self, term: TermId) -> String {
         let mut text = String::new();
         self.write(term, DEPTH, &mut text);
