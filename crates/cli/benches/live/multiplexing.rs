@@ -131,8 +131,11 @@ pub(crate) fn run(arguments: &Arguments) {
         "{:>5} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}",
         "bytes", "kpps", "batch", "median", "p99", "jitter", "x batch 1", "lost %"
     );
-    for size in SIZES.into_iter().filter(|size| arguments.wants(&format!("{size}B"))) {
+    for size in SIZES {
         for rate in LOADS {
+            if !arguments.wants(&format!("{size}B-{}k", rate / 1000)) {
+                continue;
+            }
             let mut all: Vec<(Option<usize>, Vec<Latencies>)> =
                 BATCHES.into_iter().map(|batch| (batch, Vec::new())).collect();
             for _ in 0..arguments.rounds {
