@@ -31,4 +31,6 @@ pub use elaborate::{Chain, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate, instantiate_part};
 pub use shadow::shadowed_rules;
-pub use synthesize::{Note, Synthesis, Synthesizer, synthesize, synthesize_plainly};
+pub use synthesize::{
+    Note, Synthesis, Synthesizer, synthesize, synthesize_plainly, synthesize_wholly,
+};

@@ -38,13 +38,23 @@ pub struct Note {
 
 /// Makes programs for a chain; `models` are those of its elements, in the graph's order.
 pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(graph, models, &mut Cache::default(), simplify)
+    programs(chain(graph, models), &mut Cache::default(), simplify)
+}
+
+/// The same with the ways that few packets take, to compare chains with each other. Where that makes
+/// too many ways it is as [`synthesize`].
+pub fn synthesize_wholly(graph: &Graph, models: &[Model]) -> Synthesis {
+    let whole = Chain { seldom: true, ..chain(graph, models) };
+    let whole = programs(whole, &mut Cache::default(), simplify);
+    let usual = synthesize(graph, models);
+    let entries = |made: &Synthesis| made.programs.iter().map(|p| p.entry).collect::<Vec<_>>();
+    if entries(&whole) == entries(&usual) { whole } else { usual }
 }
 
 /// The same without simplification: what symbolic execution of the chain comes to, to compare
 /// with.
 pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(graph, models, &mut Cache::default(), |_| {})
+    programs(chain(graph, models), &mut Cache::default(), |_| {})
 }
 
 /// Synthesises a chain again and again while its elements change, keeping what stays the same.
@@ -91,20 +101,16 @@ impl Synthesizer {
 
     /// Makes programs for the chain as it is.
     pub fn synthesize(&mut self) -> Synthesis {
-        let synthesis = programs(&self.graph, &self.models, &mut self.cache, simplify);
+        let chain = chain(&self.graph, &self.models);
+        let synthesis = programs(chain, &mut self.cache, simplify);
         self.cache.settle();
         synthesis
     }
 }
 
-fn programs(
-    graph: &Graph,
-    models: &[Model],
-    cache: &mut Cache,
-    simplify: impl Fn(&mut Draft),
-) -> Synthesis {
+fn programs(chain: Chain<'_>, cache: &mut Cache, simplify: impl Fn(&mut Draft)) -> Synthesis {
     let mut making = Making {
-        chain: chain(graph, models),
+        chain,
         made: BTreeMap::new(),
         multiply: HashSet::new(),
         vain: 0,
@@ -307,6 +313,7 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
         stages: HashSet::new(),
         opaque: opaque.collect(),
+        seldom: false,
     }
 }
 

@@ -162,7 +162,7 @@ fn every_case_equals_what_it_becomes() {
             element.export(&node.name, &mut state);
         }
         let models = made.elements.iter().map(|element| element.model()).collect();
-        let subjects = Subjects { graph: chain.graph, models, state };
+        let subjects = Subjects { graph: chain.graph, models, state, places: Vec::new() };
         let found = verify_chain(&subjects, Some(Effort { packets: 150, seed: 1 }));
         assert_eq!(found.outcome(), Outcome::Equal, "{}: {found:#?}", name_of(&case));
         proofs += found.proofs.len();

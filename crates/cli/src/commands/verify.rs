@@ -32,8 +32,10 @@ const UNDECIDED: u8 = 2;
 /// With one FILE: that simplification of its synthesised programs changes nothing for any packet and
 /// any state, and that packets made for every way through them, and sequences of packets, go the
 /// same way as from element to element. With two: that the same packets come out of both, whatever
-/// comes in; elements of one name are taken for the same, and others by class, configuration and
-/// order. A difference is shown by a packet. Ends with status 0 if all is equal, 1 if there is a
+/// comes in. Sources and sinks are the same that stand for one device or file. Queues, schedulers, and
+/// elements that only their own code can speak for must have the same class, configuration and
+/// successors; names and the order of statements do not matter. A difference is shown by a packet, or
+/// by the source that only one of them has. Ends with status 0 if all is equal, 1 if there is a
 /// difference, and 2 if neither could be shown.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
@@ -78,7 +80,8 @@ fn load(name: &str, variables: &[(String, String)]) -> Result<Option<Loaded>, St
             element.export(&node.name, &mut state);
         }
         let models = made.elements.iter().map(|element| element.model()).collect();
-        subjects = Some(Subjects { graph: chain.graph, models, state });
+        let places = chain.graph.nodes.iter().map(|node| sources.landmark(node.span)).collect();
+        subjects = Some(Subjects { graph: chain.graph, models, state, places });
     }
     found.retain(|d| d.severity == ir::Severity::Error);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
@@ -145,6 +148,11 @@ fn write_capture(path: &Path, packets: &[&Witness]) -> std::io::Result<()> {
         writer.write(packet.now - START.min(packet.now), &packet.frame, length)?;
     }
     writer.finish().map(|_| ())
+}
+
+/// A packet in words.
+fn described(frame: &[u8]) -> String {
+    net::notation::describe(frame, is_ethernet(frame))
 }
 
 /// Whether a frame looks like one with an Ethernet header.
@@ -230,6 +238,7 @@ impl Report<'_> {
         }
         let how = match (self.is_pair(), evidence.disagreement.is_some()) {
             (_, true) => "until the difference",
+            (true, false) if evidence.unclear.is_some() => "were tried",
             (true, false) => "come out of both alike",
             (false, false) => "go the same way from element to element",
         };
@@ -247,7 +256,7 @@ impl Report<'_> {
                 let _ = writeln!(text, "  not proven behind '{element}' [{port}]: {why}");
             }
         }
-        for note in &self.verification.notes {
+        for note in self.remarks() {
             let _ = writeln!(text, "  {note}");
         }
         if let Some(found) = self.sequence() {
@@ -258,8 +267,16 @@ impl Report<'_> {
         text
     }
 
+    /// What there is to say besides: what differs first.
+    fn remarks(&self) -> Vec<&String> {
+        let Verification { differences, notes, evidence, .. } = self.verification;
+        let all = differences.iter().chain(notes);
+        let unclear = evidence.unclear.iter().filter(|_| !self.is_pair());
+        all.chain(unclear).collect()
+    }
+
     fn show_packet(&self, text: &mut String, title: &str, packet: &Witness) {
-        let words = net::notation::describe(&packet.frame, is_ethernet(&packet.frame));
+        let words = described(&packet.frame);
         let _ = writeln!(text, "  {title} {}", clipped(words));
         let _ = writeln!(text, "    {}", clipped(hex(&packet.frame)));
         if packet.annotations.iter().any(|&b| b != 0) {
@@ -307,18 +324,30 @@ impl Report<'_> {
         place.map_or_else(String::new, |place| format!(" ({place})"))
     }
 
+    /// What packets come out of in the end that come to an element.
+    fn sinks(&self, side: usize, element: &str) -> String {
+        let subjects = &self.chains[side].subjects;
+        let Some(node) = subjects.graph.find(element) else { return String::new() };
+        let sinks: Vec<String> = subjects.sinks(node).into_iter().collect();
+        match subjects.graph.nodes[node].outputs.is_empty() || sinks.is_empty() {
+            true => String::new(),
+            false => format!(", towards {}", sinks.join(" or ")),
+        }
+    }
+
     fn fate(&self, side: usize, fate: &Fate) -> String {
         match fate {
             Fate::Arrived(queue, packet) => {
                 let place = self.place(side, &queue.element);
-                let words = net::notation::describe(&packet.frame, is_ethernet(&packet.frame));
-                format!("sends to '{}' [{}]{place} {}", queue.element, queue.port, clipped(words))
+                let on =
+                    if self.is_pair() { self.sinks(side, &queue.element) } else { String::new() };
+                let words = clipped(described(&packet.frame));
+                format!("sends to '{}' [{}]{place}{on}: {words}", queue.element, queue.port)
             }
             Fate::Dropped(element, reason, length) => {
                 let place = self.place(side, element);
                 format!("drops at '{element}'{place} as {reason}, {length} bytes")
             }
-            Fate::Gone => "drops".into(),
             Fate::Fault(why) => format!("fails: {why}"),
         }
     }
@@ -370,7 +399,7 @@ impl Report<'_> {
             .map(|packet| {
                 json!({
                     "nanoseconds": packet.now.saturating_sub(START),
-                    "words": net::notation::describe(&packet.frame, is_ethernet(&packet.frame)),
+                    "words": described(&packet.frame),
                     "hex": hex(&packet.frame),
                     "annotations": hex(&packet.annotations),
                 })
@@ -395,7 +424,7 @@ impl Report<'_> {
             "packets": evidence.packets,
             "sequences": evidence.sequences,
             "ends": { "reached": evidence.exits.0, "all": evidence.exits.1 },
-            "notes": verification.notes,
+            "notes": self.remarks(),
             "difference": difference,
         })
     }

@@ -38,7 +38,8 @@ fn a_difference_is_shown_by_a_packet() {
     let ended = folder.run(["verify", "a.click", "b.click", "--pcap", "d.pcap"]);
     assert_eq!(ended.code, Some(1), "{}", ended.out);
     assert!(ended.out.starts_with("different a.click and b.click"), "{}", ended.out);
-    assert!(ended.out.contains("the second: drops"), "{}", ended.out);
+    let dropped = "the second: drops at 'f' (b.click:2) as denied, ";
+    assert!(ended.out.contains(dropped), "{}", ended.out);
     // The packet shows it when it is sent through the chains.
     for (file, came) in [("a.click", 1), ("b.click", 0)] {
         let text = folder
@@ -60,8 +61,144 @@ fn what_cannot_be_asked_ends_with_another_status() {
     folder.file("a.click", "Idle -> Countr -> Discard;");
     assert_eq!(folder.run(["verify", "a.click"]).code, Some(2));
     assert_eq!(folder.run(["verify", "missing.click"]).code, Some(2));
-    folder.file("b.click", FILTER).file("c.click", "Idle -> Discard;");
-    let ended = folder.run(["verify", "b.click", "c.click"]);
-    assert_eq!(ended.code, Some(2), "{}", ended.out);
-    assert!(ended.out.starts_with("undecided"), "{}", ended.out);
+}
+
+/// What comparing two chains, each behind the same device, says of them.
+fn compared(one: &str, other: &str) -> String {
+    let folder = Folder::new();
+    let chain = |rest: &str| format!("FromDevice(lan) -> Strip(14) -> {rest}");
+    folder.file("a.click", chain(one)).file("b.click", chain(other));
+    let ended = folder.run(["verify", "a.click", "b.click", "--packets", "200"]);
+    let code = match ended.out.split(' ').next() {
+        Some("equal") => 0,
+        Some("different") => 1,
+        _ => 2,
+    };
+    assert_eq!(ended.code, Some(code), "{}{}", ended.out, ended.err);
+    ended.out
+}
+
+const SPLIT: &str = "CheckIPHeader -> c :: IPClassifier(tcp, -);";
+
+#[test]
+fn another_device_behind_a_queue_is_a_difference() {
+    let (b, d) = ("Queue -> ToDevice(b)", "Queue -> ToDevice(d)");
+    let one = format!("{SPLIT} c[0] -> {b}; c[1] -> {d};");
+    let swapped = format!("{SPLIT} c[0] -> {d}; c[1] -> {b};");
+    let text = compared(&one, &swapped);
+    assert!(text.starts_with("different") && text.contains("towards ToDevice(d)"), "{text}");
+    // Only in other words.
+    let text = compared(&one, &format!("{SPLIT} c[1] -> {d}; c[0] -> {b};"));
+    assert!(text.starts_with("equal"), "{text}");
+    for (one, other) in [
+        ("q :: Queue -> ToDevice(w);", "q :: Queue -> ToDevice(x);"),
+        ("p :: ToDump(a.pcap);", "p :: ToDump(b.pcap);"),
+    ] {
+        let text = compared(one, other);
+        assert!(text.starts_with("different"), "{text}");
+    }
+}
+
+#[test]
+fn another_source_is_a_difference() {
+    let folder = Folder::new();
+    folder.file("a.click", "in :: FromDevice(a) -> Queue -> ToDevice(w);");
+    folder.file("b.click", "in :: FromDevice(b) -> Queue -> ToDevice(w);");
+    folder.file("c.click", "Idle -> Discard;");
+    for other in ["b.click", "c.click"] {
+        let ended = folder.run(["verify", "a.click", other]);
+        assert_eq!(ended.code, Some(1), "{}", ended.out);
+        assert!(ended.out.contains("what comes from 'in' (a.click:1)"), "{}", ended.out);
+    }
+    let ended = folder.run(["verify", "a.click", "a.click"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.out);
+}
+
+#[test]
+fn what_lies_behind_programs_is_compared() {
+    let scheduled = "c[0] -> Queue -> [0] s :: PrioSched -> ToDevice(w); c[1] -> Queue -> [1] s;";
+    let others = "c[1] -> Queue -> [0] s :: PrioSched -> ToDevice(w); c[0] -> Queue -> [1] s;";
+    let (scheduled, others) = (format!("{SPLIT} {scheduled}"), format!("{SPLIT} {others}"));
+    for (one, other, why) in [
+        ("q :: Queue -> ToDevice(w);", "Queue -> Strip(20) -> ToDevice(w);", "is Strip(20)"),
+        ("Queue -> ToDevice(w);", "Queue -> Shaper(10) -> ToDevice(w);", "is Shaper(10)"),
+        (
+            "Queue -> s :: Shaper(10) -> ToDevice(w);",
+            "Queue -> s :: Shaper(20) -> ToDevice(w);",
+            "'s' (a.click:1) is Shaper(10) and 's' (b.click:1) is Shaper(20)",
+        ),
+        ("q :: Queue(1000) -> ToDevice(w);", "q :: Queue(1) -> ToDevice(w);", "is Queue(1)"),
+        (
+            "m :: Meter(100) -> q :: Queue -> ToDevice(w); m[1] -> Discard;",
+            "m :: Meter(200) -> q :: Queue -> ToDevice(w); m[1] -> Discard;",
+            "'m' (b.click:1) is Meter(200)",
+        ),
+        (&scheduled, &others, "leads to other ports"),
+    ] {
+        let text = compared(one, other);
+        assert!(text.starts_with("undecided") && text.contains(why), "{one} and {other}: {text}");
+        for same in [one, other] {
+            let text = compared(same, same);
+            assert!(text.starts_with("equal"), "{same}: {text}");
+        }
+    }
+    // Programs before and behind an element with code of its own.
+    let metered =
+        |rest: &str| format!("m :: Meter(100) {rest} -> Queue -> ToDevice(w); m[1] -> Discard;");
+    let text = compared(&metered(""), &metered("-> Null"));
+    assert!(text.starts_with("equal"), "{text}");
+    let text = compared(&metered(""), &metered("-> Strip(1)"));
+    assert!(text.starts_with("different"), "{text}");
+}
+
+#[test]
+fn a_translator_is_compared_with_its_patterns() {
+    let nat = |pattern: &str, rest: &str| {
+        format!(
+            "CheckIPHeader -> IPClassifier(tcp) -> rw :: IPRewriter(pattern {pattern} 0 1) {rest}
+            -> Queue -> ToDevice(w); rw[1] -> Discard;"
+        )
+    };
+    let one = nat("30.0.0.1 1024-65535 - -", "");
+    let text = compared(&one, &nat("30.0.0.2 1024-65535 - -", ""));
+    assert!(text.starts_with("different"), "{text}");
+    // What follows is compared for packets of flows.
+    let text = compared(&one, &nat("30.0.0.1 1024-65535 - -", "-> Null"));
+    assert!(text.starts_with("equal"), "{text}");
+    let text = compared(&one, &nat("30.0.0.1 1024-65535 - -", "-> IPFilter(allow dst port 80)"));
+    assert!(text.starts_with("different"), "{text}");
+}
+
+#[test]
+fn packets_that_programs_leave_to_elements_are_compared() {
+    let one = "CheckIPHeader -> IPFilter(allow tcp dst port 80, deny all) -> Queue -> ToDevice(w);";
+    for same in [
+        "CheckIPHeader -> IPFilter(allow tcp, deny all) -> IPFilter(allow dst port 80, deny all)
+            -> Queue -> ToDevice(w);",
+        "CheckIPHeader -> IPClassifier(tcp dst port 80) -> Queue -> ToDevice(w);",
+    ] {
+        let text = compared(one, same);
+        assert!(text.starts_with("equal"), "{text}");
+    }
+    // Where ports are in packets without options.
+    let fixed = "CheckIPHeader -> IPFilter(allow tcp, deny all) -> IPClassifier(not ip frag)
+        -> c :: Classifier(22/0050) -> Queue -> ToDevice(w);";
+    let read = "CheckIPHeader -> IPFilter(allow tcp, deny all) -> IPClassifier(not ip frag)
+        -> c :: IPClassifier(dst port 80) -> Queue -> ToDevice(w);";
+    let text = compared(fixed, read);
+    assert!(text.starts_with("different"), "{text}");
+}
+
+#[test]
+fn loops_and_long_chains_are_no_difference() {
+    let folder = Folder::new();
+    folder.file("loop.click", "FromDevice(a) -> l :: Null -> c :: Counter -> l;");
+    let ended = folder.run(["verify", "loop.click", "--packets", "20"]);
+    assert!(ended.well().starts_with("equal"), "{}", ended.out);
+    assert!(ended.out.contains("packets that go round in circles"), "{}", ended.out);
+    assert!(ended.out.lines().count() < 10, "{}", ended.out);
+    let long = format!("FromDevice(a) {}-> Discard;", "-> Counter ".repeat(4200));
+    let ended = folder.file("long.click", long).run(["verify", "long.click", "--packets", "20"]);
+    assert!(ended.well().starts_with("equal"), "{}", &ended.out[..ended.out.len().min(1000)]);
+    assert!(!ended.out.contains("not compared"), "{}", ended.out);
 }

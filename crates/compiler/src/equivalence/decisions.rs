@@ -183,19 +183,22 @@ impl Decisions {
         id
     }
 
-    /// Adds a program, and says where it starts. `name` tells what an element is called; elements of two programs that are
+    /// Adds a program, and says where it starts. `name` tells what an element is called, and `end`
+    /// what the one is that a packet comes to, perhaps natively: those of two programs that are
     /// called alike are taken for the same.
     pub(crate) fn import(
         &mut self,
         program: &Program,
         view: View,
         name: &dyn Fn(NodeId) -> String,
+        end: &dyn Fn(NodeId, bool) -> String,
     ) -> NodeRef {
         let mut import = Import {
             to: self,
             program,
             view,
             name,
+            end,
             terms: Vec::with_capacity(program.terms.len()),
             lookups: vec![None; program.lookups.len()],
         };
@@ -224,13 +227,24 @@ impl Decisions {
         places
     }
 
-    /// An exit in words.
-    pub(crate) fn describe(&self, node: NodeRef) -> String {
+    /// An exit in words; `end` gives those for an end's name.
+    pub(crate) fn describe(&self, node: NodeRef, end: &dyn Fn(&str) -> String) -> String {
         let Node::Exit(outcome) = self.node(node) else { return "further on".into() };
         match &outcome.egress {
-            Egress::Push(name, port, _) => format!("at '{}' [{port}]", self.name(*name)),
+            Egress::Push(name, port, _) => format!("at {} [{port}]", end(self.name(*name))),
             Egress::Drop(name, reason) => format!("dropped at '{}' ({reason})", self.name(*name)),
             Egress::Gone => "dropped".into(),
+        }
+    }
+
+    /// The name of the end that packets of an exit come to.
+    pub(crate) fn end_name(&self, node: NodeRef) -> Option<&str> {
+        match self.node(node) {
+            Node::Exit(outcome) => match &outcome.egress {
+                Egress::Push(name, ..) => Some(self.name(*name)),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -384,6 +398,7 @@ struct Import<'a> {
     program: &'a Program,
     view: View,
     name: &'a dyn Fn(NodeId) -> String,
+    end: &'a dyn Fn(NodeId, bool) -> String,
     terms: Vec<TermId>,
     lookups: Vec<Option<LookupId>>,
 }
@@ -549,7 +564,7 @@ impl Import<'_> {
         let gone = matches!(exit.end, End::Drop { .. });
         let egress = match exit.end {
             End::Push { to, native } => {
-                let name = self.to.add_name((self.name)(to.node));
+                let name = self.to.add_name((self.end)(to.node, native));
                 Egress::Push(name, to.port, native)
             }
             End::Drop { .. } if !whole => Egress::Gone,

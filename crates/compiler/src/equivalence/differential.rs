@@ -13,9 +13,10 @@ use std::collections::HashMap;
 use ir::model::StateKind;
 use ir::{Graph, Model, Op, Port, Program, Store};
 
+use walk::LOOP;
 pub use walk::Walk;
 
-use super::{Observation, View, on_large_stack};
+use super::{Fate, Judgement, Observation, on_large_stack};
 use crate::witness::{Random, Witness};
 
 /// A chain and what takes its elements' place.
@@ -87,6 +88,8 @@ pub struct Evidence {
     pub exits: (usize, usize),
     /// The difference that was found, if one was.
     pub disagreement: Option<Disagreement>,
+    /// Why some packets were not compared.
+    pub unclear: Option<String>,
 }
 
 /// Takes packets through the elements and through the programs.
@@ -98,20 +101,46 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
 pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
     let entries: Vec<(Port, Port)> = subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
     let elements = Subject { programs: &[], ..*subject };
-    let both = Both { a: elements, b: *subject, entries: &entries, view: View::Whole };
+    let both = Both { a: elements, b: *subject, entries: &entries, judge: &whole, state: true };
     run_both(&both, effort)
 }
 
-/// Takes packets through the programs of two chains whose elements have common names, from each
-/// of these inputs of the first and of the second on.
+/// Everything counts.
+fn whole(elements: &Observation, programs: &Observation) -> Judgement {
+    match endless(elements, programs) {
+        Some(why) => Judgement::Unclear(why),
+        None if elements == programs => Judgement::Same,
+        None => Judgement::Different,
+    }
+}
+
+/// Why a packet that goes round in circles is not compared.
+pub(super) fn endless(a: &Observation, b: &Observation) -> Option<String> {
+    let is_lost = |fate: &Fate| match fate {
+        Fate::Dropped(at, reason, _) if *reason == LOOP => Some(format!(
+            "packets that go round in circles, past thousands of elements, are not compared: one \
+             was given up at '{at}'"
+        )),
+        _ => None,
+    };
+    a.fates.iter().chain(&b.fates).find_map(is_lost)
+}
+
+/// Takes packets through the programs of two chains, from each of these inputs of the first and of
+/// the second on. Only what becomes of packets counts: what state is good for shows in those that
+/// follow.
 pub fn run_pair(
     a: &Subject<'_>,
     b: &Subject<'_>,
     entries: &[(Port, Port)],
+    judge: Judge<'_>,
     effort: Effort,
 ) -> Evidence {
-    run_both(&Both { a: *a, b: *b, entries, view: View::Packets }, effort).0
+    run_both(&Both { a: *a, b: *b, entries, judge, state: false }, effort).0
 }
+
+/// Tells whether two did the same with a packet.
+pub type Judge<'a> = &'a (dyn Fn(&Observation, &Observation) -> Judgement + Sync);
 
 /// What is compared.
 struct Both<'a> {
@@ -119,11 +148,14 @@ struct Both<'a> {
     b: Subject<'a>,
     /// Inputs of the one and of the other.
     entries: &'a [(Port, Port)],
-    view: View,
+    judge: Judge<'a>,
+    /// Whether state, reasons and the elements on the way count.
+    state: bool,
 }
 
 fn run_both(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
-    let nothing = Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None };
+    let nothing =
+        Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None, unclear: None };
     on_large_stack(|| run_here(subject, effort)).unwrap_or((nothing, Vec::new()))
 }
 
@@ -135,6 +167,7 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>)
         sequences: 0,
         exits: (0, subject.b.programs.iter().map(|p| p.exits().count()).sum()),
         disagreement: None,
+        unclear: None,
     };
     let state = |s: &Subject<'_>| {
         s.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter)
@@ -168,7 +201,7 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>)
         evidence.sequences += 1;
         let mut sequence = packets::Sequence::new(&aims, stateful);
         let length = if stateful { 24 } else { 64 };
-        for _ in 0..length {
+        'sequence: for _ in 0..length {
             let arrival = match next.next() {
                 Some(arrival) => {
                     kept.push(arrival.clone());
@@ -183,10 +216,15 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>)
             for _ in 0..times {
                 let mut arrival = arrival.clone();
                 sequence.stamp(&mut arrival, &pair.elements, &mut random);
-                let (elements, programs) = pair.step(&arrival);
+                let (judgement, elements, programs) = pair.step(&arrival);
                 evidence.packets += 1;
                 sequence.seen(arrival, &elements);
-                if elements != programs {
+                if let Judgement::Unclear(why) = judgement {
+                    // From here on their state differs.
+                    evidence.unclear.get_or_insert(why);
+                    break 'sequence;
+                }
+                if judgement == Judgement::Different {
                     let sequence = shorten(subject, sequence.past());
                     evidence.disagreement = Some(sequence.unwrap_or(Disagreement {
                         sequence: Vec::new(),
@@ -210,26 +248,26 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>)
 struct Pair<'a> {
     elements: Walk<'a>,
     programs: Walk<'a>,
-    entries: &'a [(Port, Port)],
+    both: &'a Both<'a>,
 }
 
 impl<'a> Pair<'a> {
-    fn new(both: &Both<'a>) -> Self {
-        Self {
-            elements: Walk::new(&both.a, both.view),
-            programs: Walk::new(&both.b, both.view),
-            entries: both.entries,
-        }
+    fn new(both: &'a Both<'a>) -> Self {
+        Self { elements: Walk::new(&both.a), programs: Walk::new(&both.b), both }
     }
 
-    fn step(&mut self, arrival: &Arrival) -> (Observation, Observation) {
-        let there = self.entries.iter().find(|e| e.0 == arrival.at).map_or(arrival.at, |e| e.1);
+    fn step(&mut self, arrival: &Arrival) -> (Judgement, Observation, Observation) {
+        let entry = self.both.entries.iter().find(|e| e.0 == arrival.at);
+        let there = entry.map_or(arrival.at, |e| e.1);
         let mut a = self.elements.step(arrival);
         let mut b = self.programs.step(&Arrival { at: there, packet: arrival.packet.clone() });
-        if !self.elements.same_state(&self.programs) {
+        if !self.both.state {
+            a.only_fates();
+            b.only_fates();
+        } else if self.elements.store() != self.programs.store() {
             (a.state, b.state) = (self.elements.state(), self.programs.state());
         }
-        (a, b)
+        ((self.both.judge)(&a, &b), a, b)
     }
 }
 
@@ -237,9 +275,10 @@ impl<'a> Pair<'a> {
 fn replay(subject: &Both<'_>, sequence: &[Arrival]) -> Option<(Observation, Observation)> {
     let mut pair = Pair::new(subject);
     for (i, arrival) in sequence.iter().enumerate() {
-        let (a, b) = pair.step(arrival);
-        if a != b {
-            return (i + 1 == sequence.len()).then_some((a, b));
+        let (judgement, a, b) = pair.step(arrival);
+        if judgement != Judgement::Same {
+            let last = judgement == Judgement::Different && i + 1 == sequence.len();
+            return last.then_some((a, b));
         }
     }
     None

@@ -131,6 +131,11 @@ impl Knowledge {
         self.lookups.get(&lookup).copied()
     }
 
+    /// The lookups that find no flow.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = LookupId> + '_ {
+        self.lookups.iter().filter(|(_, hit)| !**hit).map(|(&lookup, _)| lookup)
+    }
+
     /// Learns where a classification led.
     pub(crate) fn learn_class(&mut self, class: u32, to: u32) {
         let before = self.classes.insert(class, to);

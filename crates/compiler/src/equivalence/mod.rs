@@ -4,12 +4,14 @@
 //! differ; where it can do neither it says so. [`differential`] runs packets through a chain
 //! element by element and through its programs, and tells them apart by what comes out.
 
+mod alignment;
 mod arena;
 mod decisions;
 pub mod differential;
 mod first_match;
 mod knowledge;
 mod observe;
+mod pair;
 mod product;
 mod verify;
 
@@ -24,12 +26,12 @@ pub use decisions::View;
 use decisions::unlike_state;
 pub(crate) use decisions::{Classify, Decisions, Node, NodeRef};
 pub(crate) use knowledge::Knowledge;
-pub use observe::{Fate, Held, Observation, Queue};
+pub use observe::{Fate, Held, Judgement, Observation, Queue};
+pub use pair::verify_pair;
 pub(crate) use product::Assumed;
 use product::{Mismatch, Product};
 pub use verify::{
-    Outcome, Proof, Subjects, Verification, prove_programs, verify_chain, verify_pair,
-    verify_programs,
+    Outcome, Proof, Subjects, Verification, prove_programs, verify_chain, verify_programs,
 };
 
 use crate::witness::{Goal, Random, Values, Witness, seeds, solve};
@@ -100,43 +102,115 @@ fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
 
 /// Compares two programs for every packet.
 pub fn compare(comparison: &Comparison<'_>) -> Compared {
-    on_large_stack(|| compare_here(comparison)).unwrap_or_else(|| Compared {
+    compare_within(comparison, &Alone(comparison))
+}
+
+/// What lies around two programs that are compared.
+trait Around: Sync {
+    /// What an element is called that packets of one (0) or the other (1) program come to, perhaps
+    /// natively.
+    fn end(&self, side: usize, node: NodeId, native: bool) -> String;
+
+    /// Whether it is an end where a program leaves packets to an element that it leads through.
+    fn is_left_open(&self, end: &str) -> bool;
+
+    /// The owners of the tables that two such ends find flows in, if they make the same flows of
+    /// packets of none.
+    fn tables(&self, a: &str, b: &str) -> Vec<&str>;
+
+    /// Shows a packet to both.
+    fn show(&self, packet: &Witness, flows: &[Held]) -> (Judgement, Observation, Observation);
+
+    /// An end in words.
+    fn words(&self, end: &str) -> String;
+
+    /// Why ends are not known to be the same that programs leave packets to.
+    fn why_left_open(&self, a: &str, b: &str) -> String;
+}
+
+/// Nothing else is known: what is called alike is the same.
+struct Alone<'a>(&'a Comparison<'a>);
+
+impl Around for Alone<'_> {
+    fn end(&self, side: usize, node: NodeId, _: bool) -> String {
+        [self.0.names_a, self.0.names_b][side](node)
+    }
+
+    fn is_left_open(&self, _: &str) -> bool {
+        false
+    }
+
+    fn tables(&self, _: &str, _: &str) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn show(&self, packet: &Witness, flows: &[Held]) -> (Judgement, Observation, Observation) {
+        let (a, b) = observe::both(self.0, packet, flows);
+        (if a == b { Judgement::Same } else { Judgement::Different }, a, b)
+    }
+
+    fn words(&self, end: &str) -> String {
+        format!("'{end}'")
+    }
+
+    fn why_left_open(&self, _: &str, _: &str) -> String {
+        String::new()
+    }
+}
+
+fn compare_within(comparison: &Comparison<'_>, around: &dyn Around) -> Compared {
+    on_large_stack(|| compare_here(comparison, around)).unwrap_or_else(|| Compared {
         verdict: Verdict::Unproven("the comparison could not be carried out".into()),
         visited: 0,
     })
 }
 
-fn compare_here(comparison: &Comparison<'_>) -> Compared {
+fn compare_here(comparison: &Comparison<'_>, around: &dyn Around) -> Compared {
     let Comparison { a, b, view, .. } = comparison;
     if let Some(why) = unlike_state(a, b) {
         return Compared { verdict: Verdict::Unproven(why), visited: 0 };
     }
     let mut decisions = Decisions::default();
-    let x = decisions.import(a, *view, comparison.names_a);
-    let y = decisions.import(b, *view, comparison.names_b);
-    let mut product = Product::new(&mut decisions, comparison.budget);
+    let mut import = |side: usize, program, names: &dyn Fn(NodeId) -> String| {
+        let end = |node, native| around.end(side, node, native);
+        decisions.import(program, *view, names, &end)
+    };
+    let (x, y) = (import(0, a, comparison.names_a), import(1, b, comparison.names_b));
+    let mut product = Product::new(&mut decisions, around, comparison.budget);
     let ended = product.compare(x, y);
-    let (visited, mismatches) = (product.visited, std::mem::take(&mut product.mismatches));
+    let visited = product.visited;
+    let mismatches = std::mem::take(&mut product.mismatches);
+    let left_open = std::mem::take(&mut product.left_open);
     let mut random = Random(1);
-    for mismatch in &mismatches {
-        if let Some(difference) = confirm(comparison, &mut decisions, mismatch, &mut random) {
-            let verdict = Verdict::Different(Box::new(difference));
-            return Compared { verdict, visited };
+    let mut unclear = None;
+    for mismatch in mismatches.iter().chain(&left_open) {
+        match confirm(comparison, around, &mut decisions, mismatch, &mut random) {
+            Confirmed::No => {}
+            Confirmed::Unclear(why) => unclear = unclear.or(Some(why)),
+            Confirmed::Different(difference) => {
+                return Compared { verdict: Verdict::Different(difference), visited };
+            }
         }
     }
-    let verdict = match (ended, mismatches.first()) {
-        (_, Some(first)) => {
-            let (one, other) = (decisions.describe(first.a), decisions.describe(first.b));
+    let verdict = match (ended, mismatches.first(), left_open.first(), unclear) {
+        (_, _, _, Some(why)) => Verdict::Unproven(why),
+        (_, Some(first), ..) => {
+            let describe = |node| decisions.describe(node, &|end| around.words(end));
+            let (one, other) = (describe(first.a), describe(first.b));
             Verdict::Unproven(format!(
                 "on {} way{} it is not clear that both do the same; one ends {one}, the other {other}",
                 mismatches.len(),
                 if mismatches.len() == 1 { "" } else { "s" },
             ))
         }
-        (Err(_), None) => {
-            Verdict::Unproven(format!("the comparison was given up after {visited} pairs of steps"))
+        (Err(_), ..) => Verdict::Unproven(
+            "the comparison took too long: rules that overlap in too many ways were changed".into(),
+        ),
+        (Ok(()), None, Some(first), None) => {
+            let name = |node| decisions.end_name(node).unwrap_or_default();
+            Verdict::Unproven(around.why_left_open(name(first.a), name(first.b)))
         }
-        (Ok(()), None) => Verdict::Equal,
+        (Ok(()), None, None, None) => Verdict::Equal,
     };
     Compared { verdict, visited }
 }
@@ -168,17 +242,31 @@ fn goals(decisions: &Decisions, way: &[Assumed]) -> (Vec<Goal>, Vec<LookupId>) {
     (goals, found)
 }
 
+/// What packets show of a mismatch.
+enum Confirmed {
+    /// Nothing.
+    No,
+    /// A difference.
+    Different(Box<Difference>),
+    /// Why it cannot be told.
+    Unclear(String),
+}
+
 /// Tries to show a mismatch by a packet.
 fn confirm(
     comparison: &Comparison<'_>,
+    around: &dyn Around,
     decisions: &mut Decisions,
     mismatch: &Mismatch,
     random: &mut Random,
-) -> Option<Difference> {
+) -> Confirmed {
     const TRIES: usize = 40;
     let (goals, found) = goals(decisions, &mismatch.way);
     let seeds = seeds();
-    let values = solve(&decisions.arena, &goals, &seeds, 2 * seeds.len(), random)?;
+    let Some(values) = solve(&decisions.arena, &goals, &seeds, 2 * seeds.len(), random) else {
+        return Confirmed::No;
+    };
+    let mut confirmed = Confirmed::No;
     let start = std::slice::from_ref(&values.witness);
     let terms: Vec<TermId> = [mismatch.a, mismatch.b]
         .into_iter()
@@ -225,27 +313,30 @@ fn confirm(
             Some(None) => continue,
         };
         let flows = held(comparison, decisions, &found, &values);
-        let (a, b) = observe::both(comparison, &values.witness, &flows);
-        if a != b {
-            let mut found = Difference { packet: values.witness, flows, a, b };
-            if found.flows.is_empty() {
-                simplify(comparison, &mut found);
+        let (judgement, a, b) = around.show(&values.witness, &flows);
+        match judgement {
+            Judgement::Same => {}
+            Judgement::Unclear(why) => confirmed = Confirmed::Unclear(why),
+            Judgement::Different => {
+                let mut found = Difference { packet: values.witness, flows, a, b };
+                if found.flows.is_empty() {
+                    simplify(around, &mut found);
+                }
+                return Confirmed::Different(Box::new(found));
             }
-            return Some(found);
         }
     }
-    None
+    confirmed
 }
 
 /// Makes the packet of a difference easier to read.
-fn simplify(comparison: &Comparison<'_>, found: &mut Difference) {
+fn simplify(around: &dyn Around, found: &mut Difference) {
     for simpler in differential::packets::simplifications() {
         let mut packet = found.packet.clone();
-        if simpler(&mut packet) {
-            let (a, b) = observe::both(comparison, &packet, &[]);
-            if a != b {
-                (found.packet, found.a, found.b) = (packet, a, b);
-            }
+        if simpler(&mut packet)
+            && let (Judgement::Different, a, b) = around.show(&packet, &[])
+        {
+            (found.packet, found.a, found.b) = (packet, a, b);
         }
     }
 }

@@ -6,7 +6,7 @@ use ir::state::{Flow, StateValue, Store};
 use ir::{NodeId, program};
 use net::Pool;
 
-use super::{Comparison, View};
+use super::Comparison;
 use crate::witness::Witness;
 
 /// A flow that is in a table when a packet comes.
@@ -44,8 +44,6 @@ pub enum Fate {
     Arrived(Queue, Box<Witness>),
     /// It was dropped at an element, so many bytes long.
     Dropped(String, Reason, usize),
-    /// It is gone.
-    Gone,
     /// The model or the program is wrong.
     Fault(String),
 }
@@ -63,11 +61,31 @@ pub struct Observation {
     pub through: Vec<(String, usize)>,
 }
 
+impl Observation {
+    /// Forgets all but what became of the packet and its copies.
+    pub(super) fn only_fates(&mut self) {
+        self.notes.clear();
+        self.state.clear();
+        self.through.clear();
+    }
+}
+
+/// Whether two do the same with a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The same.
+    Same,
+    /// Something else.
+    Different,
+    /// It cannot be told, and why.
+    Unclear(String),
+}
+
 /// Time that flows of a [`Held`] live on.
 const LIFE: u64 = 1_000_000_000_000;
 
-fn store(flows: &[Held], now: u64) -> Store {
-    let mut store = Store::new();
+/// Puts flows into tables.
+pub(super) fn hold(store: &mut Store, flows: &[Held], now: u64) {
     for (i, held) in flows.iter().enumerate() {
         let declared = StateDecl { owner: None, name: held.name, kind: held.kind.clone() };
         if let StateValue::Flows(table) = store.entry(&held.owner, &declared) {
@@ -84,16 +102,15 @@ fn store(flows: &[Held], now: u64) -> Store {
             table.insert(flow, now);
         }
     }
-    store
 }
 
-struct Around<'a> {
+struct Surroundings<'a> {
     now: u64,
     name: &'a dyn Fn(NodeId) -> String,
     notes: Vec<(String, Reason)>,
 }
 
-impl program::interp::Environment for Around<'_> {
+impl program::interp::Environment for Surroundings<'_> {
     fn now(&self) -> u64 {
         self.now
     }
@@ -105,17 +122,13 @@ impl program::interp::Environment for Around<'_> {
     fn reached(&mut self, _: StepId) {}
 }
 
-/// State as it is compared: what is as at the beginning is left out. What state is good for shows
-/// in packets that follow, so where only packets count it does not.
-pub(super) fn state_of(store: &Store, view: View) -> Vec<(String, String, StateValue)> {
+/// State as it is compared: what is as at the beginning is left out.
+pub(super) fn state_of(store: &Store) -> Vec<(String, String, StateValue)> {
     let counts = |value: &StateValue| match value {
         StateValue::Counter { packets, bytes } => (*packets, *bytes) != (0, 0),
         StateValue::Cells(_) => true,
         StateValue::Flows(flows) => !flows.is_empty(),
     };
-    if view == View::Packets {
-        return Vec::new();
-    }
     let all = store.iter().filter(|entry| counts(entry.2));
     all.map(|(owner, name, value)| (owner.to_string(), name.to_string(), value.clone())).collect()
 }
@@ -123,12 +136,12 @@ pub(super) fn state_of(store: &Store, view: View) -> Vec<(String, String, StateV
 fn observe(
     program: &Program,
     name: &dyn Fn(NodeId) -> String,
-    view: View,
     packet: &Witness,
     flows: &[Held],
 ) -> Observation {
-    let mut store = store(flows, packet.now);
-    let mut around = Around { now: packet.now, name, notes: Vec::new() };
+    let mut store = Store::new();
+    hold(&mut store, flows, packet.now);
+    let mut around = Surroundings { now: packet.now, name, notes: Vec::new() };
     let mut pool = Pool::new();
     let mut moving = packet.packet(&mut pool);
     let result = program::interp::interpret(program, &mut moving, &mut store, &mut around);
@@ -136,11 +149,8 @@ fn observe(
     let fate = match result {
         Err(fault) => Fate::Fault(fault.to_string()),
         Ok(exit) => {
-            if view == View::Whole {
-                through = exit.through.iter().map(|p| (name(p.node), p.port)).collect();
-            }
+            through = exit.through.iter().map(|p| (name(p.node), p.port)).collect();
             match exit.end {
-                End::Drop { .. } if view == View::Packets => Fate::Gone,
                 End::Drop { element, reason } => Fate::Dropped(name(element), reason, moving.len()),
                 End::Push { to, native } => {
                     let queue = Queue { element: name(to.node), port: to.port, native };
@@ -150,9 +160,8 @@ fn observe(
         }
     };
     pool.recycle(moving);
-    let mut notes = if view == View::Whole { around.notes } else { Vec::new() };
-    notes.sort();
-    Observation { fates: vec![fate], notes, state: state_of(&store, view), through }
+    around.notes.sort();
+    Observation { fates: vec![fate], notes: around.notes, state: state_of(&store), through }
 }
 
 /// What both programs do with a packet.
@@ -161,6 +170,6 @@ pub(super) fn both(
     packet: &Witness,
     flows: &[Held],
 ) -> (Observation, Observation) {
-    let Comparison { a, b, names_a, names_b, view, .. } = comparison;
-    (observe(a, names_a, *view, packet, flows), observe(b, names_b, *view, packet, flows))
+    let Comparison { a, b, names_a, names_b, .. } = comparison;
+    (observe(a, names_a, packet, flows), observe(b, names_b, packet, flows))
 }

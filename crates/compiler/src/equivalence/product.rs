@@ -11,8 +11,9 @@ use std::rc::Rc;
 use ir::IntervalSet;
 use ir::program::{Atom, LookupId, TermId};
 
+use super::Around;
 use super::arena::Condition;
-use super::decisions::{Classify, Decisions, Node, NodeRef, Outcome};
+use super::decisions::{Classify, Decisions, Egress, Node, NodeRef, Outcome};
 use super::first_match::{Exhausted, Piece, Space};
 use super::knowledge::Knowledge;
 
@@ -53,6 +54,11 @@ pub(crate) struct Product<'a> {
     way: Vec<Assumed>,
     equal: HashSet<(NodeRef, NodeRef, u64)>,
     pub(crate) mismatches: Vec<Mismatch>,
+    /// Ways that end in code of elements' own, of which nothing is known here.
+    pub(crate) left_open: Vec<Mismatch>,
+    around: &'a dyn Around,
+    /// How often ends were the same only because no flow was found: that is not remembered.
+    by_miss: u64,
     /// Pairs of steps that were looked at.
     pub(crate) visited: u64,
     budget: u64,
@@ -62,9 +68,12 @@ pub(crate) struct Product<'a> {
 
 impl<'a> Product<'a> {
     /// A comparison that looks at about `budget` pairs of steps and pieces of rules at the most.
-    pub(crate) fn new(decisions: &'a mut Decisions, budget: u64) -> Self {
+    pub(crate) fn new(decisions: &'a mut Decisions, around: &'a dyn Around, budget: u64) -> Self {
         Self {
             decisions,
+            around,
+            left_open: Vec::new(),
+            by_miss: 0,
             knowledge: Knowledge::default(),
             way: Vec::new(),
             equal: HashSet::new(),
@@ -143,7 +152,7 @@ impl<'a> Product<'a> {
         if self.equal.contains(&(a, b, print)) {
             return Ok(());
         }
-        let before = self.mismatches.len();
+        let before = (self.mismatches.len(), self.by_miss);
         let depth = depth + 1;
         // What is not known as it is asked may be once what is known is put into the question.
         if let Some(to) = self.answer(a) {
@@ -156,9 +165,15 @@ impl<'a> Product<'a> {
             (Node::Exit(x), Node::Exit(y)) => {
                 let known = self.outcomes.get(&(a, b, print)).copied();
                 let same = known.unwrap_or_else(|| self.same(&x, &y));
-                self.outcomes.insert((a, b, print), same);
+                if self.by_miss == before.1 {
+                    self.outcomes.insert((a, b, print), same);
+                }
                 if !same {
-                    self.mismatches.push(Mismatch { way: self.way.clone(), a, b });
+                    let open = self.is_left_open(&x) || self.is_left_open(&y);
+                    let to = if open { &mut self.left_open } else { &mut self.mismatches };
+                    if to.len() < MAX_MISMATCHES {
+                        to.push(Mismatch { way: self.way.clone(), a, b });
+                    }
                 }
             }
             (Node::Classify(x), Node::Classify(y)) => self.both(a, &x, b, &y, depth)?,
@@ -179,7 +194,7 @@ impl<'a> Product<'a> {
                 self.one(b, &y, depth, |to, this, depth| this.compare_at(a, to, depth))?;
             }
         }
-        if self.mismatches.len() == before {
+        if (self.mismatches.len(), self.by_miss) == before {
             self.equal.insert((a, b, print));
         }
         Ok(())
@@ -419,10 +434,35 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
+    /// Whether an element's own code takes packets there that a program leaves to it.
+    fn is_left_open(&self, outcome: &Outcome) -> bool {
+        match &outcome.egress {
+            Egress::Push(name, _, native) => {
+                *native && self.around.is_left_open(self.decisions.name(*name))
+            }
+            _ => false,
+        }
+    }
+
+    fn same_egress(&mut self, x: &Egress, y: &Egress) -> bool {
+        match (x, y) {
+            // What follows an element that makes a flow was compared for packets of flows.
+            (Egress::Push(a, p, true), Egress::Push(b, q, true)) if a != b && p == q => {
+                let name = |name| self.decisions.name(name);
+                let tables = self.around.tables(name(*a), name(*b));
+                let table = |lookup| &*self.decisions.arena.lookup(lookup).table.0;
+                let missed = self.knowledge.missed().any(|lookup| tables.contains(&table(lookup)));
+                self.by_miss += u64::from(missed);
+                missed
+            }
+            _ => x == y,
+        }
+    }
+
     /// Whether two ends are the same under what is known.
     fn same(&mut self, x: &Outcome, y: &Outcome) -> bool {
-        let shape = |o: &Outcome| (o.egress.clone(), o.start, o.through.clone(), o.changes.len());
-        if shape(x) != shape(y) {
+        let shape = |o: &Outcome| (o.start, o.through.clone(), o.changes.len());
+        if shape(x) != shape(y) || !self.same_egress(&x.egress, &y.egress) {
             return false;
         }
         let knowledge = &self.knowledge;

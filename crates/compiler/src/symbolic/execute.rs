@@ -46,6 +46,10 @@ const MAX_ROWS: usize = 64;
 /// Numbers that rules of one step may look at.
 const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
 
+const TOO_SHORT: Stop = Stop::Unsupported("pulls more than there is");
+/// Numbers that are tried one by one are at most so large.
+const MAX_TRIED: u128 = 64;
+
 /// What surrounds the elements.
 pub(crate) struct Chain<'a> {
     pub graph: &'a Graph,
@@ -56,6 +60,9 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<&'static str>>,
+    /// Whether ways are followed, too, that few packets take: headers with options, and packets too
+    /// short for what is pulled. A proof wants them; programs leave them to elements.
+    pub seldom: bool,
 }
 
 impl Chain<'_> {
@@ -221,7 +228,7 @@ impl<'a> Machine<'a> {
             long: None,
             cache,
         };
-        let packet = Packet::new(&mut machine.terms);
+        let packet = Packet::new(&mut machine.terms, machine.chain.seldom);
         let way = Way {
             facts: Facts::default(),
             before: Rc::new((packet.clone(), 0)),
@@ -360,6 +367,18 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// A small number, found by asking for each that it may be.
+    fn exact(&mut self, way: &Way<'a>, term: TermId) -> Result<Option<i32>, Stop> {
+        if let Some(known) = way.facts.single(&self.terms, term) {
+            return Ok(i32::try_from(known).ok());
+        }
+        let (least, most) = way.facts.bounds(&self.terms, term);
+        if most > MAX_TRIED {
+            return Ok(None);
+        }
+        Err(Stop::Split(self.terms.test(term, &IntervalSet::single(least))))
+    }
+
     /// Forks on a condition; both ways do the operation again, knowing it.
     fn split(&mut self, way: Way<'a>, decided: Decided) -> Step {
         let Decided::Open(atom, _) = decided else {
@@ -454,14 +473,17 @@ impl<'a> Machine<'a> {
             }
             Op::Pull(expr) => {
                 let by = self.constant(way, expr)? as i128;
-                let by = i32::try_from(by).map_err(|_| Stop::Unsupported("pulls very far"))?;
+                let mut by = i32::try_from(by).map_err(|_| Stop::Unsupported("pulls very far"))?;
                 if by > 0 {
                     let length = way.packet.length(&mut self.terms);
                     let enough = IntervalSet::range(by as u128, u128::MAX);
                     let enough = self.terms.test(length, &enough);
                     match way.facts.resolve(&mut self.terms, &enough) {
                         Some(true) => {}
-                        Some(false) => return Err(Stop::Unsupported("pulls more than there is")),
+                        Some(false) if self.chain.seldom => {
+                            by = self.exact(way, length)?.ok_or(TOO_SHORT)?;
+                        }
+                        Some(false) => return Err(TOO_SHORT),
                         None => return Err(Stop::Split(enough)),
                     }
                 }

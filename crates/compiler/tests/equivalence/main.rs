@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use catena_compiler::equivalence::differential::{self, Effort, Subject};
 use catena_compiler::equivalence::{BUDGET, Comparison, Verdict, View, compare};
-use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize};
+use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize, synthesize_wholly};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use ir::{Graph, Model, NodeId, Program, Sources, Store};
@@ -144,6 +144,19 @@ fn programs_are_equal_to_themselves_and_to_their_chains() {
         let evidence = differential::run(&made.subject(), Effort { packets: 1500, seed: 1 });
         assert!(evidence.disagreement.is_none(), "{:?}", evidence.disagreement);
         assert!(evidence.packets >= 1500 && 2 * evidence.exits.0 > evidence.exits.1);
+    }
+}
+
+#[test]
+fn what_seldom_comes_takes_the_same_way() {
+    for mut made in chains() {
+        let usual: usize = made.synthesis.programs.iter().map(|p| p.exits().count()).sum();
+        made.synthesis = synthesize_wholly(&made.graph, &made.models);
+        let all: usize = made.synthesis.programs.iter().map(|p| p.exits().count()).sum();
+        assert!(all > usual);
+        let evidence = differential::run(&made.subject(), Effort { packets: 2500, seed: 1 });
+        assert!(evidence.disagreement.is_none(), "{:?}", evidence.disagreement);
+        assert!(2 * evidence.exits.0 > evidence.exits.1, "{:?}", evidence.exits);
     }
 }
 

@@ -39,7 +39,7 @@ impl Aim {
     ) -> Self {
         let mut decisions = Decisions::default();
         let name = |node: ir::NodeId| graph.nodes[node].name.clone();
-        let start = decisions.import(program, View::Whole, &name);
+        let start = decisions.import(program, View::Whole, &name, &|node, _| name(node));
         let seeds = seeds();
         let (mut packets, mut hits) = (Vec::new(), Vec::<(LookupId, Vec<Goal>)>::new());
         for way in ways(&decisions, start, limit, random) {

@@ -10,13 +10,13 @@ use ir::{Graph, Model, NodeId, Port, Program, Store};
 use net::{Packet, Pool};
 
 use super::{Arrival, Subject};
-use crate::equivalence::observe::state_of;
-use crate::equivalence::{Fate, Observation, Queue, View};
+use crate::equivalence::{Fate, Held, Observation, Queue, observe};
 use crate::witness::{Random, Witness};
 
-/// Elements that one packet and its copies may visit.
+/// Elements that one packet and its copies may visit, besides each of the chain once.
 const MAX_VISITS: usize = 4096;
-const LOOP: Reason = Reason("loop");
+/// Packets that visited more.
+pub(super) const LOOP: Reason = Reason("loop");
 const UNCONNECTED: Reason = Reason("unconnected-output");
 const NO_PORT: Reason = Reason("no-such-port");
 
@@ -28,7 +28,6 @@ pub struct Walk<'a> {
     /// Where each output port leads.
     to: HashMap<Port, Port>,
     store: Store,
-    view: View,
     pool: Pool,
     /// Exits that packets came to, by their program's entry.
     exits: HashSet<(Port, StepId)>,
@@ -85,7 +84,7 @@ impl program::interp::Environment for Notes<'_> {
 
 impl<'a> Walk<'a> {
     /// A chain in its first state. Packets go through programs where there are some.
-    pub fn new(subject: &Subject<'a>, view: View) -> Self {
+    pub fn new(subject: &Subject<'a>) -> Self {
         let mut store = subject.state.clone();
         for (model, node) in subject.models.iter().zip(&subject.graph.nodes) {
             for declared in &model.state {
@@ -98,7 +97,6 @@ impl<'a> Walk<'a> {
             programs: subject.programs.iter().map(|p| (p.entry, p)).collect(),
             to: subject.graph.edges.iter().map(|e| (e.from, e.to)).collect(),
             store,
-            view,
             pool: Pool::new(),
             exits: HashSet::new(),
             packets: 0,
@@ -117,16 +115,12 @@ impl<'a> Walk<'a> {
 
     /// State as it is compared.
     pub fn state(&self) -> Vec<(String, String, StateValue)> {
-        state_of(&self.store, self.view)
+        observe::state_of(&self.store)
     }
 
-    /// Whether the state is the same as another's.
-    pub fn same_state(&self, other: &Walk<'_>) -> bool {
-        match self.view {
-            View::Whole => self.store == other.store,
-            // What state is good for shows in the packets that follow.
-            View::Packets => true,
-        }
+    /// Puts flows into its tables.
+    pub fn hold(&mut self, flows: &[Held], now: u64) {
+        observe::hold(&mut self.store, flows, now);
     }
 
     fn name(&self, node: NodeId) -> String {
@@ -150,8 +144,7 @@ impl<'a> Walk<'a> {
         let mut visits = 0;
         let now = arrival.packet.now;
         while let Some((at, mut packet, native)) = waiting.pop() {
-            visits += 1;
-            if visits > MAX_VISITS {
+            if visits > MAX_VISITS + self.graph.nodes.len() {
                 seen.fates.push(self.dropped(at.node, LOOP, packet.len()));
                 self.pool.recycle(packet);
                 continue;
@@ -179,6 +172,8 @@ impl<'a> Walk<'a> {
                         self.pool.recycle(packet);
                     }
                     Ok(exit) => {
+                        // A wrong program may lead nowhere for ever.
+                        visits += exit.through.len().max(1);
                         let through = exit.through.iter().map(|p| (self.name(p.node), p.port));
                         seen.through.extend(through);
                         match exit.end {
@@ -194,6 +189,7 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
+            visits += 1;
             let name = &self.graph.nodes[at.node].name;
             let model = &self.models[at.node];
             let end = interpret(model, name, at.port, &mut packet, &mut self.store, &mut notes);
@@ -232,19 +228,12 @@ impl<'a> Walk<'a> {
                 self.pool.recycle(packet);
             }
         }
-        if self.view == View::Packets {
-            seen.through.clear();
-            seen.notes.clear();
-        }
         seen.through.sort();
         seen.notes.sort();
         seen
     }
 
     fn dropped(&self, node: NodeId, reason: Reason, length: usize) -> Fate {
-        match self.view {
-            View::Whole => Fate::Dropped(self.name(node), reason, length),
-            View::Packets => Fate::Gone,
-        }
+        Fate::Dropped(self.name(node), reason, length)
     }
 }
