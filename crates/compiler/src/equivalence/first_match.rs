@@ -4,7 +4,7 @@
 //! from them, or leave to them, can differ. So the effort is that of the rules that are not in
 //! both, which for an optimiser's removal of shadowed rules is small however long the list is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use ir::IntervalSet;
 use ir::program::TermId;
@@ -239,35 +239,33 @@ impl Rules {
         Ok(())
     }
 
-    /// Which rules of two lists are the same, in one order: their indices.
+    /// Rules that stand in both lists in one order, as many as there are: their indices; and those
+    /// of the other rules here.
     fn common(&self, other: &Rules) -> (HashSet<usize>, Vec<(usize, usize)>) {
-        let (a, b) = (&self.rules, &other.rules);
-        let mut left: HashMap<&Cube, usize> = HashMap::new();
-        let mut there: HashMap<&Cube, usize> = HashMap::new();
-        a.iter().for_each(|r| *left.entry(&r.0).or_default() += 1);
-        b.iter().for_each(|r| *there.entry(&r.0).or_default() += 1);
-        let (mut i, mut j, mut common, mut only) = (0, 0, Vec::new(), HashSet::new());
-        let pass = |of: &mut HashMap<&Cube, usize>, cube: &Cube| {
-            if let Some(n) = of.get_mut(cube) {
-                *n -= 1;
+        let mut there: HashMap<&Cube, VecDeque<usize>> = HashMap::new();
+        for (j, (cube, _)) in other.rules.iter().enumerate() {
+            there.entry(cube).or_default().push_back(j);
+        }
+        // The longest row of rules whose places there rise: by its length, where a row of that
+        // length ends with the least place, and what stands before each rule in its row.
+        let mut ends: Vec<(usize, usize)> = Vec::new();
+        let mut before: HashMap<usize, (usize, usize)> = HashMap::new();
+        for (i, (cube, _)) in self.rules.iter().enumerate() {
+            let Some(j) = there.get_mut(cube).and_then(VecDeque::pop_front) else { continue };
+            let length = ends.partition_point(|end| end.1 < j);
+            if let Some(&last) = length.checked_sub(1).and_then(|n| ends.get(n)) {
+                before.insert(i, last);
             }
-        };
-        while i < a.len() && j < b.len() {
-            if a[i].0 == b[j].0 {
-                common.push((i, j));
-                pass(&mut left, &a[i].0);
-                pass(&mut there, &b[j].0);
-                (i, j) = (i + 1, j + 1);
-            } else if left.get(&b[j].0).is_none_or(|&n| n == 0) {
-                pass(&mut there, &b[j].0);
-                j += 1;
-            } else {
-                pass(&mut left, &a[i].0);
-                only.insert(i);
-                i += 1;
+            match ends.get_mut(length) {
+                Some(end) => *end = (i, j),
+                None => ends.push((i, j)),
             }
         }
-        only.extend(i..a.len());
+        let mut common: Vec<(usize, usize)> =
+            std::iter::successors(ends.last().copied(), |(i, _)| before.get(i).copied()).collect();
+        common.reverse();
+        let mut only: HashSet<usize> = (0..self.rules.len()).collect();
+        only.retain(|i| common.binary_search_by_key(i, |pair| pair.0).is_err());
         (only, common)
     }
 
@@ -388,6 +386,22 @@ mod tests {
             }
             prop_assert_eq!(seen.len() as u128, (8 - low) * 8);
         }
+    }
+
+    #[test]
+    fn two_rules_that_changed_places_are_all_that_differs() {
+        let mut rules: Vec<(Ranges, NodeRef)> =
+            (0..64).map(|i| (vec![(0, i % 8, 0), (1, i / 8, 0)], 1 + (i % 3) as u32)).collect();
+        let one = classify(rules.clone());
+        rules.swap(3, 50);
+        let other = classify(rules);
+        let space = Space::new([&one], |_| IntervalSet::range(0, 7));
+        let (a, b) = (space.rules(&one), space.rules(&other));
+        let (only, common) = a.common(&b);
+        assert_eq!((only, common.len()), (HashSet::from([3, 50]), 62));
+        // They exclude one another.
+        let pairs = a.pairs(&b, &space, &mut 1000).unwrap();
+        assert!(pairs.iter().all(|pair| pair.a == pair.b));
     }
 
     #[test]
