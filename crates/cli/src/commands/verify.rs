@@ -53,6 +53,9 @@ pub(crate) struct Verify {
     json: bool,
 }
 
+/// So many lines tell of what only one side shows.
+const LINES: usize = 20;
+
 /// A configuration with what its elements mean.
 struct Loaded {
     sources: Sources,
@@ -152,7 +155,12 @@ fn write_capture(path: &Path, packets: &[&Witness]) -> std::io::Result<()> {
 
 /// A packet in words.
 fn described(frame: &[u8]) -> String {
-    net::notation::describe(frame, is_ethernet(frame))
+    let ethernet = is_ethernet(frame);
+    let exactly = net::notation::describe(frame, ethernet);
+    match net::notation::describe_headers(frame, ethernet) {
+        Some(headers) if exactly.starts_with("bare raw") => format!("about {headers}"),
+        _ => exactly,
+    }
 }
 
 /// Whether a frame looks like one with an Ethernet header.
@@ -364,8 +372,12 @@ impl Report<'_> {
                     let _ = writeln!(text, "    {}", difference_of(mine, theirs));
                 }
             }
-            for line in only_here(seen, other) {
+            let lines = only_here(seen, other);
+            for line in lines.iter().take(LINES) {
                 let _ = writeln!(text, "    {line}");
+            }
+            if let Some(more) = lines.len().checked_sub(LINES).filter(|&more| more > 0) {
+                let _ = writeln!(text, "    and {more} more");
             }
         }
     }

@@ -24,7 +24,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use crate::checksum::{Sum, pseudo_header_v4, pseudo_header_v6};
 use crate::wire::{EtherAddr, icmpv4, ip_protocol};
 
-pub use print::describe;
+pub use print::{describe, describe_headers};
 
 /// Makes a frame from its description.
 ///

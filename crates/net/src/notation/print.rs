@@ -17,6 +17,12 @@ pub fn describe(frame: &[u8], ethernet: bool) -> String {
     }
 }
 
+/// Describes the headers of a frame that [`describe`] may not have words for, as far as they can be
+/// read: lengths and checksums may be others.
+pub fn describe_headers(frame: &[u8], ethernet: bool) -> Option<String> {
+    describe_loosely(frame, ethernet, 0)
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, b| {
         let _ = write!(text, "{b:02x}");
