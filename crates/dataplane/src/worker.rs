@@ -393,6 +393,7 @@ impl<R> Prepared<R> {
     /// # Errors
     /// If the system gives no sockets.
     pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>)> {
+        crate::io::keep_memory();
         let (rested, rests) = channel();
         let spare = cpus.iter().any(Option::is_some).then(|| Spare::of(cpus)).flatten();
         let mut slots = Vec::new();

@@ -57,6 +57,11 @@ pub(crate) fn give_way() {
     sys::give_way();
 }
 
+/// From now on memory that is given back stays with this process.
+pub(crate) fn keep_memory() {
+    sys::keep_memory();
+}
+
 /// What an interface's name is bound to.
 #[derive(Clone, Debug)]
 pub enum Binding {
