@@ -12,6 +12,7 @@ use ir::program::{
 use ir::{Base, Field, IntervalSet, NodeId, Reason};
 
 use super::arena::{Arena, Condition, Lookup, ends};
+use crate::symbolic::execute::UNEXPECTED;
 
 /// Index of a [`Node`].
 pub(crate) type NodeRef = u32;
@@ -95,6 +96,9 @@ pub(crate) enum Egress {
     Drop(Name, Reason),
     /// Dropped, wherever and for whatever reason.
     Gone,
+    /// With an element's own code, as a flow holds what its configuration does not make: two chains are compared
+    /// without such flows.
+    Unexpected,
 }
 
 /// An [`Effect`] by names.
@@ -234,6 +238,7 @@ impl Decisions {
             Egress::Push(name, port, _) => format!("at {} [{port}]", end(self.name(*name))),
             Egress::Drop(name, reason) => format!("dropped at '{}' ({reason})", self.name(*name)),
             Egress::Gone => "dropped".into(),
+            Egress::Unexpected => "with flows that are not expected".into(),
         }
     }
 
@@ -563,6 +568,7 @@ impl Import<'_> {
         let whole = self.view == View::Whole;
         let gone = matches!(exit.end, End::Drop { .. });
         let egress = match exit.end {
+            End::Push { .. } if !whole && exit.barrier == Some(UNEXPECTED) => Egress::Unexpected,
             End::Push { to, native } => {
                 let name = self.to.add_name((self.end)(to.node, native));
                 Egress::Push(name, to.port, native)

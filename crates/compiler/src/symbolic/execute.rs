@@ -24,6 +24,8 @@ use super::terms::{Decided, Terms};
 const UNCONNECTED: Reason = Reason("unconnected-output");
 /// A port that does not exist; as elements count it.
 const NO_SUCH_PORT: Reason = Reason("no-such-port");
+/// Why a packet is left to an element's own code that is not as its model expects.
+pub(crate) const UNEXPECTED: &str = "holds what its configuration does not make";
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
 pub(crate) const MAX_STEPS: usize = 10_000;
@@ -461,7 +463,7 @@ impl<'a> Machine<'a> {
             }
             Op::Expect(cond) => {
                 if !self.cond(way, cond)? {
-                    return Err(Stop::Unsupported("holds what its configuration does not make"));
+                    return Err(Stop::Unsupported(UNEXPECTED));
                 }
             }
             Op::Match { rules, arms, otherwise } => {
