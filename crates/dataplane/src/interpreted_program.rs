@@ -53,15 +53,16 @@ impl Stage for InterpretedProgram {
             let store = &mut self.store.borrow_mut();
             let exit = interpret(&self.program, &mut packet, store, &mut Surroundings(cx));
             let bytes = packet.len() as u64;
-            match exit.map(|exit| exit.end) {
-                Ok(End::Push { to, native }) => {
+            match exit.map(|exit| (exit.end, exit)) {
+                Ok((End::Push { to, native }, exit)) => {
                     let mut single = cx.core.batch();
                     single.push(packet);
-                    cx.push(to, single, native);
+                    let laps = cx.laps(exit);
+                    cx.push(to, single, native, laps);
                     pushed = true;
                     break;
                 }
-                Ok(End::Drop { element, reason }) => cx.drop(element, packet, reason, bytes),
+                Ok((End::Drop { element, reason }, _)) => cx.drop(element, packet, reason, bytes),
                 Err(fault) => {
                     let entry = self.program.entry.node;
                     cx.error(entry, &fault.to_string());
@@ -73,7 +74,7 @@ impl Stage for InterpretedProgram {
         if pushed && !batch.is_empty() {
             let mut later = cx.core.batch();
             later.append(batch);
-            cx.push(self.program.entry, later, false);
+            cx.push(self.program.entry, later, false, 0);
         }
         cx.core.recycle_batch(rest);
     }

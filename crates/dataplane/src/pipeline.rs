@@ -51,12 +51,16 @@ pub(crate) trait Surroundings {
     fn behind(&self, node: NodeId) -> BTreeSet<NodeId>;
     /// What programs look keys up in.
     fn classifiers(&self) -> &Library;
+    /// How often packets would have come to beginnings of cycles on the way to an exit.
+    fn laps(&self, exit: &Exit) -> u32;
 }
 
 /// Where packets go that are not dropped.
 struct Target {
     to: Port,
     native: bool,
+    /// How often they would have come to beginnings of cycles.
+    laps: u32,
     /// The elements that what goes there may get to.
     behind: BTreeSet<NodeId>,
     /// Which tables may change before a packet that goes there comes to rest.
@@ -196,7 +200,7 @@ impl Pipeline {
         }
         pipeline.compile(&prepared.ranges);
         if !pipeline.sites.is_empty() {
-            pipeline.elements = pipeline.target(program.entry, true, chain);
+            pipeline.elements = pipeline.target(program.entry, true, 0, chain);
         }
         Ok(pipeline)
     }
@@ -242,7 +246,9 @@ impl Pipeline {
             }
         }
         let (target, dropped) = match exit.end {
-            End::Push { to, native } => (Some(self.target(to, native, chain)), None),
+            End::Push { to, native } => {
+                (Some(self.target(to, native, chain.laps(exit), chain)), None)
+            }
             End::Drop { element, reason } => (None, Some((element, reason))),
         };
         let sums = vec![0; lengths.len()];
@@ -250,8 +256,8 @@ impl Pipeline {
         Outcome { target, dropped, lengths, counters, notes, packets, sums, dropped_bytes }
     }
 
-    fn target(&mut self, to: Port, native: bool, chain: &dyn Surroundings) -> u16 {
-        let same = |t: &Target| (t.to, t.native) == (to, native);
+    fn target(&mut self, to: Port, native: bool, laps: u32, chain: &dyn Surroundings) -> u16 {
+        let same = |t: &Target| (t.to, t.native, t.laps) == (to, native, laps);
         let at = self.targets.iter().position(same).unwrap_or_else(|| {
             let mut changes = vec![false; self.tables.len()];
             let behind = chain.behind(to.node);
@@ -261,7 +267,7 @@ impl Pipeline {
                 }
             }
             self.meet |= self.targets.iter().any(|t| !t.behind.is_disjoint(&behind));
-            self.targets.push(Target { to, native, behind, changes, batch: None });
+            self.targets.push(Target { to, native, laps, behind, changes, batch: None });
             self.targets.len() - 1
         });
         at as u16
@@ -274,9 +280,9 @@ impl Pipeline {
         if self.decided.iter().fold(0, |differ, number| differ | number ^ first) == 0 {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
-                Some(&Target { to, native, .. }) => {
+                Some(&Target { to, native, laps, .. }) => {
                     let whole = std::mem::replace(batch, cx.core.batch());
-                    cx.push(to, whole, native);
+                    cx.push(to, whole, native, laps);
                 }
             }
             return;
@@ -306,7 +312,7 @@ fn send(used: &mut Vec<u16>, targets: &mut [Target], cx: &mut StageContext<'_>) 
     for number in used.drain(..) {
         let target = &mut targets[usize::from(number)];
         if let Some(batch) = target.batch.take() {
-            cx.push(target.to, batch, target.native);
+            cx.push(target.to, batch, target.native, target.laps);
         }
     }
 }
@@ -341,7 +347,7 @@ impl Stage for Pipeline {
         }
         self.distribute(batch, cx);
         if let Some(rest) = rest {
-            cx.push(self.program.entry, rest, false);
+            cx.push(self.program.entry, rest, false, 0);
         }
     }
 

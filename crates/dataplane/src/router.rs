@@ -6,6 +6,7 @@
 
 mod carry;
 mod change;
+mod cycles;
 mod handlers;
 mod stage;
 mod tap;
@@ -31,17 +32,14 @@ use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
 use crate::pipeline::{Library, Pipeline, Prepared};
 use crate::stats::Load;
+use cycles::{Cycle, Laps, MAX_TURNS, cycles};
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 pub use tap::{Tap, Tapped};
 use watch::Journeys;
 
-/// A packet visited too many elements: the chain has a cycle that nothing breaks.
-const LOOP: Reason = Reason("loop");
 /// An output that nothing is connected to.
 const UNCONNECTED: Reason = Reason("unconnected-output");
-/// Elements that one burst may visit before it is taken to go round in circles.
-const MAX_VISITS: u32 = 1 << 20;
 /// Handlers that are written after one round before the rest waits for the next.
 const MAX_LATER_WRITES: u32 = 1000;
 /// Stops that an element may take over one after the other.
@@ -71,6 +69,7 @@ struct Node {
     from: Vec<Option<Port>>,
     /// The stage that takes what comes to an input, if the element does not.
     stages: Vec<Option<u32>>,
+    cycle: Cycle,
 }
 
 /// A batch on its way.
@@ -79,6 +78,8 @@ struct Delivery {
     batch: Batch,
     /// Whether the element's own code must take it.
     native: bool,
+    /// How often it came to the beginning of a cycle.
+    laps: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,8 +160,9 @@ struct Nodes {
     folder: PathBuf,
     /// Whether elements may write files.
     writes_files: bool,
-    /// Elements that one burst may visit before it is taken to go round in circles.
-    max_visits: u32,
+    laps: Laps,
+    /// How often a burst may come to beginnings of cycles, copies included.
+    max_turns: u32,
 }
 
 /// A chain, ready to run or running on this thread.
@@ -214,7 +216,8 @@ impl Router {
             .nodes
             .iter()
             .zip(elements)
-            .map(|(n, element)| Node {
+            .zip(cycles(graph))
+            .map(|((n, element), cycle)| Node {
                 name: n.name.clone(),
                 class: n.class.clone(),
                 config: n.config.clone(),
@@ -230,6 +233,7 @@ impl Router {
                 to: vec![None; n.outputs.len()],
                 from: vec![None; n.inputs.len()],
                 stages: vec![None; n.inputs.len()],
+                cycle,
             })
             .collect();
         for edge in &graph.edges {
@@ -259,7 +263,8 @@ impl Router {
                 globals: Vec::new(),
                 folder: PathBuf::new(),
                 writes_files: true,
-                max_visits: MAX_VISITS,
+                laps: Laps::default(),
+                max_turns: MAX_TURNS,
             },
             core,
             clock,
@@ -464,7 +469,7 @@ impl Router {
     /// Pushes packets into an input of an element, and carries them to the end of their way.
     pub fn push(&mut self, to: Port, batch: Batch) {
         self.core.now = self.clock.now();
-        self.nodes.stack.push(Delivery { to, batch, native: false });
+        self.nodes.stack.push(Delivery { to, batch, native: false, laps: 0 });
         self.nodes.deliver(&mut self.core);
     }
 
@@ -506,9 +511,10 @@ impl Router {
         self.nodes.elements().iter().flat_map(of).collect()
     }
 
-    /// Sets how many elements one burst may visit before it is taken to go round in circles.
-    pub fn limit_visits(&mut self, visits: u32) {
-        self.nodes.max_visits = visits;
+    /// Sets how often a burst may come to where a cycle begins, copies included, before it is taken
+    /// to multiply for ever.
+    pub fn limit_turns(&mut self, turns: u32) {
+        self.nodes.max_turns = turns;
     }
 
     /// Lets nothing that elements write into files reach them.
@@ -652,7 +658,10 @@ impl Nodes {
         }
         for (port, batch) in cell.outputs.drain_reversed() {
             match self.nodes[node].to[port] {
-                Some(to) => self.stack.push(Delivery { to, batch, native: false }),
+                Some(to) => {
+                    let laps = self.laps.now;
+                    self.stack.push(Delivery { to, batch, native: false, laps });
+                }
                 None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
             }
         }

@@ -281,8 +281,8 @@ impl Stage for Halves {
             if i % 2 == 0 { past.push(packet) } else { own.push(packet) }
         }
         self.passed += past.len() as u64;
-        cx.push(self.past, past, false);
-        cx.push(Port { node: 1, port: 0 }, own, true);
+        cx.push(self.past, past, false, 0);
+        cx.push(Port { node: 1, port: 0 }, own, true, 0);
     }
 
     fn settle(&mut self, cx: &mut StageContext<'_>) {

@@ -303,8 +303,8 @@ fn entrance(chain: &Chain, trace: &Trace, place: Option<&str>) -> Result<Entranc
     Err(format!("--in {place}: there is no such element or device; {hint}"))
 }
 
-/// Elements that a packet meets before it counts as going round in circles.
-const MAX_VISITS: u32 = 5000;
+/// How often a packet and its copies may go round in circles.
+const MAX_TURNS: u32 = 2000;
 /// Rounds of the driver after a packet.
 const MAX_ROUNDS: usize = 20_000;
 /// Rounds in which nothing happens to a packet before the chain counts as quiet.
@@ -440,6 +440,6 @@ fn start(
     let listener = Box::new(Hearing(Rc::clone(trace)));
     let mut router = Router::new(&chain.graph, elements, Box::new(clock.clone()), seed, listener);
     router.forbid_writing();
-    router.limit_visits(MAX_VISITS);
+    router.limit_turns(MAX_TURNS);
     Some((chain, router, models))
 }

@@ -4,7 +4,8 @@ use elements::context::{Context, Core};
 use ir::Port;
 use net::Batch;
 
-use super::{Cell, Delivery, LOOP, Nodes, UNCONNECTED, drop_all};
+use super::cycles::{LOOP, Laps};
+use super::{Cell, Delivery, Nodes, UNCONNECTED, drop_all};
 use crate::latency::Of;
 
 impl Nodes {
@@ -18,24 +19,23 @@ impl Nodes {
             false => self.carry_all::<false>(core),
             true => self.carry_all::<true>(core),
         }
+        self.laps = Laps::default();
     }
 
     /// The same, timed or not.
     fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
         let mut timing = TIMED.then(|| self.sampler.begin());
-        let mut visits = 0;
-        while let Some(Delivery { to, batch, native }) = self.stack.pop() {
+        while let Some(Delivery { to, batch, native, laps }) = self.stack.pop() {
+            self.laps.now = laps;
             let mut next = Some((to, batch, native));
             while let Some((to, batch, native)) = next.take() {
-                visits += 1;
-                let lost = visits > self.max_visits;
                 if !self.journeys.is_empty() {
-                    next = self.carry_watched(core, Delivery { to, batch, native }, lost);
+                    next = self.carry_watched(core, to, batch, native);
                     continue;
                 }
                 let packets = batch.len() as u64;
-                match self.nodes[to.node].stages.get(to.port) {
-                    Some(&Some(stage)) if !native && !lost => {
+                match self.stage(to, native) {
+                    Some(stage) => {
                         self.enter(core, stage, batch);
                         if let Some(timing) = &mut timing {
                             let elements = self.stages.elements(stage);
@@ -45,8 +45,8 @@ impl Nodes {
                             self.sampler.passed(timing, at, elements, (packets, leaves));
                         }
                     }
-                    _ => {
-                        let on = self.visit::<false>(core, to, batch, lost);
+                    None => {
+                        let on = self.visit::<false>(core, to, batch);
                         next = on.map(|(to, batch)| (to, batch, false));
                         if let Some(timing) = &mut timing
                             && to.node < self.elements
@@ -70,17 +70,18 @@ impl Nodes {
     fn carry_watched(
         &mut self,
         core: &mut Core,
-        delivery: Delivery,
-        lost: bool,
+        to: Port,
+        mut batch: Batch,
+        native: bool,
     ) -> Option<(Port, Batch, bool)> {
-        let Delivery { to, batch, native } = self.single_out(core, delivery);
-        match self.nodes[to.node].stages.get(to.port) {
-            Some(&Some(stage)) if !native && !lost => {
+        let native = self.single_out(core, to, &mut batch, native);
+        match self.stage(to, native) {
+            Some(stage) => {
                 self.enter(core, stage, batch);
                 None
             }
-            _ => {
-                let on = self.visit::<true>(core, to, batch, lost);
+            None => {
+                let on = self.visit::<true>(core, to, batch);
                 on.map(|(to, batch)| (to, batch, false))
             }
         }
@@ -93,9 +94,9 @@ impl Nodes {
         core: &mut Core,
         to: Port,
         mut batch: Batch,
-        lost: bool,
     ) -> Option<(Port, Batch)> {
         let node = to.node;
+        let lost = self.goes_round(node);
         let mut cell = self.nodes[node].cell.take().expect("elements are visited one at a time");
         let before = if WATCHED { self.look_at(&cell, Some(&batch)) } else { None };
         let Cell { element, outputs, tally } = &mut *cell;
@@ -118,7 +119,10 @@ impl Nodes {
         } else {
             match self.nodes[node].to.first().copied().flatten() {
                 Some(to) if cell.outputs.is_empty() => next = Some((to, batch)),
-                Some(to) => self.stack.push(Delivery { to, batch, native: false }),
+                Some(to) => {
+                    let laps = self.laps.now;
+                    self.stack.push(Delivery { to, batch, native: false, laps });
+                }
                 None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use elements::Element;
 use elements::context::Core;
-use ir::program::{Effect, End, Program, Step};
+use ir::program::{Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
@@ -48,9 +48,15 @@ impl StageContext<'_> {
 
     /// Sends packets to an input. What is sent first is carried to the end of its way before what
     /// is sent next. With `native` the element's own code takes them, even if a stage stands there.
+    /// `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no way yet.
     #[inline]
-    pub fn push(&mut self, to: Port, batch: Batch, native: bool) {
-        self.nodes.stages.out.push(Delivery { to, batch, native });
+    pub fn push(&mut self, to: Port, batch: Batch, native: bool, laps: u32) {
+        self.nodes.stages.out.push(Delivery { to, batch, native, laps });
+    }
+
+    /// How often packets would have come to beginnings of cycles on the way to an exit.
+    pub fn laps(&self, exit: &Exit) -> u32 {
+        self.nodes.laps_to(exit)
     }
 
     /// Gives a packet back to the pool, counted as dropped at an element with this many bytes.
@@ -100,6 +106,8 @@ struct Installed {
     entry: Port,
     /// The elements whose models the program was made from.
     elements: BTreeSet<NodeId>,
+    /// The most that elements would have counted on one of its ways.
+    laps: u32,
     /// Absent while it works.
     stage: Option<Box<dyn Stage>>,
 }
@@ -181,6 +189,10 @@ impl Surroundings for Nodes {
     fn classifiers(&self) -> &Library {
         &self.classifiers
     }
+
+    fn laps(&self, exit: &Exit) -> u32 {
+        self.laps_to(exit)
+    }
 }
 
 impl Nodes {
@@ -188,7 +200,8 @@ impl Nodes {
         let entry = program.entry;
         self.take_out(core, entry);
         self.stages.stale.retain(|&port| port != entry);
-        self.install_at(entry, elements_of(program), stage);
+        let laps = self.most_laps(program);
+        self.install_at(entry, elements_of(program), laps, stage);
     }
 
     /// Puts a stage in the place of elements.
@@ -196,6 +209,7 @@ impl Nodes {
         &mut self,
         entry: Port,
         elements: BTreeSet<NodeId>,
+        laps: u32,
         stage: Box<dyn Stage>,
     ) {
         if let Some(place) = self.nodes[entry.node].stages.get_mut(entry.port) {
@@ -205,7 +219,7 @@ impl Nodes {
                 all.len() - 1
             });
             *place = Some(number as u32);
-            all[number] = Some(Installed { entry, elements, stage: Some(stage) });
+            all[number] = Some(Installed { entry, elements, laps, stage: Some(stage) });
         }
     }
 
@@ -246,11 +260,23 @@ impl Nodes {
         Some(cell.element.model())
     }
 
+    /// The stage that takes what comes to an input, if elements need not.
+    #[inline]
+    pub(super) fn stage(&self, to: Port, native: bool) -> Option<u32> {
+        let number = self.nodes[to.node].stages.get(to.port).copied().flatten()?;
+        let installed = self.stages.all.get(number as usize)?.as_ref()?;
+        (!native && self.may_enter(installed.laps)).then_some(number)
+    }
+
     /// Lets a stage take a batch.
     #[inline]
     pub(super) fn enter(&mut self, core: &mut Core, number: u32, mut batch: Batch) {
         self.with_stage(core, number, |stage, cx| stage.process(&mut batch, cx));
         self.stages.unsettled = true;
+        for delivery in &mut self.stages.out {
+            self.laps.turns += delivery.laps;
+            delivery.laps += self.laps.now;
+        }
         self.stack.extend(self.stages.out.drain(..).rev());
         core.recycle_batch(batch);
     }

@@ -8,7 +8,7 @@ use elements::context::{Context, Outputs, Tally};
 use ir::{Model, NodeId, Port};
 use net::Batch;
 
-use super::{Cell, Node, Nodes, Router, Stage, StageContext, Task};
+use super::{Cell, Cycle, Node, Nodes, Router, Stage, StageContext, Task};
 
 /// An element in a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Router {
     ) -> Option<Tap> {
         let tap = self.insert_tap(from, to, Box::new(Pass))?;
         let stage = Box::new(stage(tap.0));
-        self.nodes.install_at(Port { node: tap.0, port: 0 }, BTreeSet::new(), stage);
+        self.nodes.install_at(Port { node: tap.0, port: 0 }, BTreeSet::new(), 0, stage);
         Some(tap)
     }
 
@@ -125,6 +125,7 @@ impl Nodes {
             to: vec![None],
             from: vec![None],
             stages: vec![None],
+            cycle: Cycle::None,
         };
         let mut taps = self.nodes.iter().enumerate().skip(self.elements);
         match taps.find(|(_, tap)| tap.to[0].is_none()).map(|(id, _)| id) {

@@ -117,34 +117,43 @@ impl Nodes {
         if batch.is_empty() {
             return core.recycle_batch(batch);
         }
-        let others = std::mem::take(&mut self.stack);
-        self.stack.push(Delivery { to, batch, native: false });
+        let (others, before) = (std::mem::take(&mut self.stack), self.laps);
+        self.stack.push(Delivery { to, batch, native: false, laps: before.now });
         self.carry(core);
-        self.stack = others;
+        (self.stack, self.laps) = (others, before);
     }
 
-    /// What to carry on of a delivery while packets are followed: those that are come alone, to
-    /// the element's own code, and the others before and behind them wait for their turn.
-    pub(super) fn single_out(&mut self, core: &mut Core, delivery: Delivery) -> Delivery {
-        let Delivery { to, mut batch, native } = delivery;
+    /// What to carry on of a batch while packets are followed: those that are come alone, to
+    /// the element's own code, and the others before and behind them wait for their turn. Whether
+    /// the element's own code must take what is left in the batch.
+    pub(super) fn single_out(
+        &mut self,
+        core: &mut Core,
+        to: Port,
+        batch: &mut Batch,
+        native: bool,
+    ) -> bool {
         let expected = |packet: &Packet| {
             self.journeys.get(&packet.mark()).is_some_and(|journey| journey.expects(packet))
         };
         let Some(first) = batch.iter().position(expected).filter(|_| to.node < self.elements)
         else {
-            return Delivery { to, batch, native };
+            return native;
         };
         let mut rest = core.batch();
         batch.split_to(first.max(1), &mut rest);
         match rest.is_empty() {
             true => core.recycle_batch(rest),
-            false => self.stack.push(Delivery { to, batch: rest, native }),
+            false => {
+                let laps = self.laps.now;
+                self.stack.push(Delivery { to, batch: rest, native, laps });
+            }
         }
         if first == 0 {
             self.settle(core);
             batch.iter().for_each(|packet| self.arrive(core, to, packet));
         }
-        Delivery { to, batch, native: native || first == 0 }
+        native || first == 0
     }
 
     /// Notes that a packet that is followed comes to an element.

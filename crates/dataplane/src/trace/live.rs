@@ -122,7 +122,7 @@ impl<M: From<Followed> + 'static> Stage for Inlet<M> {
         if packets.is_empty() {
             cx.core.recycle_batch(packets);
         } else {
-            cx.push(next, packets, false);
+            cx.push(next, packets, false, 0);
         }
     }
 }

@@ -1,0 +1,121 @@
+//! Where packets can go round in circles, and how often one has.
+//!
+//! What is counted is how often a packet comes to an element at which a cycle begins. A program
+//! counts for each of its exits what the elements on the way would have counted, so that a packet
+//! that goes round for ever is dropped at the same element, after as many rounds, whoever carries it.
+
+use ir::program::{End, Exit, Program};
+use ir::{Graph, NodeId, Port, Processing, Reason};
+
+use super::Nodes;
+
+/// A packet went round in circles: the chain has a cycle that nothing breaks.
+pub(super) const LOOP: Reason = Reason("loop");
+/// How often a packet may come to beginnings of cycles: what a hop limit breaks takes 255 rounds.
+const MAX_LAPS: u32 = 1 << 10;
+/// How often all packets of a burst together may, and the copies that are made of them.
+pub(super) const MAX_TURNS: u32 = 1 << 18;
+
+/// What cycles mean to an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cycle {
+    /// Packets get to no cycle from here.
+    None,
+    /// They get to one.
+    Ahead,
+    /// One begins here: each cycle of the chain leads through at least one such element.
+    Begins,
+}
+
+/// How often packets came to beginnings of cycles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Laps {
+    /// Those that are carried at present.
+    pub(super) now: u32,
+    /// All that were carried since the stack was empty.
+    pub(super) turns: u32,
+}
+
+/// What cycles mean to each element of a graph, in its order.
+pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
+    let mut next: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
+    for edge in &graph.edges {
+        if graph.nodes[edge.to.node].inputs[edge.to.port] != Processing::Pull {
+            next[edge.from.node].push(edge.to.node);
+        }
+    }
+    // Depth first, from where packets come in: a cycle begins where it is closed.
+    let is_source = |node: &NodeId| graph.nodes[*node].inputs.is_empty();
+    let all = || 0..graph.nodes.len();
+    let mut cycles = vec![Cycle::None; graph.nodes.len()];
+    let (mut seen, mut open) = (vec![false; graph.nodes.len()], vec![false; graph.nodes.len()]);
+    for root in all().filter(is_source).chain(all()) {
+        let mut way = Vec::new();
+        if !std::mem::replace(&mut seen[root], true) {
+            open[root] = true;
+            way.push((root, 0));
+        }
+        while let Some((at, done)) = way.last_mut() {
+            let at = *at;
+            let Some(&to) = next[at].get(*done) else {
+                open[at] = false;
+                way.pop();
+                if cycles[at] == Cycle::None && next[at].iter().any(|&to| cycles[to] != Cycle::None)
+                {
+                    cycles[at] = Cycle::Ahead;
+                }
+                continue;
+            };
+            *done += 1;
+            if open[to] {
+                cycles[to] = Cycle::Begins;
+            } else if !std::mem::replace(&mut seen[to], true) {
+                open[to] = true;
+                way.push((to, 0));
+            }
+        }
+    }
+    cycles
+}
+
+impl Nodes {
+    /// Counts that packets come to an element; whether they went round too often.
+    #[inline]
+    pub(super) fn goes_round(&mut self, node: NodeId) -> bool {
+        self.nodes[node].cycle == Cycle::Begins && {
+            self.laps.now += 1;
+            self.laps.turns += 1;
+            self.laps.now > MAX_LAPS || self.laps.turns > self.max_turns
+        }
+    }
+
+    /// Whether a stage can take packets, on whose ways elements count at most so many more laps:
+    /// none of them is to end within it.
+    #[inline]
+    pub(super) fn may_enter(&self, most: u32) -> bool {
+        self.laps.now + most <= MAX_LAPS && self.laps.turns <= self.max_turns
+    }
+
+    /// How many laps elements would have counted on the way to an exit; none matter where packets
+    /// get to no further cycle.
+    pub(super) fn laps_to(&self, exit: &Exit) -> u32 {
+        match exit.end {
+            End::Push { to, .. } if self.cycle(to) != Cycle::None => self.count(exit),
+            _ => 0,
+        }
+    }
+
+    /// The most laps that elements would have counted on a way through a program.
+    pub(super) fn most_laps(&self, program: &Program) -> u32 {
+        program.exits().map(|(_, exit)| self.count(exit)).max().unwrap_or(0)
+    }
+
+    fn count(&self, exit: &Exit) -> u32 {
+        let begins = |port: &&Port| self.cycle(**port) == Cycle::Begins;
+        exit.through.iter().filter(begins).count() as u32
+    }
+
+    fn cycle(&self, at: Port) -> Cycle {
+        self.nodes[self.behind_taps(at).node].cycle
+    }
+}
