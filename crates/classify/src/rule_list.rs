@@ -115,6 +115,11 @@ impl RuleList {
         rank as u32 & Self::MAX_ARM
     }
 
+    /// How many rules were left out of the structure when it was built, see [`Updatable::covered`].
+    pub fn covered(&self) -> usize {
+        self.rules.covered()
+    }
+
     /// How many rules there are.
     pub fn len(&self) -> usize {
         self.priorities.len()

@@ -195,7 +195,7 @@ impl Tuples {
 
     /// The same, with how many tables and rules were looked at.
     #[inline(always)]
-    fn trace(
+    pub(crate) fn trace(
         &self,
         key: &Key,
         bound: u64,

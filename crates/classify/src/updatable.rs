@@ -11,13 +11,16 @@ use crate::{Classifier, build};
 
 /// Keys that a batch looks up side by side.
 const LANES: usize = 64;
+/// Tables and rules that are looked at for each cube, on average, to find one that covers it.
+const EFFORT: usize = 64;
 
 /// Rules by priority, the least of which wins, that can be added and removed one by one in
 /// constant time.
 ///
 /// Most lookups are answered by a structure made by [`build`] from the rules of some moment. Rules
 /// added since then stand in a few hash tables, and those removed are marked; a lookup whose
-/// answer was removed is answered by hash tables of the same rules. When
+/// answer was removed is answered by hash tables of the same rules. So rules that an earlier one
+/// covers stand in hash tables only, for the time when that is removed. When
 /// [`changes`](Self::changes) have become many, [`rebuild`](Self::rebuild) gives the work of
 /// building anew to be done anywhere, such as in another thread, while rules change and keys are
 /// looked up here; [`adopt`](Self::adopt) then takes the result.
@@ -43,6 +46,8 @@ struct Base {
     classifier: Box<dyn Classifier>,
     /// The same rules, numbered the same, for lookups that must pass some over.
     tuples: Tuples,
+    /// Those that no key gets to while none is passed over: an earlier one holds all of theirs.
+    covered: Tuples,
     greatest: Key,
     /// The rules' cubes in order of priority. The structure numbers them by place.
     cubes: Vec<Cube>,
@@ -73,14 +78,31 @@ impl Base {
         let mut rules = RuleSet::new(&greatest, cubes.len());
         let mut places = HashMap::with_capacity_and_hasher(cubes.len(), Mixing::default());
         let mut tuples = Tuples::new(greatest, cubes.len());
+        let mut covered = Tuples::new(greatest, 0);
+        let mut effort = EFFORT * cubes.len();
         for (place, (priority, cube)) in (0..).zip(&cubes) {
+            places.entry(*priority).or_insert(place);
+            if effort > 0 {
+                let covers = |other: u64| cubes[other as usize].1.covers(cube);
+                let (cover, looked) = tuples.trace(&cube.low, u64::MAX, covers);
+                effort = effort.saturating_sub(looked[0] + looked[1]);
+                if cover.is_some() {
+                    covered.insert(cube, place.into());
+                    continue;
+                }
+            }
             tuples.insert(cube, place.into());
             let pushed = rules.push(Cube { rule: place, ..*cube });
             debug_assert_eq!(pushed, Ok(()), "there is room for as many as there are");
-            places.entry(*priority).or_insert(place);
         }
         let (priorities, cubes) = cubes.into_iter().unzip();
-        Self { classifier: build(&rules), tuples, greatest, cubes, priorities, places }
+        Self { classifier: build(&rules), tuples, covered, greatest, cubes, priorities, places }
+    }
+
+    /// The place of the first cube that holds a key and is not passed over.
+    fn first(&self, key: &Key, wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        let first = self.tuples.lookup(key, u64::MAX, &wanted);
+        self.covered.lookup(key, first.unwrap_or(u64::MAX), wanted).or(first)
     }
 
     /// Marks the cubes of a rule; whether it was here and not marked.
@@ -181,9 +203,20 @@ impl Updatable {
 
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        let tables = self.base.tuples.memory() + self.fresh.memory();
+        let Base { tuples, covered, .. } = &*self.base;
+        let tables = tuples.memory() + covered.memory() + self.fresh.memory();
         let rules = self.base.cubes.len() * size_of::<(Cube, u64, u64, u32)>();
         self.base.classifier.memory() + tables + rules
+    }
+
+    /// How many of the rules that the structure was built from are not in it, because no key gets to
+    /// any of their cubes while the rules before them stay. Some may be missed where there are very many.
+    pub fn covered(&self) -> usize {
+        let mut covered = vec![false; self.base.cubes.len()];
+        self.base.covered.cubes().for_each(|(place, _)| covered[place as usize] = true);
+        let cubes: Vec<(u64, bool)> = self.base.priorities.iter().copied().zip(covered).collect();
+        let rules = cubes.chunk_by(|a, b| a.0 == b.0);
+        rules.filter(|rule| rule.iter().all(|cube| cube.1)).count()
     }
 
     /// Number of rules.
@@ -275,7 +308,7 @@ impl Updatable {
             for ((key, found), place) in keys.iter().zip(found).zip(&places) {
                 let base = match place {
                     Some(place) if self.is_removed((*place).into()) => {
-                        self.base.tuples.lookup(key, u64::MAX, |place| !self.is_removed(place))
+                        self.base.first(key, |place| !self.is_removed(place))
                     }
                     place => place.map(u64::from),
                 };

@@ -115,3 +115,34 @@ fn rules_without_end_can_be_put_in_front_and_behind() {
     assert_eq!(rules.len(), 10_000);
     assert_eq!(rules.insert(3, RuleList::MAX_ARM + 1, &[]), Err(NoRoom));
 }
+
+#[test]
+fn covered_rules_are_found_once_nothing_covers_them() {
+    let random = &mut Rng::with_seed(1);
+    let everything = |low| {
+        let mut cube = RuleSet::new(&GREATEST, 1).everything(0);
+        cube.low[0] = low;
+        cube
+    };
+    let mut rules: Vec<(u32, Vec<Cube>)> = (0..300)
+        .map(|i| (i % 3, (0..random.usize(1..3)).map(|_| cube(random)).collect()))
+        .collect();
+    // Two rules that cover most others, and each other's lower part.
+    rules.insert(20, (3, vec![everything(5)]));
+    rules.insert(10, (4, vec![everything(8)]));
+    let mut changing = list(&rules);
+    let covered = changing.covered();
+    // Those in front are not, nor those with a low number.
+    assert!(covered > 150 && covered < 290, "{covered}");
+    check(&changing, &rules);
+    for index in [10, 20] {
+        changing.remove(index);
+        rules.remove(index);
+        check(&changing, &rules);
+    }
+    // What comes in front again covers them again; so does a list made of what there is.
+    changing.insert(0, 5, &[everything(0)]).expect("room");
+    rules.insert(0, (5, vec![everything(0)]));
+    check(&changing, &rules);
+    assert_eq!(list(&rules).covered(), rules.len() - 1);
+}

@@ -31,6 +31,7 @@ use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Watch};
 pub(crate) use classifiers::Library;
+pub use classifiers::covered_rules;
 use compile::Compiler;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};

@@ -1,5 +1,6 @@
 //! `catena synth`: what a chain becomes.
 
+use std::collections::BTreeSet;
 use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -120,6 +121,15 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
             Verdict::Unproven(why) => format!("the program is not proven: {why}"),
         };
         synthesis.notes.push(Note { element: at.node, message });
+    }
+    let lists = synthesis.programs.iter().flat_map(dataplane::covered_rules);
+    for (element, rules, covered) in lists.collect::<BTreeSet<_>>() {
+        if covered > 0 {
+            let message = format!(
+                "{covered} of {rules} rules can never match, as earlier ones cover them: they are left out"
+            );
+            synthesis.notes.push(Note { element, message });
+        }
     }
     let report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     let paint = Paint(colours(&stdout()));

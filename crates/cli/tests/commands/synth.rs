@@ -302,3 +302,20 @@ fn the_picture_shows_both_sides() {
     let lost = folder.run(["synth", "a.click", "--svg", "none/a.svg"]);
     assert!(lost.refused().contains("none/a.svg: No such file"));
 }
+
+#[test]
+fn rules_that_are_left_out_are_told() {
+    let hosts = |from: u32| (from..from + 70).map(|n| format!("deny src host 10.0.0.{n}"));
+    let all = hosts(0).chain(["allow src net 10.0.0.0/24".into()]).chain(hosts(60));
+    let rules = all.collect::<Vec<_>>().join(", ");
+    let text = summary(&format!(
+        "FromDump(in.pcap) -> Strip(14) -> CheckIPHeader -> fw :: IPFilter({rules}) -> Discard;"
+    ));
+    // The network covers 60 hosts, and ten stand in the list already.
+    assert!(text.contains("fw 70 of 141 rules can never match"), "{text}");
+    let text = summary(&format!(
+        "FromDump(in.pcap) -> Strip(14) -> CheckIPHeader -> fw :: IPFilter({}) -> Discard;",
+        hosts(0).collect::<Vec<_>>().join(", ")
+    ));
+    assert!(!text.contains("can never match"), "{text}");
+}

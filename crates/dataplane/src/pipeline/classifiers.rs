@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
+use ir::NodeId;
 use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
 
 /// Cubes that are worth a structure; more are tried one after the other.
@@ -135,6 +136,19 @@ impl Structure {
             Self::OneByOne => 0,
         }
     }
+}
+
+/// The elements whose lists of rules a program looks keys up in: how many rules each list has, and how many
+/// of them are in no structure because earlier ones cover them.
+pub fn covered_rules(program: &Program) -> Vec<(NodeId, usize, usize)> {
+    let lists = program.steps.iter().filter_map(|step| {
+        let Step::Classify { rules, keys, element, .. } = step else { return None };
+        let mut most = [u32::MAX; MAX_DIMENSIONS];
+        most.iter_mut().zip(keys).for_each(|(most, &key)| *most = greatest(program, key));
+        let Structure::Built(list) = Structure::new(rules, &most) else { return None };
+        Some((*element, rules.len(), list.covered()))
+    });
+    lists.collect()
 }
 
 impl Classification {
