@@ -290,7 +290,20 @@ pub struct Handover {
     pub(crate) errors: u64,
     /// How busy the worker has been.
     pub(crate) load: Load,
-    pub(crate) elements: Vec<(String, Tally, Legacy)>,
+    pub(crate) elements: Vec<Heirloom>,
+    /// Packets that came to network functions, by name.
+    pub(crate) functions: Vec<(String, u64)>,
+}
+
+/// What goes from an element to the one that takes its place.
+pub(crate) struct Heirloom {
+    /// Its full name.
+    pub(crate) name: String,
+    /// What it dropped or noted.
+    pub(crate) tally: Tally,
+    /// Packets that came to it.
+    pub(crate) packets: u64,
+    pub(crate) legacy: Legacy,
 }
 
 /// What of a router goes with a group of traffic classes to another worker's.

@@ -53,6 +53,9 @@ impl Stage for InterpretedProgram {
             let store = &mut self.store.borrow_mut();
             let exit = interpret(&self.program, &mut packet, store, &mut Surroundings(cx));
             let bytes = packet.len() as u64;
+            if let Ok(exit) = &exit {
+                cx.passed(exit, 1);
+            }
             match exit.map(|exit| (exit.end, exit)) {
                 Ok((End::Push { to, native }, exit)) => {
                     let mut single = cx.core.batch();

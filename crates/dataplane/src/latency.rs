@@ -1,9 +1,12 @@
 //! How long packets take: the time of some bursts, at elements, programs and network functions.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ir::{NodeId, Port};
+
+use crate::functions::Functions;
 
 /// Values of one magnitude are told apart by so many bits: to an eighth.
 const BITS: u32 = 3;
@@ -104,11 +107,9 @@ pub(crate) struct Sampler {
     /// Bursts until the next that is timed; none is while it is 0.
     left: u32,
     histograms: HashMap<(Of, Port), Histogram>,
-    /// By element: the network function it belongs to.
-    functions: Vec<Option<usize>>,
+    functions: Rc<Functions>,
     /// Of the burst that is timed: time and packets by network function.
     spent: Vec<(Duration, u64)>,
-    names: Vec<String>,
 }
 
 /// A burst that is timed.
@@ -118,20 +119,9 @@ pub(crate) struct Timing {
 }
 
 impl Sampler {
-    /// For elements of these names; a network function's are called `function/…`.
-    pub(crate) fn new<'n>(elements: impl Iterator<Item = &'n str>) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        let function = |name: &'n str| {
-            let (function, _) = name.split_once('/')?;
-            let known = names.iter().position(|known| known == function);
-            Some(known.unwrap_or_else(|| {
-                names.push(function.to_string());
-                names.len() - 1
-            }))
-        };
-        let functions = elements.map(function).collect();
-        let spent = vec![(Duration::ZERO, 0); names.len()];
-        Self { left: PERIOD, histograms: HashMap::new(), functions, spent, names }
+    pub(crate) fn new(functions: &Rc<Functions>) -> Self {
+        let spent = vec![(Duration::ZERO, 0); functions.names().len()];
+        Self { left: PERIOD, histograms: HashMap::new(), functions: Rc::clone(functions), spent }
     }
 
     /// Whether the next burst is to be timed.
@@ -148,13 +138,6 @@ impl Sampler {
         Timing { begin: now, last: now }
     }
 
-    /// The network function of elements, if all belong to one.
-    fn function(&self, elements: impl Iterator<Item = NodeId>) -> Option<usize> {
-        let mut all = elements.map(|node| self.functions.get(node).copied().flatten());
-        let first = all.next()??;
-        all.all(|function| function == Some(first)).then_some(first)
-    }
-
     /// A burst of so many packets was somewhere; `leaves` if that is the end of its way.
     pub(crate) fn passed(
         &mut self,
@@ -168,7 +151,7 @@ impl Sampler {
         let time = now.duration_since(timing.last);
         timing.last = now;
         self.histograms.entry((of, at)).or_default().add(nanoseconds(time), packets);
-        if let Some(function) = self.function(elements) {
+        if let Some(function) = self.functions.of_all(elements) {
             let (spent, most) = &mut self.spent[function];
             (*spent, *most) = (*spent + time, packets.max(*most));
         }
@@ -196,7 +179,7 @@ impl Sampler {
         let latency = |(&(of, at), histogram): (&(Of, Port), &Histogram)| Latency {
             of,
             name: match (of, at.port) {
-                (Of::Function, _) => self.names[at.node].clone(),
+                (Of::Function, _) => self.functions.names()[at.node].clone(),
                 (_, 0) => name(at.node),
                 (_, port) => format!("[{port}]{}", name(at.node)),
             },
@@ -224,15 +207,5 @@ mod tests {
             let error = greatest(bucket(value)) - value;
             assert!(error * 8 <= value, "{value}: {error}");
         }
-    }
-
-    #[test]
-    fn functions_are_told_where_all_elements_are_theirs() {
-        let sampler = Sampler::new(["a", "f/x", "f/g/y", "h/z"].into_iter());
-        let of = |nodes: &[usize]| sampler.function(nodes.iter().copied());
-        assert_eq!(
-            [of(&[1, 2]), of(&[3]), of(&[1, 3]), of(&[0]), of(&[0, 1])],
-            [Some(0), Some(1), None, None, None]
-        );
     }
 }

@@ -91,6 +91,8 @@ struct Outcome {
     packets: u64,
     sums: Vec<u64>,
     dropped_bytes: u64,
+    /// Packets whose way was not told yet.
+    passed: u64,
 }
 
 /// Carries out a program.
@@ -253,8 +255,17 @@ impl Pipeline {
             End::Drop { element, reason } => (None, Some((element, reason))),
         };
         let sums = vec![0; lengths.len()];
-        let (packets, dropped_bytes) = (0, 0);
-        Outcome { target, dropped, lengths, counters, notes, packets, sums, dropped_bytes }
+        Outcome {
+            target,
+            dropped,
+            lengths,
+            counters,
+            notes,
+            packets: 0,
+            sums,
+            dropped_bytes: 0,
+            passed: 0,
+        }
     }
 
     fn target(&mut self, to: Port, native: bool, laps: u32, chain: &dyn Surroundings) -> u16 {
@@ -355,6 +366,7 @@ impl Stage for Pipeline {
     fn settle(&mut self, cx: &mut StageContext<'_>) {
         for outcome in self.outcomes.iter_mut().filter(|o| o.packets > 0) {
             let packets = std::mem::take(&mut outcome.packets);
+            outcome.passed += packets;
             for &(owner, name, length) in &outcome.counters {
                 cx.count(owner, name, packets, outcome.sums[length]);
             }
@@ -366,6 +378,15 @@ impl Stage for Pipeline {
             }
             outcome.sums.fill(0);
             outcome.dropped_bytes = 0;
+        }
+    }
+
+    fn tell_ways(&mut self, cx: &mut StageContext<'_>) {
+        for (outcome, (_, exit)) in self.outcomes.iter_mut().zip(self.program.exits()) {
+            let passed = std::mem::take(&mut outcome.passed);
+            if passed > 0 {
+                cx.passed(exit, passed);
+            }
         }
     }
 }

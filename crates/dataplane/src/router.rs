@@ -4,6 +4,7 @@
 //! before what it emits next, as in Click. The way is kept on an explicit stack, so that a long
 //! or cyclic chain cannot exhaust the thread's.
 
+mod arrivals;
 mod carry;
 mod change;
 mod cycles;
@@ -18,6 +19,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
@@ -28,10 +30,12 @@ use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
 use crate::clock::Clock;
+use crate::functions::Functions;
 use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
 use crate::pipeline::{Library, Pipeline, Prepared};
 use crate::stats::Load;
+use arrivals::Arrivals;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
 use stage::Stages;
 pub use stage::{Stage, StageContext};
@@ -65,6 +69,8 @@ struct Node {
     cell: Option<Box<Cell>>,
     /// Where each output leads.
     to: Vec<Option<Port>>,
+    /// How many packets left by each output.
+    left: Vec<u64>,
     /// What each pulled input comes from.
     from: Vec<Option<Port>>,
     /// The stage that takes what comes to an input, if the element does not.
@@ -145,7 +151,10 @@ struct Nodes {
     stages: Stages,
     /// Packets that are followed.
     journeys: Journeys,
+    functions: Rc<Functions>,
     sampler: Sampler,
+    /// What came to those whose place was taken.
+    before: Arrivals,
     /// What programs look keys up in.
     classifiers: Library,
     /// Alarms of the nodes; those that a node no longer has are passed over.
@@ -231,6 +240,7 @@ impl Router {
                     tally: Tally::default(),
                 })),
                 to: vec![None; n.outputs.len()],
+                left: vec![0; n.outputs.len()],
                 from: vec![None; n.inputs.len()],
                 stages: vec![None; n.inputs.len()],
                 cycle,
@@ -241,6 +251,12 @@ impl Router {
             nodes[edge.to.node].from[edge.to.port] = Some(edge.from);
         }
         let names = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
+        let functions = Functions::new(nodes.iter().map(|node| node.name.as_str()));
+        let before = Arrivals {
+            elements: vec![0; nodes.len()],
+            functions: vec![0; functions.names().len()],
+        };
+        let functions = Rc::new(functions);
         let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None).collect();
         let mut core = Core::new(seed);
         let mut clock = clock;
@@ -254,6 +270,8 @@ impl Router {
                 stages: Stages::default(),
                 journeys: Journeys::new(),
                 sampler: Sampler::default(),
+                functions,
+                before,
                 classifiers: Library::default(),
                 timers: BinaryHeap::new(),
                 later: VecDeque::new(),
@@ -393,8 +411,10 @@ impl Router {
 
     /// Times some bursts from now on, see [`crate::latency`], or none any more.
     pub fn sample_latency(&mut self, on: bool) {
-        let names = self.nodes.elements().iter().map(|node| node.name.as_str());
-        self.nodes.sampler = if on { Sampler::new(names) } else { Sampler::default() };
+        self.nodes.sampler = match on {
+            true => Sampler::new(&self.nodes.functions),
+            false => Sampler::default(),
+        };
     }
 
     /// How long bursts took that were timed.
@@ -429,7 +449,7 @@ impl Router {
 
     /// Takes out the stage of an entry; elements go on in its place. Nobody is asked for another.
     pub fn uninstall(&mut self, entry: Port) {
-        self.nodes.settle(&mut self.core);
+        self.nodes.tell_ways(&mut self.core);
         self.nodes.discard_stage(entry);
     }
 
@@ -657,7 +677,7 @@ impl Nodes {
             return;
         }
         for (port, batch) in cell.outputs.drain_reversed() {
-            match self.nodes[node].to[port] {
+            match self.nodes[node].leave(port, batch.len()) {
                 Some(to) => {
                     let laps = self.laps.now;
                     self.stack.push(Delivery { to, batch, native: false, laps });
@@ -745,6 +765,7 @@ impl Services for Nodes {
     fn pull(&mut self, core: &mut Core, node: NodeId, input: usize) -> Option<Packet> {
         let from = self.nodes[node].from.get(input).copied().flatten()?;
         let packet = self.pull_from(core, from)?;
+        self.nodes[from.node].leave(from.port, 1);
         if !self.journeys.is_empty() {
             self.pulled(core, node, &packet);
         }

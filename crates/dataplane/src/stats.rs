@@ -23,6 +23,9 @@ pub struct ElementStats {
     pub name: String,
     /// Its class.
     pub class: String,
+    /// Packets that came to its inputs; of an element that has none, those that left it. `None` for
+    /// one without ports.
+    pub packets: Option<u64>,
     /// What it took in or gave out, for a source or a sink.
     pub traffic: Option<Traffic>,
     /// Packets and bytes of the counter that it declares, if it does.
@@ -31,6 +34,15 @@ pub struct ElementStats {
     pub tally: Vec<Tallied>,
     /// What it holds.
     pub holding: Holding,
+}
+
+/// What a network function, an outermost compound, has done.
+#[derive(Clone, Debug)]
+pub struct FunctionStats {
+    /// Its name.
+    pub name: String,
+    /// Packets that came into it, from elements outside or from those without inputs inside.
+    pub packets: u64,
 }
 
 /// What a worker has done.
@@ -44,6 +56,8 @@ pub struct Stats {
     pub buffers: usize,
     /// By element, in the order of the chain.
     pub elements: Vec<ElementStats>,
+    /// By network function, in the order of the chain.
+    pub functions: Vec<FunctionStats>,
     /// How long bursts took, where that was measured.
     pub latencies: Vec<Latency>,
 }
@@ -52,8 +66,9 @@ impl Router {
     /// What was done so far. Costs time in proportion to the number of elements, not of packets.
     pub fn stats(&mut self) -> Stats {
         let (now, load) = (self.core().now, self.load());
-        let (elements, latencies) = (self.element_stats(), self.latencies());
-        Stats { now, load, buffers: self.core().pool.outstanding(), elements, latencies }
+        let ((elements, functions), latencies) = (self.counts(), self.latencies());
+        let buffers = self.core().pool.outstanding();
+        Stats { now, load, buffers, elements, functions, latencies }
     }
 }
 
@@ -64,7 +79,13 @@ impl Stats {
         self.load.busy += other.load.busy;
         self.buffers += other.buffers;
         self.add_latencies(other);
+        for (sum, more) in self.functions.iter_mut().zip(&other.functions) {
+            sum.packets += more.packets;
+        }
         for (sum, more) in self.elements.iter_mut().zip(&other.elements) {
+            if let (Some(sum), Some(more)) = (&mut sum.packets, more.packets) {
+                *sum += more;
+            }
             if let (Some(sum), Some(more)) = (&mut sum.traffic, more.traffic) {
                 sum.packets += more.packets;
                 sum.bytes += more.bytes;

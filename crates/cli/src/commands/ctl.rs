@@ -344,7 +344,12 @@ fn show_handlers(answer: &Value) -> String {
 }
 
 fn show_counters(all: &Value) -> String {
-    let mut table = Table::new(["element", "class", "in", "out", "counted", "dropped", "held"]);
+    let columns = ["element", "class", "packets", "in", "out", "counted", "dropped", "held"];
+    let mut table = Table::new(columns);
+    let mut functions = Table::new(["function", "packets"]);
+    for function in all["functions"].as_array().into_iter().flatten() {
+        functions.row([text(function, "name").into(), grouped(number(&function["packets"]))]);
+    }
     let mut reasons = Table::new(["element", "class", "reason", "packets"]);
     for element in all["elements"].as_array().into_iter().flatten() {
         let packets = |side: &str| {
@@ -366,16 +371,21 @@ fn show_counters(all: &Value) -> String {
             }
         }
         let dropped = if dropped > 0 { grouped(dropped) } else { String::new() };
-        let row = [packets("in"), packets("out"), packets("counted"), dropped, held.join(", ")];
-        if row.iter().any(|cell| !cell.is_empty()) {
-            let [taken, given, counted, dropped, held] = row;
-            table.row([name.into(), class.into(), taken, given, counted, dropped, held]);
-        }
+        let came = element["packets"].as_u64().map_or(String::new(), grouped);
+        table.row([
+            name.into(),
+            class.into(),
+            came,
+            packets("in"),
+            packets("out"),
+            packets("counted"),
+            dropped,
+            held.join(", "),
+        ]);
     }
-    match reasons.is_empty() {
-        true => table.render(),
-        false => format!("{}\n{}", table.render(), reasons.render()),
-    }
+    let tables = [table, functions, reasons];
+    let tables = tables.iter().filter(|table| !table.is_empty()).map(Table::render);
+    tables.collect::<Vec<_>>().join("\n")
 }
 
 /// What of a group's traffic is told in a line of a table.

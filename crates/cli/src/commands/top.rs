@@ -32,16 +32,27 @@ pub(crate) struct Top {
     json: bool,
 }
 
-/// Packets or bytes that were counted, by what they are.
+/// Packets or bytes that were counted, by what they are; `None` where nobody counts.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    taken: u64,
-    given: u64,
-    counted: u64,
+    /// Packets that came.
+    packets: Option<u64>,
+    /// Packets that a source took in.
+    taken: Option<u64>,
+    /// Packets that a sink gave out.
+    given: Option<u64>,
+    /// Of both, and of what a counter counts.
+    bytes: Option<u64>,
     dropped: u64,
-    bytes: u64,
     held: u64,
     flows: u64,
+}
+
+/// Adds what is known.
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum.get_or_insert(0) += more;
+    }
 }
 
 fn number(value: &Value) -> u64 {
@@ -51,37 +62,42 @@ fn number(value: &Value) -> u64 {
 impl Sums {
     fn of(element: &Value) -> Self {
         let drops = element["dropped"].as_object().into_iter().flatten();
+        let mut bytes = None;
+        ["in", "out", "counted"]
+            .iter()
+            .for_each(|kind| add(&mut bytes, element[kind]["bytes"].as_u64()));
         Self {
-            taken: number(&element["in"]["packets"]),
-            given: number(&element["out"]["packets"]),
-            counted: number(&element["counted"]["packets"]),
+            packets: element["packets"].as_u64(),
+            taken: element["in"]["packets"].as_u64(),
+            given: element["out"]["packets"].as_u64(),
+            bytes,
             dropped: drops.map(|(_, count)| number(count)).sum(),
-            bytes: number(&element["in"]["bytes"])
-                + number(&element["out"]["bytes"])
-                + number(&element["counted"]["bytes"]),
             held: number(&element["held"]),
             flows: number(&element["flows"]),
         }
     }
 
     fn add(&mut self, other: Self) {
-        self.taken += other.taken;
-        self.given += other.given;
-        self.counted += other.counted;
+        add(&mut self.packets, other.packets);
+        add(&mut self.taken, other.taken);
+        add(&mut self.given, other.given);
+        add(&mut self.bytes, other.bytes);
         self.dropped += other.dropped;
-        self.bytes += other.bytes;
         self.held += other.held;
         self.flows += other.flows;
     }
 
     /// What came since; counters may have been reset in between.
     fn since(self, before: Self) -> Self {
+        let since = |now: Option<u64>, before: Option<u64>| {
+            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+        };
         Self {
-            taken: self.taken.saturating_sub(before.taken),
-            given: self.given.saturating_sub(before.given),
-            counted: self.counted.saturating_sub(before.counted),
+            packets: since(self.packets, before.packets),
+            taken: since(self.taken, before.taken),
+            given: since(self.given, before.given),
+            bytes: since(self.bytes, before.bytes),
             dropped: self.dropped.saturating_sub(before.dropped),
-            bytes: self.bytes.saturating_sub(before.bytes),
             ..self
         }
     }
@@ -97,14 +113,20 @@ fn sums(of: &Value) -> BTreeMap<&str, Sums> {
     elements(of).map(|(name, _, sums)| (name, sums)).collect()
 }
 
+/// Packets that came to network functions.
+fn came(of: &Value) -> BTreeMap<&str, u64> {
+    let all = of["functions"].as_array().into_iter().flatten();
+    all.filter_map(|f| Some((f["name"].as_str()?, f["packets"].as_u64()?))).collect()
+}
+
 /// What changed from one look to the next, in so many seconds.
 fn interval(before: &Value, after: &Value, seconds: f64) -> Value {
     let rate = |count: u64| count as f64 / seconds;
     let line = |name: &str, class: &str, sums: Sums| {
         json!({
-            "name": name, "class": class,
-            "in": rate(sums.taken), "out": rate(sums.given), "through": rate(sums.counted),
-            "bits": rate(sums.bytes) * 8.0, "dropped": rate(sums.dropped),
+            "name": name, "class": class, "packets": sums.packets.map(rate),
+            "in": sums.taken.map(rate), "out": sums.given.map(rate),
+            "bits": sums.bytes.map(|bytes| rate(bytes) * 8.0), "dropped": rate(sums.dropped),
             "held": sums.held, "flows": sums.flows,
         })
     };
@@ -143,8 +165,14 @@ fn interval(before: &Value, after: &Value, seconds: f64) -> Value {
         let since = sums.since(then.get(name).copied().unwrap_or_default());
         lines.push(line(name, class, since));
         if let Some((function, _)) = name.split_once('/') {
-            functions.entry(function).or_default().add(since);
+            // What comes from one of its elements to another does not come to it.
+            functions.entry(function).or_default().add(Sums { packets: None, ..since });
         }
+    }
+    let (came_then, came_now) = (came(&before["all"]), came(now));
+    for (function, sums) in &mut functions {
+        let before = came_then.get(function).copied().unwrap_or(0);
+        sums.packets = came_now.get(function).map(|now| now.saturating_sub(before));
     }
     let former = |name: &Value| {
         let all = before["all"]["elements"].as_array().into_iter().flatten();
@@ -183,6 +211,11 @@ fn rate(value: &Value) -> String {
         0 => String::new(),
         rate => grouped(rate),
     }
+}
+
+/// The same, where nothing says that nobody counts.
+fn known(value: &Value) -> String {
+    value.as_f64().map_or(String::new(), |rate| grouped(rate.round() as u64))
 }
 
 fn show(interval: &Value) -> String {
@@ -224,30 +257,32 @@ fn show(interval: &Value) -> String {
         let mut table = Table::new([
             title,
             "class",
+            "packets/s",
             "in/s",
             "out/s",
-            "through/s",
             "Mbit/s",
             "dropped/s",
             "held",
             "flows",
         ]);
         for line in interval[key].as_array().into_iter().flatten() {
-            let mbit = real(&line["bits"]) / 1e6;
-            let row = [
-                rate(&line["in"]),
-                rate(&line["out"]),
-                rate(&line["through"]),
-                if mbit > 0.0 { format!("{mbit:.2}") } else { String::new() },
+            let counts = ["packets", "in", "out", "bits", "dropped", "held", "flows"];
+            if counts.iter().all(|key| rate(&line[key]).is_empty()) {
+                continue;
+            }
+            let name = |key: &str| line[key].as_str().unwrap_or("").to_string();
+            let mbit = line["bits"].as_f64().map(|bits| format!("{:.2}", bits / 1e6));
+            table.row([
+                name("name"),
+                name("class"),
+                known(&line["packets"]),
+                known(&line["in"]),
+                known(&line["out"]),
+                mbit.unwrap_or_default(),
                 rate(&line["dropped"]),
                 rate(&line["held"]),
                 rate(&line["flows"]),
-            ];
-            if row.iter().any(|cell| !cell.is_empty()) {
-                let [a, b, c, d, e, f, g] = row;
-                let name = |key: &str| line[key].as_str().unwrap_or("").to_string();
-                table.row([name("name"), name("class"), a, b, c, d, e, f, g]);
-            }
+            ]);
         }
         if !table.is_empty() {
             text.push('\n');
@@ -316,13 +351,18 @@ mod tests {
         let look = |taken: u64, dropped: u64, busy: u64| {
             let element = json!({
                 "name": "f/in", "class": "FromDevice", "in": { "packets": taken, "bytes": taken * 100 },
-                "dropped": { "x": dropped }, "held": 3,
+                "packets": taken, "dropped": { "x": dropped }, "held": 3,
             });
+            let script = json!({ "name": "f/s", "class": "Script" });
+            let function = json!({ "name": "f", "packets": taken / 2 });
             let worker = json!({
                 "worker": 0, "cpu": 2, "in": taken, "out": 0, "busy": busy, "rounds": taken / 10,
                 "elements": [element],
             });
-            json!({ "workers": [worker], "all": { "elements": [element] } })
+            json!({
+                "workers": [worker],
+                "all": { "elements": [element, script], "functions": [function] },
+            })
         };
         let got = interval(&look(100, 5, 1000), &look(300, 25, 401_000), 2.0);
         let core = &got["cores"][0];
@@ -332,6 +372,10 @@ mod tests {
             (2000.0, 10.0)
         );
         assert_eq!(real(&got["functions"][0]["bits"]), 80_000.0);
+        assert_eq!(got["elements"][0]["packets"], 100.0);
+        assert_eq!(got["functions"][0]["packets"], 50.0);
+        // What nobody counts is not zero.
+        assert!(got["elements"][0]["out"].is_null() && got["elements"][1]["packets"].is_null());
         assert_eq!(got["drops"][0]["reason"], "x");
         assert!(show(&got).contains("FromDevice"));
         // A counter that was reset, a worker that is new, and nonsense.

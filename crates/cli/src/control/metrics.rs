@@ -105,6 +105,7 @@ pub(super) fn kind(of: Of) -> &'static str {
 }
 
 struct Elements {
+    came: Metric,
     packets: Metric,
     bytes: Metric,
     dropped: Metric,
@@ -118,6 +119,9 @@ impl Elements {
     fn add(&mut self, worker: &str, element: &ElementStats) {
         let own = [("worker", worker), ("element", &element.name), ("class", &element.class)];
         let with = |name, value| [own[0], own[1], own[2], (name, value)];
+        if let Some(packets) = element.packets {
+            self.came.add(&own, packets);
+        }
         let traffic = element.traffic.map(|t| {
             let side = if t.source { "in" } else { "out" };
             (side, t.packets, t.bytes)
@@ -166,11 +170,15 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
     let mut rounds = Metric::counter("catena_worker_rounds_total", "Rounds with something to do.");
     let mut buffers = Metric::gauge("catena_packet_buffers", "Packet buffers in use.");
     let mut all = Elements {
-        packets: Metric::counter(
+        came: Metric::counter(
             "catena_element_packets_total",
-            "Packets that came in, went out, or went through what counts them.",
+            "Packets that came to an element; of one without inputs, those that left it.",
         ),
-        bytes: Metric::counter("catena_element_bytes_total", "Their bytes."),
+        packets: Metric::counter(
+            "catena_counted_packets_total",
+            "Packets that came in at a source, went out at a sink, or through what counts them.",
+        ),
+        bytes: Metric::counter("catena_counted_bytes_total", "Their bytes."),
         dropped: Metric::counter("catena_dropped_packets_total", "Packets dropped, by reason."),
         dropped_bytes: Metric::counter("catena_dropped_bytes_total", "Their bytes."),
         errors: Metric::counter(
@@ -180,6 +188,10 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         held: Metric::gauge("catena_held_packets", "Packets that an element holds back."),
         flows: Metric::gauge("catena_flows", "Flows that an element knows."),
     };
+    let mut functions = Metric::counter(
+        "catena_function_packets_total",
+        "Packets that came into a network function.",
+    );
     let mut latency = Metric {
         kind: "histogram",
         ..Metric::counter(
@@ -197,9 +209,13 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         busy.add(&[("worker", &worker)], stats.load.busy as f64 / 1e9);
         rounds.add(&[("worker", &worker)], stats.load.rounds);
         buffers.add(&[("worker", &worker)], stats.buffers);
+        for function in &stats.functions {
+            let labels = [("worker", worker.as_str()), ("function", &function.name)];
+            functions.add(&labels, function.packets);
+        }
         stats.elements.iter().for_each(|element| all.add(&worker, element));
     }
-    let Elements { packets, bytes, dropped, dropped_bytes, errors, held, flows } = all;
+    let Elements { came, packets, bytes, dropped, dropped_bytes, errors, held, flows } = all;
     let mut out = String::new();
     for metric in [
         info,
@@ -208,6 +224,8 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
         busy,
         rounds,
         buffers,
+        functions,
+        came,
         packets,
         bytes,
         dropped,

@@ -22,7 +22,7 @@ use dataplane::change::{Line, Plan};
 use dataplane::control_socket::Handlers;
 use dataplane::io::FaultInjection;
 use dataplane::latency::Latency;
-use dataplane::stats::{ElementStats, Stats};
+use dataplane::stats::{ElementStats, FunctionStats, Stats};
 use dataplane::worker::Status;
 use serde_json::{Map, Value, json};
 
@@ -323,6 +323,7 @@ fn stats_json(stats: &Stats) -> Value {
         "in": taken,
         "out": given,
         "elements": stats.elements.iter().map(element_json).collect::<Vec<_>>(),
+        "functions": stats.functions.iter().map(function_json).collect::<Vec<_>>(),
         "latencies": stats.latencies.iter().map(latency_json).collect::<Vec<_>>(),
     })
 }
@@ -336,8 +337,13 @@ fn latency_json(latency: &Latency) -> Value {
     })
 }
 
+fn function_json(function: &FunctionStats) -> Value {
+    json!({ "name": function.name, "packets": function.packets })
+}
+
 fn element_json(element: &ElementStats) -> Value {
-    let mut value = json!({ "name": element.name, "class": element.class });
+    let mut value =
+        json!({ "name": element.name, "class": element.class, "packets": element.packets });
     if let Some(traffic) = element.traffic {
         let side = if traffic.source { "in" } else { "out" };
         value[side] = json!({ "packets": traffic.packets, "bytes": traffic.bytes });

@@ -16,7 +16,7 @@ use ir::Port;
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, HEADROOM, Header};
 
-use crate::outcome::{self, Seen, Tallies};
+use crate::outcome::{self, Arrivals, Seen, Tallies};
 use crate::support::{PATHS, Started, shared, start};
 use functions::Chain;
 use traffic::{Frame, Traffic};
@@ -52,6 +52,7 @@ type Left = [Vec<Seen>; 2];
 #[derive(PartialEq)]
 struct Rested {
     tallies: Tallies,
+    arrivals: Arrivals,
     state: ir::Store,
     handlers: Vec<(String, Result<String, String>)>,
 }
@@ -105,6 +106,7 @@ impl Way {
             self.started.chain.graph.nodes.iter().map(|n| n.name.clone()).collect();
         Rested {
             tallies: outcome::tallies(router),
+            arrivals: outcome::arrivals(router),
             state: outcome::state(router),
             handlers: names.iter().flat_map(|name| outcome::handlers(router, name)).collect(),
         }
@@ -118,6 +120,9 @@ impl Rested {
         let (a, b) = (&self.tallies, &other.tallies);
         lines.extend(a.iter().filter(|l| !b.contains(l)).map(|l| format!("not counted: {l:?}")));
         lines.extend(b.iter().filter(|l| !a.contains(l)).map(|l| format!("counted: {l:?}")));
+        for (wanted, got) in self.arrivals.iter().zip(&other.arrivals).filter(|(a, b)| a != b) {
+            lines.push(format!("{:?} came to {} instead of {:?}", got.1, wanted.0, wanted.1));
+        }
         for (wanted, got) in self.handlers.iter().zip(&other.handlers).filter(|(a, b)| a != b) {
             lines.push(format!("{} is {:?} instead of {:?}", wanted.0, got.1, wanted.1));
         }

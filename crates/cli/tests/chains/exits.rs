@@ -13,7 +13,7 @@ use ir::model::StateKind;
 use net::Batch;
 
 use crate::filetests::{self, Begin};
-use crate::outcome::{Seen, Tallies, drain, handlers, state, tallies};
+use crate::outcome::{Arrivals, Seen, Tallies, arrivals, drain, handlers, state, tallies};
 use crate::support::{PATHS, Started, shared, start_bound};
 
 /// Packets that are made for a chain: for each exit so many, and between these all in all.
@@ -25,6 +25,7 @@ const ALL: (usize, usize) = (300, 3000);
 struct Outcome {
     left: Vec<(String, Vec<Seen>)>,
     tallies: Tallies,
+    arrivals: Arrivals,
     state: ir::Store,
     handlers: Vec<(String, Result<String, String>)>,
 }
@@ -57,6 +58,7 @@ fn take(started: &mut Started, sequences: &[Vec<Arrival>], burst: usize) -> Outc
     let queues: Vec<String> = names.iter().filter(is_queue).cloned().collect();
     Outcome {
         tallies: tallies(&mut started.router),
+        arrivals: arrivals(&mut started.router),
         state: state(&mut started.router),
         handlers: names.iter().flat_map(|name| handlers(&mut started.router, name)).collect(),
         left: queues.into_iter().map(|queue| (queue.clone(), drain(started, &queue))).collect(),
@@ -77,6 +79,9 @@ impl Outcome {
         let (a, b) = (&self.tallies, &other.tallies);
         lines.extend(a.iter().filter(|l| !b.contains(l)).map(|l| format!("not counted: {l:?}")));
         lines.extend(b.iter().filter(|l| !a.contains(l)).map(|l| format!("counted: {l:?}")));
+        for (a, b) in self.arrivals.iter().zip(&other.arrivals).filter(|(a, b)| a != b) {
+            lines.push(format!("what came is {b:?}, not {a:?}"));
+        }
         for (a, b) in self.handlers.iter().zip(&other.handlers).filter(|(a, b)| a != b) {
             lines.push(format!("{a:?} is {b:?}"));
         }
@@ -150,7 +155,8 @@ fn examine(begin: impl Fn(Path) -> Option<Started>) -> Option<Result<Reached, St
             all.sort();
             all
         };
-        if sorted(&got) != sorted(&expected) || got.tallies != expected.tallies {
+        let same = (&got.tallies, &got.arrivals) == (&expected.tallies, &expected.arrivals);
+        if sorted(&got) != sorted(&expected) || !same {
             return Some(Err(format!("bursts: {}", expected.difference(&got))));
         }
     }

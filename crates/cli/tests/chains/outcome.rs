@@ -61,6 +61,17 @@ pub fn tallies(router: &mut Router) -> Tallies {
     all
 }
 
+/// Packets that came to each element and network function.
+pub type Arrivals = Vec<(String, Option<u64>)>;
+
+/// What came to the elements and network functions.
+pub fn arrivals(router: &mut Router) -> Arrivals {
+    let stats = router.stats();
+    let elements = stats.elements.into_iter().map(|element| (element.name, element.packets));
+    let functions = stats.functions.into_iter().map(|f| (f.name, Some(f.packets)));
+    elements.chain(functions).collect()
+}
+
 /// The declared state. A flow whose time has come is as good as gone, whether or not anybody swept
 /// it up.
 pub fn state(router: &mut Router) -> ir::Store {

@@ -117,7 +117,7 @@ impl Nodes {
         if batch.is_empty() {
             core.recycle_batch(batch);
         } else {
-            match self.nodes[node].to.first().copied().flatten() {
+            match self.nodes[node].leave(0, batch.len()) {
                 Some(to) if cell.outputs.is_empty() => next = Some((to, batch)),
                 Some(to) => {
                     let laps = self.laps.now;

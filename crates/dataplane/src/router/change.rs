@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::Router;
 use elements::Element;
 
-use crate::change::{Estate, Handover, Holding, Inventory, Keeper, Plan, TakenOver};
-use crate::stats::ElementStats;
+use crate::change::{Estate, Handover, Heirloom, Holding, Inventory, Keeper, Plan, TakenOver};
+use crate::stats::{ElementStats, FunctionStats};
 
 fn holding(element: &dyn Element) -> Holding {
     let flows = element.flows().map_or(0, |flows| flows.borrow().count());
@@ -31,21 +31,29 @@ impl Router {
         Inventory { elements: self.nodes.elements().iter().map(keeper).collect() }
     }
 
-    /// What each element has done.
-    pub(crate) fn element_stats(&mut self) -> Vec<ElementStats> {
-        self.nodes.settle(&mut self.core);
-        let all = self.nodes.elements().iter().filter_map(|node| {
-            let cell = node.cell.as_ref()?;
-            Some(ElementStats {
-                name: node.name.clone(),
-                class: node.class.clone(),
-                traffic: cell.element.traffic(),
-                counter: cell.element.counted(),
-                tally: cell.tally.lines().to_vec(),
-                holding: holding(&*cell.element),
-            })
-        });
-        all.collect()
+    /// What each element has done, and what came to network functions.
+    pub(crate) fn counts(&mut self) -> (Vec<ElementStats>, Vec<FunctionStats>) {
+        self.nodes.tell_ways(&mut self.core);
+        let arrivals = self.nodes.arrivals();
+        let functions = self.nodes.functions.names().iter().zip(arrivals.functions);
+        let functions =
+            functions.map(|(name, packets)| FunctionStats { name: name.clone(), packets });
+        let functions = functions.collect();
+        let all =
+            self.nodes.elements().iter().zip(arrivals.elements).filter_map(|(node, packets)| {
+                let cell = node.cell.as_ref()?;
+                let has_ports = node.inputs > 0 || !node.to.is_empty();
+                Some(ElementStats {
+                    name: node.name.clone(),
+                    class: node.class.clone(),
+                    packets: has_ports.then_some(packets),
+                    traffic: cell.element.traffic(),
+                    counter: cell.element.counted(),
+                    tally: cell.tally.lines().to_vec(),
+                    holding: holding(&*cell.element),
+                })
+            });
+        (all.collect(), functions)
     }
 
     /// What elements hold now: packets and flows.
@@ -64,20 +72,24 @@ impl Router {
     /// Gives away everything that another router can go on with. This one must not run any more.
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);
-        self.nodes.settle(&mut self.core);
+        self.nodes.tell_ways(&mut self.core);
         self.nodes.follow_no_further(None, "the configuration changed");
+        let arrivals = self.nodes.arrivals();
         let mut elements = Vec::new();
         let count = self.nodes.elements;
-        for node in &mut self.nodes.nodes[..count] {
+        for (node, packets) in self.nodes.nodes[..count].iter_mut().zip(arrivals.elements) {
             let Some(cell) = &mut node.cell else { continue };
-            let legacy = cell.element.hand_over();
-            elements.push((node.name.clone(), std::mem::take(&mut cell.tally), legacy));
+            let (legacy, tally) = (cell.element.hand_over(), std::mem::take(&mut cell.tally));
+            elements.push(Heirloom { name: node.name.clone(), tally, packets, legacy });
         }
+        let functions = self.nodes.functions.names().iter().cloned();
+        let functions = functions.zip(arrivals.functions).collect();
         // What was given away natively is empty now, and costs nothing to write down.
         let state = self.state();
         let seed = self.core.rng.u64(..);
         let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
-        Handover { core, state, errors: self.nodes.errors, load: self.load, elements }
+        let (errors, load) = (self.nodes.errors, self.load);
+        Handover { core, state, errors, load, elements, functions }
     }
 
     /// Packets that elements hold and that do not go along with their groups.
@@ -123,7 +135,7 @@ impl Router {
 
     /// Goes on where another router ended, as planned. To be called before this one runs.
     pub fn take_over(&mut self, from: Handover, plan: &Plan) -> TakenOver {
-        let Handover { core, mut state, errors, load, elements } = from;
+        let Handover { core, mut state, errors, load, elements, functions } = from;
         self.nodes.errors += errors;
         (self.core, self.load) = (core, load);
         plan.sift(&mut state);
@@ -133,14 +145,20 @@ impl Router {
                 cell.element.import(&node.name, &state);
             }
         }
+        let own = self.nodes.functions.names().iter().zip(&mut self.nodes.before.functions);
+        for (name, before) in own {
+            let of = functions.iter().find(|(function, _)| function == name);
+            *before = of.map_or(0, |(_, packets)| *packets);
+        }
         let mut done = TakenOver::default();
-        for (name, tally, mut legacy) in elements {
+        for Heirloom { name, tally, packets, mut legacy } in elements {
             let node = self.nodes.names.get(&name).copied().filter(|_| plan.keeps(&name));
             let Some(node) = node else {
                 done.unclaimed += legacy.packets.len() as u64;
                 legacy.packets.drain(..).for_each(|packet| self.core.pool.recycle(packet));
                 continue;
             };
+            self.nodes.before.elements[node] = packets;
             if let Some(cell) = &mut self.nodes.nodes[node].cell {
                 cell.tally = tally;
             }

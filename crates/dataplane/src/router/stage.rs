@@ -22,6 +22,10 @@ pub trait Stage {
 
     /// Tells all that was counted and not told yet.
     fn settle(&mut self, _cx: &mut StageContext<'_>) {}
+
+    /// Tells through which inputs packets went, as far as it was not told yet
+    /// ([`StageContext::passed`]): asked for by those who want to know, and at the end.
+    fn tell_ways(&mut self, _cx: &mut StageContext<'_>) {}
 }
 
 /// Something that an element has to count.
@@ -78,6 +82,16 @@ impl StageContext<'_> {
     /// Counts packets, and the sum of their bytes, in a declared counter of an element.
     pub fn count(&mut self, element: NodeId, state: &'static str, packets: u64, bytes: u64) {
         self.nodes.credit(element, Credit::Count { state, packets, bytes });
+    }
+
+    /// Counts packets that went through inputs, from the entry on, and to another if they were not
+    /// dropped, as an exit says.
+    pub fn passed(&mut self, exit: &Exit, packets: u64) {
+        let to = match exit.end {
+            End::Push { to, .. } => Some(to),
+            End::Drop { .. } => None,
+        };
+        self.nodes.passed(&exit.through, to, packets);
     }
 
     /// Tells the user about an error at an element.
@@ -241,7 +255,7 @@ impl Nodes {
     }
 
     fn take_out_if(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) -> bool {
-        self.settle(core);
+        self.tell_ways(core);
         let before = self.stages.stale.len();
         for number in 0..self.stages.all.len() {
             if let Some(installed) = self.stages.all[number].take_if(|i| which(i)) {
@@ -312,6 +326,14 @@ impl Nodes {
         }
         for number in 0..self.stages.all.len() {
             self.with_stage(core, number as u32, |stage, cx| stage.settle(cx));
+        }
+    }
+
+    /// Has stages tell all that they counted, also through which inputs packets went.
+    pub(super) fn tell_ways(&mut self, core: &mut Core) {
+        self.settle(core);
+        for number in 0..self.stages.all.len() {
+            self.with_stage(core, number as u32, |stage, cx| stage.tell_ways(cx));
         }
     }
 

@@ -123,6 +123,7 @@ impl Nodes {
             alarm: None,
             cell: Some(Box::new(cell)),
             to: vec![None],
+            left: vec![0],
             from: vec![None],
             stages: vec![None],
             cycle: Cycle::None,
