@@ -1,12 +1,32 @@
 //! What a run tells on the standard error: lines for people, or for whatever collects logs.
 
-use std::io::Write;
+mod writer;
+
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dataplane::Listener;
 use serde_json::json;
 
-use crate::terminal::print;
+use writer::{To, Writer};
+
+/// Writes what is told, once a run asked for it; as the streams are, it is the process's.
+static WRITER: OnceLock<Arc<Writer>> = OnceLock::new();
+
+/// Writes a text now, or has it written after what was told before.
+fn write(to: To, text: &str) {
+    match WRITER.get() {
+        Some(writer) => writer.tell(to, text),
+        None => to.write(text),
+    }
+}
+
+/// Waits until all that was told is written.
+pub(crate) fn flush() {
+    if let Some(writer) = WRITER.get() {
+        writer.flush();
+    }
+}
 
 /// How it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -16,6 +36,11 @@ pub(crate) enum Log {
     Text,
     /// A JSON object a line: time (seconds since 1970), level, message, and the element if one says it
     Json,
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 /// How grave it is.
@@ -47,9 +72,27 @@ impl Log {
     }
 
     fn tell(self, level: Level, element: Option<&str>, text: &str) {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let line = self.line(level, element, text, time.as_secs_f64());
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        let line = self.line(level, element, text, now());
+        write(To::Error, &line);
+    }
+
+    /// From now on nobody waits until what is told is written, as workers of a live chain must
+    /// not. What there is no room for is counted, and not written.
+    pub(crate) fn write_aside(self) {
+        let missing: fn(u64) -> String = match self {
+            Self::Text => |count| Self::Text.missing(count),
+            Self::Json => |count| Self::Json.missing(count),
+        };
+        // Without a thread for it, it is written at once.
+        if let Ok(writer) = Writer::start(missing, To::write) {
+            let _ = WRITER.set(writer);
+        }
+    }
+
+    fn missing(self, count: u64) -> String {
+        let text =
+            format!("{count} messages are missing here: they came faster than they were read");
+        self.line(Level::Warning, None, &text, now())
     }
 
     /// What happened.
@@ -88,7 +131,7 @@ impl Listener for Told {
     }
 
     fn output(&mut self, text: &str) {
-        print(text);
+        write(To::Output, text);
     }
 
     fn error(&mut self, element: &str, text: &str) {

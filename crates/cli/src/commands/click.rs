@@ -14,7 +14,7 @@ use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
 use crate::load::{self, Disk};
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::session::{self, Path, Setup};
 use crate::signals::Signals;
 use crate::terminal::{colours, print, print_error};
@@ -250,8 +250,11 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
-    for line in bindings.take_lines() {
-        print_error(&format!("{line}\n"));
+    let lines = bindings.take_lines();
+    lines.iter().for_each(|line| print_error(&format!("{line}\n")));
+    if !lines.is_empty() {
+        // There are interfaces.
+        Log::Text.write_aside();
     }
     let flat = compiler::flatten(&chain);
     let mut failed = false;
@@ -276,6 +279,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         let mut server = ControlServer::open(&router, options.sockets.clone())?;
         run_until_stopped(&mut router, &mut server, &signals);
         router.finish();
+        log::flush();
     }
     if options.time {
         print(&format!("{:.3} s\n", Duration::as_secs_f64(&start.elapsed())));

@@ -1,5 +1,6 @@
 //! `catena run`: runs a chain to the end of its input.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,13 +27,13 @@ use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled};
 use crate::groups::Grouping;
 use crate::instance::{Changed, Configuration, Instance, Options, Refusal};
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::privileges::User;
 use crate::session::Path;
 use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::table::grouped;
-use crate::terminal::{colours, print_error};
+use crate::terminal::{colours, print, print_error};
 use crate::{control, cores, drive, system_calls};
 
 /// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
@@ -474,6 +475,7 @@ pub(crate) fn main(run: &Run) -> ExitCode {
     interfaces.leave();
     ended.unwrap_or_else(|why| {
         run.log.error(&why);
+        log::flush();
         ExitCode::FAILURE
     })
 }
@@ -542,6 +544,9 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         interfaces.leave();
         socket.map(std::fs::remove_file);
     });
+    if bindings.is_live() {
+        run.log.write_aside();
+    }
     let ports = Ports::of_workers(&bindings, options.cpus.len());
     let staged = match Instance::stage(configuration, ports, options, ready) {
         Ok(staged) => staged,
@@ -593,9 +598,13 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     manager.tell("STOPPING=1");
     let elapsed = instance.age();
     drop((server, control));
-    let ended = finish(run, instance, elapsed);
+    let (out, ended) = finish(run, instance, elapsed);
     instance.close();
-    ended
+    // Whoever reads may take his time now.
+    interfaces.leave();
+    log::flush();
+    print(&out);
+    Ok(ended)
 }
 
 /// Shows what is wrong with a configuration.
@@ -609,15 +618,15 @@ fn refuse(run: &Run, why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Ends a run and tells of it.
-fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> Result<ExitCode, String> {
+/// Ends a run; what there is to tell of it on the standard output, and how it ended.
+fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> (String, ExitCode) {
     let fleet = instance.fleet();
     let errors = fleet.call_all(|router| {
         router.finish();
         router.errors()
     });
     let mut failed = errors.len() < fleet.len() || errors.iter().any(|(_, errors)| *errors > 0);
-    let mut out = std::io::stdout().lock();
+    let mut out = String::new();
     for handler in &run.read {
         match AllCores(fleet).read(handler) {
             Ok(value) => {
@@ -638,5 +647,5 @@ fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> Result<ExitCode,
             false => write!(out, "{}", summary.render()),
         };
     }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    (out, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -9,5 +9,6 @@ mod explain;
 mod fmt;
 mod graph;
 mod program;
+mod run;
 mod synth;
 mod verify;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -197,12 +198,17 @@ impl Lab {
         let mut child = command.spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
         let (to, lines) = channel();
-        // It shall never wait for somebody to listen.
+        // It shall never wait for somebody to listen, unless a test says so.
+        let reading = Arc::new(Mutex::new(()));
+        let may_read = Arc::clone(&reading);
         std::thread::spawn(move || {
-            errors.lines().map_while(Result::ok).try_for_each(|line| to.send(line + "\n"))
+            errors.lines().map_while(Result::ok).try_for_each(|line| {
+                drop(may_read.lock());
+                to.send(line + "\n")
+            })
         });
         let output = BufReader::new(child.stdout.take().unwrap());
-        Running { child, errors: lines, output, lines: Vec::new() }
+        Running { child, errors: lines, reading, output, lines: Vec::new() }
     }
 }
 
@@ -220,6 +226,8 @@ pub(crate) struct Running {
     child: Child,
     /// What it says on the standard error, line by line.
     errors: Receiver<String>,
+    /// While this is locked, nobody reads what it says.
+    pub(crate) reading: Arc<Mutex<()>>,
     output: BufReader<ChildStdout>,
     lines: Vec<String>,
 }

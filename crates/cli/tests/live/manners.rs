@@ -2,6 +2,7 @@
 //! how it leaves them.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use seccompiler::{
@@ -171,6 +172,35 @@ fn one_queue_is_enough_for_several_workers() {
     lab.ping("left", &["10.9.0.3"]);
     lab.ping("right", &["10.9.0.2"]);
     running.stop();
+}
+
+/// A reader of the standard error who stops reading holds up no packet; what there was no room for
+/// is counted, and all else is written in the end.
+#[test]
+fn packets_do_not_wait_for_who_reads_what_is_told() {
+    if !possible() {
+        return;
+    }
+    let chain = "FromDevice(left) -> a :: Counter -> Print(there, -1) -> ToDevice(right);
+                 FromDevice(right) -> b :: Counter -> Print(back, -1) -> ToDevice(left);";
+    let lab = Lab::new(1500);
+    let counts = ["-h", "a.count", "-h", "b.count", "--io", "af-packet-mmsg"];
+    let mut running = lab.run(chain, &[&BOUND[..], &counts].concat());
+    let reading = Arc::clone(&running.reading);
+    let unread = reading.lock().unwrap();
+    lab.on("left", "ping", &["-f", "-q", "-c", "2000", "-s", "1400", "-w", "20", "10.9.0.3"]);
+    drop(unread);
+    running.wait_for(" messages are missing here");
+    running.interrupt();
+    let (well, summary, told) = running.end();
+    assert!(well, "{summary}");
+    let counted = summary.lines().filter_map(|line| line.parse::<usize>().ok()).sum::<usize>();
+    let missing = told.lines().filter_map(|line| line.split_once(" messages are missing here"));
+    let missing: usize = missing.map(|(count, _)| count.parse::<usize>().unwrap()).sum();
+    let whole = |line: &&str| line.starts_with("there: ") || line.starts_with("back: ");
+    let written = told.lines().filter(whole).count();
+    assert!(missing > 0 && written > 0);
+    assert_eq!(written + missing, counted, "{summary}");
 }
 
 /// Frames that do not fit the interface are counted, by each way of I/O.
