@@ -90,6 +90,13 @@ pub enum Event {
         /// Whether they were to be sent.
         sending: bool,
     },
+    /// Of the frames that were received, some came to another worker, too, which counts them.
+    Heard {
+        /// How many; 1 or more.
+        packets: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// A line for the user: a link went down, an interface was opened again.
     Notice(String),
 }

@@ -24,6 +24,7 @@ element! {
     /// command line says: an interface of the host, a capture file or a traffic generator. Frames
     /// are marked as broadcast or multicast by their destination; one without a timestamp gets
     /// the present time. Frames that an interface lost are counted as dropped here, by reason.
+    /// A frame that comes to several workers, a neighbour's answer, is counted by one of them.
     ///
     /// = KEYWORDS
     ///
@@ -96,6 +97,7 @@ fn tell(event: Event, cx: &mut Context<'_>) -> (u64, u64) {
             cx.tally.drop_all(reason, packets, bytes);
             if sending { (packets, bytes) } else { (0, 0) }
         }
+        Event::Heard { .. } => (0, 0),
         Event::Notice(text) => {
             cx.message(&text);
             (0, 0)
@@ -241,7 +243,11 @@ impl Element for FromDevice {
         }
         let mut batch = cx.core.batch();
         let received = device.receive(burst, &mut batch, &mut cx.core.pool);
+        let mut heard = (0, 0);
         while let Some(event) = device.next_event() {
+            if let Event::Heard { packets, bytes } = event {
+                heard = (packets, bytes);
+            }
             tell(event, cx);
         }
         if let Some(pace) = &mut self.pace {
@@ -251,8 +257,8 @@ impl Element for FromDevice {
         for packet in batch.iter_mut() {
             self.mark(packet, now);
         }
-        self.count += batch.len() as u64;
-        self.bytes += batch.bytes();
+        self.count = (self.count + batch.len() as u64).saturating_sub(heard.0);
+        self.bytes = (self.bytes + batch.bytes()).saturating_sub(heard.1);
         if self.force_ip {
             for mut packet in batch.drain() {
                 match mark_ip(&mut packet, self.link_type) {

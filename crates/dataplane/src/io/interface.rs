@@ -530,7 +530,7 @@ impl Interface {
             // What is of no flow comes to the first worker.
             opened.ports.push(Some(match worker {
                 0 => port,
-                _ => Box::new(WithNeighbours::new(port, index).map_err(fail)?),
+                _ => Box::new(WithNeighbours::new(port, index, false).map_err(fail)?),
             }));
         }
         if self.workers > 1 {
@@ -642,12 +642,12 @@ impl Interface {
         };
         opened.remarks.push(copy);
         opened.remarks.push(count_of(queues));
-        for port in ports {
+        for (worker, port) in ports.into_iter().enumerate() {
             let port: Box<dyn Port + Send> = Box::new(port);
             opened.ports.push(Some(match self.workers {
                 1 => port,
                 _ => {
-                    let port = WithNeighbours::new(port, opened.index);
+                    let port = WithNeighbours::new(port, opened.index, worker == 0);
                     Box::new(port.map_err(fail)?)
                 }
             }));

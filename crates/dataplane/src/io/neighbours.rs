@@ -27,18 +27,21 @@ pub(super) struct WithNeighbours {
     socket: OwnedFd,
     receiver: Receiver,
     rounds: u32,
+    /// Whether answers are counted as frames of this worker's.
+    counts: bool,
 }
 
 impl WithNeighbours {
-    /// Adds the answers that come to the interface with this number.
-    pub(super) fn new(port: Box<dyn Port + Send>, index: u32) -> Result<Self> {
+    /// Adds the answers that come to the interface with this number. One worker is to count them:
+    /// the first.
+    pub(super) fn new(port: Box<dyn Port + Send>, index: u32, counts: bool) -> Result<Self> {
         let socket = receiving_socket()?;
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         let filter = bpf::only_neighbours()?;
         sys::set(&socket, libc::SOL_SOCKET, SO_ATTACH_BPF, &filter.as_raw_fd())?;
         attach(&socket, index, None)?;
-        Ok(Self { port, socket, receiver: Receiver::new(MOST), rounds: 0 })
+        Ok(Self { port, socket, receiver: Receiver::new(MOST), rounds: 0, counts })
     }
 }
 
@@ -54,10 +57,14 @@ impl Port for WithNeighbours {
         self.port.receive(most, batch, pool, losses)?;
         self.rounds = self.rounds.wrapping_add(1);
         if batch.len() == before || self.rounds.is_multiple_of(ROUNDS) {
+            let (frames, bytes) = (batch.len(), batch.bytes());
             // An error is the port's, too, which tells of it.
             let _ = self.receiver.receive(&self.socket, MOST, pool, |packet, message, pool| {
                 accept(packet, message, batch, pool, losses);
             });
+            if batch.len() > frames && !self.counts {
+                losses.heard((batch.len() - frames) as u64, batch.bytes() - bytes);
+            }
         }
         Ok(())
     }

@@ -120,7 +120,7 @@ impl Backlog {
     }
 }
 
-/// Frames that were lost, by reason, until somebody asks.
+/// Frames that were lost, by reason, and what else there is to tell, until somebody asks.
 #[derive(Debug, Default)]
 pub(super) struct Losses(Vec<Event>);
 
@@ -152,6 +152,19 @@ impl Losses {
         self.0.push(Event::Lost { reason: why, packets: more, bytes: octets, sending: send });
     }
 
+    /// Has it known that received frames came to another worker, too, which counts them.
+    #[cold]
+    pub(super) fn heard(&mut self, more: u64, octets: u64) {
+        for event in &mut self.0 {
+            if let Event::Heard { packets, bytes } = event {
+                *packets += more;
+                *bytes += octets;
+                return;
+            }
+        }
+        self.0.push(Event::Heard { packets: more, bytes: octets });
+    }
+
     /// Has the user told something.
     #[cold]
     pub(super) fn notice(&mut self, text: String) {
@@ -166,7 +179,7 @@ impl Losses {
         }
         let at = self.0.iter().position(|event| match event {
             Event::Lost { sending, .. } => *sending == for_sending,
-            Event::Notice(_) => !for_sending,
+            Event::Heard { .. } | Event::Notice(_) => !for_sending,
         })?;
         Some(self.0.remove(at))
     }
