@@ -115,9 +115,11 @@ impl RuleList {
         rank as u32 & Self::MAX_ARM
     }
 
-    /// How many rules were left out of the structure when it was built, see [`Updatable::covered`].
-    pub fn covered(&self) -> usize {
-        self.rules.covered()
+    /// The indices of the rules that were left out of the structure when it was built, ascending;
+    /// see [`Updatable::covered`].
+    pub fn covered(&self) -> Vec<usize> {
+        let covered = self.rules.covered().into_iter();
+        covered.filter_map(|rank| self.priorities.binary_search(&rank).ok()).collect()
     }
 
     /// How many rules there are.

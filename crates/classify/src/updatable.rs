@@ -209,14 +209,15 @@ impl Updatable {
         self.base.classifier.memory() + tables + rules
     }
 
-    /// How many of the rules that the structure was built from are not in it, because no key gets to
-    /// any of their cubes while the rules before them stay. Some may be missed where there are very many.
-    pub fn covered(&self) -> usize {
+    /// The priorities of the rules that are not in the structure that was built, because no key gets
+    /// to any of their cubes while the rules before them stay; ascending. Some may be missed where
+    /// there are very many.
+    pub fn covered(&self) -> Vec<u64> {
         let mut covered = vec![false; self.base.cubes.len()];
         self.base.covered.cubes().for_each(|(place, _)| covered[place as usize] = true);
         let cubes: Vec<(u64, bool)> = self.base.priorities.iter().copied().zip(covered).collect();
         let rules = cubes.chunk_by(|a, b| a.0 == b.0);
-        rules.filter(|rule| rule.iter().all(|cube| cube.1)).count()
+        rules.filter(|rule| rule.iter().all(|cube| cube.1)).map(|rule| rule[0].0).collect()
     }
 
     /// Number of rules.

@@ -1,6 +1,6 @@
 //! `catena synth`: what a chain becomes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use compiler::Note;
 use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
-use ir::{Model, Severity, Sources, has_errors};
+use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
 
 use crate::commands::check::Closed;
 use crate::load::{self, Disk};
@@ -122,15 +122,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         };
         synthesis.notes.push(Note { element: at.node, message });
     }
-    let lists = synthesis.programs.iter().flat_map(dataplane::covered_rules);
-    for (element, rules, covered) in lists.collect::<BTreeSet<_>>() {
-        if covered > 0 {
-            let message = format!(
-                "{covered} of {rules} rules can never match, as earlier ones cover them: they are left out"
-            );
-            synthesis.notes.push(Note { element, message });
-        }
-    }
+    synthesis.notes.extend(covered_rules(&synthesis.programs));
     let report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     let paint = Paint(colours(&stdout()));
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
@@ -150,6 +142,25 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         print(&synth::text::summary(&report, paint));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Rules that are not looked up, in none of the lists that they are in.
+fn covered_rules(programs: &[Program]) -> impl Iterator<Item = Note> {
+    let mut lists: BTreeMap<NodeId, BTreeMap<u32, bool>> = BTreeMap::new();
+    for (element, rules) in programs.iter().flat_map(dataplane::covered_rules) {
+        let list = lists.entry(element).or_default();
+        for (number, is_covered) in rules {
+            *list.entry(number).or_insert(true) &= is_covered;
+        }
+    }
+    lists.into_iter().filter_map(|(element, list)| {
+        let covered = list.values().filter(|covered| **covered).count();
+        let message = format!(
+            "{covered} of {} rules can never match, as earlier ones cover them: they are left out",
+            list.len()
+        );
+        (covered > 0).then_some(Note { element, message })
+    })
 }
 
 /// The most memory that the process had so far, in bytes, where the system tells.

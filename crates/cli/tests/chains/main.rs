@@ -9,6 +9,7 @@ mod exits;
 mod filetests;
 mod following;
 mod law;
+mod lists;
 mod outcome;
 mod scripts;
 mod support;

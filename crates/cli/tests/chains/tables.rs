@@ -54,7 +54,7 @@ fn chain(networks: usize, gateways: usize) -> String {
     )
 }
 
-fn programs(started: &mut Started) -> Vec<Program> {
+pub fn programs(started: &mut Started) -> Vec<Program> {
     let models: Vec<Model> = started
         .chain
         .graph

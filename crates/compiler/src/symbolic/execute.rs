@@ -17,6 +17,7 @@ use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
 use super::rules::Rules;
+use super::split::{Split, split};
 use super::table::{Row, Table};
 use super::terms::{Decided, Terms};
 
@@ -45,9 +46,12 @@ const MAX_LOOKUPS: u16 = 4096;
 /// So many outputs, rules or different rows of a table make ways of their own; of larger tables,
 /// each number is looked up where it is wanted.
 const MAX_ROWS: usize = 64;
+/// How often packets are told apart so that rules look at fewer numbers.
+const MAX_SPLITS: usize = 64;
 /// Numbers that rules of one step may look at.
 const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
 
+const NOWHERE: &str = "a rule leads nowhere";
 const TOO_SHORT: Stop = Stop::Unsupported("pulls more than there is");
 /// Numbers that are tried one by one are at most so large.
 const MAX_TRIED: u128 = 64;
@@ -147,6 +151,8 @@ pub(crate) struct Machine<'a> {
     pub(super) terms: Terms,
     state: Vec<StateOf>,
     lookups: Vec<FlowLookup>,
+    /// How often packets were told apart for lists of rules that look at too much.
+    splits: usize,
     steps: Vec<Option<Step>>,
     work: VecDeque<(StepId, Way<'a>)>,
     visits: HashMap<Port, usize>,
@@ -222,6 +228,7 @@ impl<'a> Machine<'a> {
             terms: Terms::default(),
             state: Vec::new(),
             lookups: Vec::new(),
+            splits: 0,
             steps: Vec::new(),
             work: VecDeque::new(),
             visits: HashMap::new(),
@@ -732,16 +739,18 @@ impl<'a> Machine<'a> {
         otherwise: &'a Block,
     ) -> Result<Next<'a>, Stop> {
         let table = self.cache.rules(rules);
-        let few = table.as_ref().is_none_or(|t| t.cubes <= FEW_CUBES || t.exprs.len() > MAX_KEYS);
+        let few = rules.len() <= MAX_ROWS;
+        let few =
+            table.as_ref().is_none_or(|t| t.cubes <= FEW_CUBES || few && t.exprs.len() > MAX_KEYS);
         if few {
             // One after the other, each telling something of the next.
             if rules.len() > MAX_ROWS {
-                return Err(Stop::Unsupported("its rules look at too many things"));
+                return Err(Stop::Unsupported("its rules are no conjunctions"));
             }
             for rule in rules.iter() {
                 if self.cond(way, &rule.when)? {
                     let arm = arms.get(rule.arm as usize);
-                    return Ok(Next::Enter(arm.ok_or(Stop::Unsupported("a rule leads nowhere"))?));
+                    return Ok(Next::Enter(arm.ok_or(Stop::Unsupported(NOWHERE))?));
                 }
             }
             return Ok(Next::Enter(otherwise));
@@ -771,7 +780,25 @@ impl<'a> Machine<'a> {
         };
         let all_fit = possible.iter().all(Option::is_none)
             || table.rules.iter().all(|r| r.cubes.iter().all(fits));
-        let fitting: Arc<[ClassifyRule]> = if all_fit {
+        let mut asked: Option<Vec<TermId>> = None;
+        let fitting: Arc<[ClassifyRule]> = if keys.len() > MAX_KEYS {
+            let known = keys.iter().map(|&key| way.facts.set(&self.terms, key));
+            match split(&table, &known.collect::<Vec<_>>(), MAX_KEYS) {
+                Split::One(arm) => {
+                    let block = arm.map_or(Some(otherwise), |arm| arms.get(arm as usize));
+                    return Ok(Next::Enter(block.ok_or(Stop::Unsupported(NOWHERE))?));
+                }
+                Split::Keys(some, rules) => {
+                    asked = Some(some.into_iter().map(|key| keys[key]).collect());
+                    rules.into()
+                }
+                Split::Cases(key, cases) if self.splits < MAX_SPLITS => {
+                    self.splits += 1;
+                    return Ok(Next::Forked(self.switch(way, keys[key], cases)));
+                }
+                _ => return Err(Stop::Unsupported("its rules look at too many things")),
+            }
+        } else if all_fit {
             Arc::clone(&table.rules)
         } else {
             let some = table.rules.iter().filter_map(|rule| {
@@ -810,7 +837,7 @@ impl<'a> Machine<'a> {
             way.stack.push(Frame { block, next: 0 });
             steps.push(self.later(way));
         }
-        let element = way.at.node;
+        let (element, keys) = (way.at.node, asked.unwrap_or(keys));
         Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod execute;
 pub(crate) mod facts;
 pub(crate) mod packet;
 pub(crate) mod rules;
+mod split;
 pub(crate) mod table;
 pub(crate) mod terms;
 

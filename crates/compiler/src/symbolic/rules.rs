@@ -35,8 +35,8 @@ struct Asked {
     all: Keys,
 }
 
-/// A set of the first expressions: more are not classified by.
-type Keys = u16;
+/// A set of the first expressions.
+type Keys = u32;
 
 impl Asked {
     fn new(cubes: &[Cube]) -> Self {

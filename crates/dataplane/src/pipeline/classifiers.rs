@@ -138,15 +138,17 @@ impl Structure {
     }
 }
 
-/// The elements whose lists of rules a program looks keys up in: how many rules each list has, and how many
-/// of them are in no structure because earlier ones cover them.
-pub fn covered_rules(program: &Program) -> Vec<(NodeId, usize, usize)> {
+/// The lists of rules that a program looks keys up in: whose each is, and for the number of each of its rules
+/// whether it is in no structure because an earlier one covers it.
+pub fn covered_rules(program: &Program) -> Vec<(NodeId, Vec<(u32, bool)>)> {
     let lists = program.steps.iter().filter_map(|step| {
         let Step::Classify { rules, keys, element, .. } = step else { return None };
         let mut most = [u32::MAX; MAX_DIMENSIONS];
         most.iter_mut().zip(keys).for_each(|(most, &key)| *most = greatest(program, key));
         let Structure::Built(list) = Structure::new(rules, &most) else { return None };
-        Some((*element, rules.len(), list.covered()))
+        let mut all: Vec<(u32, bool)> = rules.iter().map(|rule| (rule.number, false)).collect();
+        list.covered().into_iter().for_each(|index| all[index].1 = true);
+        Some((*element, all))
     });
     lists.collect()
 }

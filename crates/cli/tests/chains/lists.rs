@@ -1,0 +1,135 @@
+//! Lists of hundreds of rules that look at more than a key has room for.
+
+use std::path::Path as Folder;
+
+use fastrand::Rng;
+use ir::Port;
+use ir::program::Step;
+use net::{Batch, HEADROOM};
+
+use crate::outcome::{drain, tallies};
+use crate::support::{PATHS, start};
+use crate::tables::programs;
+
+const OUTPUTS: usize = 3;
+const PORTS: [u16; 6] = [22, 53, 80, 443, 1023, 8080];
+
+fn some(random: &mut Rng, texts: &[&str]) -> String {
+    (*random.choice(texts).expect("some")).to_string()
+}
+
+/// A rule as people write them: addresses, a protocol with what belongs to it, and now and then
+/// something of the IP header.
+fn rule(random: &mut Rng) -> String {
+    let mut parts = Vec::new();
+    for (side, network) in [("src", 10), ("dst", 20)] {
+        let (net, host) = (random.u8(..12), random.u8(1..4));
+        match random.u8(..4) {
+            0 => parts.push(format!("{side} host {network}.0.{net}.{host}")),
+            1 | 2 => parts.push(format!("{side} net {network}.0.{net}.0/24")),
+            _ if side == "dst" && parts.is_empty() => return rule(random),
+            _ => {}
+        }
+    }
+    let port = |random: &mut Rng| PORTS[random.usize(..PORTS.len())];
+    match random.u8(..8) {
+        0..4 => {
+            parts.push(format!("tcp dst port {}", port(random)));
+            if random.bool() {
+                let flags = ["tcp opt syn", "not tcp opt ack", "tcp opt rst", "tcp opt fin"];
+                parts.push(some(random, &flags));
+            }
+        }
+        4..6 => parts.push(format!("udp src port > {}", port(random))),
+        6 => parts.push(some(random, &["icmp type echo", "icmp type 3", "icmp[1] 4"])),
+        _ => {}
+    }
+    if random.u8(..3) == 0 {
+        let header = ["ip ttl < 3", "ip tos 16", "ip dscp 46", "ip frag", "ip len > 100"];
+        parts.push(some(random, &header));
+    }
+    let action = some(random, &["allow", "deny", "1", "2"]);
+    format!("{action} {}", parts.join(" && "))
+}
+
+/// A packet that such rules tell apart.
+fn packet(random: &mut Rng) -> Vec<u8> {
+    let mut side = |network| format!("{network}.0.{}.{}", random.u8(..13), random.u8(1..5));
+    let (from, to) = (side(10), side(20));
+    let mut port = || match random.u8(..7) {
+        6 => 40_000,
+        n => PORTS[usize::from(n)],
+    };
+    let (source, destination) = (port(), port());
+    let mut words = match random.u8(..8) {
+        0..4 => {
+            let flags = some(random, &["S", "SA", "A", "RA", "FA"]);
+            format!("tcp {from}:{source} > {to}:{destination} flags {flags}")
+        }
+        4..6 => format!("udp {from}:{source} > {to}:{destination}"),
+        6 => format!("icmp {from} > {to} type {} code {}", random.u8(..9), random.u8(3..6)),
+        _ => {
+            // Also such of which the transport protocol's header is not all there.
+            let protocol = some(random, &["1", "6", "17", "47"]);
+            let bytes = some(random, &["", "payload 00", "payload 00350050", "payload 0303005000"]);
+            format!("ip {from} > {to} proto {protocol} {bytes}")
+        }
+    };
+    words += &some(random, &["", " ttl 1", " ttl 3"]);
+    words += &some(random, &["", "", " tos 16", " tos 184"]);
+    words += &some(random, &["", "", "", " mf", " frag 64", " size 180"]);
+    words += &some(random, &["", "", "", " opt 01010101"]);
+    net::notation::parse(&format!("bare {words}")).expect("the words are right")
+}
+
+fn chain(random: &mut Rng, count: usize) -> String {
+    let rules: Vec<String> = (0..count).map(|_| rule(random)).collect();
+    let outputs = (0..OUTPUTS).map(|i| {
+        format!(
+            "fw[{i}] -> c{i} :: Counter -> ttl{i} :: DecIPTTL -> out{i} :: Queue(10000) -> Idle;
+             ttl{i}[1] -> Discard;\n"
+        )
+    });
+    let outputs: String = outputs.collect();
+    format!("in0 :: Idle -> CheckIPHeader -> fw :: IPFilter({});\n{outputs}", rules.join(",\n"))
+}
+
+#[test]
+fn rules_that_look_at_many_things_are_the_same_every_way() {
+    let random = &mut Rng::with_seed(5);
+    let text = chain(random, 400);
+    let mut ways = PATHS.map(|path| {
+        start("lists", &text, Folder::new("."), path)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
+    });
+    // It is looked up in several lists, and nothing is left to the element's own code for it.
+    let programs = programs(&mut ways[0]);
+    let steps = || programs.iter().flat_map(|program| &program.steps);
+    let lists = steps().filter(|step| matches!(step, Step::Classify { .. })).count();
+    assert!((2..50).contains(&lists), "{lists} lists");
+    let too_many = |step: &Step| matches!(step, Step::Exit(exit) if exit.barrier.is_some_and(|b| b.contains("too many")));
+    assert!(!steps().any(too_many));
+    let mut left = [0; OUTPUTS];
+    for _ in 0..60 {
+        let frames: Vec<Vec<u8>> = (0..100).map(|_| packet(random)).collect();
+        let seen = ways.each_mut().map(|way| {
+            let node = way.chain.graph.find("in0").expect("it is declared");
+            let to = way.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
+            let mut batch = Batch::new();
+            for frame in &frames {
+                let bytes = [&[0; HEADROOM], &frame[..]].concat();
+                let mut packet = way.router.core().pool.packet(&bytes);
+                packet.pull(HEADROOM);
+                batch.push(packet);
+            }
+            way.router.push(to, batch);
+            let out = [0, 1, 2].map(|i| drain(way, &format!("out{i}")));
+            (out, tallies(&mut way.router))
+        });
+        for (path, seen_here) in PATHS.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{path:?}");
+        }
+        left.iter_mut().zip(&seen[0].0).for_each(|(left, seen)| *left += seen.len());
+    }
+    assert!(left.iter().all(|&left| left > 200), "{left:?} packets left");
+}

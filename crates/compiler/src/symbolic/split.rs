@@ -1,0 +1,118 @@
+//! Lists of rules that look at more things than keys have room for.
+//!
+//! Few rules look at all of them: who knows the protocol need not ask for the flags of TCP and the
+//! type of ICMP. So packets are told apart by what has few values first, until what the rules ask
+//! of them besides fits into a key.
+
+use ir::IntervalSet;
+use ir::program::ClassifyRule;
+
+use super::rules::Rules;
+
+/// Packets are told apart into so many ways at once at the most.
+const MAX_CASES: usize = 8;
+
+/// What is to be done with packets that come to a list of rules.
+pub(super) enum Split {
+    /// All of them match the same rule, with this arm, or none.
+    One(Option<u32>),
+    /// They are looked up by these expressions.
+    Keys(Vec<usize>, Vec<ClassifyRule>),
+    /// They are told apart by one: rules treat the numbers of each set alike.
+    Cases(usize, Vec<IntervalSet>),
+    /// Nothing that has few values tells them apart.
+    TooMany,
+}
+
+/// A conjunction: what it asks beside what is known.
+type Cube = Vec<(u8, IntervalSet)>;
+
+/// How to look packets up of which it is known in which set each expression is; keys have room for
+/// so many.
+pub(super) fn split(table: &Rules, known: &[IntervalSet], room: usize) -> Split {
+    let rules = left(&table.rules, known);
+    let asked = asked(rules.iter().flat_map(|(_, cubes)| cubes), known.len());
+    if asked.len() > room {
+        let cases = asked.iter().filter_map(|&key| {
+            let cases = cases(&rules, key, &known[key])?;
+            let most = cases.iter().map(|case| {
+                let fits = |cube: &&Cube| test(cube, key).is_none_or(|set| set.intersects(case));
+                let cubes = rules.iter().flat_map(|(_, cubes)| cubes).filter(fits);
+                self::asked(cubes, known.len()).iter().filter(|&&k| k != key).count()
+            });
+            Some((most.max()?, cases.len(), key, cases))
+        });
+        let best = cases.min_by_key(|&(asked, cases, key, _)| (asked, cases, key));
+        return best.map_or(Split::TooMany, |(_, _, key, cases)| Split::Cases(key, cases));
+    }
+    if asked.is_empty() {
+        return Split::One(rules.first().map(|(rule, _)| rule.arm));
+    }
+    let place = |key: u8| asked.iter().position(|&k| k == usize::from(key)).map(|at| at as u8);
+    let rules = rules.into_iter().map(|(rule, cubes)| {
+        let of = |cube: Cube| cube.into_iter().filter_map(|(key, set)| Some((place(key)?, set)));
+        let cubes = cubes.into_iter().map(|cube| of(cube).collect()).collect();
+        ClassifyRule { cubes, ..rule.clone() }
+    });
+    let rules = rules.collect();
+    Split::Keys(asked, rules)
+}
+
+/// The rules that such packets can match, with what they ask beside what is known.
+fn left<'a>(
+    rules: &'a [ClassifyRule],
+    known: &[IntervalSet],
+) -> Vec<(&'a ClassifyRule, Vec<Cube>)> {
+    let mut all = Vec::new();
+    for rule in rules {
+        let fits =
+            |cube: &&Cube| cube.iter().all(|(key, set)| set.intersects(&known[usize::from(*key)]));
+        let open = |cube: &Cube| -> Cube {
+            let mut cube = cube.clone();
+            cube.retain(|(key, set)| !known[usize::from(*key)].is_subset(set));
+            cube
+        };
+        let cubes: Vec<Cube> = rule.cubes.iter().filter(fits).map(open).collect();
+        let takes_all = cubes.iter().any(Vec::is_empty);
+        if !cubes.is_empty() {
+            all.push((rule, cubes));
+        }
+        if takes_all {
+            break;
+        }
+    }
+    all
+}
+
+/// What some conjunction asks, ascending.
+fn asked<'a>(cubes: impl Iterator<Item = &'a Cube>, exprs: usize) -> Vec<usize> {
+    let mut asked = vec![false; exprs];
+    cubes.flatten().for_each(|(key, _)| asked[usize::from(*key)] = true);
+    (0..exprs).filter(|&key| asked[key]).collect()
+}
+
+/// What a conjunction asks of an expression.
+fn test(cube: &Cube, key: usize) -> Option<&IntervalSet> {
+    cube.iter().find(|(k, _)| usize::from(*k) == key).map(|(_, set)| set)
+}
+
+/// The numbers that all conjunctions treat alike, if that makes few sets.
+fn cases(
+    rules: &[(&ClassifyRule, Vec<Cube>)],
+    key: usize,
+    known: &IntervalSet,
+) -> Option<Vec<IntervalSet>> {
+    let mut cases = vec![known.clone()];
+    let cubes = rules.iter().flat_map(|(_, cubes)| cubes);
+    for set in cubes.filter_map(|cube| test(cube, key)) {
+        if cases.iter().all(|case| !case.intersects(set) || case.is_subset(set)) {
+            continue;
+        }
+        let parts = cases.iter().flat_map(|case| [case.intersect(set), case.subtract(set)]);
+        cases = parts.filter(|part| !part.is_empty()).collect();
+        if cases.len() > MAX_CASES {
+            return None;
+        }
+    }
+    Some(cases)
+}
