@@ -8,7 +8,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use elements::device::{ControlAddress, ControlSocketRequest};
@@ -377,9 +378,32 @@ struct Socket {
     next_try: Option<Instant>,
 }
 
+/// Sockets in the file system, whose names go when their server does; or before it, where the
+/// process ends without that.
+#[derive(Clone, Default)]
+pub struct SocketFiles(Arc<Mutex<Vec<PathBuf>>>);
+
+impl SocketFiles {
+    fn all(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one away.
+    fn remove(&self, path: &Path) {
+        let _ = std::fs::remove_file(path);
+        self.all().retain(|other| other != path);
+    }
+
+    /// Takes all away that are there now.
+    pub fn remove_all(&self) {
+        self.all().drain(..).for_each(|path| drop(std::fs::remove_file(path)));
+    }
+}
+
 /// Control sockets and their connections.
 #[derive(Default)]
 pub struct ControlServer {
+    files: SocketFiles,
     /// Those that no element asked for come first.
     sockets: Vec<Socket>,
     /// How many of them no element asked for.
@@ -419,24 +443,18 @@ fn listen(request: &ControlSocketRequest) -> std::io::Result<Listener> {
 }
 
 impl ControlServer {
-    /// Opens the sockets that a router's elements ask for, and `more`.
+    /// Opens the sockets that elements of these names ask for, and `more`. Those in the file system
+    /// are among `files` as long as they are there.
     ///
     /// # Errors
     /// Which socket cannot be opened, and why, unless it is to be tried again.
-    pub fn open(router: &Router, more: Vec<ControlSocketRequest>) -> Result<Self, String> {
-        Self::open_all(router.control_sockets(), more)
-    }
-
-    /// Opens the sockets that elements of these names ask for, and `more`.
-    ///
-    /// # Errors
-    /// Which socket cannot be opened, and why, unless it is to be tried again.
-    pub fn open_all(
+    pub fn open(
         elements: Vec<(String, ControlSocketRequest)>,
         more: Vec<ControlSocketRequest>,
+        files: &SocketFiles,
     ) -> Result<Self, String> {
         let mut server = Self::default();
-        server.own = more.len();
+        (server.files, server.own) = (files.clone(), more.len());
         let more = more.into_iter().map(|request| ("control socket".to_string(), request));
         server.extend(more.collect())?;
         server.extend(elements)?;
@@ -446,7 +464,7 @@ impl ControlServer {
     /// Opens further sockets, that elements of these names ask for.
     ///
     /// # Errors
-    /// As [`ControlServer::open_all`].
+    /// As [`ControlServer::open`].
     pub fn extend(&mut self, elements: Vec<(String, ControlSocketRequest)>) -> Result<(), String> {
         elements.into_iter().try_for_each(|(name, request)| self.add(name, request))
     }
@@ -454,7 +472,7 @@ impl ControlServer {
     fn add(&mut self, name: String, request: ControlSocketRequest) -> Result<(), String> {
         let tries = request.retries;
         let mut socket = Socket { name, request, listener: None, tries, next_try: None };
-        self.messages.extend(socket.open()?);
+        self.messages.extend(socket.open(&self.files)?);
         self.sockets.push(socket);
         Ok(())
     }
@@ -480,7 +498,7 @@ impl ControlServer {
                 }
             }
         }
-        former.iter().for_each(Socket::close);
+        former.iter().for_each(|socket| socket.close(&self.files));
     }
 
     /// Whether there is anything to serve.
@@ -522,7 +540,7 @@ impl ControlServer {
         let mut worked = false;
         for socket in &mut self.sockets {
             if socket.next_try.is_some_and(|time| time <= Instant::now()) {
-                match socket.open() {
+                match socket.open(&self.files) {
                     Ok(message) => self.messages.extend(message),
                     Err(why) => self.messages.push(why),
                 }
@@ -555,17 +573,20 @@ impl ControlServer {
 
 impl Socket {
     /// Takes the name of a socket in the file system away.
-    fn close(&self) {
+    fn close(&self, files: &SocketFiles) {
         if let Some(Listener::Unix(_, path)) = &self.listener {
-            let _ = std::fs::remove_file(path);
+            files.remove(path);
         }
     }
 
     /// Tries to open the socket; a warning if it is to be tried again.
-    fn open(&mut self) -> Result<Option<String>, String> {
+    fn open(&mut self, files: &SocketFiles) -> Result<Option<String>, String> {
         self.next_try = None;
         let why = match listen(&self.request) {
             Ok(listener) => {
+                if let Listener::Unix(_, path) = &listener {
+                    files.all().push(path.clone());
+                }
                 self.listener = Some(listener);
                 return Ok(None);
             }
@@ -618,7 +639,7 @@ impl Drop for ControlServer {
             // One last try to hand over what was answered.
             let _ = connection.stream.write(connection.session.output());
         }
-        self.sockets.iter().for_each(Socket::close);
+        self.sockets.iter().for_each(|socket| socket.close(&self.files));
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use catena_dataplane::clock::VirtualClock;
-use catena_dataplane::control_socket::ControlServer;
+use catena_dataplane::control_socket::{ControlServer, SocketFiles};
 use catena_dataplane::{InterpretedProgram, Rest, Router, Stage, StageContext, Transcript};
 use elements::Element;
 use elements::context::Context;
@@ -245,7 +245,9 @@ fn handlers_are_read_and_written_through_a_socket() {
         retry_warnings: true,
         bound: Arc::clone(&bound),
     };
-    let mut server = ControlServer::open(&router, vec![request]).unwrap();
+    let mut server =
+        ControlServer::open(router.control_sockets(), vec![request], &SocketFiles::default())
+            .unwrap();
     let port = bound.get().expect("the port is known");
     let mut client = std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap();
     client.write_all(b"WRITE a.value 7\r\nREAD 1.value\r\nQUIT\r\n").unwrap();

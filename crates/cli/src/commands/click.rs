@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use dataplane::clock::RealClock;
-use dataplane::control_socket::ControlServer;
+use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::Bindings;
 use dataplane::{Rest, Router};
 use elements::configure::Part;
@@ -230,7 +230,12 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let mut found = Vec::new();
     let mut bindings = Bindings { direct: true, ..Bindings::default() };
     let interfaces = bindings.interfaces.clone();
-    let signals = Signals::catch(true, move || interfaces.leave());
+    let files = SocketFiles::default();
+    let left = files.clone();
+    let signals = Signals::catch(true, move || {
+        interfaces.leave();
+        left.remove_all();
+    });
     let setup = Setup {
         part: Part::default(),
         files: &mut Disk::default(),
@@ -276,7 +281,8 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             print_error("click: warning: configuration has no elements, exiting\n");
         }
     } else if !options.quit {
-        let mut server = ControlServer::open(&router, options.sockets.clone())?;
+        let mut server =
+            ControlServer::open(router.control_sockets(), options.sockets.clone(), &files)?;
         run_until_stopped(&mut router, &mut server, &signals);
         router.finish();
         log::flush();

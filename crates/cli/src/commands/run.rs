@@ -14,7 +14,7 @@ use clap::Args;
 use dataplane::Router;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Fate, Line};
-use dataplane::control_socket::{ControlServer, Handlers};
+use dataplane::control_socket::{ControlServer, Handlers, SocketFiles};
 use dataplane::io::{
     Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, Interfaces, MOST_GROUPS, Polling,
     Way,
@@ -534,7 +534,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let mut sockets: Vec<_> =
         run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
-    let mut server = ControlServer::open_all(Vec::new(), sockets)?;
+    let files = SocketFiles::default();
+    let mut server = ControlServer::open(Vec::new(), sockets, &files)?;
     let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose()?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
     let left = (interfaces.clone(), control.as_ref().map(|control| control.path().to_path_buf()));
@@ -542,6 +543,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let signals = Signals::catch(hangs_up, move || {
         let (interfaces, socket) = left;
         interfaces.leave();
+        files.remove_all();
         socket.map(std::fs::remove_file);
     });
     if bindings.is_live() {
