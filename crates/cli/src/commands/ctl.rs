@@ -179,11 +179,13 @@ impl Client {
         mut take: impl FnMut(Piece) -> Result<(), String>,
     ) -> Result<Value, String> {
         let gone = |e: std::io::Error| format!("the instance is gone: {e}");
-        writeln!(self.reader.get_mut(), "{request}").map_err(gone)?;
+        // Who is turned away is told so before he asks.
+        let asked = writeln!(self.reader.get_mut(), "{request}");
         loop {
             let mut line = String::new();
             (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
             if line.is_empty() {
+                asked.map_err(gone)?;
                 return Err("the instance hung up".to_string());
             }
             let mut answer: Map<String, Value> =

@@ -330,7 +330,11 @@ impl MetricsSocket {
     pub(crate) fn serve(self, controlled: Arc<Controlled>) -> std::io::Result<()> {
         let converse = move |stream| drop(converse(stream, &controlled));
         let next = move || self.listener.accept().map(|(stream, _)| stream);
-        super::accept("metrics", MAX_CONNECTIONS, next, converse)
+        let turn_away = |mut stream: TcpStream| {
+            let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes());
+        };
+        super::accept("metrics", MAX_CONNECTIONS, next, converse, turn_away)
     }
 }
 

@@ -34,8 +34,8 @@ pub(crate) use server::ControlSocket;
 /// The longest request in bytes: a configuration can be part of it.
 pub(crate) const LONGEST: usize = 1 << 24;
 
-/// Has connections served from now on, each by a thread of this name; further ones than `most` at
-/// a time are turned away.
+/// Has connections served from now on, each by a thread of this name; those beyond `most` at a
+/// time are told so, and turned away.
 ///
 /// # Errors
 /// If the system gives no thread.
@@ -44,6 +44,7 @@ fn accept<S: Send + 'static>(
     most: usize,
     next: impl Fn() -> std::io::Result<S> + Send + 'static,
     converse: impl Fn(S) + Send + Sync + 'static,
+    turn_away: impl Fn(S) + Send + 'static,
 ) -> std::io::Result<()> {
     let thread = move || std::thread::Builder::new().name(name.into());
     let (open, converse) = (Arc::new(AtomicUsize::new(0)), Arc::new(converse));
@@ -56,6 +57,7 @@ fn accept<S: Send + 'static>(
             };
             if open.fetch_add(1, Ordering::AcqRel) >= most {
                 open.fetch_sub(1, Ordering::AcqRel);
+                turn_away(stream);
                 continue;
             }
             let (converse, count) = (Arc::clone(&converse), Arc::clone(&open));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stream::Stream;
 use super::{Controlled, LONGEST, parse, render};
@@ -73,7 +73,9 @@ impl ControlSocket {
         // Whoever hangs up in the middle wants no more of it.
         let converse = move |stream| drop(converse(stream, &controlled));
         let next = move || listener.accept().map(|(stream, _)| stream);
-        super::accept("ctl", MAX_CONNECTIONS, next, converse)
+        // There is room for a line before anything was written.
+        let turn_away = |mut stream: UnixStream| drop(writeln!(stream, "{}", render(too_many())));
+        super::accept("ctl", MAX_CONNECTIONS, next, converse, turn_away)
     }
 }
 
@@ -81,6 +83,14 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// What those are told for whom there is no room.
+fn too_many() -> Result<Value, String> {
+    Err(format!(
+        "{MAX_CONNECTIONS} clients are connected, and there can be no more: end a capture, a trace or a `top`, \
+         and try again"
+    ))
 }
 
 /// Answers line after line until the other side has said all.

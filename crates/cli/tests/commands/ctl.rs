@@ -337,6 +337,28 @@ fn metrics_are_scraped() {
 }
 
 #[test]
+fn who_is_one_too_many_is_told_what_to_do() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &[]);
+    let connect = |_| {
+        let mut stream = BufReader::new(UnixStream::connect(folder.path().join("s")).unwrap());
+        writeln!(stream.get_mut(), "{{ \"do\": \"status\" }}").unwrap();
+        stream.read_line(&mut String::new()).unwrap();
+        stream
+    };
+    let mut connected: Vec<_> = (0..32).map(connect).collect();
+    for _ in 0..20 {
+        let refused = instance.ctl(&["status"]);
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.err.contains("32 clients are connected"), "{}", refused.err);
+        assert!(refused.err.contains("end a capture"), "{}", refused.err);
+    }
+    connected.pop();
+    while instance.ctl(&["status"]).code != Some(0) {}
+}
+
+#[test]
 fn top_shows_rates() {
     let folder = Folder::new();
     folder.file(
