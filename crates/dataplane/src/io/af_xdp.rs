@@ -79,8 +79,9 @@ struct Queue {
     receive: Consumer<Descriptor>,
     common: Arc<Mutex<Common>>,
     socket: OwnedFd,
-    /// Frames that the kernel dropped, as counted so far.
-    dropped: u64,
+    /// Frames that the kernel dropped, how often it had no chunk for one, and frames that there was no
+    /// room for in the ring, so far.
+    counted: [u64; 3],
     /// What waits of that which waited at the last mark.
     marked: u32,
 }
@@ -196,7 +197,7 @@ impl AfXdp {
                     }
                 };
                 sys::bind(&socket, &address)?;
-                all[worker].push(Queue { receive, common, socket, dropped: 0, marked: 0 });
+                all[worker].push(Queue { receive, common, socket, counted: [0; 3], marked: 0 });
             }
         }
         let options = all[0]
@@ -416,9 +417,14 @@ impl Port for AfXdp {
             let statistics: Result<libc::xdp_statistics> =
                 sys::get(&queue.socket, libc::SOL_XDP, libc::XDP_STATISTICS);
             if let Ok(s) = statistics {
-                let dropped = s.rx_dropped.saturating_add(s.rx_ring_full);
-                losses.received(OVERRUN, dropped.saturating_sub(queue.dropped), 0);
-                queue.dropped = dropped;
+                let counted = [s.rx_dropped, s.rx_fill_ring_empty_descs, s.rx_ring_full];
+                let before = std::mem::replace(&mut queue.counted, counted);
+                let [dropped, no_chunk, full] =
+                    [0, 1, 2].map(|i| counted[i].saturating_sub(before[i]));
+                // It drops a frame if there is no chunk for it, or if that is too short.
+                let too_long = dropped.saturating_sub(no_chunk);
+                losses.received(OVERSIZE, too_long, 0);
+                losses.received(OVERRUN, dropped - too_long + full, 0);
             }
         }
     }
