@@ -203,6 +203,26 @@ fn packets_do_not_wait_for_who_reads_what_is_told() {
     assert_eq!(written + missing, counted, "{summary}");
 }
 
+#[test]
+fn the_limit_of_open_files_is_named() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let file = lab.file("wire", WIRE);
+    for mode in ["af-xdp", "af-packet-mmsg"] {
+        let run = format!(
+            "ulimit -n 12; exec {} run {} --in left=eth0 --in right=eth1 --control none --io {mode}",
+            env!("CARGO_BIN_EXE_catena"),
+            file.display()
+        );
+        let ended = lab.try_on("middle", "sh", &["-c", &run]);
+        let told = String::from_utf8_lossy(&ended.stderr);
+        let names_it = told.contains("limit of 12;") && told.contains("`ulimit -n 65536`");
+        assert!(!ended.status.success() && names_it && told.contains("LimitNOFILE"), "{told}");
+    }
+}
+
 /// Frames that do not fit the interface are counted, by each way of I/O.
 #[test]
 fn oversize_frames_are_counted() {
@@ -254,14 +274,19 @@ fn offloads_are_as_found_whatever_happens() {
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     let socket = lab.folder().join("ctl.sock");
     let packets = [&BOUND[..], &["--io", "af-packet-mmsg"]].concat();
-    let controlled = [&packets[..], &["--control", socket.to_str().unwrap()]].concat();
-    let running = lab.run(WIRE, &controlled);
-    assert!(!merges(&lab, "eth0") && socket.exists());
+    let [of_option, of_element] = ["option", "element"].map(|name| lab.folder().join(name));
+    let all = ["--control", socket.to_str().unwrap(), "-u", of_option.to_str().unwrap()];
+    let controlled = [&packets[..], &all].concat();
+    let asked = format!("ControlSocket(unix, {});", of_element.display());
+    let running = lab.run(&format!("{WIRE} {asked}"), &controlled);
+    assert!(!merges(&lab, "eth0"));
+    assert!([&socket, &of_option, &of_element].iter().all(|socket| socket.exists()));
     let pid = Pid::from_raw(running.id() as i32).unwrap();
     running.interrupt();
     kill_process(pid, Signal::TERM).unwrap();
     running.end();
-    assert!(merges(&lab, "eth0") && !socket.exists(), "a second signal while it ends");
+    assert!(merges(&lab, "eth0"), "a second signal while it ends");
+    assert!([&socket, &of_option, &of_element].iter().all(|socket| !socket.exists()));
 
     let mut running = lab.run(WIRE, &[&packets[..], &["--control", "none"]].concat());
     let pid = Pid::from_raw(running.id() as i32).unwrap();
@@ -459,6 +484,9 @@ fn links_flap_and_interfaces_come_back() {
     // An interface that is removed may have been seen switched off before, so only what came before counts.
     let (flap, _) = told.split_once("eth1: the link is up").expect("told of");
     assert_eq!(flap.matches("the link is switched off").count(), 1, "{told}");
+    for once in ["eth1: the interface is gone", "; it is back"] {
+        assert_eq!(told.matches(once).count(), 1, "{told}");
+    }
 }
 
 /// A chain without packets sleeps.

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use net::{Batch, Pool};
 
+use super::netdev::in_words;
 use super::offload::complete_if_partial;
 use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
 use super::rings::{COMPLETION, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
@@ -455,6 +456,6 @@ pub(super) fn explain(name: &str, error: &Error) -> String {
             "{error}: needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; run it as root, or \
              give them to the program with setcap"
         ),
-        _ => error.to_string(),
+        _ => in_words(error),
     }
 }

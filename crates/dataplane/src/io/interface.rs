@@ -18,7 +18,7 @@ use super::dispatch::{Dispatch, Tags, Way};
 use super::dpdk;
 use super::hand_off::HandOff;
 use super::neighbours::WithNeighbours;
-use super::netdev::{Asker, Link, explain};
+use super::netdev::{Asker, Link, explain, in_words};
 use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
 use super::steering::{self, Steering};
@@ -190,6 +190,8 @@ pub(super) struct Interface {
     dispatch: Dispatch,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
+    /// What last kept it from being opened again.
+    obstacle: Mutex<String>,
     /// What is given out, as far as frames to it are brought to their workers. Locked after
     /// `opened`.
     owned: Mutex<Vec<Owned>>,
@@ -213,7 +215,7 @@ impl Interface {
         dispatch: Dispatch,
     ) -> Result<Self, String> {
         let name = &spec.name;
-        let asker = Asker::new().map_err(|e| format!("{name}: {e}"))?;
+        let asker = Asker::new().map_err(|e| format!("{name}: {}", in_words(&e)))?;
         let mut interface = Self {
             spec: spec.clone(),
             mode: spec.mode.unwrap_or(Mode::AfXdp),
@@ -223,13 +225,15 @@ impl Interface {
             dispatch,
             asker,
             opened: Mutex::new(None),
+            obstacle: Mutex::default(),
             owned: Mutex::new(Vec::new()),
             hand_offs: Mutex::new(Vec::new()),
         };
         let way = interface.dispatch.way();
         if way.hands_on() && workers > 1 {
             let hands_on = |from, _| from == 0 || way == Way::HandOff;
-            let all = HandOff::connect(workers, hands_on).map_err(|e| format!("{name}: {e}"))?;
+            let all = HandOff::connect(workers, hands_on);
+            let all = all.map_err(|e| format!("{name}: {}", in_words(&e)))?;
             interface.hand_offs = Mutex::new(all.into_iter().map(Some).collect());
         }
         if !interface.mode.is_choice() {
@@ -428,6 +432,14 @@ impl Interface {
         let port = opened.ports.get_mut(part.index).and_then(Option::take);
         let twice = || format!("{} is open already for this worker", self.spec.name);
         Ok((port.ok_or_else(twice)?, opened.index))
+    }
+
+    /// Remembers what keeps it from being opened again; whether that is new to all workers.
+    pub(super) fn replace_obstacle(&self, why: &str) -> bool {
+        let mut known = self.obstacle.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != why;
+        *known = why.to_string();
+        is_new
     }
 
     /// A worker's way to the others, if they hand frames to each other.

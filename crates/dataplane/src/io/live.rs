@@ -12,7 +12,7 @@ use net::{Batch, Packet, Pool};
 use super::dispatch::Way;
 use super::hand_off::HandOff;
 use super::interface::Interface;
-use super::netdev::{Link, Monitor};
+use super::netdev::{Link, Monitor, in_words};
 use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Part, Port, give_up};
 use super::sys;
 
@@ -44,8 +44,6 @@ pub(super) struct Live {
     address: [u8; 6],
     /// What is given out, each worker its share.
     owned: Vec<Owned>,
-    /// What last kept the interface from being opened again.
-    obstacle: String,
     /// The group whose packets are put aside until all of it is here.
     awaited: Option<u8>,
     /// Packets of groups that were awaited, which come before all others.
@@ -66,7 +64,7 @@ impl Live {
         part: Part,
     ) -> std::result::Result<Self, String> {
         let (port, index) = interface.fetch(part, None)?;
-        let explain = |e: Error| format!("{}: {e}", interface.name());
+        let explain = |e: Error| format!("{}: {}", interface.name(), in_words(&e));
         let monitor = Monitor::new().map_err(explain)?;
         let hand_off = interface.fetch_hand_off(part).map(Box::new);
         let descriptor = watch(&monitor, Some(&*port), hand_off.as_deref()).map_err(explain)?;
@@ -84,7 +82,6 @@ impl Live {
             empty: 0,
             address: interface.address(),
             owned: Vec::new(),
-            obstacle: String::new(),
             awaited: None,
             parked: VecDeque::new(),
             is_fed: interface.dispatch().way() == Way::Software && part.index > 0,
@@ -252,7 +249,7 @@ impl Live {
         let index = now.map(|(index, _)| index);
         if self.port.is_some() && index != Some(self.index) {
             self.port = None;
-            self.losses.notice(format!("{name}: the interface is gone; waiting for it"));
+            self.tell(format!("{name}: the interface is gone; waiting for it"));
             self.rewatch();
         }
         match now {
@@ -264,13 +261,17 @@ impl Live {
                     Link::Down => "switched off",
                     Link::NoCarrier => "down: nothing is connected to it",
                 };
-                // Every worker sees it, and one tells.
-                if self.part.index == 0 {
-                    self.losses.notice(format!("{name}: the link is {state}"));
-                }
+                self.tell(format!("{name}: the link is {state}"));
                 self.link = Some(link);
             }
             _ => {}
+        }
+    }
+
+    /// Tells what every worker sees: one does.
+    fn tell(&mut self, text: String) {
+        if self.part.index == 0 {
+            self.losses.notice(text);
         }
     }
 
@@ -280,17 +281,16 @@ impl Live {
                 (self.port, self.index) = (Some(port), index);
                 self.address = self.interface.address();
                 self.link = self.interface.link().map(|(_, link)| link);
-                self.obstacle.clear();
+                self.interface.replace_obstacle("");
                 let told = self.interface.describe();
-                self.losses.notice(format!("{told}; it is back"));
+                self.tell(format!("{told}; it is back"));
                 if let Err(why) = self.steer() {
                     self.losses.notice(why);
                 }
                 self.rewatch();
             }
-            Err(why) if why != self.obstacle => {
+            Err(why) if self.interface.replace_obstacle(&why) => {
                 self.losses.notice(format!("{why}; trying again when the interface changes"));
-                self.obstacle = why;
             }
             Err(_) => {}
         }

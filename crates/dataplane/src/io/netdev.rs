@@ -4,6 +4,8 @@ use std::ffi::c_ulong;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::sys::{self, InterfaceRequest};
 
 const SIOCGIFNAME: c_ulong = 0x8910;
@@ -189,6 +191,21 @@ pub(super) fn explain(error: &Error, capability: &str) -> String {
             "{error}: needs the capability {capability}; run it as root, or give it to the program \
              with setcap"
         ),
+        _ => in_words(error),
+    }
+}
+
+/// What is wrong, and the mend where the process has as much as it may.
+pub(super) fn in_words(error: &Error) -> String {
+    match sys::number(error) {
+        libc::EMFILE => {
+            let limit = getrlimit(Resource::Nofile).current;
+            let limit = limit.map_or(String::new(), |limit| format!(" of {limit}"));
+            format!(
+                "{error}: files and sockets are at the limit{limit}; raise it by `ulimit -n 65536`, or \
+                 LimitNOFILE=65536 in a unit of systemd"
+            )
+        }
         _ => error.to_string(),
     }
 }
