@@ -356,6 +356,8 @@ fn handing_on_takes_two_workers_and_frames_that_come_to_the_first() {
     let told = lab.refusal(&nat(), &[&BOUND[..], &software].concat());
     assert!(told.contains("--dispatch software takes two workers or more"), "{told}");
     let tap = ["--in", "left=tap:tap0", "--in", "right=eth1", "--cores", "0,1"];
-    let told = lab.refusal(&nat(), &[&tap[..], &software].concat());
-    assert!(told.contains("by tap frames come to all workers, not to the first"), "{told}");
+    let told = lab.refusal(&nat(), &[&tap[..], &["--dispatch", "tags=mac"]].concat());
+    assert!(told.contains("by tap frames are not brought to the workers"), "{told}");
+    let told = lab.run(&nat(), &[&tap[..], &software].concat()).told();
+    assert!(told.contains("tap0: tap, all frames to the worker that hands them on"), "{told}");
 }

@@ -331,8 +331,19 @@ pub(crate) fn bytes(count: usize) -> Vec<u8> {
 /// Sends bytes from the left to the right, and others back, over TCP.
 #[track_caller]
 pub(crate) fn exchange(lab: &Lab, address: &'static str, count: usize) {
+    exchange_between(lab, ["left", "right"], address, count);
+}
+
+/// The same between other hosts, of which the second has the address.
+#[track_caller]
+pub(crate) fn exchange_between(
+    lab: &Lab,
+    [client, server]: [&str; 2],
+    address: &'static str,
+    count: usize,
+) {
     let (to, from) = std::sync::mpsc::channel();
-    let server = lab.at("right", move || {
+    let server = lab.at(server, move || {
         let listener = TcpListener::bind((address, 0)).unwrap();
         to.send(listener.local_addr().unwrap()).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
@@ -343,7 +354,7 @@ pub(crate) fn exchange(lab: &Lab, address: &'static str, count: usize) {
         stream.write_all(&received).unwrap();
         received
     });
-    let client = lab.at("left", move || {
+    let client = lab.at(client, move || {
         let mut stream = TcpStream::connect_timeout(&from.recv().unwrap(), PATIENCE).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();

@@ -452,7 +452,7 @@ fn the_next_best_way_is_taken_with_a_word_why() {
     several.stop();
     let cores = ["--in", "left=tap:cat0", "--in", "right=eth1", "--cores", "0,1"];
     let told = lab.run(WIRE, &[&cores[..], &["--io", "af-xdp"]].concat()).told();
-    assert!(told.contains("cat0: tap, mtu 1500"), "{told}");
+    assert!(told.contains("cat0: tap, flows to 2 workers"), "{told}");
 }
 
 #[test]

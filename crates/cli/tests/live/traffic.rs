@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use crate::lab::{Lab, PATIENCE, bytes, exchange, possible};
+use crate::lab::{Lab, PATIENCE, bytes, exchange, exchange_between, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
@@ -244,6 +244,35 @@ fn answers_through_nat_find_their_worker() {
         }
         for _ in 0..6 {
             lab.ping("left", &["10.2.0.2"]);
+        }
+        running.stop();
+    }
+}
+
+/// By TAP, too, on either side of the translator: the host in the middle is the one at that side.
+#[test]
+fn answers_to_and_from_a_tap_interface_find_their_worker() {
+    if !possible() {
+        return;
+    }
+    for (bound, address, hosts) in [
+        (["left=eth0", "right=tap:cat0"], "10.2.0.2/24", ["left", "middle"]),
+        (["left=tap:cat0", "right=eth1"], "10.1.0.2/24", ["middle", "right"]),
+    ] {
+        let lab = Lab::new(1500);
+        let [left, right] = bound;
+        let running = lab.run(&nat(), &["--in", left, "--in", right, "--cores", "0,1"]);
+        let how = "cat0: tap, flows to 2 workers by a symmetric hash, mtu 1500\n";
+        assert!(running.told().contains(how), "{}", running.told());
+        lab.ip("middle", &["addr", "add", address, "dev", "cat0"]);
+        if hosts[0] == "middle" {
+            lab.ip("middle", &["route", "add", "10.2.0.0/24", "via", "10.1.0.1"]);
+        }
+        for _ in 0..12 {
+            exchange_between(&lab, hosts, "10.2.0.2", 20_000);
+        }
+        for _ in 0..6 {
+            lab.ping(hosts[0], &["10.2.0.2"]);
         }
         running.stop();
     }

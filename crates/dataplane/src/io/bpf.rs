@@ -180,7 +180,9 @@ pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
 pub(super) const ICMPV6: i32 = 58;
 pub(super) const NEIGHBOR_ADVERTISEMENT: i32 = 136;
-/// Where a `struct __sk_buff` has the protocol.
+/// Where a `struct __sk_buff` has the frame's type: whose it is, or that it is sent.
+const PACKET_TYPE: i16 = 4;
+/// Where it has the protocol.
 pub(super) const PROTOCOL: i16 = 16;
 /// Where it has the queue that a frame came on, whether the kernel took a VLAN tag out of it, which
 /// one and of what protocol.
@@ -406,13 +408,21 @@ impl Attached {
 }
 
 /// A filter that lets answers of neighbours through: ARP replies and IPv6 neighbour
-/// advertisements.
+/// advertisements; those that come in on an interface, or those that the host sends on it.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn only_neighbours() -> Result<OwnedFd> {
+pub(super) fn only_neighbours(sent_by_host: bool) -> Result<OwnedFd> {
     load_for_sockets(&[
         Do(copy(6, 1)),
+        Do(load_memory(WORD, 0, 6, PACKET_TYPE)),
+        If(
+            if sent_by_host { NOT_EQUAL } else { EQUAL },
+            0,
+            0,
+            i32::from(libc::PACKET_OUTGOING),
+            "drop",
+        ),
         Do(load_memory(WORD, 0, 6, PROTOCOL)),
         If(EQUAL, 0, 0, in_frame(ARP), "ARP"),
         If(NOT_EQUAL, 0, 0, in_frame(IPV6), "drop"),

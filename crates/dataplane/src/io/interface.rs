@@ -237,8 +237,13 @@ impl Interface {
             interface.hand_offs = Mutex::new(all.into_iter().map(Some).collect());
         }
         if !interface.mode.is_choice() {
-            if interface.workers > 1 && matches!(way, Way::Tags(_) | Way::Software) {
-                let mode = interface.mode;
+            let mode = interface.mode;
+            let is_refused = match way {
+                Way::Tags(_) => true,
+                Way::Software => mode != Mode::Tap,
+                Way::Hash | Way::Queue | Way::HandOff => false,
+            };
+            if interface.workers > 1 && is_refused {
                 return Err(match way {
                     Way::Software => format!(
                         "{name}: by {mode} frames come to all workers, not to the first; --dispatch \
@@ -290,7 +295,8 @@ impl Interface {
     }
 
     fn steering<'a>(&'a self, owned: &'a [Owned]) -> Steering<'a> {
-        Steering { owned, workers: self.workers, dispatch: &self.dispatch }
+        let has_queues = self.mode != Mode::Tap;
+        Steering { owned, workers: self.workers, dispatch: &self.dispatch, has_queues }
     }
 
     /// What says which worker's a frame is.
@@ -337,6 +343,7 @@ impl Interface {
         }
         let fail = |e: Error| format!("{name}: {}", explain(&e, "CAP_BPF"));
         let program = match self.mode {
+            Mode::Tap => Some(steering::for_sockets(&self.steering(&wanted)).map_err(fail)?),
             _ if !self.mode.is_choice() || self.dispatch.way() == Way::Queue => {
                 let how = match self.mode.is_choice() {
                     true => self.dispatch.way().to_string(),
@@ -564,14 +571,26 @@ impl Interface {
         let name = &self.spec.name;
         let taps: Result<Vec<Tap>, String> =
             (0..self.workers).map(|_| Tap::open(name, self.workers)).collect();
-        let taps = taps?;
+        let mut taps = taps?;
         let fail = |e: Error| explain(&e, "CAP_NET_ADMIN");
         self.asker.switch_on(name).map_err(fail)?;
         opened.index = self.asker.index(name).map_err(fail)?;
         opened.mtu = self.asker.mtu(name).map_err(fail)?;
-        for mut tap in taps {
+        if self.workers > 1 {
+            let program = steering::for_sockets(&self.steering(&self.owned()));
+            let program = program.map_err(|e| explain(&e, "CAP_BPF"))?;
+            taps.iter_mut().try_for_each(|tap| tap.spread_by(&program)).map_err(fail)?;
+            opened.remarks.push(self.how_flows_are_spread());
+        }
+        for (worker, mut tap) in taps.into_iter().enumerate() {
             tap.set_mtu(opened.mtu);
-            opened.ports.push(Some(Box::new(tap)));
+            let tap: Box<dyn Port + Send> = Box::new(tap);
+            let fail = |e: Error| explain(&e, "CAP_NET_RAW");
+            // What is of no flow comes to the first worker.
+            opened.ports.push(Some(match worker {
+                0 => tap,
+                _ => Box::new(WithNeighbours::of_host(tap, opened.index).map_err(fail)?),
+            }));
         }
         Ok(())
     }

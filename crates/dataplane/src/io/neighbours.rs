@@ -35,12 +35,29 @@ impl WithNeighbours {
     /// Adds the answers that come to the interface with this number. One worker is to count them:
     /// the first.
     pub(super) fn new(port: Box<dyn Port + Send>, index: u32, counts: bool) -> Result<Self> {
+        Self::hearing(port, index, counts, false)
+    }
+
+    /// The same for an interface whose other end this process is: there, what the host sends comes
+    /// to the chain. The first worker's port has the answers already.
+    pub(super) fn of_host(port: Box<dyn Port + Send>, index: u32) -> Result<Self> {
+        Self::hearing(port, index, false, true)
+    }
+
+    fn hearing(
+        port: Box<dyn Port + Send>,
+        index: u32,
+        counts: bool,
+        sent_by_host: bool,
+    ) -> Result<Self> {
         let socket = receiving_socket()?;
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-        let filter = bpf::only_neighbours()?;
+        let filter = bpf::only_neighbours(sent_by_host)?;
         sys::set(&socket, libc::SOL_SOCKET, SO_ATTACH_BPF, &filter.as_raw_fd())?;
         attach(&socket, index, None)?;
+        let ignored = c_int::from(!sent_by_host);
+        sys::set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignored)?;
         Ok(Self { port, socket, receiver: Receiver::new(MOST), rounds: 0, counts })
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Steering<'a> {
     pub(super) workers: usize,
     /// How a frame's worker is found.
     pub(super) dispatch: &'a Dispatch,
+    /// Whether frames come on queues of the interface's own.
+    pub(super) has_queues: bool,
 }
 
 impl Steering<'_> {
@@ -244,8 +246,8 @@ impl Place {
         lines.extend(self.protocol(steering));
         lines.extend(self.neighbours());
         lines.extend(match steering.dispatch.way() {
-            Way::Queue | Way::HandOff => self.by_queue(),
-            Way::Hash | Way::Tags(_) => self.by_flow(steering),
+            Way::Queue | Way::HandOff if steering.has_queues => self.by_queue(),
+            Way::Queue | Way::HandOff | Way::Hash | Way::Tags(_) => self.by_flow(steering),
             // The first worker hands them on.
             Way::Software => vec![Label("IPv6"), Do(set(0, 0))],
         });

@@ -241,6 +241,12 @@ pub(super) fn ask(fd: &OwnedFd, request: c_ulong, with: &mut InterfaceRequest) -
     unsafe { check(libc::ioctl(fd.as_raw_fd(), request as _, with)).map(drop) }
 }
 
+/// Gives a device a number, by a request that takes a pointer to one (`TUNSETSTEERINGEBPF`).
+pub(super) fn give(fd: &OwnedFd, request: c_ulong, number: c_int) -> Result<()> {
+    // SAFETY: the kernel reads a number where the pointer leads.
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), request as _, &raw const number)).map(drop) }
+}
+
 const SIOCETHTOOL: c_ulong = 0x8946;
 
 /// Asks the driver of an interface; `command` begins with the number of the ethtool command, whose

@@ -13,6 +13,7 @@ use super::port::{ETHERNET, Losses, NO_ROOM, OVERSIZE, Port, REFUSED, RUNT, recy
 use super::sys::{self, InterfaceRequest};
 
 const TUNSETIFF: c_ulong = 0x4004_54ca;
+const TUNSETSTEERINGEBPF: c_ulong = 0x8004_54e0;
 const IFF_TAP: u16 = 0x0002;
 const IFF_MULTI_QUEUE: u16 = 0x0100;
 /// Frames come without anything in front of them.
@@ -123,5 +124,10 @@ impl Port for Tap {
 
     fn descriptors(&self) -> Vec<RawFd> {
         vec![self.file.as_raw_fd()]
+    }
+
+    fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
+        // It holds for all queues, which have the numbers of their workers.
+        sys::give(&self.file, TUNSETSTEERINGEBPF, program.as_raw_fd())
     }
 }
