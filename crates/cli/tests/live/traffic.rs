@@ -271,11 +271,27 @@ fn answers_to_and_from_a_tap_interface_find_their_worker() {
         for _ in 0..12 {
             exchange_between(&lab, hosts, "10.2.0.2", 20_000);
         }
-        for _ in 0..6 {
-            lab.ping(hosts[0], &["10.2.0.2"]);
-        }
+        be_refused(&lab, hosts);
         running.stop();
     }
+}
+
+/// Sends datagrams to a host where nobody listens, and waits for the error about each.
+#[track_caller]
+fn be_refused(lab: &Lab, [client, server]: [&str; 2]) {
+    lab.on(server, "sh", &["-c", "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit"]);
+    lab.ping(client, &["10.2.0.2"]);
+    let client = lab.at(client, || {
+        for _ in 0..12 {
+            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.connect("10.2.0.2:9").unwrap();
+            socket.send(b"nobody listens").unwrap();
+            let error = socket.recv(&mut [0; 10]).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        }
+    });
+    client.join().expect("all errors arrived");
 }
 
 /// An error that tells of a translated packet finds the worker that translated it.
@@ -288,19 +304,7 @@ fn errors_through_nat_find_their_worker() {
         let lab = Lab::new(1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&nat(), &arguments);
-        lab.on("right", "sh", &["-c", "echo 0 > /proc/sys/net/ipv4/icmp_ratelimit"]);
-        lab.ping("left", &["10.2.0.2"]);
-        let client = lab.at("left", || {
-            for _ in 0..12 {
-                let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
-                socket.connect("10.2.0.2:9").unwrap();
-                socket.send(b"nobody listens").unwrap();
-                let error = socket.recv(&mut [0; 10]).unwrap_err();
-                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
-            }
-        });
-        client.join().expect("all errors arrived");
+        be_refused(&lab, ["left", "right"]);
         running.stop();
     }
 }
