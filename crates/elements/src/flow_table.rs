@@ -5,8 +5,8 @@
 //! flow's timeout makes it a member of a class. All flows of a class live equally long after
 //! their last packet, so a list in the order of last packets is also a list in the order of
 //! expiry, and its head is the first to expire and the first to lose its guarantee. Hence neither
-//! expiring nor choosing whom to evict searches. Time is counted in ticks ([`tick_end`]), so that
-//! a flow moves in its list once a tick and is otherwise only read.
+//! expiring nor choosing whom to evict searches. Time is counted in ticks ([`FlowTable::tick`]), so
+//! that a flow moves in its list once a tick and is otherwise only read.
 
 mod ahead;
 mod declared;
@@ -28,14 +28,12 @@ use slab::{Linked, NONE, Slab};
 pub(crate) use taken::Pool;
 use taken::Taken;
 
-/// Nanoseconds of a tick, less one: about an eighth of a second.
-pub(crate) const TICK: u64 = (1 << 27) - 1;
-
-/// The last nanosecond of the tick that `now` is in: what timeouts count from.
-#[inline]
-pub(crate) fn tick_end(now: u64) -> u64 {
-    now | TICK
-}
+/// There are so many ticks in any timeout at least, unless they would be shorter than about an
+/// eighth of a second.
+const TICKS: u64 = 64;
+const SHORTEST_TICK: u64 = (1 << 27) - 1;
+/// About four seconds: what was touched within a tick is equally old to who must be evicted.
+const LONGEST_TICK: u64 = (1 << 32) - 1;
 
 /// Flows whose removal is prepared at once.
 const AHEAD: usize = 32;
@@ -182,6 +180,7 @@ pub(crate) struct FlowTable {
     hash: FlowHash,
     capacity: u64,
     clock: u64,
+    tick: u64,
     stamp: u32,
     flows: Slab<Flow>,
     /// A flow's number and, in the lowest bit, the direction.
@@ -205,6 +204,7 @@ impl FlowTable {
         Self {
             capacity: capacity.min(MAX_CAPACITY),
             clock: 0,
+            tick: LONGEST_TICK,
             stamp: 0,
             flows: Slab::new(),
             index: Index::new(),
@@ -220,6 +220,8 @@ impl FlowTable {
     /// for another before `guarantee` is over, in nanoseconds; 0 is no guarantee.
     pub(crate) fn class(&mut self, timeout: u64, guarantee: u64) -> u16 {
         let timeout = timeout.max(guarantee);
+        let part = (timeout / TICKS).checked_ilog2().map_or(0, |bits| (1 << bits) - 1);
+        self.tick = self.tick.min(part).max(SHORTEST_TICK);
         let same = |c: &Class| (c.timeout, c.guarantee) == (timeout, guarantee);
         let at = self.classes.iter().position(same).unwrap_or_else(|| {
             let class = Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX };
@@ -227,6 +229,17 @@ impl FlowTable {
             self.classes.len() - 1
         });
         u16::try_from(at).expect("a few classes a rewriter, a few hundred rewriters")
+    }
+
+    /// Nanoseconds of a tick, less one: all ones. Timeouts count from the last nanosecond of the
+    /// tick that a packet comes in.
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    #[inline]
+    fn tick_end(&self, now: u64) -> u64 {
+        now | self.tick
     }
 
     /// Number of flows, those that expired but were not removed yet included.
@@ -309,7 +322,7 @@ impl FlowTable {
 
     /// The class whose flows expire and lose their guarantee at these times after a packet now.
     pub(crate) fn class_until(&self, expiry: u64, guarantee: u64, now: u64) -> Option<u16> {
-        let from = tick_end(now);
+        let from = self.tick_end(now);
         let fits = |class: &Class| {
             let until = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
             from.saturating_add(class.timeout) == expiry && until == guarantee
@@ -385,7 +398,7 @@ impl FlowTable {
     /// A packet of the flow came; the flow is of this class from now on.
     #[inline]
     pub(crate) fn touch(&mut self, number: u32, class: u16, now: u64) {
-        let expiry = tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
+        let expiry = self.tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
         let flow = self.flows.get(number);
         if flow.expiry != expiry || flow.class != class {
             if flow.class != class {
@@ -429,7 +442,7 @@ impl FlowTable {
     pub(crate) fn insert(&mut self, flow: Flow, class: u16, now: u64) -> Option<u32> {
         self.clock = self.clock.max(now);
         let Class { timeout, guarantee, .. } = self.classes[usize::from(class)];
-        let expiry = tick_end(now).saturating_add(timeout);
+        let expiry = self.tick_end(now).saturating_add(timeout);
         let keys = [flow.key(0), flow.key(1)];
         let hashes = [self.hash(&keys[0]), self.hash(&keys[1])];
         for (key, &hash) in keys.iter().zip(&hashes) {
@@ -673,6 +686,7 @@ impl FlowTable {
             hash,
             capacity,
             clock,
+            tick: self.tick,
             stamp,
             flows,
             index,
@@ -778,14 +792,9 @@ impl FlowTable {
     /// Changes how long the flows of a class live after their last packet, those that are there
     /// included if it becomes shorter.
     fn set_timeout(&mut self, class: usize, timeout: u64, guarantee: u64) {
+        let latest = self.tick_end(self.clock).saturating_add(timeout);
         let class = &mut self.classes[class];
-        let shorter = timeout < class.timeout;
         (class.timeout, class.guarantee) = (timeout, guarantee);
-        if !shorter {
-            return;
-        }
-        let latest = tick_end(self.clock).saturating_add(timeout);
-        class.earliest = class.earliest.min(latest);
         let mut number = class.tail;
         // The last to expire come last, so the order stays.
         while number != NONE {
@@ -794,6 +803,7 @@ impl FlowTable {
                 break;
             }
             flow.expiry = latest;
+            class.earliest = class.earliest.min(latest);
             number = flow.previous;
         }
     }
@@ -802,7 +812,7 @@ impl FlowTable {
     fn classed(&self, flow: Flow, class: u16) -> Flow {
         let timeout = self.classes[usize::from(class)].timeout;
         // 0 is none's.
-        let expiry = flow.expiry.clamp(1, tick_end(self.clock).saturating_add(timeout));
+        let expiry = flow.expiry.clamp(1, self.tick_end(self.clock).saturating_add(timeout));
         Flow { class, expiry, ..flow }
     }
 

@@ -50,9 +50,10 @@ element! {
     /// the first, and packets whose transport header is cut off are dropped, except on inputs
     /// with pass. Checksums are updated incrementally: wrong ones stay wrong.
     ///
-    /// A flow expires when no packet came for a time; times are rounded up to the next eighth of
-    /// a second. When the table is full, the flow that expires first is given up for a new one,
-    /// but none before its guarantee is over: then the new flow's packet is dropped.
+    /// A flow expires when no packet came for a time. Times are rounded up by a 64th of the
+    /// shortest timeout at most, but by an eighth of a second at least and four seconds at most.
+    /// When the table is full, the flow that expires first is given up for a new one, but none
+    /// before its guarantee is over: then the new flow's packet is dropped.
     ///
     /// = KEYWORDS
     ///

@@ -8,7 +8,7 @@ use net::{Batch, Packet};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::flow_table::{Flow, FlowTable, HandedOver, Key, TICK};
+use crate::flow_table::{Flow, FlowTable, HandedOver, Key};
 use crate::ip_header::{self, NO_HEADER};
 use crate::legacy::Legacy;
 
@@ -145,7 +145,7 @@ impl Element for IPRRSwitch {
             FlowSide { key: key(), value }
         };
         let common = || -> Vec<Expr> { vec![0u8.into(); 4] };
-        let expiry = || (Expr::Now | TICK) + FOREVER;
+        let expiry = || (Expr::Now | self.flows.tick()) + FOREVER;
 
         let new: Block = vec![
             Op::Read(OUTPUT, current, 0u8.into()),

@@ -152,6 +152,11 @@ impl Common {
         }
     }
 
+    /// See [`crate::flow_table::FlowTable::tick`].
+    fn tick(&self) -> u64 {
+        self.joined.as_ref().map_or(0, |j| j.set.borrow().table.tick())
+    }
+
     fn reply_member(&self, spec: &Spec) -> u8 {
         spec.reply_member.unwrap_or(self.member())
     }

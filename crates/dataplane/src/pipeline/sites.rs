@@ -405,9 +405,9 @@ fn is_fixed(step: &Step, known: &Known) -> bool {
 }
 
 /// Of the time, the bits that updates of flows do not look at; `None` if updates use the time in
-/// any other way than counting from the end of a tick on.
+/// any other way than counting from the end of a tick on. Of ticks of several lengths the shortest counts.
 fn tick(program: &Program) -> Option<u64> {
-    let mut mask = None;
+    let mut mask = u64::MAX;
     // By term: not made from the time, or so far after the end of a tick.
     let mut from_now = vec![Some(false); program.terms.len()];
     for (at, term) in program.terms.iter().enumerate() {
@@ -418,14 +418,10 @@ fn tick(program: &Program) -> Option<u64> {
             Term::Binary(BinaryOp::Or, a, b) => match (program.term(*a), program.term(*b)) {
                 (Term::Now, Term::Const(ones)) | (Term::Const(ones), Term::Now) => {
                     let ones = u64::try_from(*ones).ok().filter(|n| n & n.wrapping_add(1) == 0);
-                    match (ones, mask) {
-                        (Some(ones), None) => {
-                            mask = Some(ones);
-                            Some(true)
-                        }
-                        (Some(ones), Some(mask)) if ones == mask => Some(true),
-                        _ => None,
-                    }
+                    ones.map(|ones| {
+                        mask = mask.min(ones);
+                        true
+                    })
                 }
                 _ => timeless(&[*a, *b]).then_some(false),
             },
@@ -449,5 +445,5 @@ fn tick(program: &Program) -> Option<u64> {
             }
         }
     }
-    Some(mask.unwrap_or(u64::MAX))
+    Some(mask)
 }

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
+/// Of tables with timeouts of a few seconds.
+const TICK: u64 = SHORTEST_TICK;
 /// Timeout and guarantee.
 const CLASSES: [(u64, u64); 4] =
     [(3 * SECOND, SECOND), (2 * SECOND, 0), (5 * SECOND, SECOND), (SECOND, 2 * SECOND)];
@@ -26,8 +28,8 @@ fn declared(flow: &Flow, class: usize, now: u64) -> DeclaredFlow {
         keys: [flow.key(0).numbers().to_vec(), flow.key(1).numbers().to_vec()],
         values: [value(0), value(1)],
         common: vec![flow.state.into(), 0, 0, 0],
-        expiry: tick_end(now) + timeout.max(guarantee),
-        guarantee: if guarantee == 0 { 0 } else { tick_end(now) + guarantee },
+        expiry: (now | TICK) + timeout.max(guarantee),
+        guarantee: if guarantee == 0 { 0 } else { (now | TICK) + guarantee },
     }
 }
 
@@ -357,6 +359,7 @@ fn flows_do_not_outlive_a_timeout_that_became_shorter() {
         old.insert(Flow::new(forward(n), key(n + 1).reverse(), 17), class, now);
     }
     let mut new = FlowTable::with_seed(10, 2);
+    new.tick = old.tick;
     for (timeout, guarantee) in [(9 * SECOND, 0), (SECOND, 0), (5 * SECOND, SECOND), (SECOND, 0)] {
         new.classes.push(Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX });
     }
@@ -364,12 +367,12 @@ fn flows_do_not_outlive_a_timeout_that_became_shorter() {
     let expiry = |table: &FlowTable, n| {
         table
             .lookup(&forward(n), now)
-            .map(|(number, _)| table.flow(number).expiry() - tick_end(now))
+            .map(|(number, _)| table.flow(number).expiry() - table.tick_end(now))
     };
     assert_eq!(expiry(&new, 0), Some(3 * SECOND), "longer: it has what it had");
     assert_eq!(expiry(&new, 3), Some(SECOND), "shorter");
     assert_eq!(expiry(&new, 6), Some(5 * SECOND), "the same");
-    new.expire(tick_end(now) + SECOND, usize::MAX);
+    new.expire(new.tick_end(now) + SECOND, usize::MAX);
     assert_eq!(new.len(), 2);
 }
 
@@ -392,8 +395,8 @@ fn flows_of_another_worker_expire_in_their_time() {
     other.join(flows, now, |_| Some(2));
     for n in 0..10 {
         // The last nanosecond of the tick in which it was touched, and five seconds.
-        let until = tick_end(u64::from(n) * SECOND / 2) + 5 * SECOND;
-        let beside = tick_end(u64::from(n) * SECOND / 2 + SECOND / 4) + 5 * SECOND;
+        let until = other.tick_end(u64::from(n) * SECOND / 2) + 5 * SECOND;
+        let beside = other.tick_end(u64::from(n) * SECOND / 2 + SECOND / 4) + 5 * SECOND;
         let is_there =
             |table: &FlowTable, n| table.find_any(&key(n), table.hash(&key(n))).is_some();
         for (flow, until) in [(n, until), (20 + n, beside)] {

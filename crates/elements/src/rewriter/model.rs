@@ -12,7 +12,6 @@ use super::{
     Action, Common, EXHAUSTED, FAILURES_STATE, FLOWS_STATE, FULL, Kind, NO_HEADER, NO_MAPPING,
     NOT_TRANSLATABLE, Tracking,
 };
-use crate::flow_table::TICK;
 
 // The key that the packet is looked up by.
 const MAP: Reg = Reg(0);
@@ -379,7 +378,7 @@ impl<'a> Builder<'a> {
     /// Expiry and guarantee from now on, given the timeout in a state.
     fn lifetime(&self, timeout: impl Fn(Tracking) -> Expr) -> (Expr, Expr) {
         let common = self.common;
-        let from = || Expr::Now | TICK;
+        let from = || Expr::Now | common.tick();
         let guaranteed = |nanoseconds: u64| match nanoseconds {
             0 => Expr::from(0u8),
             n => from() + n,
