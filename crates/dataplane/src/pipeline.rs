@@ -17,6 +17,7 @@ mod scalar;
 mod simd;
 mod sites;
 mod tables;
+mod watch;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,7 +30,7 @@ use net::Batch;
 
 use crate::{Stage, StageContext};
 use burst::Burst;
-use cache::{FlowCache, Watch};
+use cache::FlowCache;
 pub(crate) use classifiers::Library;
 pub use classifiers::covered_rules;
 use compile::Compiler;
@@ -41,6 +42,7 @@ use scalar::Scalar;
 use sites::{Builder, Compiled, ExitLengths};
 pub(crate) use tables::Table;
 use tables::Tables;
+use watch::Watch;
 
 /// What a pipeline must know of the chain that it stands in.
 pub(crate) trait Surroundings {
@@ -183,7 +185,7 @@ impl Pipeline {
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0),
-            watch: Watch::default(),
+            watch: Watch::new(),
             burst: Burst::default(),
             scalar: Scalar::new(Rc::clone(&program), chain.classifiers()),
             tables,
@@ -220,9 +222,8 @@ impl Pipeline {
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
         let Compiled { nodes, plans, sites, tick } = compiled;
-        // A way asks no more often than there are lookups.
-        let lookups = if sites.is_empty() { 0 } else { self.program.lookups.len() };
-        self.cache = FlowCache::new(self.tables.len(), lookups);
+        let flows = if sites.is_empty() { 0 } else { most_flows(&self.program) };
+        self.cache = FlowCache::new(self.tables.len(), flows);
         self.burst = Burst::new(nodes.len(), plans.len());
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
@@ -319,6 +320,20 @@ impl Pipeline {
     }
 }
 
+/// How many flows a way finds at the most.
+fn most_flows(program: &Program) -> usize {
+    let mut found = vec![0; program.steps.len()];
+    // Ways lead to later steps only.
+    for (at, step) in program.steps.iter().enumerate().rev() {
+        let most = |next: StepId| found[next.0 as usize];
+        found[at] = match step {
+            Step::Flow { hit, miss, .. } => most(*miss).max(most(*hit) + 1),
+            step => step.next().map(most).max().unwrap_or(0),
+        };
+    }
+    found.first().copied().unwrap_or(0)
+}
+
 /// Sends what was collected for targets.
 fn send(used: &mut Vec<u16>, targets: &mut [Target], cx: &mut StageContext<'_>) {
     for number in used.drain(..) {
@@ -348,8 +363,8 @@ impl Stage for Pipeline {
                 break;
             }
         }
-        if !self.sites.is_empty() && self.watch.saw(done, std::mem::take(&mut self.burst.new)) {
-            self.cache.forget_missed();
+        if !self.sites.is_empty() {
+            self.watch.saw(done, std::mem::take(&mut self.burst.seen));
         }
         let mut rest = None;
         if done < batch.len() {

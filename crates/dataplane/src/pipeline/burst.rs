@@ -6,10 +6,11 @@ use std::rc::Rc;
 use ir::program::{Effect, Exit, Step, StepId};
 use net::Packet;
 
-use super::cache::{Line, Member, SHARE, SLOTS};
+use super::cache::{Line, Member, SLOTS};
 use super::classifiers::Key;
 use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
+use super::watch::{SHARE, Seen};
 use super::write::{place, write};
 use super::{DROP, Pipeline};
 
@@ -42,8 +43,7 @@ pub(super) struct Burst {
     members: Vec<Member>,
     /// Lanes that are at a site.
     at_sites: u32,
-    /// How many were looked up in vain whose flows did not come lately.
-    pub(super) new: usize,
+    pub(super) seen: Seen,
     spare: Spare,
 }
 
@@ -275,7 +275,7 @@ impl Pipeline {
     /// Whether a flow that was looked up in vain did not come lately.
     fn is_new(&mut self, hash: u64) -> bool {
         let new = !self.cache.missed_again(hash);
-        self.burst.new += usize::from(new);
+        self.burst.seen.new += usize::from(new);
         new
     }
 
@@ -383,6 +383,7 @@ impl Pipeline {
     /// Takes what becomes of a lane from the flow cache; gives the target.
     #[inline(always)]
     fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
+        self.burst.seen.hits += 1;
         let line = self.cache.line(at);
         self.burst.take(lane, line);
         self.target_of(line.plan)
@@ -489,6 +490,7 @@ impl Pipeline {
             self.forget_changed();
         }
         self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
+        self.burst.seen.lines += 1;
     }
 
     /// Does what plans say to the lanes that are done.

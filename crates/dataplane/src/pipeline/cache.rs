@@ -15,16 +15,12 @@ use net::flow::FlowHash;
 pub(super) const SLOTS: usize = 6;
 /// Lines that a key may be in.
 const WAYS: usize = 8;
+/// Lines that keys move from and to at once when there are more.
+const SEGMENT: usize = 64;
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered: what comes again among so many is
 /// worth a line.
-const MISSED: usize = 1 << 18;
-/// Packets after which it is judged whether looking them up pays.
-const STRETCH: usize = 1 << 17;
-/// It does if more than one of so many is of a flow that came lately.
-pub(super) const SHARE: usize = 8;
-/// If not, so many packets go by unseen.
-const UNSEEN: usize = 7 * STRETCH;
+const MISSED: usize = 1 << 21;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -87,47 +83,14 @@ pub(super) struct Member {
     pub(super) prolonged: bool,
 }
 
-/// Watches how many packets are of flows that come again soon. Where next to none is, as in a scan or
-/// with millions of flows in turn, most packets are not even looked up.
-#[derive(Default)]
-pub(super) struct Watch {
-    seen: usize,
-    missed: usize,
-    unseen: usize,
-}
-
-impl Watch {
-    /// Whether these packets are not to be looked up.
-    #[inline]
-    pub(super) fn passes_over(&mut self, packets: usize) -> bool {
-        let passes = self.unseen > 0;
-        self.unseen = self.unseen.saturating_sub(packets);
-        passes
-    }
-
-    /// So many packets were seen, and so many of these were of flows that did not come lately;
-    /// whether others pass unseen from here on.
-    #[inline]
-    pub(super) fn saw(&mut self, packets: usize, missed: usize) -> bool {
-        self.seen += packets;
-        self.missed += missed;
-        if self.seen >= STRETCH {
-            let came_again = self.seen - self.missed;
-            self.unseen = if came_again * SHARE > self.seen { 0 } else { UNSEEN };
-            (self.seen, self.missed) = (0, 0);
-        }
-        self.unseen > 0
-    }
-}
-
 /// See the module.
 pub(super) struct FlowCache {
     hash: FlowHash,
     /// What was looked up in vain lately, by a part of its hash: another part.
     missed: Box<[u16]>,
     coin: u64,
-    /// Changes what keys are remembered as.
-    era: u16,
+    /// By segment. There are as many segments as there must be, whatever their number (linear hashing: W. Litwin,
+    /// 1980), so that no packet waits until all lines have moved.
     lines: Vec<Line>,
     used: usize,
     most: usize,
@@ -143,16 +106,22 @@ impl FlowCache {
     pub(super) fn new(tables: usize, stride: usize) -> Self {
         let seed = std::hash::RandomState::new().build_hasher().finish();
         let each = size_of::<Line>() + stride * size_of::<Link>();
-        let most = (MOST_BYTES / each).max(FEWEST);
+        let mut most = if stride > 0 { 1 << (MOST_BYTES / each).ilog2() } else { FEWEST };
+        let (lines, links) = loop {
+            match (reserve(most), reserve(most * stride)) {
+                (Some(lines), Some(links)) => break (lines, links),
+                _ if most > FEWEST => most /= 2,
+                _ => break Default::default(),
+            }
+        };
         let mut cache = Self {
             hash: FlowHash::new(seed),
             coin: seed,
-            era: 0,
             missed: vec![0; if stride > 0 { MISSED } else { 0 }].into(),
-            lines: Vec::new(),
+            lines,
             used: 0,
-            most: 1 << most.ilog2(),
-            links: Vec::new(),
+            most,
+            links,
             stride,
             heads: vec![Vec::new(); tables],
         };
@@ -161,25 +130,50 @@ impl FlowCache {
     }
 
     fn resize(&mut self, lines: usize) {
-        let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
-        refill(&mut self.lines, lines, EMPTY);
-        refill(&mut self.links, lines * self.stride, free);
+        self.lines.clear();
+        self.links.clear();
+        self.add_lines(lines);
         self.heads.iter_mut().for_each(|heads| heads.fill(NONE));
         self.used = 0;
     }
 
-    /// Makes room for twice as many lines.
+    fn add_lines(&mut self, lines: usize) {
+        let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
+        self.lines.resize(self.lines.len() + lines, EMPTY);
+        self.links.resize(self.links.len() + lines * self.stride, free);
+    }
+
+    /// Adds a segment for half of what is in the first one that was not halved since their number doubled. Those that
+    /// were not are twice as full as others: never more than six tenths, for the average is kept at three.
     #[cold]
     fn grow(&mut self) {
-        let (lines, links) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.links));
-        self.resize(lines.len() * 2);
+        let segments = self.lines.len() / SEGMENT;
+        let halved = segments - (1 << segments.ilog2());
+        self.add_lines(SEGMENT);
         let mut members = Vec::with_capacity(self.stride);
-        for (at, line) in lines.into_iter().enumerate().filter(|(_, line)| line.plan != NONE) {
-            members.clear();
-            let links = links[at * self.stride..].iter().take(line.flows.into());
-            members.extend(links.map(Link::member));
-            self.insert(self.hash(line.key, line.site), line, &members);
+        for at in halved * SEGMENT..(halved + 1) * SEGMENT {
+            let line = self.lines[at];
+            let hash = self.hash(line.key, line.site);
+            if line.plan != NONE && self.ways(hash).any(|way| way / SEGMENT != halved) {
+                members.clear();
+                members.extend(self.members(at));
+                self.remove(at);
+                self.put(hash, line, &members);
+            }
         }
+    }
+
+    /// The lines that a key may be in.
+    #[inline(always)]
+    fn ways(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let segments = self.lines.len() / SEGMENT;
+        let mask = usize::MAX >> (segments - 1).leading_zeros();
+        let mut segment = hash as usize & mask;
+        if segment >= segments {
+            segment &= mask >> 1;
+        }
+        let first = (hash >> 32) as usize;
+        (first..first + WAYS).map(move |way| segment * SEGMENT + way % SEGMENT)
     }
 
     /// Forgets everything.
@@ -198,7 +192,7 @@ impl FlowCache {
     /// Brings the line near in which a key probably is.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
-        classify::prefetch(&self.lines, hash as usize & (self.lines.len() - 1));
+        self.ways(hash).take(1).for_each(|at| classify::prefetch(&self.lines, at));
     }
 
     #[inline]
@@ -212,10 +206,9 @@ impl FlowCache {
     }
 
     /// The line of a key, if these conditions on the packet hold and no others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, hash: u64, key: [u64; 2], site: u16, holds: u32) -> Option<usize> {
-        let mask = self.lines.len() - 1;
-        (0..WAYS).map(|way| (hash as usize).wrapping_add(way) & mask).find(|&at| {
+        self.ways(hash).find(|&at| {
             let line = &self.lines[at];
             line.key == key
                 && line.holds == holds & line.relevant
@@ -227,12 +220,7 @@ impl FlowCache {
     /// Where it is remembered that a key was looked up in vain, and as what.
     #[inline]
     fn memory_of(&self, hash: u64) -> (usize, u16) {
-        ((hash >> 28) as usize % MISSED, ((hash >> 48) as u16 ^ self.era) | 1)
-    }
-
-    /// Forgets what was looked up in vain: it was not lately when packets have passed unseen.
-    pub(super) fn forget_missed(&mut self) {
-        self.era = self.era.wrapping_add(2);
+        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
     }
 
     /// Whether a key was looked up in vain lately.
@@ -272,16 +260,18 @@ impl FlowCache {
         if members.len() > self.stride {
             return;
         }
-        if self.used >= self.lines.len() / 2 && self.lines.len() < self.most {
+        if self.used * 10 >= self.lines.len() * 3 && self.lines.len() < self.most {
             self.grow();
         }
-        let mask = self.lines.len() - 1;
-        let ways = (0..WAYS).map(|way| (hash as usize).wrapping_add(way) & mask);
+        self.put(hash, line, members);
+    }
+
+    fn put(&mut self, hash: u64, line: Line, members: &[Member]) {
         let age = |at: &usize| match &self.lines[*at] {
             line if line.plan == NONE => 0,
             line => line.until.max(1),
         };
-        let Some(at) = ways.min_by_key(age) else { return };
+        let Some(at) = self.ways(hash).min_by_key(age) else { return };
         self.remove(at);
         self.lines[at] = Line { flows: members.len() as u16, ..line };
         self.used += 1;
@@ -337,49 +327,17 @@ impl FlowCache {
     }
 }
 
-/// Has a vector hold so many of a value and nothing else.
-fn refill<T: Copy>(all: &mut Vec<T>, count: usize, value: T) {
-    all.clear();
-    all.reserve_exact(count);
+/// Room for so many, which takes memory as it is used; `None` if there is none.
+fn reserve<T>(count: usize) -> Option<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).ok()?;
     classify::prefer_large_pages(all.spare_capacity_mut());
-    all.resize(count, value);
+    Some(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn packets_of_flows_that_never_come_again_go_by_unseen_for_a_while() {
-        let mut watch = Watch::default();
-        let mut stretch = |missed: usize| {
-            let mut unseen = 0;
-            for i in 0..STRETCH {
-                match watch.passes_over(1) {
-                    true => unseen += 1,
-                    false => drop(watch.saw(1, usize::from(i < missed))),
-                }
-            }
-            unseen
-        };
-        let few = STRETCH / SHARE;
-        assert_eq!(stretch(STRETCH - few - 1), 0);
-        assert_eq!(stretch(STRETCH - few), 0, "enough came again before");
-        let unseen: Vec<usize> = (0..UNSEEN / STRETCH).map(|_| stretch(STRETCH)).collect();
-        assert!(unseen.iter().all(|&count| count == STRETCH), "{unseen:?}");
-        assert_eq!(stretch(0), 0, "they are looked at again");
-        assert_eq!(stretch(STRETCH), 0, "and came again");
-    }
-
-    #[test]
-    fn what_came_before_packets_passed_unseen_did_not_come_lately() {
-        let mut cache = FlowCache::new(1, 1);
-        let hash = cache.hash([1, 2], 0);
-        assert!(!cache.missed(hash) && !cache.missed_again(hash));
-        assert!(cache.missed(hash) && cache.missed_again(hash));
-        cache.forget_missed();
-        assert!(!cache.missed(hash) && !cache.missed_again(hash));
-    }
 
     fn line(key: u64, plan: u32) -> Line {
         Line { key: [key, !key], until: 1, plan, ..EMPTY }
@@ -404,13 +362,15 @@ mod tests {
             // Each flow is in its own line and in the one before.
             insert(&mut cache, line(key.into(), key), &[key, key + 1]);
         }
-        assert!(cache.lines.len() >= 2 * keys as usize);
+        let (lines, used) = (cache.lines.len(), cache.used);
+        assert!((lines * 3).abs_diff(used * 10) < 30 * SEGMENT, "{lines} for {used}");
         let found = |cache: &FlowCache| {
             let lines = (0..keys).filter_map(|key| Some((key, find(cache, key.into(), 0)?)));
             lines.inspect(|(key, line)| assert_eq!(line.plan, *key)).count()
         };
         // A few had to give way where many keys wanted to be in the same place.
-        assert!(found(&cache) > keys as usize * 9 / 10, "{}", found(&cache));
+        assert_eq!(found(&cache), used);
+        assert!(used > keys as usize * 99 / 100, "{used}");
         for at in (0..cache.lines.len()).filter(|&at| cache.line(at).plan != NONE) {
             let plan = cache.line(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
