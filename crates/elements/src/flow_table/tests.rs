@@ -408,3 +408,18 @@ fn flows_of_another_worker_expire_in_their_time() {
     }
     assert_eq!(other.len(), 0);
 }
+
+#[test]
+fn ticks_are_as_long_as_the_shortest_timeout_allows() {
+    let mut table = FlowTable::with_seed(10, 1);
+    let mut tick = |seconds: u64, guarantee: u64| {
+        table.class(seconds * SECOND, guarantee * SECOND);
+        table.tick()
+    };
+    assert_eq!(tick(86_400, 5), (1 << 32) - 1, "some seconds at most");
+    assert_eq!(tick(240, 5), (1 << 31) - 1, "2.1 seconds are less than a 64th");
+    assert_eq!(tick(300, 5), (1 << 31) - 1, "the shortest counts");
+    assert_eq!(tick(60, 100), (1 << 30) - 1, "no flow expires before its guarantee is over");
+    assert_eq!(tick(1, 0), (1 << 27) - 1, "not shorter than an eighth of a second");
+    assert_eq!(tick(0, 0), (1 << 27) - 1);
+}
