@@ -165,8 +165,11 @@ fn interval(before: &Value, after: &Value, seconds: f64) -> Value {
         let since = sums.since(then.get(name).copied().unwrap_or_default());
         lines.push(line(name, class, since));
         if let Some((function, _)) = name.split_once('/') {
-            // What comes from one of its elements to another does not come to it.
-            functions.entry(function).or_default().add(Sums { packets: None, ..since });
+            // What comes from one of its elements to another does not come to it, and what is counted inside
+            // is not all that passes.
+            let is_device = since.taken.is_some() || since.given.is_some();
+            let bytes = since.bytes.filter(|_| is_device);
+            functions.entry(function).or_default().add(Sums { packets: None, bytes, ..since });
         }
     }
     let (came_then, came_now) = (came(&before["all"]), came(now));
@@ -354,6 +357,9 @@ mod tests {
                 "packets": taken, "dropped": { "x": dropped }, "held": 3,
             });
             let script = json!({ "name": "f/s", "class": "Script" });
+            let counter = json!({
+                "name": "f/c", "class": "Counter", "counted": { "packets": taken, "bytes": taken * 100 },
+            });
             let function = json!({ "name": "f", "packets": taken / 2 });
             let worker = json!({
                 "worker": 0, "cpu": 2, "in": taken, "out": 0, "busy": busy, "rounds": taken / 10,
@@ -361,7 +367,7 @@ mod tests {
             });
             json!({
                 "workers": [worker],
-                "all": { "elements": [element, script], "functions": [function] },
+                "all": { "elements": [element, script, counter], "functions": [function] },
             })
         };
         let got = interval(&look(100, 5, 1000), &look(300, 25, 401_000), 2.0);
@@ -371,7 +377,8 @@ mod tests {
             (real(&core["ns_per_packet"]), real(&core["packets_per_round"])),
             (2000.0, 10.0)
         );
-        assert_eq!(real(&got["functions"][0]["bits"]), 80_000.0);
+        assert_eq!(real(&got["functions"][0]["bits"]), 80_000.0, "the device's");
+        assert_eq!(real(&got["elements"][2]["bits"]), 80_000.0);
         assert_eq!(got["elements"][0]["packets"], 100.0);
         assert_eq!(got["functions"][0]["packets"], 50.0);
         // What nobody counts is not zero.
