@@ -3,10 +3,8 @@
 use std::path::Path as Folder;
 
 use catena_cli::session::Path;
-use ir::Port;
-use net::{Batch, HEADROOM};
 
-use crate::outcome::{Seen, Tallies, drain, tallies};
+use crate::outcome::{Seen, Tallies, drain, feed, tallies};
 use crate::support::{PATHS, Started, start};
 
 const TEXT: &str = "src :: InfiniteSource(DATA \\<4500 001c 0001 0000 4011 0000 01020304 05060708
@@ -180,16 +178,7 @@ type Result = ([Vec<Seen>; 2], Tallies);
 /// Pushes packets one by one.
 fn push(way: &mut Started, frames: &[Vec<u8>]) -> Result {
     way.router.round();
-    let node = way.chain.graph.find("in0").expect("it is declared");
-    let to = way.chain.graph.successors(Port { node, port: 0 }).next().expect("it is connected");
-    for frame in frames {
-        let mut batch = Batch::new();
-        let bytes = [&[0; HEADROOM], &frame[..]].concat();
-        let mut packet = way.router.core().pool.packet(&bytes);
-        packet.pull(HEADROOM);
-        batch.push(packet);
-        way.router.push(to, batch);
-    }
+    frames.chunks(1).for_each(|frame| feed(way, "in0", frame));
     way.router.round();
     (["out0", "out1"].map(|queue| drain(way, queue)), tallies(&mut way.router))
 }

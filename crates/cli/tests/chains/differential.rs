@@ -12,9 +12,7 @@ use std::path::Path as Folder;
 
 use catena_cli::session::Path;
 use dataplane::Rest;
-use ir::Port;
 use net::pcap::{Options, Reader, Writer};
-use net::{Batch, HEADROOM, Header};
 
 use crate::outcome::{self, Arrivals, Seen, Tallies};
 use crate::support::{PATHS, Started, shared, start};
@@ -77,24 +75,12 @@ impl Way {
             // Time stands still: what is not true any more is made anew at once.
             settle(&mut self.started);
         }
-        let graph = &self.started.chain.graph;
-        let node = graph.find(&format!("in{}", step.input)).expect("inputs are declared");
-        let to = graph.successors(Port { node, port: 0 }).next().expect("inputs are connected");
         let size = match self.burst {
             Burst::One => 1,
             Burst::Many => step.frames.len().max(1),
         };
         for frames in step.frames.chunks(size) {
-            let mut batch = Batch::new();
-            for frame in frames {
-                // What lies before the data is zero, so that it is the same everywhere.
-                let bytes = [&[0; HEADROOM], &frame[..]].concat();
-                let mut packet = self.started.router.core().pool.packet(&bytes);
-                packet.pull(HEADROOM);
-                packet.set_header_offset(Header::Mac, 0);
-                batch.push(packet);
-            }
-            self.started.router.push(to, batch);
+            outcome::feed(&mut self.started, &format!("in{}", step.input), frames);
         }
         settle(&mut self.started);
         ["out0", "out1"].map(|queue| outcome::drain(&mut self.started, queue))

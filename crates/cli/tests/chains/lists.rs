@@ -3,11 +3,9 @@
 use std::path::Path as Folder;
 
 use fastrand::Rng;
-use ir::Port;
 use ir::program::Step;
-use net::{Batch, HEADROOM};
 
-use crate::outcome::{drain, tallies};
+use crate::outcome::{drain, feed, tallies};
 use crate::support::{PATHS, start};
 use crate::tables::programs;
 
@@ -127,16 +125,7 @@ fn compare(too_much: bool) {
     for _ in 0..60 {
         let frames: Vec<Vec<u8>> = (0..100).map(|_| packet(random)).collect();
         let seen = ways.each_mut().map(|way| {
-            let node = way.chain.graph.find("in0").expect("it is declared");
-            let to = way.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
-            let mut batch = Batch::new();
-            for frame in &frames {
-                let bytes = [&[0; HEADROOM], &frame[..]].concat();
-                let mut packet = way.router.core().pool.packet(&bytes);
-                packet.pull(HEADROOM);
-                batch.push(packet);
-            }
-            way.router.push(to, batch);
+            feed(way, "in0", &frames);
             let out = [0, 1, 2].map(|i| drain(way, &format!("out{i}")));
             (out, tallies(&mut way.router))
         });

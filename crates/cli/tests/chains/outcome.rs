@@ -2,7 +2,7 @@
 
 use dataplane::Router;
 use ir::Port;
-use net::{Header, Packet};
+use net::{Batch, HEADROOM, Header, Packet};
 
 use crate::support::Started;
 
@@ -32,6 +32,23 @@ impl Seen {
         let digits = self.data.as_bytes().chunks(2).map(|c| str::from_utf8(c).expect("digits"));
         digits.map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()
     }
+}
+
+/// Pushes frames, in one burst, into what comes behind an element.
+pub fn feed(started: &mut Started, behind: &str, frames: &[Vec<u8>]) {
+    let graph = &started.chain.graph;
+    let node = graph.find(behind).expect("inputs are declared");
+    let to = graph.successors(Port { node, port: 0 }).next().expect("inputs are connected");
+    let mut batch = Batch::new();
+    for frame in frames {
+        // What lies before the data is zero, so that it is the same everywhere.
+        let bytes = [&[0; HEADROOM], &frame[..]].concat();
+        let mut packet = started.router.core().pool.packet(&bytes);
+        packet.pull(HEADROOM);
+        packet.set_header_offset(Header::Mac, 0);
+        batch.push(packet);
+    }
+    started.router.push(to, batch);
 }
 
 /// Takes what a queue holds.

@@ -4,11 +4,10 @@ use std::path::Path as Folder;
 
 use catena_cli::session::Path;
 use compiler::Synthesizer;
+use ir::Model;
 use ir::program::{Program, Step, Term};
-use ir::{Model, Port};
-use net::{Batch, HEADROOM};
 
-use crate::outcome::{drain, tallies};
+use crate::outcome::{drain, feed, tallies};
 use crate::support::{PATHS, Started, start};
 
 const OUTPUTS: usize = 4;
@@ -96,16 +95,7 @@ fn hundreds_of_gateways_are_the_same_every_way() {
             })
             .collect();
         let seen = ways.each_mut().map(|way| {
-            let node = way.chain.graph.find("in0").expect("it is declared");
-            let to = way.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
-            let mut batch = Batch::new();
-            for frame in &frames {
-                let bytes = [&[0; HEADROOM], &frame[..]].concat();
-                let mut packet = way.router.core().pool.packet(&bytes);
-                packet.pull(HEADROOM);
-                batch.push(packet);
-            }
-            way.router.push(to, batch);
+            feed(way, "in0", &frames);
             let out = [0, 1, 2, 3].map(|i| drain(way, &format!("out{i}")));
             (out, tallies(&mut way.router))
         });
@@ -123,17 +113,11 @@ fn a_large_table_that_changes_is_synthesised_again() {
     let mut started = start("tables", &text, Folder::new("."), Path::Synthesised)
         .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
     let reads = |started: &mut Started| started.router.read_handler("c3.count").expect("a count");
-    let node = started.chain.graph.find("in0").expect("it is declared");
-    let to = started.chain.graph.successors(Port { node, port: 0 }).next().expect("an edge");
     for (written, expected) in [("99.1.0.0/16 10.0.7.1 3", "1"), ("99.1.1.0/24 10.0.8.1 1", "1")] {
         started.router.write_handler("rt.add", written).expect("a route");
         started.router.round();
         let frame = net::notation::parse("bare udp 1.1.1.1:9 > 99.1.1.1:9").expect("words");
-        let mut packet = started.router.core().pool.packet(&[&[0; HEADROOM], &frame[..]].concat());
-        packet.pull(HEADROOM);
-        let mut batch = Batch::new();
-        batch.push(packet);
-        started.router.push(to, batch);
+        feed(&mut started, "in0", &[frame]);
         assert_eq!(reads(&mut started), expected);
     }
 }
