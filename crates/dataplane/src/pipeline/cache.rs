@@ -108,7 +108,7 @@ impl FlowCache {
         let each = size_of::<Line>() + stride * size_of::<Link>();
         let mut most = if stride > 0 { 1 << (MOST_BYTES / each).ilog2() } else { FEWEST };
         let (lines, links) = loop {
-            match (reserve(most), reserve(most * stride)) {
+            match (reserve(most, 1), reserve(most, stride)) {
                 (Some(lines), Some(links)) => break (lines, links),
                 _ if most > FEWEST => most /= 2,
                 _ => break Default::default(),
@@ -327,11 +327,14 @@ impl FlowCache {
     }
 }
 
-/// Room for so many, which takes memory as it is used; `None` if there is none.
-fn reserve<T>(count: usize) -> Option<Vec<T>> {
+/// Room for `each` of so many lines, which takes memory as it is used; `None` if there is none.
+fn reserve<T>(lines: usize, each: usize) -> Option<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(count).ok()?;
-    classify::prefer_large_pages(all.spare_capacity_mut());
+    all.try_reserve_exact(lines * each).ok()?;
+    // A program whose flows are few need not wait for a large page.
+    if let Some(later) = all.spare_capacity_mut().get_mut(FEWEST * each..) {
+        classify::prefer_large_pages(later);
+    }
     Some(all)
 }
 
