@@ -607,6 +607,17 @@ impl Router {
         store
     }
 
+    /// Gives all elements declared state.
+    pub fn set_state(&mut self, state: &Store) {
+        self.nodes.settle(&mut self.core);
+        let count = self.nodes.elements;
+        for node in &mut self.nodes.nodes[..count] {
+            if let Some(cell) = &mut node.cell {
+                cell.element.import(&node.name, state);
+            }
+        }
+    }
+
     /// The handlers of an element, the general ones included; of the router if the name is empty.
     pub fn handlers(&self, element: &str) -> Option<Vec<Handler>> {
         let node = match element {

@@ -30,9 +30,9 @@ const UNDECIDED: u8 = 2;
 /// Prove that a chain and what it becomes, or two chains, do the same
 ///
 /// With one FILE: that simplification of its synthesised programs changes nothing for any packet and
-/// any state, and that packets made for every way through them, and sequences of packets, go the
-/// same way as from element to element. With two: that the same packets come out of both, whatever
-/// comes in. Sources and sinks are the same that stand for one device or file. Queues, schedulers, and
+/// any state, and that packets and flows made for every way through them, and sequences of packets,
+/// go the same way as from element to element. With two: that the same packets come out of both,
+/// whatever comes in. Sources and sinks are the same that stand for one device or file. Queues, schedulers, and
 /// elements that only their own code can speak for must have the same class, configuration and
 /// successors; names and the order of statements do not matter. A difference is shown by a packet, or
 /// by the source that only one of them has. Ends with status 0 if all is equal, 1 if there is a
@@ -201,7 +201,9 @@ impl Report<'_> {
 
     fn packets(&self) -> Vec<&Witness> {
         match (self.sequence(), self.difference()) {
-            (Some(found), _) => found.sequence.iter().map(|arrival| &arrival.packet).collect(),
+            (Some(found), _) => {
+                found.sequence.arrivals.iter().map(|arrival| &arrival.packet).collect()
+            }
             (None, Some((_, difference))) => vec![&difference.packet],
             (None, None) => Vec::new(),
         }
@@ -293,10 +295,11 @@ impl Report<'_> {
     }
 
     fn show_sequence(&self, text: &mut String, found: &Disagreement) {
-        for (i, arrival) in found.sequence.iter().enumerate() {
+        let arrivals = &found.sequence.arrivals;
+        for (i, arrival) in arrivals.iter().enumerate() {
             let node = &self.chains[0].subjects.graph.nodes[arrival.at.node].name;
             let after = Duration::from_nanos(arrival.packet.now.saturating_sub(START));
-            let last = i + 1 == found.sequence.len();
+            let last = i + 1 == arrivals.len();
             let title = format!(
                 "{} {} to '{node}' [{}] at {:.9} s:",
                 if last { "packet" } else { "after packet" },
@@ -306,19 +309,14 @@ impl Report<'_> {
             );
             self.show_packet(text, &title, &arrival.packet);
         }
+        show_flows(text, &found.sequence.flows);
         self.show_sides(text, self.sides(true), &found.elements, &found.programs);
     }
 
     fn show_difference(&self, text: &mut String, proof: &Proof, difference: &Difference) {
         let (element, port) = &proof.entry;
         self.show_packet(text, &format!("packet to '{element}' [{port}]:"), &difference.packet);
-        for held in &difference.flows {
-            let Held { owner, key, values, common, .. } = held;
-            let _ = writeln!(
-                text,
-                "    while '{owner}' holds the flow {key:?} with {values:?} and {common:?}"
-            );
-        }
+        show_flows(text, &difference.flows);
         self.show_sides(text, self.sides(false), &difference.a, &difference.b);
     }
 
@@ -401,8 +399,11 @@ impl Report<'_> {
             })
             .collect();
         let difference = match (self.sequence(), self.difference()) {
-            (Some(found), _) => Some((self.sides(true), &found.elements, &found.programs)),
-            (None, Some((_, d))) => Some((self.sides(false), &d.a, &d.b)),
+            (Some(found), _) => {
+                let flows = &found.sequence.flows;
+                Some((self.sides(true), flows, &found.elements, &found.programs))
+            }
+            (None, Some((_, d))) => Some((self.sides(false), &d.flows, &d.a, &d.b)),
             (None, None) => None,
         };
         let packets: Vec<Value> = self
@@ -417,12 +418,21 @@ impl Report<'_> {
                 })
             })
             .collect();
-        let difference = difference.map(|(sides, a, b)| {
+        let difference = difference.map(|(sides, flows, a, b)| {
+            let flow = |held: &Held| {
+                let Held { owner, name, key, values, common, .. } = held;
+                let [key, values, common] = [key, values, common]
+                    .map(|numbers| numbers.iter().map(u128::to_string).collect::<Vec<_>>());
+                json!({
+                    "owner": owner, "table": name, "key": key, "values": values, "common": common,
+                })
+            };
+            let flows: Vec<Value> = flows.iter().map(flow).collect();
             let side = |i: usize, seen: &Observation, other: &Observation| {
                 let fates: Vec<String> = seen.fates.iter().map(|f| self.fate(i, f)).collect();
                 json!({ "side": sides[i], "does": fates, "only": only_here(seen, other) })
             };
-            json!({ "packets": packets, "sides": [side(0, a, b), side(1, b, a)] })
+            json!({ "packets": packets, "flows": flows, "sides": [side(0, a, b), side(1, b, a)] })
         });
         json!({
             "files": self.files,
@@ -439,6 +449,16 @@ impl Report<'_> {
             "notes": self.remarks(),
             "difference": difference,
         })
+    }
+}
+
+/// The flows that are in tables when packets come.
+fn show_flows(text: &mut String, flows: &[Held]) {
+    for Held { owner, key, values, common, .. } in flows {
+        let _ = writeln!(
+            text,
+            "    while '{owner}' holds the flow {key:?} with {values:?} and {common:?}"
+        );
     }
 }
 

@@ -1,23 +1,24 @@
 //! A chain's programs against its elements' models, packet by packet.
 //!
 //! Packets are made for the programs' ways and from ordinary ones by small changes; where there is
-//! state they come in sequences, with answers, TCP flags and time passing. The reference is the
-//! interpretation of one model after the other, so a mistake in what makes programs from models is
-//! seen here.
+//! state they come in sequences, with answers, TCP flags and time passing. For ways that lead
+//! through tables of flows, the flows are made, too. The reference is the interpretation of one
+//! model after the other, so a mistake in what makes programs from models is seen here.
 
 pub(super) mod packets;
 mod walk;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use ir::model::StateKind;
+use ir::program::StepId;
 use ir::{Graph, Model, Op, Port, Program, Store};
 
 use walk::LOOP;
 pub use walk::Walk;
 
-use super::{Fate, Judgement, Observation, on_large_stack};
-use crate::witness::{Random, Witness};
+use super::{Fate, Held, Judgement, Observation, on_large_stack};
+use crate::witness::{Random, START, Witness};
 
 /// A chain and what takes its elements' place.
 #[derive(Clone, Copy)]
@@ -66,11 +67,20 @@ pub struct Arrival {
     pub packet: Witness,
 }
 
+/// Packets that come one after the other to a chain in its first state.
+#[derive(Clone, Debug, Default)]
+pub struct Sequence {
+    /// Flows that are in its tables then.
+    pub flows: Vec<Held>,
+    /// The packets.
+    pub arrivals: Vec<Arrival>,
+}
+
 /// Packets after which the two differ.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
     /// The packets; the two differ in what the last does.
-    pub sequence: Vec<Arrival>,
+    pub sequence: Sequence,
     /// What the elements, or the first chain, do with it.
     pub elements: Observation,
     /// What the programs, or the second chain, do with it.
@@ -98,7 +108,7 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
 }
 
 /// The same; also gives the sequences of packets, to take them other ways.
-pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
+pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let entries: Vec<(Port, Port)> = subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
     let elements = Subject { programs: &[], ..*subject };
     let both = Both { a: elements, b: *subject, entries: &entries, judge: &whole, state: true };
@@ -153,41 +163,40 @@ struct Both<'a> {
     state: bool,
 }
 
-fn run_both(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
+fn run_both(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let nothing =
         Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None, unclear: None };
     on_large_stack(|| run_here(subject, effort)).unwrap_or((nothing, Vec::new()))
 }
 
-fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>) {
-    let mut sequences = Vec::new();
+fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let mut random = Random(effort.seed);
-    let mut evidence = Evidence {
-        packets: 0,
-        sequences: 0,
-        exits: (0, subject.b.programs.iter().map(|p| p.exits().count()).sum()),
-        disagreement: None,
-        unclear: None,
-    };
+    let mut run = Run::new(subject);
     let state = |s: &Subject<'_>| {
         s.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter)
     };
     let stateful = state(&subject.a) || state(&subject.b);
     let entries: Vec<Port> = subject.entries.iter().map(|e| e.0).collect();
     if entries.is_empty() {
-        return (evidence, sequences);
+        return run.ended();
     }
-    let mut reached = HashMap::new();
     let share = (effort.packets / (2 * entries.len())).max(20);
     let mut queue: Vec<Arrival> = Vec::new();
+    let mut of_flows: Vec<(Arrival, Vec<Held>)> = Vec::new();
     let mut aims = Vec::new();
     // Packets are aimed at the ways of both, and come to both at the input of the first.
     for &(at, there) in subject.entries {
         for (side, entry) in [(&subject.b, there), (&subject.a, at)] {
             let Some(program) = side.programs.iter().find(|p| p.entry == entry) else { continue };
-            let aim = packets::Aim::new(program, at, side.graph, share, &mut random);
-            let made = aim.packets.iter().cloned();
-            queue.extend(made.map(|packet| Arrival { at, packet }));
+            let mut aim = packets::Aim::new(program, at, side.graph, share, &mut random);
+            for (packet, flows) in std::mem::take(&mut aim.packets) {
+                let arrival = Arrival { at, packet };
+                queue.push(arrival.clone());
+                // What the tables of two chains hold is not known to be the same.
+                if subject.state && !flows.is_empty() {
+                    of_flows.push((arrival, flows));
+                }
+            }
             aims.push(aim);
         }
     }
@@ -196,52 +205,99 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Vec<Arrival>>)
     }
     let mut next = queue.into_iter();
     let mut kept: Vec<Arrival> = Vec::new();
-    while evidence.packets < effort.packets {
-        let mut pair = Pair::new(subject);
-        evidence.sequences += 1;
-        let mut sequence = packets::Sequence::new(&aims, stateful);
+    // Those come last: a difference of packets alone is easier to follow.
+    let others = effort.packets.saturating_sub(of_flows.len()).max(1);
+    while run.evidence.packets < others {
+        let mut pair = Pair::new(subject, Vec::new());
+        let mut traffic = packets::Traffic::new(&aims, stateful);
         let length = if stateful { 24 } else { 64 };
         'sequence: for _ in 0..length {
-            let arrival = match next.next() {
-                Some(arrival) => {
-                    kept.push(arrival.clone());
-                    Some(arrival)
-                }
-                None => None,
-            };
+            let made = next.next();
+            kept.extend(made.clone());
             // What was made to order comes twice where the second time may be unlike the first.
-            let times = if stateful && arrival.is_some() { 2 } else { 1 };
-            let arrival =
-                arrival.unwrap_or_else(|| sequence.next(&kept, &pair.elements, &mut random));
+            let times = if stateful && made.is_some() { 2 } else { 1 };
+            let arrival = made.unwrap_or_else(|| traffic.next(&kept, &pair, &mut random));
             for _ in 0..times {
                 let mut arrival = arrival.clone();
-                sequence.stamp(&mut arrival, &pair.elements, &mut random);
-                let (judgement, elements, programs) = pair.step(&arrival);
-                evidence.packets += 1;
-                sequence.seen(arrival, &elements);
-                if let Judgement::Unclear(why) = judgement {
-                    // From here on their state differs.
-                    evidence.unclear.get_or_insert(why);
-                    break 'sequence;
-                }
-                if judgement == Judgement::Different {
-                    let sequence = shorten(subject, sequence.past());
-                    evidence.disagreement = Some(sequence.unwrap_or(Disagreement {
-                        sequence: Vec::new(),
-                        elements,
-                        programs,
-                    }));
-                    return (evidence, sequences);
+                traffic.stamp(&mut arrival, &pair.elements, &mut random);
+                match run.step(&mut pair, &arrival) {
+                    Some(elements) => traffic.seen(&elements),
+                    None => break 'sequence,
                 }
             }
         }
-        sequences.push(sequence.past());
-        for exit in pair.programs.exits() {
-            *reached.entry(*exit).or_insert(0u64) += 1;
+        run.end(pair);
+        if run.evidence.disagreement.is_some() {
+            return run.ended();
         }
     }
-    evidence.exits.0 = reached.len();
-    (evidence, sequences)
+    for (arrival, flows) in of_flows {
+        let mut pair = Pair::new(subject, flows);
+        run.step(&mut pair, &arrival);
+        run.end(pair);
+        if run.evidence.disagreement.is_some() {
+            break;
+        }
+    }
+    run.ended()
+}
+
+/// What came of sequences so far.
+struct Run<'a> {
+    subject: &'a Both<'a>,
+    evidence: Evidence,
+    sequences: Vec<Sequence>,
+    /// Exits that packets came to, by their program's entry.
+    exits: HashSet<(Port, StepId)>,
+}
+
+impl<'a> Run<'a> {
+    fn new(subject: &'a Both<'a>) -> Self {
+        let evidence = Evidence {
+            packets: 0,
+            sequences: 0,
+            exits: (0, subject.b.programs.iter().map(|p| p.exits().count()).sum()),
+            disagreement: None,
+            unclear: None,
+        };
+        Self { subject, evidence, sequences: Vec::new(), exits: HashSet::new() }
+    }
+
+    /// Takes a packet through both; what the elements did with it if the programs did the same.
+    fn step(&mut self, pair: &mut Pair<'_>, arrival: &Arrival) -> Option<Observation> {
+        let (judgement, elements, programs) = pair.step(arrival);
+        self.evidence.packets += 1;
+        match judgement {
+            Judgement::Same => return Some(elements),
+            // Flows that are made to order may lead round in circles, as those of packets do not.
+            Judgement::Unclear(_) if !pair.past.flows.is_empty() => {}
+            Judgement::Unclear(why) => {
+                // From here on their state differs.
+                self.evidence.unclear.get_or_insert(why);
+            }
+            Judgement::Different => {
+                let found = shorten(self.subject, pair.past.clone());
+                self.evidence.disagreement = Some(found.unwrap_or(Disagreement {
+                    sequence: Sequence::default(),
+                    elements,
+                    programs,
+                }));
+            }
+        }
+        None
+    }
+
+    /// A sequence is over.
+    fn end(&mut self, pair: Pair<'_>) {
+        self.evidence.sequences += 1;
+        self.exits.extend(pair.programs.exits());
+        self.sequences.push(pair.past);
+    }
+
+    fn ended(mut self) -> (Evidence, Vec<Sequence>) {
+        self.evidence.exits.0 = self.exits.len();
+        (self.evidence, self.sequences)
+    }
 }
 
 /// Both, in one state.
@@ -249,11 +305,15 @@ struct Pair<'a> {
     elements: Walk<'a>,
     programs: Walk<'a>,
     both: &'a Both<'a>,
+    past: Sequence,
 }
 
 impl<'a> Pair<'a> {
-    fn new(both: &'a Both<'a>) -> Self {
-        Self { elements: Walk::new(&both.a), programs: Walk::new(&both.b), both }
+    fn new(both: &'a Both<'a>, flows: Vec<Held>) -> Self {
+        let (mut elements, mut programs) = (Walk::new(&both.a), Walk::new(&both.b));
+        elements.hold(&flows, START);
+        programs.hold(&flows, START);
+        Self { elements, programs, both, past: Sequence { flows, arrivals: Vec::new() } }
     }
 
     fn step(&mut self, arrival: &Arrival) -> (Judgement, Observation, Observation) {
@@ -267,17 +327,18 @@ impl<'a> Pair<'a> {
         } else if self.elements.store() != self.programs.store() {
             (a.state, b.state) = (self.elements.state(), self.programs.state());
         }
+        self.past.arrivals.push(arrival.clone());
         ((self.both.judge)(&a, &b), a, b)
     }
 }
 
 /// What the two do with the last packet of a sequence, if they differ then for the first time.
-fn replay(subject: &Both<'_>, sequence: &[Arrival]) -> Option<(Observation, Observation)> {
-    let mut pair = Pair::new(subject);
-    for (i, arrival) in sequence.iter().enumerate() {
+fn replay(subject: &Both<'_>, sequence: &Sequence) -> Option<(Observation, Observation)> {
+    let mut pair = Pair::new(subject, sequence.flows.clone());
+    for (i, arrival) in sequence.arrivals.iter().enumerate() {
         let (judgement, a, b) = pair.step(arrival);
         if judgement != Judgement::Same {
-            let last = judgement == Judgement::Different && i + 1 == sequence.len();
+            let last = judgement == Judgement::Different && i + 1 == sequence.arrivals.len();
             return last.then_some((a, b));
         }
     }
@@ -285,15 +346,15 @@ fn replay(subject: &Both<'_>, sequence: &[Arrival]) -> Option<(Observation, Obse
 }
 
 /// A shorter sequence, and a simpler packet, on which the two still differ.
-fn shorten(subject: &Both<'_>, mut sequence: Vec<Arrival>) -> Option<Disagreement> {
+fn shorten(subject: &Both<'_>, mut sequence: Sequence) -> Option<Disagreement> {
     let mut found = replay(subject, &sequence)?;
     // Without everything before, without halves, without one at a time.
-    let mut size = sequence.len();
+    let mut size = sequence.arrivals.len();
     while size > 0 {
         let mut from = 0;
-        while from + size < sequence.len() {
+        while from + size < sequence.arrivals.len() {
             let mut fewer = sequence.clone();
-            fewer.drain(from..from + size);
+            fewer.arrivals.drain(from..from + size);
             match replay(subject, &fewer) {
                 Some(still) => (sequence, found) = (fewer, still),
                 None => from += size,
@@ -303,7 +364,7 @@ fn shorten(subject: &Both<'_>, mut sequence: Vec<Arrival>) -> Option<Disagreemen
     }
     for simpler in packets::simplifications() {
         let mut other = sequence.clone();
-        let changed = other.last_mut().is_some_and(|last| simpler(&mut last.packet));
+        let changed = other.arrivals.last_mut().is_some_and(|last| simpler(&mut last.packet));
         if let Some(still) = changed.then(|| replay(subject, &other)).flatten() {
             (sequence, found) = (other, still);
         }

@@ -312,7 +312,7 @@ fn confirm(
             Some(Some(values)) => values,
             Some(None) => continue,
         };
-        let flows = held(comparison, decisions, &found, &values);
+        let flows = held(&[comparison.a, comparison.b], decisions, &found, &values);
         let (judgement, a, b) = around.show(&values.witness, &flows);
         match judgement {
             Judgement::Same => {}
@@ -341,15 +341,15 @@ fn simplify(around: &dyn Around, found: &mut Difference) {
     }
 }
 
-/// The flows that the lookups of a way find.
+/// The flows that the lookups of a way find, which is one of these programs'.
 fn held(
-    comparison: &Comparison<'_>,
+    programs: &[&Program],
     decisions: &Decisions,
     found: &[LookupId],
     values: &Values,
 ) -> Vec<Held> {
-    let all = comparison.a.lookups.iter().map(|l| (comparison.a, l));
-    let all: Vec<_> = all.chain(comparison.b.lookups.iter().map(|l| (comparison.b, l))).collect();
+    let lookups = programs.iter().flat_map(|&p| p.lookups.iter().map(move |l| (p, l)));
+    let all: Vec<(&Program, _)> = lookups.collect();
     let mut flows = Vec::new();
     for &lookup in found {
         let of = decisions.arena.lookup(lookup);

@@ -27,11 +27,17 @@ pub(crate) fn ways(
         knowledge: Knowledge::default(),
         way: Vec::new(),
         visits: HashMap::new(),
+        most: 0,
         found: Vec::new(),
         limit,
         random,
     };
-    search.visit(start, 0);
+    // First one to each exit, as far as they are found at once, then more.
+    for most in [1, VISITS] {
+        search.most = most;
+        search.visits.clear();
+        search.visit(start, 0);
+    }
     search.found
 }
 
@@ -40,6 +46,9 @@ struct Search<'a> {
     knowledge: Knowledge,
     way: Vec<Assumed>,
     visits: HashMap<NodeRef, u32>,
+    /// How many times a node may be passed. If it is once, ways that end before an exit are not
+    /// told.
+    most: u32,
     found: Vec<Vec<Assumed>>,
     limit: usize,
     random: &'a mut Random,
@@ -52,8 +61,10 @@ impl Search<'_> {
         }
         let visits = self.visits.entry(node).or_default();
         *visits += 1;
-        if *visits > VISITS || depth > MAX_DEPTH {
-            self.found.push(self.way.clone());
+        if *visits > self.most || depth > MAX_DEPTH {
+            if self.most > 1 {
+                self.found.push(self.way.clone());
+            }
             return;
         }
         let depth = depth + 1;

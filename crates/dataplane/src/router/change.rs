@@ -139,12 +139,7 @@ impl Router {
         self.nodes.errors += errors;
         (self.core, self.load) = (core, load);
         plan.sift(&mut state);
-        let count = self.nodes.elements;
-        for node in &mut self.nodes.nodes[..count] {
-            if let Some(cell) = &mut node.cell {
-                cell.element.import(&node.name, &state);
-            }
-        }
+        self.set_state(&state);
         let own = self.nodes.functions.names().iter().zip(&mut self.nodes.before.functions);
         for (name, before) in own {
             let of = functions.iter().find(|(function, _)| function == name);

@@ -6,9 +6,9 @@ use ir::state::StateValue;
 use ir::{Graph, IntervalSet, Port, Program, Store};
 use net::checksum::checksum;
 
-use super::{Arrival, Walk};
+use super::{Arrival, Pair, Walk};
 use crate::equivalence::decisions::{Decisions, View};
-use crate::equivalence::{Assumed, Fate, Observation, goals};
+use crate::equivalence::{Assumed, Fate, Held, Observation, goals, held};
 use crate::witness::{Goal, Random, START, Witness, seeds, solve, ways};
 
 /// Ways to a lookup that are remembered.
@@ -22,8 +22,8 @@ pub(super) struct Aim {
     at: Port,
     decisions: Decisions,
     seeds: Vec<Witness>,
-    /// Packets that each take another way.
-    pub(super) packets: Vec<Witness>,
+    /// Packets that each take another way, and the flows that are found on it.
+    pub(super) packets: Vec<(Witness, Vec<Held>)>,
     /// Lookups that find a flow, and what leads to them.
     hits: Vec<(LookupId, Vec<Goal>)>,
 }
@@ -43,15 +43,12 @@ impl Aim {
         let seeds = seeds();
         let (mut packets, mut hits) = (Vec::new(), Vec::<(LookupId, Vec<Goal>)>::new());
         for way in ways(&decisions, start, limit, random) {
-            let (all, _) = goals(&decisions, &way);
-            let found = solve(
-                &decisions.arena,
-                &all,
-                &seeds[random.below(seeds.len() - ATTEMPTS)..],
-                ATTEMPTS,
-                random,
-            );
-            packets.extend(found.map(|values| values.witness));
+            let (all, found) = goals(&decisions, &way);
+            let from = &seeds[random.below(seeds.len() - ATTEMPTS)..];
+            if let Some(values) = solve(&decisions.arena, &all, from, ATTEMPTS, random) {
+                let flows = held(&[program], &decisions, &found, &values);
+                packets.push((values.witness, flows));
+            }
             for (i, assumed) in way.iter().enumerate() {
                 let Assumed::Lookup(lookup, true) = assumed else { continue };
                 if hits.iter().filter(|(l, _)| l == lookup).count() < HITS {
@@ -224,41 +221,36 @@ fn flags(frame: &mut [u8], random: &mut Random) {
 }
 
 /// Packets that follow one another through a chain with state.
-pub(super) struct Sequence<'a> {
+pub(super) struct Traffic<'a> {
     aims: &'a [Aim],
     stateful: bool,
     now: u64,
-    past: Vec<Arrival>,
     /// Packets as they came out.
     came: Vec<Witness>,
 }
 
-impl<'a> Sequence<'a> {
+impl<'a> Traffic<'a> {
     pub(super) fn new(aims: &'a [Aim], stateful: bool) -> Self {
-        Self { aims, stateful, now: START, past: Vec::new(), came: Vec::new() }
-    }
-
-    /// The packets so far.
-    pub(super) fn past(self) -> Vec<Arrival> {
-        self.past
+        Self { aims, stateful, now: START, came: Vec::new() }
     }
 
     /// The next packet: like one before, an answer, or another.
     pub(super) fn next(
         &mut self,
         kept: &[Arrival],
-        walk: &Walk<'_>,
+        pair: &Pair<'_>,
         random: &mut Random,
     ) -> Arrival {
+        let past = &pair.past.arrivals;
         let any = |random: &mut Random| kept.get(random.below(kept.len())).cloned();
         let entry = |random: &mut Random| self.aims[random.below(self.aims.len())].at;
-        if self.stateful && !self.past.is_empty() {
-            let before = self.past[random.below(self.past.len())].clone();
+        if self.stateful && !past.is_empty() {
+            let before = past[random.below(past.len())].clone();
             match random.below(8) {
                 0 => return before,
                 4 | 5 => {
                     let aim = &self.aims[random.below(self.aims.len())];
-                    if let Some(mut arrival) = aim.of_flow(walk.store(), random) {
+                    if let Some(mut arrival) = aim.of_flow(pair.elements.store(), random) {
                         flags(&mut arrival.packet.frame, random);
                         return arrival;
                     }
@@ -315,9 +307,8 @@ impl<'a> Sequence<'a> {
         arrival.packet.now = self.now;
     }
 
-    /// Remembers a packet and what it became.
-    pub(super) fn seen(&mut self, arrival: Arrival, observed: &Observation) {
-        self.past.push(arrival);
+    /// Remembers what a packet became.
+    pub(super) fn seen(&mut self, observed: &Observation) {
         for fate in &observed.fates {
             if let Fate::Arrived(_, packet) = fate {
                 self.came.push((**packet).clone());
