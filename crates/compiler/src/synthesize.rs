@@ -2,15 +2,15 @@
 //! outside of what models can say.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use ir::program::{End, Step};
 use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
+use crate::symbolic::cache::Cache;
 use crate::symbolic::draft::Draft;
-use crate::symbolic::execute::{
-    Cache, Chain, Cut, MAX_LENGTH, MAX_STEPS, Machine, Order, TooManySteps,
-};
+use crate::symbolic::execute::{Chain, Cut, MAX_LENGTH, MAX_STEPS, Machine, Order, TooManySteps};
 
 /// So much work is done in vain at the most until all stages of a chain are small enough; in steps
 /// and inputs that ways come to.
@@ -27,6 +27,18 @@ pub struct Synthesis {
     pub work: usize,
 }
 
+impl Synthesis {
+    /// Adds a note for each list of rules that is looked up behind another.
+    fn tell_lists(mut self, graph: &Graph) -> Self {
+        for note in self.programs.iter().flat_map(|p| lists_in_a_row(graph, p)) {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self
+    }
+}
+
 /// Something to know about a synthesis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -38,14 +50,14 @@ pub struct Note {
 
 /// Makes programs for a chain; `models` are those of its elements, in the graph's order.
 pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(chain(graph, models), &mut Cache::default(), simplify)
+    programs(chain(graph, models), &mut Cache::default(), simplify).tell_lists(graph)
 }
 
 /// The same with the ways that few packets take, to compare chains with each other. Where that makes
 /// too many ways it is as [`synthesize`].
 pub fn synthesize_wholly(graph: &Graph, models: &[Model]) -> Synthesis {
     let whole = Chain { seldom: true, ..chain(graph, models) };
-    let whole = programs(whole, &mut Cache::default(), simplify);
+    let whole = programs(whole, &mut Cache::default(), simplify).tell_lists(graph);
     let usual = synthesize(graph, models);
     let entries = |made: &Synthesis| made.programs.iter().map(|p| p.entry).collect::<Vec<_>>();
     if entries(&whole) == entries(&usual) { whole } else { usual }
@@ -54,7 +66,7 @@ pub fn synthesize_wholly(graph: &Graph, models: &[Model]) -> Synthesis {
 /// The same without simplification: what symbolic execution of the chain comes to, to compare
 /// with.
 pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
-    programs(chain(graph, models), &mut Cache::default(), |_| {})
+    programs(chain(graph, models), &mut Cache::default(), |_| {}).tell_lists(graph)
 }
 
 /// Synthesises a chain again and again while its elements change, keeping what stays the same.
@@ -62,12 +74,21 @@ pub struct Synthesizer {
     graph: Graph,
     models: Vec<Model>,
     cache: Cache,
+    last: Option<Last>,
+}
+
+/// What was made last.
+struct Last {
+    /// Without notes about lists.
+    synthesis: Synthesis,
+    /// What elements that changed since meant then.
+    models: BTreeMap<NodeId, Model>,
 }
 
 impl Synthesizer {
     /// For a chain; `models` are those of its elements, in the graph's order.
     pub fn new(graph: Graph, models: Vec<Model>) -> Self {
-        Self { graph, models, cache: Cache::default() }
+        Self { graph, models, cache: Cache::default(), last: None }
     }
 
     /// Takes what an element means now. One that means what it did keeps what was made of it.
@@ -75,8 +96,11 @@ impl Synthesizer {
     pub fn change(&mut self, element: NodeId, model: Model) -> bool {
         let changed = self.models.get(element).is_some_and(|known| *known != model);
         if changed {
-            self.cache.retire(&self.models[element]);
-            self.models[element] = model;
+            let old = std::mem::replace(&mut self.models[element], model);
+            self.cache.retire(element, &old);
+            if let Some(last) = &mut self.last {
+                last.models.entry(element).or_insert(old);
+            }
         }
         changed
     }
@@ -87,6 +111,7 @@ impl Synthesizer {
         self.models.truncate(known);
         self.models.extend(models);
         self.graph = graph;
+        self.last = None;
     }
 
     /// The chain.
@@ -99,12 +124,35 @@ impl Synthesizer {
         &self.models
     }
 
-    /// Makes programs for the chain as it is.
+    /// Makes programs for the chain as it is: the same as [`synthesize`] does. Where only rules
+    /// changed that the ways of packets do not depend on, they are exchanged.
     pub fn synthesize(&mut self) -> Synthesis {
-        let chain = chain(&self.graph, &self.models);
-        let synthesis = programs(chain, &mut self.cache, simplify);
+        let last = self.last.take();
+        let synthesis = last.and_then(|last| self.exchange(last)).unwrap_or_else(|| {
+            self.cache.begin();
+            programs(chain(&self.graph, &self.models), &mut self.cache, simplify)
+        });
         self.cache.settle();
-        synthesis
+        self.last = Some(Last { synthesis: synthesis.clone(), models: BTreeMap::new() });
+        synthesis.tell_lists(&self.graph)
+    }
+
+    /// What was made last, with the rules of now, if that is all that changed.
+    fn exchange(&mut self, last: Last) -> Option<Synthesis> {
+        let Last { mut synthesis, models } = last;
+        synthesis.work = 0;
+        for (element, old) in &models {
+            let exchanged = self.cache.exchange(*element, old, &self.models[*element])?;
+            let steps = synthesis.programs.iter_mut().flat_map(|program| &mut program.steps);
+            for step in steps {
+                if let Step::Classify { rules, .. } = step
+                    && let Some((_, new)) = exchanged.iter().find(|e| Arc::ptr_eq(&e.0, rules))
+                {
+                    *rules = Arc::clone(new);
+                }
+            }
+        }
+        Some(synthesis)
     }
 }
 
@@ -246,12 +294,6 @@ impl Making<'_> {
             match gives_up_at_once(&program) {
                 None => self.synthesis.programs.push(program),
                 Some(why) => self.note(*to, format!("its own code takes all packets ({why})")),
-            }
-        }
-        let Synthesis { programs, notes, .. } = &mut self.synthesis;
-        for note in programs.iter().flat_map(|p| lists_in_a_row(self.chain.graph, p)) {
-            if !notes.contains(&note) {
-                notes.push(note);
             }
         }
         self.synthesis

@@ -1,6 +1,8 @@
 //! What chains become.
 
-use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize, synthesize_plainly};
+use catena_compiler::{
+    Options, Synthesis, Synthesizer, elaborate, instantiate, synthesize, synthesize_plainly,
+};
 use elements::configure::{Devices, Files};
 use elements::device::{Device, DeviceRequest, Received};
 use ir::program::verify::is_well_formed;
@@ -305,6 +307,67 @@ fn lists_of_rules_that_follow_each_other_are_told_of() {
         .map(|note| (graph.nodes[note.element].name.as_str(), note.message.as_str()))
         .collect();
     assert_eq!(told, [("b", "its 20 rules are looked up behind the 20 of a: they would multiply")]);
+}
+
+/// Lists of rules behind each other, of which packets that come to the second are known to be TCP or UDP.
+fn filters(lists: [&[&str]; 2]) -> String {
+    // The first rules ask all there is to ask, so that it is asked in the same order however lists change.
+    let all = "src 1.2.3.4 && dst 1.2.3.4 && ip ttl 1 && dst port 9";
+    let [first, second] = lists.map(|rules| rules.join(", "));
+    format!(
+        "FromDump(in) -> Strip(14) -> CheckIPHeader -> a :: IPFilter(allow tcp && {all}, {first}, deny all)
+         -> b :: IPFilter(allow udp && {all}, {second}, deny all) -> ToDump(out);"
+    )
+}
+
+#[test]
+fn rules_are_exchanged_where_ways_do_not_depend_on_them() {
+    let first: Vec<String> =
+        (1..20).map(|i| format!("allow tcp && dst port {i}, allow udp && dst port 5{i}")).collect();
+    let mut first: Vec<&str> = first.iter().map(String::as_str).collect();
+    let second: Vec<String> = (1..20).map(|i| format!("allow src 10.0.0.{i} && udp")).collect();
+    let mut second: Vec<&str> = second.iter().map(String::as_str).collect();
+    let (graph, models) = chain(&filters([&first, &second]));
+    let mut synthesizer = Synthesizer::new(graph.clone(), models);
+    assert!(synthesizer.synthesize().work > 0);
+    // A change, and whether ways stay what they are.
+    type Change = fn(&mut Vec<&str>, &mut Vec<&str>);
+    let changes: [(Change, bool); 9] = [
+        (|first, _| first.insert(7, "deny tcp && src 7.7.7.7"), true),
+        (|first, _| first.insert(0, "deny dst 7.7.7.7"), true),
+        (
+            |first, second| {
+                first.remove(8);
+                second.push("deny src 10.1.0.0/16 && tcp");
+            },
+            true,
+        ),
+        // No packet to this port comes to the second list any more.
+        (|first, _| _ = first.remove(4), false),
+        // Packets of another protocol come to it.
+        (|first, _| first.insert(3, "allow icmp && dst 10.0.0.1"), false),
+        (|first, _| _ = first.remove(3), false),
+        // A rule that no packet can match that comes there.
+        (|_, second| second.push("deny src 10.1.0.0/16 && icmp"), false),
+        (|_, second| _ = second.pop(), false),
+        // So few that they are tested one after the other.
+        (|_, second| second.truncate(1), false),
+    ];
+    for (number, (change, stays)) in changes.into_iter().enumerate() {
+        change(&mut first, &mut second);
+        let (_, models) = chain(&filters([&first, &second]));
+        let expected = synthesize(&graph, &models);
+        for (element, model) in models.into_iter().enumerate() {
+            synthesizer.change(element, model);
+        }
+        let synthesis = synthesizer.synthesize();
+        assert_eq!(synthesis.work == 0, stays, "change {number}");
+        assert_eq!(synthesis.notes, expected.notes, "change {number}");
+        for (program, expected) in synthesis.programs.iter().zip(&expected.programs) {
+            let [program, expected] = [program, expected].map(|p| p.text(&graph).to_string());
+            assert_eq!(program, expected, "change {number}");
+        }
+    }
 }
 
 #[test]

@@ -12,13 +12,14 @@ use ir::program::{
 use ir::{Graph, Port, Processing};
 use ir::{IntervalSet, Model, Op, Reason};
 
+use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
 use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
-use super::rules::Rules;
+use super::rules::{Cube, fits};
 use super::split::{Split, split};
-use super::table::{Row, Table};
+use super::table::Row;
 use super::terms::{Decided, Terms};
 
 /// An output that nothing is connected to; as the router counts it.
@@ -38,9 +39,6 @@ pub(crate) const MAX_LENGTH: usize = 500;
 const MULTIPLYING_STEPS: usize = 300;
 /// For each step that may be taken, ways come to so many inputs at the most.
 const MAX_WORK_PER_STEP: usize = 8;
-/// Rules that make no more conjunctions are tested one after the other, which tells more of the
-/// packets behind them.
-const FEW_CUBES: usize = 8;
 /// Different lookups in flow tables.
 const MAX_LOOKUPS: u16 = 4096;
 /// So many outputs, rules or different rows of a table make ways of their own; of larger tables,
@@ -163,54 +161,6 @@ pub(crate) struct Machine<'a> {
     /// One that a way came to through too many others.
     long: Option<Port>,
     cache: &'a mut Cache,
-}
-
-/// What a list of rules comes to; `None` if it cannot be said as conjunctions.
-type MadeRules = (Arc<[Rule]>, Option<Arc<Rules>>);
-
-/// What tables and rules come to, kept from run to run for those that are still the same.
-#[derive(Clone, Default)]
-pub(crate) struct Cache {
-    /// By address, as the rules.
-    tables: HashMap<usize, (Arc<PrefixTable>, Arc<Table>)>,
-    matches: HashMap<usize, MadeRules>,
-    /// Rules of before, for lists that differ from them a little.
-    past: Vec<MadeRules>,
-}
-
-impl Cache {
-    /// Puts aside what a model's lists and tables came to that is not meant any more.
-    pub(crate) fn retire(&mut self, model: &Model) {
-        let mut waiting: Vec<&Op> = model.inputs.iter().flatten().collect();
-        while let Some(op) = waiting.pop() {
-            match op {
-                Op::Match { rules, .. } => {
-                    self.past.extend(self.matches.remove(&rules.as_ptr().addr()));
-                }
-                Op::Lookup { table, .. } => drop(self.tables.remove(&Arc::as_ptr(table).addr())),
-                _ => {}
-            }
-            waiting.extend(op.blocks().flatten());
-        }
-    }
-
-    /// Forgets the past.
-    pub(crate) fn settle(&mut self) {
-        self.past.clear();
-    }
-
-    /// Rules as conjunctions, if they can be; made once.
-    fn rules(&mut self, rules: &Arc<[Rule]>) -> Option<Arc<Rules>> {
-        let address = rules.as_ptr().addr();
-        if let Some((_, made)) = self.matches.get(&address) {
-            return made.clone();
-        }
-        let changed = |(old, made): &MadeRules| Rules::changed(rules, old, made.as_ref()?);
-        let made = self.past.iter().rev().find_map(changed).or_else(|| Rules::new(rules));
-        let made = made.map(Arc::new);
-        self.matches.insert(address, (Arc::clone(rules), made.clone()));
-        made
-    }
 }
 
 impl<'a> Machine<'a> {
@@ -660,7 +610,7 @@ impl<'a> Machine<'a> {
         regs: &[Reg],
         miss: &'a Block,
     ) -> Result<Next<'a>, Stop> {
-        let table = self.table(table);
+        let table = self.cache.table(table);
         let possible = way.facts.set(&self.terms, key);
         let fitting = table.rows.iter().filter(|row| row.keys.intersects(&possible));
         let fitting: Vec<&Row> = fitting.take(MAX_ROWS + 1).collect();
@@ -725,12 +675,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn table(&mut self, table: &Arc<PrefixTable>) -> Arc<Table> {
-        let made = || (Arc::clone(table), Arc::new(Table::new(table)));
-        let address = Arc::as_ptr(table).addr();
-        Arc::clone(&self.cache.tables.entry(address).or_insert_with(made).1)
-    }
-
     fn matches(
         &mut self,
         way: &mut Way<'a>,
@@ -738,11 +682,12 @@ impl<'a> Machine<'a> {
         arms: &'a [Block],
         otherwise: &'a Block,
     ) -> Result<Next<'a>, Stop> {
-        let table = self.cache.rules(rules);
+        let element = way.at.node;
+        let table = self.cache.rules(element, rules);
         let few = rules.len() <= MAX_ROWS;
-        let few =
-            table.as_ref().is_none_or(|t| t.cubes <= FEW_CUBES || few && t.exprs.len() > MAX_KEYS);
+        let few = table.as_ref().is_none_or(|t| t.are_few() || few && t.exprs.len() > MAX_KEYS);
         if few {
+            self.cache.ask(element, rules, Asked::InTurn);
             // One after the other, each telling something of the next.
             if rules.len() > MAX_ROWS {
                 return Err(Stop::Unsupported("its rules are no conjunctions"));
@@ -765,7 +710,7 @@ impl<'a> Machine<'a> {
             keys.push(key);
         }
         // What rules ask of a key beside what is known of it; nothing if nothing is known.
-        let possible: Vec<Option<IntervalSet>> = keys
+        let possible: Known = keys
             .iter()
             .map(|&key| {
                 let set = way.facts.set(&self.terms, key);
@@ -773,13 +718,12 @@ impl<'a> Machine<'a> {
                 Some(set).filter(|set| !IntervalSet::range(low, high).is_subset(set))
             })
             .collect();
-        let fits = |cube: &Vec<(u8, IntervalSet)>| {
-            cube.iter().all(|(key, set)| {
-                possible[usize::from(*key)].as_ref().is_none_or(|possible| set.intersects(possible))
-            })
+        let all_fit = table.all_fit(&possible);
+        let now = match all_fit && keys.len() <= MAX_KEYS {
+            true => Asked::Whole(vec![possible.clone()]),
+            false => Asked::InPart,
         };
-        let all_fit = possible.iter().all(Option::is_none)
-            || table.rules.iter().all(|r| r.cubes.iter().all(fits));
+        self.cache.ask(element, rules, now);
         let mut asked: Option<Vec<TermId>> = None;
         let fitting: Arc<[ClassifyRule]> = if keys.len() > MAX_KEYS {
             let known = keys.iter().map(|&key| way.facts.set(&self.terms, key));
@@ -802,10 +746,11 @@ impl<'a> Machine<'a> {
             Arc::clone(&table.rules)
         } else {
             let some = table.rules.iter().filter_map(|rule| {
-                if rule.cubes.iter().all(fits) {
+                let fits = |cube: &&Cube| fits(cube, &possible);
+                if rule.cubes.iter().all(|cube| fits(&cube)) {
                     return Some(rule.clone());
                 }
-                let cubes: Arc<[_]> = rule.cubes.iter().filter(|c| fits(c)).cloned().collect();
+                let cubes: Arc<[_]> = rule.cubes.iter().filter(fits).cloned().collect();
                 (!cubes.is_empty()).then(|| ClassifyRule { cubes, ..rule.clone() })
             });
             some.collect()
@@ -837,7 +782,7 @@ impl<'a> Machine<'a> {
             way.stack.push(Frame { block, next: 0 });
             steps.push(self.later(way));
         }
-        let (element, keys) = (way.at.node, asked.unwrap_or(keys));
+        let keys = asked.unwrap_or(keys);
         Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
     }
 

@@ -11,6 +11,10 @@ use ir::{Cond, Expr, IntervalSet};
 /// A rule may make so many conjunctions.
 const CUBES_OF_RULE: usize = 256;
 
+/// Rules that make no more conjunctions are tested one after the other, which tells more of the
+/// packets behind them.
+const FEW_CUBES: usize = 8;
+
 /// Lists of rules that differ in more are read from the start.
 const MAX_EDITS: usize = 64;
 
@@ -25,7 +29,8 @@ pub(crate) struct Rules {
     asked: Vec<Asked>,
 }
 
-type Cube = Vec<(u8, IntervalSet)>;
+/// A conjunction: what it asks of some expressions, by their index.
+pub(super) type Cube = Vec<(u8, IntervalSet)>;
 
 /// The expressions that a rule asks, as bits.
 #[derive(Clone, Copy)]
@@ -84,6 +89,22 @@ impl Rules {
         (asked.count_ones() as usize == new.exprs.len()).then_some(new)
     }
 
+    /// Whether they are better tested one after the other.
+    pub(super) fn are_few(&self) -> bool {
+        self.cubes <= FEW_CUBES
+    }
+
+    /// Whether ways that fork on the whole list are the same as those of another.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.are_few() == other.are_few() && self.exprs == other.exprs && self.hulls == other.hulls
+    }
+
+    /// Whether each conjunction can hold of numbers of which this is known.
+    pub(super) fn all_fit(&self, known: &[Option<IntervalSet>]) -> bool {
+        let all = || self.rules.iter().all(|r| r.cubes.iter().all(|cube| fits(cube, known)));
+        known.iter().all(Option::is_none) || all()
+    }
+
     /// The rules of a list; `known` gives the conjunctions of those that have some already, by
     /// number, ascending.
     fn of(
@@ -117,6 +138,14 @@ impl Rules {
         let hulls = hulls(&made, &all_asked, exprs.len());
         Some(Self { exprs, rules: made.into(), cubes, hulls, asked: all_asked })
     }
+}
+
+/// Whether a conjunction can hold of numbers of which this is known.
+pub(super) fn fits(cube: &Cube, known: &[Option<IntervalSet>]) -> bool {
+    let fits = |(key, set): &(u8, IntervalSet)| {
+        known[usize::from(*key)].as_ref().is_none_or(|known| set.intersects(known))
+    };
+    cube.iter().all(fits)
 }
 
 /// By arm and expression: the numbers that some rule of it lets through, if they are few intervals.

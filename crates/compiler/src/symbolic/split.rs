@@ -7,7 +7,7 @@
 use ir::IntervalSet;
 use ir::program::ClassifyRule;
 
-use super::rules::Rules;
+use super::rules::{Cube, Rules};
 
 /// Packets are told apart into so many ways at once at the most.
 const MAX_CASES: usize = 8;
@@ -23,9 +23,6 @@ pub(super) enum Split {
     /// Nothing that has few values tells them apart.
     TooMany,
 }
-
-/// A conjunction: what it asks beside what is known.
-type Cube = Vec<(u8, IntervalSet)>;
 
 /// How to look packets up of which it is known in which set each expression is; keys have room for
 /// so many.
