@@ -282,8 +282,10 @@ fn offloads_are_as_found_whatever_happens() {
     assert!(!merges(&lab, "eth0"));
     assert!([&socket, &of_option, &of_element].iter().all(|socket| socket.exists()));
     let pid = Pid::from_raw(running.id() as i32).unwrap();
-    running.interrupt();
-    kill_process(pid, Signal::TERM).unwrap();
+    // Both signals wait for it when it goes on, so that the second comes before it has ended.
+    for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+        kill_process(pid, signal).unwrap();
+    }
     running.end();
     assert!(merges(&lab, "eth0"), "a second signal while it ends");
     assert!([&socket, &of_option, &of_element].iter().all(|socket| !socket.exists()));
