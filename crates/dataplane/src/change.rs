@@ -21,6 +21,14 @@ pub struct Inventory {
     pub elements: Vec<Keeper>,
 }
 
+impl Inventory {
+    /// The elements that share an element's flows.
+    fn sharers(&self, owner: &str) -> Vec<&str> {
+        let shares = |keeper: &&Keeper| keeper.shares.as_deref() == Some(owner);
+        self.elements.iter().filter(shares).map(|keeper| keeper.name.as_str()).collect()
+    }
+}
+
 /// An element as something that keeps state.
 #[derive(Clone, Debug)]
 pub struct Keeper {
@@ -32,6 +40,8 @@ pub struct Keeper {
     pub config: String,
     /// The state that its model declares as its own.
     pub state: Vec<(&'static str, StateKind)>,
+    /// The element whose flows are this one's, too, if it is another.
+    pub shares: Option<String>,
     /// Whether its successor does over again what it did.
     pub starts_over: bool,
 }
@@ -140,12 +150,12 @@ const FEW: usize = 2000;
 /// Flows that go over in a millisecond if each is looked at, roughly.
 const IN_A_MILLISECOND: usize = 2000;
 
-/// What changing the configuration of an element with so many flows can cost.
+/// What it can cost that so many flows are of other elements than before.
 fn delay(flows: usize) -> String {
     match flows {
         0..FEW => String::new(),
         _ => format!(
-            "its configuration changes: if its flows have to go over one by one, packets wait some {} ms",
+            "the elements that share its flows become others: packets can wait some {} ms until all are looked at",
             flows / IN_A_MILLISECOND
         ),
     }
@@ -186,7 +196,9 @@ impl Plan {
                     if keeper.starts_over {
                         line.fate = if holds { Fate::Partly } else { Fate::Lost };
                         line.why = "starts over".to_string();
-                    } else if line.fate == Fate::Kept && to.config != keeper.config {
+                    } else if line.fate == Fate::Kept
+                        && old.sharers(&keeper.name) != new.sharers(&keeper.name)
+                    {
                         line.why = delay(line.holding.flows);
                     }
                 }
@@ -337,7 +349,7 @@ mod tests {
     ) -> Keeper {
         let text = |s: &str| s.to_string();
         let (name, class, config) = (text(name), text(class), text(config));
-        Keeper { name, class, config, state: state.to_vec(), starts_over: false }
+        Keeper { name, class, config, state: state.to_vec(), shares: None, starts_over: false }
     }
 
     fn cells(initial: &[u128]) -> StateKind {
@@ -408,11 +420,26 @@ mod tests {
             (Fate::Partly, "flows: 51 flows, room for 50".to_string())
         );
         assert_eq!(fate(nat(flows(100, 32)), nat(flows(100, 33)), 1).0, Fate::Lost);
-        // Many flows under another configuration: it is told what that can cost.
-        let many = |config: &str| Keeper { config: config.to_string(), ..nat(flows(1 << 20, 32)) };
-        assert_eq!(fate(many("a"), many("a"), 100_000), (Fate::Kept, String::new()));
-        let (kept, cost) = fate(many("a"), many("b"), 100_000);
-        assert!(kept == Fate::Kept && cost.contains("some 50 ms"), "{cost}");
         assert_eq!(fate(nat(flows(100, 32)), nat(cells(&[])), 1).0, Fate::Lost);
+    }
+
+    /// Many flows under another configuration cost nothing; that others share them can, and is told.
+    #[test]
+    fn what_keeping_flows_can_cost_is_told() {
+        let nat =
+            |config: &str| keeper("n", "IPRewriter", config, &[("flows", flows(1 << 20, 32))]);
+        assert_eq!(fate(nat("a"), nat("b"), 100_000), (Fate::Kept, String::new()));
+        let other = |name: &str| Keeper {
+            shares: Some("n".to_string()),
+            ..keeper(name, "IPRewriter", "", &[])
+        };
+        let (kept, cost) = {
+            let (old, new) = ([nat(""), other("b")], [nat(""), other("a"), other("b")]);
+            let (_, kept, cost) = fates(&old, &new, 100_000).remove(0);
+            (kept, cost)
+        };
+        assert!(kept == Fate::Kept && cost.contains("some 50 ms"), "{cost}");
+        let same = [nat(""), other("b")];
+        assert_eq!(fates(&same, &same, 100_000)[0].2, "");
     }
 }

@@ -10,6 +10,7 @@
 
 mod ahead;
 mod declared;
+mod handover;
 mod index;
 mod key;
 mod slab;
@@ -22,6 +23,7 @@ use std::rc::{Rc, Weak};
 use net::flow::FlowHash;
 
 use crate::flow_access::FlowLog;
+pub(crate) use handover::HandedOver;
 use index::Index;
 pub(crate) use key::Key;
 use slab::{Linked, NONE, Slab};
@@ -45,12 +47,8 @@ const TRIES: u64 = 16;
 /// more to remove; a few in tests, so that small ones leave some.
 const MADE_WAY: usize = if cfg!(test) { 20 } else { 1024 };
 
-/// Flows that are looked at for a batch to see which numbers are taken, once the pools changed.
-const COUNTED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
-
-/// Flows, for each that another worker's table gives, that are passed over at the most to find its
-/// place; beyond, it lives a little longer.
-const MOST_STEPS: usize = 32;
+/// Flows that are looked at for a batch once pools, timeouts or the capacity changed.
+const LOOKED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
 
 /// A flow. By direction: its keys, and the outputs that its packets leave on. A packet of one
 /// direction is rewritten to the reverse of the other direction's key.
@@ -128,8 +126,20 @@ impl Flow {
     }
 }
 
+/// Which of the flows with the same timeout a class has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Era {
+    /// Those that had a packet since timeouts changed.
+    Now,
+    /// Those that had none, and would be of this class if they had.
+    Held(u16),
+    /// Those that were not looked at since.
+    Before,
+}
+
 /// Flows that live equally long after their last packet.
 struct Class {
+    era: Era,
     timeout: u64,
     /// 0 for none, else at most the timeout.
     guarantee: u64,
@@ -139,23 +149,15 @@ struct Class {
     earliest: u64,
 }
 
-/// All of a [`FlowTable`] but who watches it: what can go to another thread.
-pub(crate) struct HandedOver {
-    hash: FlowHash,
-    capacity: u64,
-    clock: u64,
-    stamp: u32,
-    flows: Slab<Flow>,
-    index: Index,
-    classes: Vec<Class>,
-    taken: Taken,
-    counted: u32,
-}
-
 impl Class {
+    /// One without flows.
+    fn new(era: Era, timeout: u64, guarantee: u64) -> Self {
+        Self { era, timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX }
+    }
+
     /// The same class without flows.
     fn emptied(&self) -> Self {
-        Self { head: NONE, tail: NONE, earliest: u64::MAX, ..*self }
+        Self::new(self.era, self.timeout, self.guarantee)
     }
 
     fn guarantee_of(&self, flow: &Flow) -> u64 {
@@ -189,6 +191,8 @@ pub(crate) struct FlowTable {
     taken: Taken,
     /// `taken` tells of flows with lower numbers only; [`ALL`] but for a while after pools changed.
     counted: u32,
+    /// As long as flows are left that were not looked at since timeouts changed: when that was.
+    changed: Option<u64>,
     /// Who wants to know what changes, and under which number it knows this table.
     watchers: Vec<(Weak<FlowLog>, u16)>,
 }
@@ -211,6 +215,7 @@ impl FlowTable {
             classes: Vec::new(),
             taken: Taken::new(hash.clone()),
             counted: ALL,
+            changed: None,
             watchers: Vec::new(),
             hash,
         }
@@ -222,11 +227,21 @@ impl FlowTable {
         let timeout = timeout.max(guarantee);
         let part = (timeout / TICKS).checked_ilog2().map_or(0, |bits| (1 << bits) - 1);
         self.tick = self.tick.min(part).max(SHORTEST_TICK);
-        let same = |c: &Class| (c.timeout, c.guarantee) == (timeout, guarantee);
+        self.list(Era::Now, timeout, guarantee)
+    }
+
+    /// The class of such flows, in the place of one that will not be needed any more if it is new.
+    fn list(&mut self, era: Era, timeout: u64, guarantee: u64) -> u16 {
+        let same = |c: &Class| (c.era, c.timeout, c.guarantee) == (era, timeout, guarantee);
+        let over = |c: &Class| c.era == Era::Before && c.head == NONE;
         let at = self.classes.iter().position(same).unwrap_or_else(|| {
-            let class = Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX };
-            self.classes.push(class);
-            self.classes.len() - 1
+            let class = Class::new(era, timeout, guarantee);
+            let place = self.classes.iter().position(over);
+            match place {
+                Some(place) => self.classes[place] = class,
+                None => self.classes.push(class),
+            }
+            place.unwrap_or(self.classes.len() - 1)
         });
         u16::try_from(at).expect("a few classes a rewriter, a few hundred rewriters")
     }
@@ -257,17 +272,26 @@ impl FlowTable {
     pub(crate) fn set_capacity(&mut self, capacity: u64, now: u64) {
         self.capacity = capacity.min(MAX_CAPACITY);
         self.expire(now, usize::MAX);
-        while self.flows.len() as u64 > self.capacity {
+    }
+
+    /// Gives up flows that there is no room for, but not more than `most`.
+    #[cold]
+    fn shed(&mut self, now: u64, most: usize) {
+        let excess = self.flows.len() - self.capacity as usize;
+        for _ in 0..excess.min(most) {
             let heads = self.classes.iter().filter(|c| c.head != NONE);
             let first = heads.min_by_key(|c| {
                 let head = self.flows.get(c.head);
-                (c.guarantee_of(head) > now, head.expiry)
+                (c.guarantee_of(head) > now, head.expiry, std::cmp::Reverse(self.age(head)))
             });
-            match first.map(|c| c.head) {
-                Some(head) => self.remove(head),
-                None => break,
-            }
+            let Some(first) = first.map(|c| c.head) else { return };
+            self.remove(first);
         }
+    }
+
+    /// How long ago a flow was touched, in flows that were since.
+    fn age(&self, flow: &Flow) -> u32 {
+        self.stamp.wrapping_sub(flow.stamp)
     }
 
     #[inline]
@@ -325,7 +349,8 @@ impl FlowTable {
         let from = self.tick_end(now);
         let fits = |class: &Class| {
             let until = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
-            from.saturating_add(class.timeout) == expiry && until == guarantee
+            let same = from.saturating_add(class.timeout) == expiry && until == guarantee;
+            same && class.era == Era::Now
         };
         self.classes.iter().position(fits).and_then(|class| u16::try_from(class).ok())
     }
@@ -333,7 +358,9 @@ impl FlowTable {
     /// A packet of the flow came that leaves it in its class; gives the new expiry.
     #[inline]
     pub(crate) fn prolong(&mut self, number: u32, now: u64) -> u64 {
-        self.touch(number, self.flows.get(number).class, now);
+        let class = self.flows.get(number).class;
+        debug_assert!(self.classes[usize::from(class)].era == Era::Now, "it was touched before");
+        self.touch(number, class, now);
         self.flows.get(number).expiry
     }
 
@@ -409,6 +436,7 @@ impl FlowTable {
         }
     }
 
+    /// Takes a flow out of the list of its class.
     fn unlink(&mut self, number: u32) {
         let flow = self.flows.get(number);
         let (previous, next, class) = (flow.previous, flow.next, usize::from(flow.class));
@@ -422,7 +450,14 @@ impl FlowTable {
         }
     }
 
+    /// Puts a flow that is in no list last, as it is touched.
     fn append(&mut self, number: u32, class: u16, expiry: u64) {
+        self.link_last(number, class, expiry);
+        self.flows.get_mut(number).stamp = self.stamp;
+        self.stamp = self.stamp.wrapping_add(1);
+    }
+
+    fn link_last(&mut self, number: u32, class: u16, expiry: u64) {
         let list = &mut self.classes[usize::from(class)];
         let previous = std::mem::replace(&mut list.tail, number);
         list.earliest = list.earliest.min(expiry);
@@ -430,11 +465,9 @@ impl FlowTable {
             NONE => list.head = number,
             _ => self.flows.get_mut(previous).next = number,
         }
-        let stamp = self.stamp;
-        self.stamp = stamp.wrapping_add(1);
         let flow = self.flows.get_mut(number);
         (flow.previous, flow.next) = (previous, NONE);
-        (flow.class, flow.expiry, flow.stamp) = (class, expiry, stamp);
+        (flow.class, flow.expiry) = (class, expiry);
     }
 
     /// Adds a flow of a class whose packet just came, or tells that there is no room; see
@@ -473,7 +506,7 @@ impl FlowTable {
             let head = self.flows.get(class.head);
             // Of heads, all expired ones are equally good.
             let may_go = head.expiry <= now || class.guarantee_of(head) <= now;
-            let age = self.stamp.wrapping_sub(head.stamp);
+            let age = self.age(head);
             let sooner = |(e, a, _): (u64, u32, u32)| (head.expiry, a) < (e, age);
             if may_go && first.is_none_or(sooner) {
                 first = Some((head.expiry, age, class.head));
@@ -504,8 +537,8 @@ impl FlowTable {
         }
     }
 
-    /// Tells the time, before anything is done at that time, and removes flows that expired, but
-    /// not more than `most` of a class: called for every batch, so that their removal is spread.
+    /// Tells the time, before anything is done at that time, and removes flows that expired, and those that there
+    /// is no room for, but not more than `most` of a class: called for every batch, so that their removal is spread.
     #[inline]
     pub(crate) fn expire(&mut self, now: u64, most: usize) {
         self.clock = self.clock.max(now);
@@ -513,12 +546,15 @@ impl FlowTable {
             self.index.move_bucket(|entry| hash_of(&self.flows, &self.hash, entry));
         }
         if self.counted < ALL {
-            self.count(COUNTED_AT_ONCE);
+            self.count(LOOKED_AT_ONCE);
         }
         for class in 0..self.classes.len() {
             if self.classes[class].earliest <= now {
                 self.expire_class(class, now, most);
             }
+        }
+        if self.flows.len() as u64 > self.capacity {
+            self.shed(now, most);
         }
     }
 
@@ -626,10 +662,8 @@ impl FlowTable {
         self.log(|log, _| log.add_all());
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
-        self.counted = ALL;
-        for class in &mut self.classes {
-            (class.head, class.tail, class.earliest) = (NONE, NONE, u64::MAX);
-        }
+        (self.counted, self.changed) = (ALL, None);
+        self.classes.iter_mut().for_each(|class| *class = class.emptied());
     }
 
     /// Numbers of all flows, in the order in which they were touched, and the directions that
@@ -643,196 +677,8 @@ impl FlowTable {
                 number = self.flows.get(number).next;
             }
         }
-        let age = |number: u32| self.stamp.wrapping_sub(self.flows.get(number).stamp);
-        all.sort_by_key(|&number| std::cmp::Reverse(age(number)));
+        all.sort_by_key(|&number| std::cmp::Reverse(self.age(self.flows.get(number))));
         all.into_iter().map(|number| (number, self.flows.get(number).sides())).collect()
-    }
-
-    /// Gives away all flows as they stand; the table is empty then.
-    pub(crate) fn hand_over(&mut self) -> HandedOver {
-        self.log(|log, _| log.add_all());
-        let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
-        std::mem::swap(&mut classes, &mut self.classes);
-        let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
-        HandedOver {
-            hash: self.hash.clone(),
-            capacity: self.capacity,
-            clock: self.clock,
-            stamp: self.stamp,
-            flows: std::mem::replace(&mut self.flows, Slab::new()),
-            index: std::mem::replace(&mut self.index, Index::new()),
-            classes,
-            taken,
-            counted: std::mem::replace(&mut self.counted, ALL),
-        }
-    }
-
-    /// Takes the flows of another table, at once if `alike` says that their numbers mean the same
-    /// and there is room, flow by flow otherwise. `class_of` tells a flow's class here, and
-    /// `deltas` what rewriting it adds to checksums.
-    pub(crate) fn take_over(
-        &mut self,
-        from: HandedOver,
-        alike: bool,
-        class_of: impl Fn(&Flow) -> Option<u16>,
-        deltas: impl Fn(&Flow) -> [u16; 2],
-    ) {
-        let fits = alike
-            && from.classes.len() == self.classes.len()
-            && from.flows.len() as u64 <= self.capacity;
-        let HandedOver { hash, capacity, clock, stamp, flows, index, classes, taken, counted } =
-            from;
-        let mut table = Self {
-            hash,
-            capacity,
-            clock,
-            tick: self.tick,
-            stamp,
-            flows,
-            index,
-            classes,
-            taken,
-            counted,
-            watchers: Vec::new(),
-        };
-        if !fits {
-            self.clear();
-            self.clock = table.clock;
-            let mut all = Vec::with_capacity(table.flows.len());
-            for (number, _) in table.in_order() {
-                let mut flow = *table.flows.get(number);
-                let Some(class) = class_of(&flow) else { continue };
-                flow.deltas = deltas(&flow);
-                all.push(self.classed(flow, class));
-            }
-            // If there is not room for all, those that live longest stay.
-            let excess = all.len().saturating_sub(self.capacity as usize);
-            if excess > 0 {
-                all.sort_by_key(|flow| flow.expiry);
-                all.drain(..excess);
-            }
-            self.add_all(all);
-            return;
-        }
-        self.log(|log, _| log.add_all());
-        for (number, class) in self.classes.iter().enumerate() {
-            table.set_timeout(number, class.timeout, class.guarantee);
-        }
-        if table.taken.pools() != self.taken.pools() {
-            table.taken = Taken::new(table.hash.clone());
-            self.taken.pools().iter().for_each(|&pool| table.watch(pool));
-        }
-        (table.capacity, table.watchers) = (self.capacity, std::mem::take(&mut self.watchers));
-        *self = table;
-    }
-
-    /// Gives away the flows of a group of traffic classes, in the order in which they were touched.
-    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
-        let numbers = self.in_order().into_iter().map(|(number, _)| number);
-        let of_group = |number: &u32| self.flows.get(*number).group == group;
-        let numbers: Vec<u32> = numbers.filter(of_group).collect();
-        let flows = numbers.iter().map(|&number| *self.flows.get(number)).collect();
-        numbers.into_iter().for_each(|number| self.remove(number));
-        flows
-    }
-
-    /// Takes in flows of another worker's table, in the order in which they were touched there. They
-    /// expire when they would have there. `class_of` tells a flow's class.
-    pub(crate) fn join(
-        &mut self,
-        flows: Vec<Flow>,
-        now: u64,
-        class_of: impl Fn(&Flow) -> Option<u16>,
-    ) {
-        for flow in &flows {
-            if let Some(class) = class_of(flow) {
-                self.insert(*flow, class, now);
-            }
-        }
-        // They are the last of their classes now. Where the last to expire among them belongs the
-        // others come before.
-        let mut places: Vec<Option<u32>> = vec![None; self.classes.len()];
-        let mut steps = MOST_STEPS * (flows.len() + MOST_STEPS);
-        for flow in flows.iter().rev() {
-            let key = flow.key(0);
-            let Some((number, _)) = self.find_any(&key, self.hash(&key)) else { continue };
-            let class = usize::from(self.flows.get(number).class);
-            self.unlink(number);
-            let mut at = places[class].unwrap_or(self.classes[class].tail);
-            while at != NONE && self.flows.get(at).expiry > flow.expiry && steps > 0 {
-                at = self.flows.get(at).previous;
-                steps -= 1;
-            }
-            self.link_behind(at, number, flow.expiry);
-            places[class] = Some(number);
-        }
-    }
-
-    /// Puts a flow that is in no list into that of its class, behind another one or first; it
-    /// expires then, but not before the other one.
-    fn link_behind(&mut self, previous: u32, number: u32, expiry: u64) {
-        let class = usize::from(self.flows.get(number).class);
-        let (next, expiry) = match previous {
-            NONE => (std::mem::replace(&mut self.classes[class].head, number), expiry),
-            _ => {
-                let previous = self.flows.get_mut(previous);
-                (std::mem::replace(&mut previous.next, number), expiry.max(previous.expiry))
-            }
-        };
-        match next {
-            NONE => self.classes[class].tail = number,
-            _ => self.flows.get_mut(next).previous = number,
-        }
-        self.classes[class].earliest = self.classes[class].earliest.min(expiry);
-        let flow = self.flows.get_mut(number);
-        (flow.previous, flow.next) = (previous, next);
-        flow.expiry = expiry.min(flow.expiry);
-    }
-
-    /// Changes how long the flows of a class live after their last packet, those that are there
-    /// included if it becomes shorter.
-    fn set_timeout(&mut self, class: usize, timeout: u64, guarantee: u64) {
-        let latest = self.tick_end(self.clock).saturating_add(timeout);
-        let class = &mut self.classes[class];
-        (class.timeout, class.guarantee) = (timeout, guarantee);
-        let mut number = class.tail;
-        // The last to expire come last, so the order stays.
-        while number != NONE {
-            let flow = self.flows.get_mut(number);
-            if flow.expiry <= latest {
-                break;
-            }
-            flow.expiry = latest;
-            class.earliest = class.earliest.min(latest);
-            number = flow.previous;
-        }
-    }
-
-    /// A flow in a class, which it does not outlive.
-    fn classed(&self, flow: Flow, class: u16) -> Flow {
-        let timeout = self.classes[usize::from(class)].timeout;
-        // 0 is none's.
-        let expiry = flow.expiry.clamp(1, self.tick_end(self.clock).saturating_add(timeout));
-        Flow { class, expiry, ..flow }
-    }
-
-    /// Adds flows that have their classes and expiries, in the order in which they were touched.
-    fn add_all(&mut self, mut all: Vec<Flow>) {
-        // Classes are lists in the order of expiry.
-        let mut ascending = vec![0; self.classes.len()];
-        let sorted = all
-            .iter()
-            .all(|f| std::mem::replace(&mut ascending[usize::from(f.class)], f.expiry) <= f.expiry);
-        if !sorted {
-            all.sort_by_key(|f| f.expiry);
-        }
-        for flow in all {
-            if let Some(number) = self.insert(flow, flow.class, self.clock) {
-                self.flows.get_mut(number).expiry = flow.expiry;
-                let class = &mut self.classes[usize::from(flow.class)];
-                class.earliest = class.earliest.min(flow.expiry);
-            }
-        }
     }
 }
 

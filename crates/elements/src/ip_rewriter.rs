@@ -55,6 +55,12 @@ element! {
     /// When the table is full, the flow that expires first is given up for a new one, but none
     /// before its guarantee is over: then the new flow's packet is dropped.
     ///
+    /// Flows stay when another configuration takes the place of a running one. They have its
+    /// timeouts from their next packet on, and until then do not outlive one that became shorter.
+    /// Those that there is no room for any more are given up as if the table was full, but with a
+    /// guarantee too. Both are done bit by bit, with the batches of packets that follow, and first
+    /// to flows that expire first.
+    ///
     /// = KEYWORDS
     ///
     /// TCP_TIMEOUT (time, default 24 hours): of TCP connections with data in both directions.

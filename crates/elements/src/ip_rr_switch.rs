@@ -209,10 +209,12 @@ impl Element for IPRRSwitch {
 
     fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
         if let Some(flows) = legacy.take_native::<HandedOver>() {
-            let (class, max) = (self.class, self.max);
-            let alike = legacy.counts() == Some([u64::from(max)]);
-            let class_of = |flow: &Flow| (flow.outputs[1] < max).then_some(class);
-            self.flows.take_over(*flows, alike, class_of, |_| [0; 2]);
+            self.flows.take_over(*flows);
+            self.class = self.flows.class(FOREVER, 0);
+            let max = self.max;
+            if legacy.counts() != Some([u64::from(max)]) {
+                self.flows.retain(|flow| flow.outputs[1] < max);
+            }
         }
     }
 

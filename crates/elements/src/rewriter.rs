@@ -241,11 +241,11 @@ impl Common {
         }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy) {
+    fn take_over(&mut self, mut legacy: Legacy, now: u64) {
         if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
             && let Some(flows) = legacy.take_native::<peer::HandedOver>()
         {
-            joined.set.borrow_mut().take_over(*flows);
+            joined.set.borrow_mut().take_over(*flows, now);
         }
     }
 }

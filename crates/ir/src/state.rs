@@ -92,15 +92,17 @@ impl Flows {
         self.capacity
     }
 
-    /// Makes room for this many flows; of those for which there is none, the last to expire stay.
+    /// Makes room for this many flows; of those for which there is none, those with a guarantee stay, then the last to
+    /// expire.
     pub fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         let excess = (self.flows.len() as u64).saturating_sub(capacity);
         if excess > 0 {
-            let mut order: Vec<(u64, u64)> =
-                self.flows.iter().map(|(&place, flow)| (flow.expiry, place)).collect();
+            let guaranteed = |flow: &Flow| flow.guarantee > self.clock;
+            let mut order: Vec<(bool, u64, u64)> =
+                self.flows.iter().map(|(&place, f)| (guaranteed(f), f.expiry, place)).collect();
             order.sort_unstable();
-            for (_, place) in order.into_iter().take(excess as usize) {
+            for (.., place) in order.into_iter().take(excess as usize) {
                 self.remove(place);
             }
         }

@@ -180,6 +180,38 @@ fn flows_go_on_under_other_timeouts_and_as_far_as_there_is_room() {
     assert_eq!(instance.fleet().holdings()["nat"].flows, 10);
 }
 
+/// Rewriters that share a table are numbered there; flows stay with the rewriter that has their name.
+#[test]
+fn flows_stay_with_their_rewriter_when_others_come_to_share_its_table() {
+    for path in [Path::Synthesised, Path::Interpreted] {
+        let wire = Wire::new();
+        wire.open();
+        let wires = [Arc::clone(&wire)];
+        let text = |others: &str| {
+            let shared = "IPRewriter(MAPPING_CAPACITY root, ";
+            let root = "root :: IPRewriter(drop)";
+            let others = others.replace("IPRewriter", "IPRewriter(drop, MAPPING_CAPACITY root)");
+            format!(
+                "Idle -> {root} -> Discard; {others} {}",
+                chain("allow all", "").replace("IPRewriter(", shared)
+            )
+        };
+        let (instance, _rests) = start(&text(""), &wires, path);
+        run(&wire, 10 * FLOWS);
+        let before = wire.ports();
+        let one = "Idle -> x :: IPRewriter -> Discard;";
+        let two = "Idle -> y :: IPRewriter -> Discard; Idle -> x :: IPRewriter -> Discard;";
+        for others in [one, two, ""] {
+            instance.change(configuration(&text(others)), false).unwrap();
+            assert_eq!(read(&instance, "nat.table_size"), FLOWS.to_string());
+            run(&wire, 10 * FLOWS);
+        }
+        drain(&instance, &wires);
+        assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+        assert_eq!(wire.ports(), before, "flows were translated anew");
+    }
+}
+
 #[test]
 fn balancers_remember_where_flows_go() {
     let wire = Wire::new();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::Router;
 use elements::Element;
+use ir::model::StateKind;
 
 use crate::change::{Estate, Handover, Heirloom, Holding, Inventory, Keeper, Plan, TakenOver};
 use crate::stats::{ElementStats, FunctionStats};
@@ -19,12 +20,16 @@ impl Router {
     pub fn inventory(&self) -> Inventory {
         let keeper = |node: &super::Node| {
             let model = node.cell.as_ref().map(|cell| cell.element.model()).unwrap_or_default();
+            let flows = |kind: &StateKind| matches!(kind, StateKind::Flows { .. });
+            let shares = model.state.iter().filter(|declared| flows(&declared.kind));
+            let shares = shares.filter_map(|declared| declared.owner.clone()).next();
             let own = model.state.into_iter().filter(|declared| declared.owner.is_none());
             Keeper {
                 name: node.name.clone(),
                 class: node.class.clone(),
                 config: node.config.clone(),
                 state: own.map(|declared| (declared.name, declared.kind)).collect(),
+                shares,
                 starts_over: node.cell.as_ref().is_some_and(|cell| cell.element.starts_over()),
             }
         };

@@ -2,7 +2,7 @@
 
 use ir::state::{Flow as DeclaredFlow, Flows};
 
-use super::{Class, Flow, FlowTable, Key, MAX_CAPACITY};
+use super::{Class, Era, Flow, FlowTable, Key, MAX_CAPACITY};
 
 impl FlowTable {
     /// The flows as declared.
@@ -65,11 +65,41 @@ impl FlowTable {
             let class = match self.classes.get(usize::from(usual))? {
                 class if fits(class) => usual,
                 // A rewriter that answers for another may have other timeouts.
-                _ => self.classes.iter().position(fits).map_or(usual, |c| c as u16),
+                _ => {
+                    let now = |class: &Class| class.era == Era::Now && fits(class);
+                    self.classes.iter().position(now).map_or(usual, |c| c as u16)
+                }
             };
             Some(self.classed(flow, class))
         };
         let all: Vec<Flow> = flows.iter().filter_map(native).collect();
         self.add_all(all);
+    }
+
+    /// A flow in a class, which it does not outlive.
+    fn classed(&self, flow: Flow, class: u16) -> Flow {
+        let timeout = self.classes[usize::from(class)].timeout;
+        // 0 is none's.
+        let expiry = flow.expiry.clamp(1, self.tick_end(self.clock).saturating_add(timeout));
+        Flow { class, expiry, ..flow }
+    }
+
+    /// Adds flows that have their classes and expiries, in the order in which they were touched.
+    fn add_all(&mut self, mut all: Vec<Flow>) {
+        // Classes are lists in the order of expiry.
+        let mut ascending = vec![0; self.classes.len()];
+        let sorted = all
+            .iter()
+            .all(|f| std::mem::replace(&mut ascending[usize::from(f.class)], f.expiry) <= f.expiry);
+        if !sorted {
+            all.sort_by_key(|f| f.expiry);
+        }
+        for flow in all {
+            if let Some(number) = self.insert(flow, flow.class, self.clock) {
+                self.flows.get_mut(number).expiry = flow.expiry;
+                let class = &mut self.classes[usize::from(flow.class)];
+                class.earliest = class.earliest.min(flow.expiry);
+            }
+        }
     }
 }

@@ -261,11 +261,12 @@ fn lowering_the_capacity_keeps_guaranteed_flows_longest() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// At once, flow by flow, and as declared: what another table takes over is the same.
+    /// As they are and as declared: what another table takes over is the same.
     #[test]
     fn what_is_handed_over_is_what_is_declared(
         flows in proptest::collection::vec((0u32..60, 0u32..60, 0..CLASSES.len(), 0..SECOND), 0..80),
         room in prop_oneof![Just(1000u64), 0u64..40],
+        other in any::<bool>(),
     ) {
         let all = |table: &mut FlowTable| {
             let mut now = 1_700_000_000 * SECOND;
@@ -276,31 +277,37 @@ proptest! {
             now
         };
         let pool = Pool::Ports { member: 0, address: Some(9), range: (1000, 1049) };
-        let class_of = |flow: &Flow| Some(flow.class);
-        for (alike, other) in [(true, false), (true, true), (false, true)] {
-            let mut old = table(1000);
-            if other {
-                old.watch(Pool::Ports { member: 0, address: Some(9), range: (1000, 1020) });
-            }
-            let now = all(&mut old);
-            let mut declared = old.export();
-            declared.resize(room);
-            let mut new = table(room);
-            new.watch(pool);
-            new.take_over(old.hand_over(), alike, class_of, |flow| flow.deltas);
-            prop_assert_eq!(old.len(), 0);
-            prop_assert_eq!(&new.export(), &declared);
-            // Both go on as they would have, and find the same numbers free.
-            let mut other = table(room);
-            other.watch(pool);
-            other.import(&declared, class_of, |flow| flow.deltas);
-            let free = |table: &mut FlowTable| {
-                table.allocate((1000, 1049), 1000, Some(pool), |n| key(n - 1000), now)
-            };
-            prop_assert_eq!(free(&mut new), free(&mut other));
-            new.expire(now + 10 * SECOND, usize::MAX);
-            prop_assert_eq!(new.len(), 0);
+        let mut old = table(1000);
+        if other {
+            old.watch(Pool::Ports { member: 0, address: Some(9), range: (1000, 1020) });
         }
+        let now = all(&mut old);
+        let mut declared = old.export();
+        declared.resize(room);
+        let mut new = table(room);
+        new.watch(pool);
+        new.take_over(old.hand_over());
+        for (timeout, guarantee) in CLASSES {
+            new.class(timeout, guarantee);
+        }
+        prop_assert_eq!(old.len(), 0);
+        // Those that there is no room for go a few at a time.
+        while new.len() as u64 > room {
+            let before = new.len();
+            new.expire(now, 2);
+            prop_assert!((1..=2 + 2 * CLASSES.len()).contains(&(before - new.len())));
+        }
+        prop_assert_eq!(&new.export(), &declared);
+        // Both go on as they would have, and find the same numbers free.
+        let mut other = table(room);
+        other.watch(pool);
+        other.import(&declared, |flow| new.find_any(&flow.key(1), new.hash(&flow.key(1))).map(|(n, _)| new.class_of(n)), |flow| flow.deltas);
+        let free = |table: &mut FlowTable| {
+            table.allocate((1000, 1049), 1000, Some(pool), |n| key(n - 1000), now)
+        };
+        prop_assert_eq!(free(&mut new), free(&mut other));
+        new.expire(now + 10 * SECOND, usize::MAX);
+        prop_assert_eq!(new.len(), 0);
     }
 }
 
@@ -323,7 +330,7 @@ fn a_pool_that_changes_is_counted_bit_by_bit() {
         }
         let mut new = table(10_000);
         new.watch(pool(3999));
-        new.take_over(old.hand_over(), true, |flow| Some(flow.class), |_| [0; 2]);
+        new.take_over(old.hand_over());
         assert_eq!(new.counted, 0);
         while new.counted < ALL {
             new.expire(0, 0);
@@ -351,29 +358,96 @@ fn a_pool_that_changes_is_counted_bit_by_bit() {
     }
 }
 
+/// Timeouts that were alike become different, others alike, longer and shorter, while packets come and flows go.
 #[test]
 fn flows_do_not_outlive_a_timeout_that_became_shorter() {
-    let mut old = table(10);
-    let now = 1_700_000_000 * SECOND;
-    for (n, class) in [(0, 0u16), (3, 1), (6, 2)] {
-        old.insert(Flow::new(forward(n), key(n + 1).reverse(), 17), class, now);
+    let start = 1_700_000_000 * SECOND;
+    let kind = |n: u32| (n % 3) as usize;
+    // By change and kind of flow.
+    let timeouts = [[9, 9, 5], [4, 9, 9], [2, 2, 20], [9, 9, 5]].map(|of| of.map(|t| t * SECOND));
+    for seed in 0..40 {
+        let rng = &mut fastrand::Rng::with_seed(seed);
+        let mut now = start;
+        let mut table = FlowTable::with_seed(1000, seed);
+        let mut classes = timeouts[0].map(|timeout| table.class(timeout, 0));
+        // When flows expire.
+        let mut flows = std::collections::BTreeMap::new();
+        for n in 0..60 {
+            now += rng.u64(..SECOND / 16);
+            table.insert(Flow::new(key(n), key(n).reverse(), 9), classes[kind(n)], now).unwrap();
+            flows.insert(n, table.tick_end(now) + timeouts[0][kind(n)]);
+        }
+        for after in &timeouts[1..] {
+            let mut next = FlowTable::with_seed(1000, 100 + seed);
+            next.take_over(table.hand_over());
+            next.change_timeouts();
+            classes = after.map(|timeout| next.class(timeout, 0));
+            table = next;
+            let from = table.tick_end(now);
+            for (&n, expiry) in &mut flows {
+                *expiry = (*expiry).min(from + after[kind(n)]);
+            }
+            let mut batches = 0;
+            while table.is_mixed() {
+                batches += 1;
+                table.regroup(|flow| {
+                    let n = u32::from(flow.key(0).dst_port()) - 1000;
+                    Some(classes[kind(n)])
+                });
+                let n = rng.u32(..60);
+                if let Some((number, _)) = table.lookup(&key(n), now) {
+                    table.touch(number, classes[kind(n)], now);
+                    flows.insert(n, table.tick_end(now) + after[kind(n)]);
+                    if rng.u8(..8) == 0 {
+                        table.remove(number);
+                        flows.remove(&n);
+                    }
+                }
+                now += rng.u64(..SECOND / 64);
+                table.expire(now, 0);
+            }
+            assert!(batches > flows.len() / 8, "{batches}");
+            for (&n, &expiry) in &flows {
+                let (number, _) = table.find_any(&key(n), table.hash(&key(n))).unwrap();
+                assert_eq!(table.flow(number).expiry(), expiry, "{n}, seed {seed}");
+            }
+        }
+        assert!(table.classes.len() < 12, "lists without flows are used again");
+        // Each goes when it expires, and none before.
+        while let Some(&first) = flows.values().min() {
+            table.expire(first - 1, usize::MAX);
+            assert_eq!(table.len(), flows.len(), "seed {seed}");
+            table.expire(first, usize::MAX);
+            flows.retain(|_, expiry| *expiry > first);
+            assert_eq!(table.len(), flows.len(), "seed {seed}");
+        }
     }
-    let mut new = FlowTable::with_seed(10, 2);
-    new.tick = old.tick;
-    for (timeout, guarantee) in [(9 * SECOND, 0), (SECOND, 0), (5 * SECOND, SECOND), (SECOND, 0)] {
-        new.classes.push(Class { timeout, guarantee, head: NONE, tail: NONE, earliest: u64::MAX });
+}
+
+/// Flows go on as those of the rewriter that they were of, whatever its number.
+#[test]
+fn flows_go_along_with_their_numbers() {
+    let of = |member: u16, n: u32| Key { map: member << 8 | 17, ..key(n) };
+    let mut old = table(100);
+    for (member, n) in [(0, 1), (1, 2), (2, 3), (1, 4)] {
+        let from = Key { map: member << 8 | 17, ..Key::new(0, n, 7, 8, 9) };
+        old.insert(Flow::new(from, of(member, n).reverse(), of(member, n).map), 2, 0).unwrap();
     }
-    new.take_over(old.hand_over(), true, |flow| Some(flow.class), |_| [0; 2]);
-    let expiry = |table: &FlowTable, n| {
-        table
-            .lookup(&forward(n), now)
-            .map(|(number, _)| table.flow(number).expiry() - table.tick_end(now))
+    let mut new = table(100);
+    let pool = Pool::Ports { member: 2, address: Some(9), range: (1000, 1049) };
+    new.watch(pool);
+    new.take_over(old.hand_over());
+    new.renumber(|member| [Some(0), Some(2), None].get(usize::from(member)).copied().flatten());
+    assert_eq!(new.len(), 3);
+    let found = |member, n| {
+        new.lookup(&of(member, n), 0).map(|(number, side)| (new.flow(number).key(0).map >> 8, side))
     };
-    assert_eq!(expiry(&new, 0), Some(3 * SECOND), "longer: it has what it had");
-    assert_eq!(expiry(&new, 3), Some(SECOND), "shorter");
-    assert_eq!(expiry(&new, 6), Some(5 * SECOND), "the same");
-    new.expire(new.tick_end(now) + SECOND, usize::MAX);
-    assert_eq!(new.len(), 2);
+    assert_eq!([found(0, 1), found(2, 2), found(2, 4)], [Some((0, 1)), Some((2, 1)), Some((2, 1))]);
+    assert_eq!([found(1, 2), found(1, 4), found(2, 3)], [None; 3]);
+    let free = new.allocate((1002, 1049), 1002, Some(pool), |n| of(2, n - 1000), 0);
+    assert_eq!(free, Some(1003));
+    new.expire(100 * SECOND, usize::MAX);
+    assert_eq!((new.len(), new.taken.counted()), (0, 0));
 }
 
 /// Flows that come from another worker's table expire when they would have there, whenever those

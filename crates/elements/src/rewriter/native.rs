@@ -47,9 +47,6 @@ const IS_REPLY: u8 = 1;
 /// Of what has addresses only, whether the transport header is not in a later fragment.
 const FIRST: u8 = 1;
 
-/// Flows whose expiry has come that are removed at a batch, of each class.
-pub(super) const REMOVED_AT_ONCE: usize = 128;
-
 /// What a packet is to a rewriter.
 #[derive(Clone, Copy)]
 struct Seen {
@@ -347,7 +344,7 @@ impl<S: Scheme> Element for Rewriter<S> {
         let mut borrowed = shared.borrow_mut();
         let set = &mut *borrowed;
         let classes = set.classes(member);
-        set.table.expire(now, REMOVED_AT_ONCE);
+        set.expire(now);
         self.seen.clear();
         for packet in batch.iter() {
             let mut seen = see(S::KIND, packet, member);
@@ -421,8 +418,8 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.hand_over()
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.common.take_over(legacy);
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        self.common.take_over(legacy, cx.now());
     }
 
     fn part_with(&mut self, group: u8) -> Legacy {

@@ -4,10 +4,12 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use super::native::REMOVED_AT_ONCE;
 use super::{Kind, Timeouts, Tracking};
 use crate::flow_access::{FlowAccess, FlowLog, FoundFlow};
 use crate::flow_table::{self, Flow, FlowTable, Key};
+
+/// Flows whose expiry has come, or that there is no room for, that are removed at a batch, of each class.
+const REMOVED_AT_ONCE: usize = 128;
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +33,12 @@ pub(crate) struct HandedOver {
 }
 
 /// One of the rewriters.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct Member {
+    name: String,
     kind: Kind,
+    timeouts: Timeouts,
+    /// Of the table's classes, those with these timeouts.
     classes: [u16; 5],
 }
 
@@ -44,8 +49,9 @@ impl FlowSet {
 
     fn add(&mut self, peer: &Peer) -> Option<u8> {
         let number = u8::try_from(self.members.len()).ok()?;
-        let classes = peer.timeouts.classes.map(|(t, g)| self.table.class(t, g));
-        self.members.push(Member { kind: peer.kind, classes });
+        let (name, kind, timeouts) = (peer.name.clone(), peer.kind, peer.timeouts);
+        let classes = timeouts.classes.map(|(t, g)| self.table.class(t, g));
+        self.members.push(Member { name, kind, timeouts, classes });
         Some(number)
     }
 
@@ -60,13 +66,42 @@ impl FlowSet {
         HandedOver { table: self.table.hand_over(), members: self.members.clone() }
     }
 
-    /// Takes the flows of another set: at once if the same rewriters share this one, otherwise
-    /// flow by flow.
-    pub(crate) fn take_over(&mut self, from: HandedOver) {
-        let alike = from.members == self.members;
+    /// Takes the flows of another set: as they are, unless rewriters have other numbers here.
+    pub(crate) fn take_over(&mut self, from: HandedOver, now: u64) {
+        let same = |a: &Member, b: &Member| a.name == b.name && a.kind == b.kind;
+        let number_of =
+            |old: &Member| self.members.iter().position(|new| same(old, new)).map(|n| n as u8);
+        let numbers: Vec<Option<u8>> = from.members.iter().map(number_of).collect();
+        let other_timeouts = from.members.iter().zip(&numbers).any(|(old, new)| {
+            new.is_some_and(|new| self.members[usize::from(new)].timeouts != old.timeouts)
+        });
+        // A class is in order as long as its flows' times are rounded alike.
+        let other_timeouts = other_timeouts || from.table.tick != self.table.tick();
+        self.table.take_over(from.table);
+        if numbers.iter().zip(0..).any(|(new, old)| *new != Some(old)) {
+            self.table.renumber(|old| numbers.get(usize::from(old)).copied().flatten());
+        }
+        if other_timeouts {
+            self.table.change_timeouts();
+        }
+        for member in &mut self.members {
+            member.classes = member.timeouts.classes.map(|(t, g)| self.table.class(t, g));
+        }
+        self.expire(now);
+    }
+
+    /// Tells the time, before anything is done at that time; what takes long is done bit by bit, some at each call.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: u64) {
+        self.table.expire(now, REMOVED_AT_ONCE);
+        if self.table.is_mixed() {
+            self.regroup();
+        }
+    }
+
+    fn regroup(&mut self) {
         let members = &self.members;
-        let class_of = |flow: &Flow| class_of(members, flow);
-        self.table.take_over(from.table, alike, class_of, |flow| deltas(members, flow));
+        self.table.regroup(|flow| class_of(members, flow));
     }
 
     /// Gives away the flows of a group of traffic classes.
@@ -104,7 +139,7 @@ fn deltas(members: &[Member], flow: &Flow) -> [u16; 2] {
 
 impl FlowAccess for FlowSet {
     fn expire(&mut self, now: u64) {
-        self.table.expire(now, REMOVED_AT_ONCE);
+        FlowSet::expire(self, now);
     }
 
     fn count(&self) -> usize {
