@@ -250,6 +250,7 @@ fn answers_through_nat_find_their_worker() {
 }
 
 /// By TAP, too, on either side of the translator: the host in the middle is the one at that side.
+/// There are no queues to go by, and so flows' hashes say which worker a frame comes to first.
 #[test]
 fn answers_to_and_from_a_tap_interface_find_their_worker() {
     if !possible() {
@@ -259,20 +260,30 @@ fn answers_to_and_from_a_tap_interface_find_their_worker() {
         (["left=eth0", "right=tap:cat0"], "10.2.0.2/24", ["left", "middle"]),
         (["left=tap:cat0", "right=eth1"], "10.1.0.2/24", ["middle", "right"]),
     ] {
-        let lab = Lab::new(1500);
-        let [left, right] = bound;
-        let running = lab.run(&nat(), &["--in", left, "--in", right, "--cores", "0,1"]);
-        let how = "cat0: tap, flows to 2 workers by a symmetric hash, mtu 1500\n";
-        assert!(running.told().contains(how), "{}", running.told());
-        lab.ip("middle", &["addr", "add", address, "dev", "cat0"]);
-        if hosts[0] == "middle" {
-            lab.ip("middle", &["route", "add", "10.2.0.0/24", "via", "10.1.0.1"]);
+        for (dispatch, how) in [
+            ("hash", "flows to 2 workers by a symmetric hash"),
+            (
+                "hand-off",
+                "frames to 2 workers by a symmetric hash, as tap has no queues, and on to their flow's",
+            ),
+            ("software", "all frames to the worker that hands them on"),
+        ] {
+            let lab = Lab::new(1500);
+            let [left, right] = bound;
+            let workers = ["--cores", "0,1", "--dispatch", dispatch];
+            let running = lab.run(&nat(), &[&["--in", left, "--in", right][..], &workers].concat());
+            let how = format!("cat0: tap, {how}, mtu 1500\n");
+            assert!(running.told().contains(&how), "{}", running.told());
+            lab.ip("middle", &["addr", "add", address, "dev", "cat0"]);
+            if hosts[0] == "middle" {
+                lab.ip("middle", &["route", "add", "10.2.0.0/24", "via", "10.1.0.1"]);
+            }
+            for _ in 0..12 {
+                exchange_between(&lab, hosts, "10.2.0.2", 20_000);
+            }
+            be_refused(&lab, hosts);
+            running.stop();
         }
-        for _ in 0..12 {
-            exchange_between(&lab, hosts, "10.2.0.2", 20_000);
-        }
-        be_refused(&lab, hosts);
-        running.stop();
     }
 }
 

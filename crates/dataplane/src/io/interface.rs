@@ -295,8 +295,13 @@ impl Interface {
     }
 
     fn steering<'a>(&'a self, owned: &'a [Owned]) -> Steering<'a> {
-        let has_queues = self.mode != Mode::Tap;
+        let has_queues = self.has_queues();
         Steering { owned, workers: self.workers, dispatch: &self.dispatch, has_queues }
+    }
+
+    /// Whether frames come on queues that somebody else chose.
+    fn has_queues(&self) -> bool {
+        self.mode != Mode::Tap
     }
 
     /// What says which worker's a frame is.
@@ -508,13 +513,14 @@ impl Interface {
 
     fn how_flows_are_spread(&self) -> String {
         let workers = self.workers;
+        let by = if self.has_queues() { "queue" } else { "a symmetric hash, as tap has no queues" };
         match self.dispatch.way() {
             Way::Hash => format!("flows to {workers} workers by a symmetric hash"),
-            Way::Queue => format!("frames to {workers} workers by queue"),
+            Way::Queue => format!("frames to {workers} workers by {by}"),
             Way::Tags(Tags::Mac) => format!("groups to {workers} workers by destination MAC"),
             Way::Tags(Tags::Vlan(_)) => format!("groups to {workers} workers by VLAN"),
             Way::Software => "all frames to the worker that hands them on".to_string(),
-            Way::HandOff => format!("frames to {workers} workers by queue, and on to their flow's"),
+            Way::HandOff => format!("frames to {workers} workers by {by}, and on to their flow's"),
         }
     }
 
