@@ -89,16 +89,17 @@ impl Filter {
 
     /// Makes what follows from the rules all together.
     fn refresh(&mut self) {
-        let rules = &self.rules;
-        self.needs_header = rules.iter().any(|made| made.needs_header);
-        let reduced = || rules.iter().filter_map(|made| Some((made, made.headerless.as_ref()?)));
+        // All of them, in order: the number of a rule is the one that it has in the list.
+        self.models[1] = self.rules.iter().map(|made| made.model(&made.when)).collect();
+        self.needs_header = self.rules.iter().any(|made| made.needs_header);
+        self.refresh_headerless();
+    }
+
+    fn refresh_headerless(&mut self) {
+        let reduced = || self.rules.iter().filter_map(|m| Some((m, m.headerless.as_ref()?)));
         let patterns: Vec<_> = reduced().map(|(made, (p, _))| (p, made.rule.arm)).collect();
         self.headerless = Program::new(patterns, self.otherwise);
-        self.models = [
-            reduced().map(|(made, (_, when))| made.model(when)).collect(),
-            // All of them, in order: the number of a rule is the one that it has in the list.
-            rules.iter().map(|made| made.model(&made.when)).collect(),
-        ];
+        self.models[0] = reduced().map(|(made, (_, when))| made.model(when)).collect();
     }
 
     /// The rules, in order.
@@ -106,10 +107,22 @@ impl Filter {
         self.rules.iter().map(|made| &made.rule)
     }
 
-    /// Puts rules in the place of `removed` ones from an index on.
+    /// Puts rules in the place of `removed` ones from an index on. Looks at no more of the others
+    /// than it must: they are many, and all over the memory.
     pub(crate) fn splice(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
+        let (old, new_end) = (index..index + removed, index + new.len());
+        let is_headerless = |made: &Rc<Made>| made.headerless.is_some();
+        let removes = self.rules[old.clone()].iter().any(is_headerless);
         self.exchange(index, removed, new);
-        self.refresh();
+        let new = &self.rules[index..new_end];
+        let adds = new.iter().any(is_headerless);
+        let (before, behind) = (&self.models[1][..old.start], &self.models[1][old.end..]);
+        let new = new.iter().map(|made| made.model(&made.when));
+        self.models[1] = before.iter().cloned().chain(new).chain(behind.iter().cloned()).collect();
+        self.needs_header = self.rules.iter().any(|made| made.needs_header);
+        if removes || adds {
+            self.refresh_headerless();
+        }
     }
 
     fn exchange(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
