@@ -30,7 +30,7 @@ use net::Batch;
 
 use crate::{Stage, StageContext};
 use burst::Burst;
-use cache::FlowCache;
+use cache::{FlowCache, Missed};
 pub(crate) use classifiers::Library;
 pub use classifiers::covered_rules;
 use compile::Compiler;
@@ -177,6 +177,7 @@ impl Pipeline {
         let lookups = (0..program.lookups.len()).map(|l| LookupId(l as u16));
         let tables = lookups.map(|l| table_of(&program, l, chain)).collect::<Result<_, _>>()?;
         let tables = Tables::new(tables);
+        let missed = &chain.classifiers().missed;
         let mut pipeline = Self {
             lanes: Lanes::default(),
             nodes: Vec::new(),
@@ -184,7 +185,7 @@ impl Pipeline {
             barriers: Vec::new(),
             sites: Vec::new(),
             tick: 0,
-            cache: FlowCache::new(tables.len(), 0),
+            cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
             watch: Watch::new(),
             burst: Burst::default(),
             scalar: Scalar::new(Rc::clone(&program), chain.classifiers()),
@@ -203,14 +204,14 @@ impl Pipeline {
             let outcome = pipeline.outcome(exit, chain);
             pipeline.outcomes.push(outcome);
         }
-        pipeline.compile(&prepared.ranges);
+        pipeline.compile(&prepared.ranges, missed);
         if !pipeline.sites.is_empty() {
             pipeline.elements = pipeline.target(program.entry, true, 0, chain);
         }
         Ok(pipeline)
     }
 
-    fn compile(&mut self, ranges: &Ranges) {
+    fn compile(&mut self, ranges: &Ranges, missed: &Rc<Missed>) {
         let mut compiler = Compiler::new(&self.program, ranges);
         let exits = self.program.exits().map(|(step, _)| {
             let outcome = self.outcome_of[step.0 as usize];
@@ -223,7 +224,7 @@ impl Pipeline {
         drop((compiler, exits));
         let Compiled { nodes, plans, sites, tick } = compiled;
         let flows = if sites.is_empty() { 0 } else { most_flows(&self.program) };
-        self.cache = FlowCache::new(self.tables.len(), flows);
+        self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
         self.burst = Burst::new(nodes.len(), plans.len());
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();

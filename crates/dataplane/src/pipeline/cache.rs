@@ -7,7 +7,9 @@
 //! it is until a time (mostly the end of a clock tick, from which on flows expire later); then
 //! the flows must be prolonged first.
 
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher};
+use std::rc::Rc;
 
 use net::flow::FlowHash;
 
@@ -83,12 +85,54 @@ pub(super) struct Member {
     pub(super) prolonged: bool,
 }
 
+/// Which keys were looked up in vain lately. The programs of a router share it, also with those whose
+/// places they take: it is large, and to make another one takes its time.
+pub(crate) struct Missed {
+    hash: FlowHash,
+    /// By a part of a key's hash: another part. Empty until a cache looks keys up.
+    marks: RefCell<Vec<u16>>,
+    coin: Cell<u64>,
+}
+
+impl Default for Missed {
+    fn default() -> Self {
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        Self { hash: FlowHash::new(seed), marks: RefCell::default(), coin: Cell::new(seed) }
+    }
+}
+
+impl Missed {
+    /// Where a key is remembered, and as what.
+    #[inline]
+    fn place(hash: u64) -> (usize, u16) {
+        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
+    }
+
+    #[inline]
+    fn contains(&self, hash: u64) -> bool {
+        let (place, mark) = Self::place(hash);
+        self.marks.borrow().get(place).is_none_or(|last| *last == mark)
+    }
+
+    /// Adds a key; whether it was there.
+    fn insert(&self, hash: u64) -> bool {
+        let (place, mark) = Self::place(hash);
+        let marks = &mut *self.marks.borrow_mut();
+        let Some(last) = marks.get_mut(place) else { return true };
+        // Not always, or two keys that share a place would displace each other for ever.
+        let coin = self.coin.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        self.coin.set(coin);
+        let same = *last == mark;
+        if *last == 0 || coin >> 62 > 0 {
+            *last = mark;
+        }
+        same
+    }
+}
+
 /// See the module.
 pub(super) struct FlowCache {
-    hash: FlowHash,
-    /// What was looked up in vain lately, by a part of its hash: another part.
-    missed: Box<[u16]>,
-    coin: u64,
+    missed: Rc<Missed>,
     /// By segment. There are as many segments as there must be, whatever their number (linear hashing: W. Litwin,
     /// 1980), so that no packet waits until all lines have moved.
     lines: Vec<Line>,
@@ -103,8 +147,7 @@ pub(super) struct FlowCache {
 
 impl FlowCache {
     /// An empty cache for lines of at most `stride` flows in so many tables.
-    pub(super) fn new(tables: usize, stride: usize) -> Self {
-        let seed = std::hash::RandomState::new().build_hasher().finish();
+    pub(super) fn new(tables: usize, stride: usize, missed: Rc<Missed>) -> Self {
         let each = size_of::<Line>() + stride * size_of::<Link>();
         let mut most = if stride > 0 { 1 << (MOST_BYTES / each).ilog2() } else { FEWEST };
         let (lines, links) = loop {
@@ -114,17 +157,11 @@ impl FlowCache {
                 _ => break Default::default(),
             }
         };
-        let mut cache = Self {
-            hash: FlowHash::new(seed),
-            coin: seed,
-            missed: vec![0; if stride > 0 { MISSED } else { 0 }].into(),
-            lines,
-            used: 0,
-            most,
-            links,
-            stride,
-            heads: vec![Vec::new(); tables],
-        };
+        if stride > 0 && missed.marks.borrow().is_empty() {
+            missed.marks.replace(vec![0; MISSED]);
+        }
+        let mut cache =
+            Self { missed, lines, used: 0, most, links, stride, heads: vec![Vec::new(); tables] };
         cache.resize(FEWEST);
         cache
     }
@@ -186,7 +223,7 @@ impl FlowCache {
     /// The hash of a key at a site.
     #[inline]
     pub(super) fn hash(&self, key: [u64; 2], site: u16) -> u64 {
-        self.hash.two(key[0] ^ u64::from(site) << 48, key[1])
+        self.missed.hash.two(key[0] ^ u64::from(site) << 48, key[1])
     }
 
     /// Brings the line near in which a key probably is.
@@ -217,30 +254,15 @@ impl FlowCache {
         })
     }
 
-    /// Where it is remembered that a key was looked up in vain, and as what.
-    #[inline]
-    fn memory_of(&self, hash: u64) -> (usize, u16) {
-        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
-    }
-
     /// Whether a key was looked up in vain lately.
     #[inline]
     pub(super) fn missed(&self, hash: u64) -> bool {
-        let (place, mark) = self.memory_of(hash);
-        self.missed.get(place).is_none_or(|last| *last == mark)
+        self.missed.contains(hash)
     }
 
     /// Notes that a key was looked up in vain; whether it was before, lately.
-    pub(super) fn missed_again(&mut self, hash: u64) -> bool {
-        let (place, mark) = self.memory_of(hash);
-        let Some(last) = self.missed.get_mut(place) else { return true };
-        // Not always, or two keys that share a place would displace each other for ever.
-        self.coin = self.coin.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let same = *last == mark;
-        if *last == 0 || self.coin >> 62 > 0 {
-            *last = mark;
-        }
-        same
+    pub(super) fn missed_again(&self, hash: u64) -> bool {
+        self.missed.insert(hash)
     }
 
     /// Brings near where it says which flows a line was made from.
@@ -359,7 +381,7 @@ mod tests {
 
     #[test]
     fn lines_outlive_growth_and_die_with_their_flows() {
-        let mut cache = FlowCache::new(1, 2);
+        let mut cache = FlowCache::new(1, 2, Rc::default());
         let keys = 10 * FEWEST as u32;
         for key in 0..keys {
             // Each flow is in its own line and in the one before.
@@ -389,7 +411,7 @@ mod tests {
 
     #[test]
     fn conditions_tell_lines_of_a_flow_apart() {
-        let mut cache = FlowCache::new(1, 1);
+        let mut cache = FlowCache::new(1, 1, Rc::default());
         insert(&mut cache, Line { relevant: 0b110, holds: 0b010, ..line(7, 1) }, &[0]);
         insert(&mut cache, Line { relevant: 0b110, holds: 0b100, ..line(7, 2) }, &[0]);
         let plan = |holds| find(&cache, 7, holds).map(|line| line.plan);
@@ -403,7 +425,7 @@ mod tests {
 
     #[test]
     fn keys_that_come_again_are_known() {
-        let mut cache = FlowCache::new(1, 1);
+        let cache = FlowCache::new(1, 1, Rc::default());
         // They share the place where they are remembered.
         let keys: Vec<u64> = (0..4).map(|mark| mark << 49).collect();
         let mut waiting = keys.clone();
@@ -411,13 +433,13 @@ mod tests {
             waiting.retain(|&key| !cache.missed_again(key));
         }
         assert!(waiting.is_empty(), "{waiting:?}");
-        let mut cache = FlowCache::new(1, 1);
+        let cache = FlowCache::new(1, 1, Rc::default());
         assert_eq!((0..1000).filter(|key| cache.missed_again(key << 32)).count(), 0, "all are new");
     }
 
     #[test]
     fn keys_that_collide_take_bounded_room() {
-        let mut cache = FlowCache::new(1, 1);
+        let mut cache = FlowCache::new(1, 1, Rc::default());
         for number in 0..1000 {
             let member = Member { table: 0, number, prolonged: false };
             cache.insert(

@@ -14,6 +14,8 @@ use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
 use ir::NodeId;
 use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
 
+use super::cache::Missed;
+
 /// Cubes that are worth a structure; more are tried one after the other.
 const MAX_CUBES: usize = 1 << 20;
 /// Rules that differ in more are looked up in something new.
@@ -51,9 +53,10 @@ struct Rebuild {
     built: Receiver<Structure>,
 }
 
-/// What the programs of a router look keys up in.
+/// What the programs of a router look keys up in, and have in common.
 #[derive(Default)]
 pub(crate) struct Library {
+    pub(super) missed: Rc<Missed>,
     all: RefCell<Vec<Rc<Classification>>>,
     /// Whether some of it was changed.
     changed: Cell<bool>,
