@@ -178,7 +178,7 @@ pub enum Cond {
 pub type Block = Vec<Op>;
 
 /// One rule of a [`Op::Match`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Eq)]
 pub struct Rule {
     /// What it matches. Lists that have a rule in common share it.
     pub when: Arc<Cond>,
@@ -188,6 +188,16 @@ pub struct Rule {
     pub text: Arc<str>,
     /// Where it was written.
     pub span: Option<Span>,
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        // Lists are long, and mostly share their rules.
+        let is_shared =
+            Arc::ptr_eq(&self.when, &other.when) && Arc::ptr_eq(&self.text, &other.text);
+        (self.arm, self.span) == (other.arm, other.span)
+            && (is_shared || (&self.when, &self.text) == (&other.when, &other.text))
+    }
 }
 
 /// One direction of a flow: the key that packets are looked up by and what the lookup yields.

@@ -126,21 +126,15 @@ impl Cache {
         old: &Model,
         new: &Model,
     ) -> Option<Vec<Exchanged>> {
-        let mut like_new = old.clone();
-        let mut waiting: Vec<&mut Op> = like_new.inputs.iter_mut().flatten().collect();
-        let mut others = lists(new);
-        while let Some(op) = waiting.pop() {
-            if let Op::Match { rules, .. } = op {
-                *rules = Arc::clone(others.next()?);
-            }
-            waiting.extend(op.blocks_mut().flatten());
-        }
-        if like_new != *new {
+        if without_lists(old) != without_lists(new) {
             return None;
         }
         let mut exchanged = Vec::new();
         let mut forks = 0;
-        for (old, new) in lists(old).zip(lists(new)) {
+        for (old, new) in operations(old).zip(operations(new)) {
+            let (Op::Match { rules: old, .. }, Op::Match { rules: new, .. }) = (old, new) else {
+                continue;
+            };
             let is_old = |l: &&List| l.element == element && Arc::ptr_eq(&l.rules, old);
             let Some(List { made, asked, .. }) = self.past.iter().find(is_old).cloned() else {
                 // No way came to it.
@@ -151,16 +145,17 @@ impl Cache {
                 self.keep(element, new, made, asked);
                 continue;
             }
-            let other = self.rules(element, new);
             match asked {
                 Asked::Never => {}
                 Asked::Whole(known) => {
-                    let (made, other) = (made?, other?);
-                    if !other.is_like(&made) || !known.iter().all(|known| other.all_fit(known)) {
+                    let made = made?;
+                    let changed = Rules::changed(new, old, &made).or_else(|| Rules::new(new))?;
+                    let fits = |known: &Known| changed.added_fit(known);
+                    if !changed.is_like(&made) || !known.iter().all(fits) {
                         return None;
                     }
-                    self.ask(element, new, Asked::Whole(known));
-                    exchanged.push((Arc::clone(&made.rules), Arc::clone(&other.rules)));
+                    exchanged.push((Arc::clone(&made.rules), Arc::clone(&changed.rules)));
+                    self.keep(element, new, Some(Arc::new(changed)), Asked::Whole(known));
                 }
                 Asked::InTurn | Asked::InPart => return None,
             }
@@ -184,10 +179,15 @@ fn operations(model: &Model) -> impl Iterator<Item = &Op> {
     })
 }
 
-/// All lists of a model, in the order of its operations.
-fn lists(model: &Model) -> impl Iterator<Item = &Arc<[Rule]>> {
-    operations(model).filter_map(|op| match op {
-        Op::Match { rules, .. } => Some(rules),
-        _ => None,
-    })
+/// The model with empty lists of rules, which are many.
+fn without_lists(model: &Model) -> Model {
+    let mut model = model.clone();
+    let mut waiting: Vec<&mut Op> = model.inputs.iter_mut().flatten().collect();
+    while let Some(op) = waiting.pop() {
+        if let Op::Match { rules, .. } = op {
+            *rules = Arc::new([]);
+        }
+        waiting.extend(op.blocks_mut().flatten());
+    }
+    model
 }

@@ -27,6 +27,8 @@ pub(crate) struct Rules {
     pub hulls: BTreeMap<u32, Vec<Option<IntervalSet>>>,
     /// By rule.
     asked: Vec<Asked>,
+    /// The rules that are not of the list that this one came out of.
+    added: Vec<usize>,
 }
 
 /// A conjunction: what it asks of some expressions, by their index.
@@ -105,6 +107,12 @@ impl Rules {
         known.iter().all(Option::is_none) || all()
     }
 
+    /// The same of the rules that are not of the list that this one came out of.
+    pub(super) fn added_fit(&self, known: &[Option<IntervalSet>]) -> bool {
+        let mut added = self.added.iter().map(|&number| &self.rules[number]);
+        added.all(|rule| rule.cubes.iter().all(|cube| fits(cube, known)))
+    }
+
     /// The rules of a list; `known` gives the conjunctions of those that have some already, by
     /// number, ascending.
     fn of(
@@ -114,10 +122,12 @@ impl Rules {
     ) -> Option<Self> {
         let mut made = Vec::with_capacity(rules.len());
         let (mut cubes, mut all_asked) = (0, Vec::with_capacity(rules.len()));
+        let mut added = Vec::new();
         for (number, rule) in rules.iter().enumerate() {
             let (of_rule, asked) = match known(number) {
                 Some(known) => known,
                 None => {
+                    added.push(number);
                     let new = expand(&rule.when, true, &mut exprs)?;
                     let asked = Asked::new(&new);
                     (new.into(), asked)
@@ -136,7 +146,7 @@ impl Rules {
             });
         }
         let hulls = hulls(&made, &all_asked, exprs.len());
-        Some(Self { exprs, rules: made.into(), cubes, hulls, asked: all_asked })
+        Some(Self { exprs, rules: made.into(), cubes, hulls, asked: all_asked, added })
     }
 }
 
@@ -156,21 +166,22 @@ fn hulls(
 ) -> BTreeMap<u32, Vec<Option<IntervalSet>>> {
     // By arm: expressions that all of its rules ask.
     let mut open: BTreeMap<u32, Keys> = BTreeMap::new();
-    for (rule, asked) in rules.iter().zip(asked) {
-        *open.entry(rule.arm).or_insert(Keys::MAX) &= asked.all;
+    let mut asked = asked.iter();
+    for same_arm in rules.chunk_by(|a, b| a.arm == b.arm) {
+        let keys = asked.by_ref().take(same_arm.len()).fold(Keys::MAX, |keys, a| keys & a.all);
+        *open.entry(same_arm[0].arm).or_insert(Keys::MAX) &= keys;
     }
     let bit = |key: usize| Keys::from(1u8).checked_shl(key as u32).unwrap_or(0);
     let hull = |keys: Keys, at| (keys & bit(at) != 0).then(IntervalSet::empty);
     let hull = |(&arm, &keys): (&u32, &Keys)| (arm, (0..exprs).map(|at| hull(keys, at)).collect());
     let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = open.iter().map(hull).collect();
-    for rule in rules {
-        let (Some(open), Some(hulls)) = (open.get_mut(&rule.arm), hulls.get_mut(&rule.arm)) else {
-            continue;
-        };
+    for same_arm in rules.chunk_by(|a, b| a.arm == b.arm) {
+        let arm = &same_arm[0].arm;
+        let (Some(open), Some(hulls)) = (open.get_mut(arm), hulls.get_mut(arm)) else { continue };
         if *open == 0 {
             continue;
         }
-        for (key, set) in rule.cubes.iter().flatten() {
+        for (key, set) in same_arm.iter().flat_map(|rule| rule.cubes.iter().flatten()) {
             let at = usize::from(*key);
             match hulls.get_mut(at) {
                 Some(Some(hull)) if set.is_subset(hull) => {}
