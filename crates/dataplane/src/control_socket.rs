@@ -47,6 +47,7 @@ impl Handlers for Router {
 }
 
 const OK: u16 = 200;
+const TOO_MANY: u16 = 421;
 const SYNTAX: u16 = 500;
 const UNIMPLEMENTED: u16 = 501;
 const NO_SUCH_ELEMENT: u16 = 510;
@@ -558,12 +559,19 @@ impl ControlServer {
                 }
                 None => None,
             };
-            if let Some(stream) = stream.filter(|_| self.connections.len() < MAX_CONNECTIONS) {
-                worked = true;
-                if socket.request.verbose {
-                    self.messages.push(format!("{}: opened connection", socket.name));
-                }
-                let session = Session::new(socket.request.read_only);
+            let Some(mut stream) = stream else { continue };
+            worked = true;
+            let mut session = Session::new(socket.request.read_only);
+            let is_full = self.connections.len() >= MAX_CONNECTIONS;
+            if socket.request.verbose {
+                let what = if is_full { "turned away" } else { "opened" };
+                self.messages.push(format!("{}: {what} connection", socket.name));
+            }
+            if is_full {
+                session.say(TOO_MANY, &format!("{MAX_CONNECTIONS} clients are connected"));
+                // A new connection has room for that; who has gone already misses nothing.
+                let _ = stream.write_all(session.output());
+            } else {
                 self.connections.push(Connection { stream, session });
             }
         }

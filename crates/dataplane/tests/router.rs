@@ -1,6 +1,8 @@
 //! The router's turns: tasks, timers, stops, and handlers that are written later.
 
 use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -230,44 +232,85 @@ fn handlers_are_found_by_name_and_number() {
     assert_eq!(router.run(|_, _| false), Rest::Stopped);
 }
 
-#[test]
-fn handlers_are_read_and_written_through_a_socket() {
-    use std::io::{ErrorKind, Read, Write};
-    let journal = Journal::default();
-    let mut router = router(&journal, vec![actor("a", &journal, None)], false);
-    let address = ControlAddress::Tcp { port: 0, search: false, localhost: true };
+/// A socket on a port of the router's, and a client of it for each that is asked for.
+fn control(router: &Router) -> (ControlServer, impl Fn() -> TcpStream + use<>) {
     let bound: Arc<std::sync::OnceLock<u16>> = Arc::default();
     let request = ControlSocketRequest {
-        address,
+        address: ControlAddress::Tcp { port: 0, search: false, localhost: true },
         read_only: false,
         verbose: true,
         retries: 0,
         retry_warnings: true,
         bound: Arc::clone(&bound),
     };
-    let mut server =
-        ControlServer::open(router.control_sockets(), vec![request], &SocketFiles::default())
-            .unwrap();
-    let port = bound.get().expect("the port is known");
-    let mut client = std::net::TcpStream::connect(("127.0.0.1", *port)).unwrap();
-    client.write_all(b"WRITE a.value 7\r\nREAD 1.value\r\nQUIT\r\n").unwrap();
-    client.set_nonblocking(true).unwrap();
+    let files = SocketFiles::default();
+    let server = ControlServer::open(router.control_sockets(), vec![request], &files).unwrap();
+    let port = *bound.get().expect("the port is known");
+    let connect = move || {
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        client.set_nonblocking(true).unwrap();
+        client
+    };
+    (server, connect)
+}
+
+/// What a client is told until this is the end of it, or it is hung up on.
+fn told(
+    server: &mut ControlServer,
+    router: &mut Router,
+    client: &mut TcpStream,
+    end: &str,
+) -> String {
     let (mut answer, mut buffer) = (Vec::new(), [0; 256]);
-    loop {
-        server.poll(&mut router);
+    while end.is_empty() || !answer.ends_with(end.as_bytes()) {
+        server.poll(router);
         match client.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => answer.extend_from_slice(&buffer[..n]),
             Err(e) => assert_eq!(e.kind(), ErrorKind::WouldBlock),
         }
     }
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn handlers_are_read_and_written_through_a_socket() {
+    let journal = Journal::default();
+    let mut router = router(&journal, vec![actor("a", &journal, None)], false);
+    let (mut server, connect) = control(&router);
+    let mut client = connect();
+    client.write_all(b"WRITE a.value 7\r\nREAD 1.value\r\nQUIT\r\n").unwrap();
     assert_eq!(
-        String::from_utf8(answer).unwrap(),
+        told(&mut server, &mut router, &mut client, ""),
         "Click::ControlSocket/1.3\r\n200 Write handler 'a.value' OK\r\n\
          200 Read handler '1.value' OK\r\nDATA 8\r\nvalue  7200 Goodbye!\r\n"
     );
     assert_eq!(*journal.borrow(), ["a: value 7"]);
     assert_eq!(server.take_messages().len(), 1);
+}
+
+#[test]
+fn clients_that_are_too_many_are_told_so() {
+    let journal = Journal::default();
+    let mut router = router(&journal, vec![actor("a", &journal, None)], false);
+    let (mut server, connect) = control(&router);
+    let mut served: Vec<TcpStream> = Vec::new();
+    for _ in 0..64 {
+        let mut client = connect();
+        let greeting = told(&mut server, &mut router, &mut client, "\r\n");
+        assert_eq!(greeting, "Click::ControlSocket/1.3\r\n");
+        served.push(client);
+    }
+    let refused = told(&mut server, &mut router, &mut connect(), "");
+    assert_eq!(refused, "Click::ControlSocket/1.3\r\n421 64 clients are connected\r\n");
+    let last = server.take_messages().pop().unwrap();
+    assert!(last.ends_with(": turned away connection"), "{last}");
+    // One that leaves makes room.
+    let mut leaves = served.pop().unwrap();
+    leaves.write_all(b"QUIT\r\n").unwrap();
+    assert_eq!(told(&mut server, &mut router, &mut leaves, ""), "200 Goodbye!\r\n");
+    let greeting = told(&mut server, &mut router, &mut connect(), "\r\n");
+    assert_eq!(greeting, "Click::ControlSocket/1.3\r\n");
 }
 
 /// A stage that sends every second packet to the element's own code, and the rest past it.
