@@ -296,8 +296,10 @@ impl Search<'_> {
             }
             Term::Fold(of) => {
                 let (inner, now) = (self.value(of), self.value(term));
-                let more = (value + 0xffff - now) % 0xffff;
-                self.assign(of, inner.wrapping_add(more), depth);
+                let more = inner.wrapping_add((value + 0xffff - now) % 0xffff);
+                // What is summed may have no room for more, but for less.
+                let less = more.checked_sub(0xffff).filter(|_| self.random.once_in(2));
+                self.assign(of, less.unwrap_or(more), depth);
             }
             Term::NonZero(of) => self.assign(of, value, depth),
             Term::Map(of, table) => {
