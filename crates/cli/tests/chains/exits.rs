@@ -1,5 +1,6 @@
-//! Packets made to order for every exit of every program: of the chains of filetests, examples and
-//! conformance cases. Every way of executing the chain does the same with each of them.
+//! Packets, and the flows that they are of, made to order for every exit of every program: of the
+//! chains of filetests, examples and conformance cases. Every way of executing the chain does the
+//! same with each of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path as Folder, PathBuf};
