@@ -254,11 +254,13 @@ impl Element for FromDevice {
             pace.take(batch.len() as u64);
         }
         let worked = !batch.is_empty();
+        let mut bytes = 0;
         for packet in batch.iter_mut() {
+            bytes += packet.len() as u64;
             self.mark(packet, now);
         }
         self.count = (self.count + batch.len() as u64).saturating_sub(heard.0);
-        self.bytes = (self.bytes + batch.bytes()).saturating_sub(heard.1);
+        self.bytes = (self.bytes + bytes).saturating_sub(heard.1);
         if self.force_ip {
             for mut packet in batch.drain() {
                 match mark_ip(&mut packet, self.link_type) {
@@ -409,10 +411,13 @@ impl ToDevice {
         if batch.is_empty() {
             return;
         }
-        for packet in batch.iter_mut().filter(|p| p.timestamp() == 0) {
-            packet.set_timestamp(cx.core.now);
+        let (packets, mut bytes) = (batch.len() as u64, 0);
+        for packet in batch.iter_mut() {
+            bytes += packet.len() as u64;
+            if packet.timestamp() == 0 {
+                packet.set_timestamp(cx.core.now);
+            }
         }
-        let (packets, bytes) = (batch.len() as u64, batch.bytes());
         let mut left = cx.core.batch();
         let pool = &mut cx.core.pool;
         let result = match self.device.as_mut() {

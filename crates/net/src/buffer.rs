@@ -54,6 +54,13 @@ impl Buffer {
         Self { start, length, owner, lender: Some(lender) }
     }
 
+    /// Puts another in its place; nobody gets this one back, which has no memory or was given back already.
+    #[inline]
+    pub(crate) fn replace(&mut self, by: Self) {
+        debug_assert!(!self.is_own());
+        std::mem::forget(std::mem::replace(self, by));
+    }
+
     /// Whether somebody lent it.
     #[inline]
     pub fn is_lent(&self) -> bool {
@@ -111,7 +118,7 @@ impl DerefMut for Buffer {
 mod tests {
     use std::sync::Mutex;
 
-    use crate::{HEADROOM, Header, Packet, Pool};
+    use crate::{Batch, HEADROOM, Header, Packet, Pool};
 
     use super::*;
 
@@ -144,7 +151,10 @@ mod tests {
         }
 
         fn lend(&self, bytes: &[u8], pool: &mut Pool) -> Packet {
-            pool.lend(self.buffer(self.take(bytes)), HEADROOM, bytes.len())
+            let mut batch = Batch::new();
+            let lent = (self.buffer(self.take(bytes)), HEADROOM, bytes.len());
+            pool.lend(&mut batch, [lent].into_iter());
+            batch.pop().unwrap()
         }
 
         fn out(&self) -> usize {
@@ -172,7 +182,7 @@ mod tests {
     #[test]
     fn a_batch_goes_back_whoever_lent_what() {
         let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
-        let mut batch = crate::Batch::new();
+        let mut batch = Batch::new();
         for i in 0..10 {
             batch.push(if i % 3 == 0 {
                 pool.packet(b"own")
@@ -205,18 +215,25 @@ mod tests {
     #[test]
     fn a_device_takes_its_own_back_once() {
         let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
-        let start = shelf.take(b"abc");
-        let packet = pool.lend(shelf.buffer(start), HEADROOM, 3);
-        let owner = packet.owner(&FROM_SHELF).unwrap();
+        let starts: Vec<NonNull<u8>> = (0..4).map(|n| shelf.take(&[n; 3])).collect();
+        let mut batch = Batch::new();
+        let lent: Vec<_> = starts.iter().map(|&start| (shelf.buffer(start), HEADROOM, 3)).collect();
+        pool.lend(&mut batch, lent.into_iter());
+        assert!(batch.iter().zip(0..).all(|(packet, n)| packet.data() == [n; 3]));
+        let owner = batch.as_slice()[0].owner(&FROM_SHELF).unwrap();
         assert_eq!(owner.as_ptr().addr(), std::ptr::from_ref(&shelf).addr());
-        pool.recycle_sent(packet);
-        assert_eq!((shelf.out(), pool.outstanding()), (1, 0), "the device has it");
-        // SAFETY: the packet is gone, and did not give it back.
-        unsafe { give_back(owner, start) };
-        let own = pool.packet(b"own");
-        assert_eq!(own.owner(&FROM_SHELF), None);
-        pool.recycle_sent(own);
-        assert_eq!(pool.outstanding(), 0);
+        pool.recycle_sent(2, &mut batch);
+        assert_eq!((shelf.out(), pool.outstanding()), (4, 2), "the device has them");
+        batch.push(pool.packet(b"own"));
+        pool.recycle_sent(2, &mut batch);
+        assert_eq!((shelf.out(), pool.outstanding()), (4, 1), "one's own among them");
+        assert_eq!(batch.as_slice()[0].owner(&FROM_SHELF), None);
+        for start in starts {
+            // SAFETY: the packets are gone, and did not give them back.
+            unsafe { give_back(owner, start) };
+        }
+        pool.recycle_sent(1, &mut batch);
+        assert_eq!((shelf.out(), pool.outstanding()), (0, 0));
     }
 
     #[test]

@@ -517,26 +517,42 @@ impl Pool {
         })
     }
 
-    /// A packet whose bytes are those of a buffer that somebody lends: `len` of them from `start` on.
+    /// Appends packets to a batch whose bytes lie in buffers that somebody lends: of each so many from some byte on, as
+    /// `(buffer, start, length)`.
     #[inline]
-    pub fn lend(&mut self, buffer: Buffer, start: usize, len: usize) -> Packet {
-        debug_assert!(start + len <= buffer.len());
+    pub fn lend(
+        &mut self,
+        batch: &mut Batch,
+        lent: impl ExactSizeIterator<Item = (Buffer, usize, usize)>,
+    ) {
         self.lends = true;
-        let mut packet = self.bare();
-        // A bare packet has no memory that would have to be freed.
-        std::mem::forget(std::mem::replace(&mut packet.0.buffer, buffer));
-        packet.reset(start, len);
-        packet
+        while self.bare.len() < lent.len() {
+            self.created += 1;
+            self.bare.push(Packet::with(Buffer::EMPTY));
+        }
+        let (first, rest) = (batch.len(), self.bare.len() - lent.len());
+        batch.extend(self.bare.drain(rest..));
+        for (packet, (buffer, start, len)) in batch.as_mut_slice()[first..].iter_mut().zip(lent) {
+            debug_assert!(start + len <= buffer.len());
+            packet.0.buffer.replace(buffer);
+            packet.reset(start, len);
+        }
     }
 
-    /// Takes a packet back whose bytes, if somebody lent them, their owner has got already.
+    /// Takes the first packets of a batch back. If somebody lent their bytes, the owner has got them already.
     #[inline]
-    pub fn recycle_sent(&mut self, mut packet: Packet) {
-        if packet.is_lent() {
-            std::mem::forget(std::mem::replace(&mut packet.0.buffer, Buffer::EMPTY));
-            self.bare.push(packet);
-        } else {
-            self.recycle(packet);
+    pub fn recycle_sent(&mut self, count: usize, batch: &mut Batch) {
+        let mut all_lent = true;
+        for packet in &mut batch.as_mut_slice()[..count] {
+            match packet.is_lent() {
+                true => packet.0.buffer.replace(Buffer::EMPTY),
+                false => all_lent = false,
+            }
+        }
+        let sent = batch.drain_first(count);
+        match all_lent {
+            true => self.bare.extend(sent),
+            false => sent.for_each(|packet| self.recycle(packet)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use net::{Batch, Buffer, Lender, Packet, Pool};
+use net::{Batch, Buffer, Lender, Pool};
 
 /// The most frames at a time, as in `shim.c`.
 pub(super) const MOST: usize = 256;
@@ -84,6 +84,7 @@ unsafe extern "C" {
         pool: *mut c_void,
         frames: *mut Frame,
         most: u16,
+        lent: *mut c_int,
     ) -> u16;
     fn catena_dpdk_take(mbuf: *mut c_void, to: *mut u8, room: u32);
     fn catena_dpdk_give_back(mbuf: *mut c_void);
@@ -266,42 +267,42 @@ pub(super) struct Queue {
 unsafe impl Send for Queue {}
 
 impl Queue {
-    /// Receives up to `most` frames that are there now, and hands each on: in the buffer that it
-    /// came in, while there are enough of them.
-    pub(super) fn receive(
-        &mut self,
-        most: usize,
-        pool: &mut Pool,
-        mut each: impl FnMut(Packet, &mut Pool),
-    ) {
+    /// Appends up to `most` frames that are there now: in the buffers that they came in, while there are enough of them.
+    /// Gives the length of the shortest.
+    pub(super) fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
         be_an_lcore();
         let most = most.min(MOST) as u16;
         let (port, frames) = (self.device.port.number, self.frames.as_mut_ptr());
+        let (buffers, mut lent) = (self.device.pool.0, 0);
         // SAFETY: there is room for `most` frames; nobody else uses the queue, as it is borrowed.
-        let n = unsafe { catena_dpdk_receive(port, self.number, self.device.pool.0, frames, most) };
-        for frame in &self.frames[..usize::from(n).min(MOST)] {
-            let length = frame.length as usize;
-            let packet = match (NonNull::new(frame.room), NonNull::new(frame.mbuf)) {
-                (Some(room), Some(mbuf)) => {
-                    let start = frame.bytes.addr() - room.addr().get();
-                    // SAFETY: the buffer was just received, and is nobody else's; its memory was
-                    // zero when DPDK got it.
-                    let buffer = unsafe {
-                        Buffer::lent(room, frame.room_length as usize, mbuf.cast(), &LENDER)
-                    };
-                    pool.lend(buffer, start, length)
-                }
-                _ => {
-                    let mut packet = pool.alloc(length);
-                    let to = packet.data_mut().as_mut_ptr();
-                    // SAFETY: the frame is this queue's, and there is room for it; it is not used
-                    // any more.
-                    unsafe { catena_dpdk_take(frame.mbuf, to, frame.length) };
-                    packet
-                }
-            };
-            each(packet, pool);
+        let n =
+            unsafe { catena_dpdk_receive(port, self.number, buffers, frames, most, &raw mut lent) };
+        let frames = &self.frames[..usize::from(n).min(MOST)];
+        let shortest = frames.iter().map(|frame| frame.length).min().unwrap_or(0);
+        if lent == 0 {
+            for frame in frames {
+                let mut packet = pool.alloc(frame.length as usize);
+                let to = packet.data_mut().as_mut_ptr();
+                // SAFETY: the frame is this queue's, and there is room for it; it is not used any
+                // more.
+                unsafe { catena_dpdk_take(frame.mbuf, to, frame.length) };
+                batch.push(packet);
+            }
+            return shortest as usize;
         }
+        let lend = |frame: &Frame| {
+            let start = frame.bytes.addr() - frame.room.addr();
+            // SAFETY: the buffer was just received, and is nobody else's; its memory was zero when
+            // DPDK got it. Neither pointer is null.
+            let buffer = unsafe {
+                let (room, mbuf) = (NonNull::new_unchecked(frame.room), frame.mbuf.cast());
+                let mbuf = NonNull::new_unchecked(mbuf);
+                Buffer::lent(room, frame.room_length as usize, mbuf, &LENDER)
+            };
+            (buffer, start, frame.length as usize)
+        };
+        pool.lend(batch, frames.iter().map(lend));
+        shortest as usize
     }
 
     /// Sends the first packets, as long as their lengths are among these, and recycles them: as
@@ -313,13 +314,14 @@ impl Queue {
         pool: &mut Pool,
     ) -> usize {
         be_an_lcore();
-        let fits = |packet: &&Packet| lengths.contains(&packet.len());
-        let packets = batch.iter().take_while(fits);
         let mut count = 0;
-        for (frame, packet) in self.frames.iter_mut().zip(packets) {
-            let mbuf = packet.owner(&LENDER).map_or(null_mut(), |mbuf| mbuf.as_ptr().cast());
-            let (bytes, length) = (packet.data().as_ptr(), packet.len() as u32);
-            *frame = Frame { mbuf, bytes, length, ..NO_FRAME };
+        for (frame, packet) in self.frames.iter_mut().zip(batch.iter()) {
+            let bytes = packet.data();
+            if !lengths.contains(&bytes.len()) {
+                break;
+            }
+            frame.mbuf = packet.owner(&LENDER).map_or(null_mut(), |mbuf| mbuf.as_ptr().cast());
+            (frame.bytes, frame.length) = (bytes.as_ptr(), bytes.len() as u32);
             count += 1;
         }
         let (port, frames) = (self.device.port.number, self.frames.as_ptr());
@@ -329,7 +331,7 @@ impl Queue {
         let sent =
             unsafe { catena_dpdk_send(port, self.number, self.device.pool.0, frames, count) };
         let sent = usize::from(sent);
-        batch.drain_first(sent).for_each(|packet| pool.recycle_sent(packet));
+        pool.recycle_sent(sent, batch);
         sent
     }
 

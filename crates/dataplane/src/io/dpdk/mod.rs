@@ -162,17 +162,24 @@ impl Port for Dpdk {
         pool: &mut Pool,
         losses: &mut Losses,
     ) -> Result<()> {
-        let partial = self.partial;
-        self.queue.receive(most, pool, |mut packet, pool| {
-            if packet.len() < ETHERNET {
-                losses.received(RUNT, 1, packet.len() as u64);
-                return pool.recycle(packet);
+        let first = batch.len();
+        if self.queue.receive(most, batch, pool) < ETHERNET {
+            let mut all = Batch::default();
+            batch.split_to(first, &mut all);
+            for packet in all.drain() {
+                match packet.len() {
+                    ETHERNET.. => batch.push(packet),
+                    length => {
+                        losses.received(RUNT, 1, length as u64);
+                        pool.recycle(packet);
+                    }
+                }
             }
-            if partial {
-                complete_if_partial(packet.data_mut());
-            }
-            batch.push(packet);
-        });
+        }
+        if self.partial {
+            let frames = &mut batch.as_mut_slice()[first..];
+            frames.iter_mut().for_each(|packet| complete_if_partial(packet.data_mut()));
+        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ enum { KEY = 0x6d5a, LONGEST_KEY = 128 };
 struct frame {
 	/* None for one to send that lies in no buffer of DPDK's. */
 	struct rte_mbuf *mbuf;
-	/* None for a received one that cannot be lent: it must be copied. */
+	/* Of received ones. */
 	uint8_t *room;
 	uint8_t *bytes;
 	uint32_t room_length;
@@ -209,25 +209,27 @@ void catena_dpdk_count(uint16_t port, struct counts *counts)
 	counts->send_errors = stats.oerrors;
 }
 
-/* Receives up to `most` frames, which lie in buffers of the pool. As long as it has enough of them they can be lent. */
-uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mempool *pool, struct frame *frames, uint16_t most)
+/* Receives up to `most` frames, which lie in buffers of the pool. Whether they can be lent, as long as it has enough of them,
+ * or must be copied. */
+uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mempool *pool, struct frame *frames, uint16_t most, int *lent)
 {
 	struct rte_mbuf *mbufs[MOST];
 	uint16_t i, n = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, MOST));
 	/* Those that threads have at hand are not counted, which would take long. */
-	int plenty = n > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= RESERVE;
+	int can = n > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= RESERVE;
 
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *mbuf = mbufs[i];
-		int lent = plenty && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 && RTE_MBUF_DIRECT(mbuf);
 
-		rte_prefetch0(rte_pktmbuf_mtod(mbuf, void *));
+		can &= mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 && RTE_MBUF_DIRECT(mbuf);
 		frames[i].mbuf = mbuf;
-		frames[i].room = lent ? mbuf->buf_addr : NULL;
+		frames[i].room = mbuf->buf_addr;
 		frames[i].bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
 		frames[i].room_length = mbuf->buf_len;
 		frames[i].length = mbuf->pkt_len;
+		rte_prefetch0(frames[i].bytes);
 	}
+	*lent = can;
 	return n;
 }
 
