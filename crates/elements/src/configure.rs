@@ -45,6 +45,10 @@ impl Part {
             _ => self.index,
         };
         let (index, count) = (index as u64, self.shares() as u64);
+        if count == 1 {
+            // No need to divide for each new flow.
+            return (index == 0).then_some((low, high));
+        }
         if size < count || index >= count {
             return None;
         }

@@ -24,7 +24,7 @@ use net::flow::FlowHash;
 
 use crate::flow_access::FlowLog;
 pub(crate) use handover::HandedOver;
-use index::Index;
+use index::{Index, Records};
 pub(crate) use key::Key;
 use slab::{Linked, NONE, Slab};
 pub(crate) use taken::Pool;
@@ -168,10 +168,22 @@ impl Class {
     }
 }
 
-/// The hash of the key that an entry of the index is of.
-#[inline]
-fn hash_of(flows: &Slab<Flow>, hash: &FlowHash, entry: u32) -> u64 {
-    flows.get(entry >> 1).key((entry & 1) as usize).hash(hash)
+/// What entries of the index lead to.
+struct Entries<'a> {
+    flows: &'a Slab<Flow>,
+    hash: &'a FlowHash,
+}
+
+impl Records for Entries<'_> {
+    #[inline]
+    fn hash(&self, entry: u32) -> u64 {
+        self.flows.get(entry >> 1).key((entry & 1) as usize).hash(self.hash)
+    }
+
+    #[inline]
+    fn prefetch(&self, entry: u32) {
+        self.flows.prefetch(entry >> 1);
+    }
 }
 
 /// A flow's number and the direction that was looked up.
@@ -490,8 +502,8 @@ impl FlowTable {
         let number = self.flows.insert(flow);
         self.append(number, class, expiry);
         for side in flow.sides() {
-            let hash_of = |entry| hash_of(&self.flows, &self.hash, entry);
-            self.index.insert(hashes[side], number << 1 | side as u32, hash_of);
+            let entries = Entries { flows: &self.flows, hash: &self.hash };
+            self.index.insert(hashes[side], number << 1 | side as u32, &entries);
             if number < self.counted {
                 self.taken.add(&keys[side]);
             }
@@ -542,9 +554,7 @@ impl FlowTable {
     #[inline]
     pub(crate) fn expire(&mut self, now: u64, most: usize) {
         self.clock = self.clock.max(now);
-        if self.index.grows() {
-            self.index.move_bucket(|entry| hash_of(&self.flows, &self.hash, entry));
-        }
+        self.index.move_bucket(&Entries { flows: &self.flows, hash: &self.hash });
         if self.counted < ALL {
             self.count(LOOKED_AT_ONCE);
         }

@@ -21,20 +21,16 @@ impl FlowTable {
     /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
     /// how many these are.
     pub(super) fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {
-        let expired =
-            |number: u32| Some(number).filter(|&n| n != NONE && self.flows.get(n).expiry <= now);
-        let all = || {
-            let next = |&number: &u32| expired(self.flows.get(number).next);
-            std::iter::successors(expired(first), next).take(most)
-        };
-        let keys = || {
-            all().flat_map(|number| {
-                let flow = self.flows.get(number);
-                flow.sides().map(|side| flow.key(side))
-            })
-        };
-        keys().for_each(|key| self.expect(&key));
-        all().count()
+        let (mut number, mut expired) = (first, 0);
+        while expired < most && number != NONE {
+            let flow = self.flows.get(number);
+            if flow.expiry > now {
+                break;
+            }
+            flow.sides().for_each(|side| self.expect(&flow.key(side)));
+            (number, expired) = (flow.next, expired + 1);
+        }
+        expired
     }
 
     /// Brings near what adding, looking up or removing a flow with this key touches.

@@ -5,7 +5,7 @@ use net::flow::FlowHash;
 use super::index::Index;
 use super::slab::{NONE, Slab};
 use super::taken::Taken;
-use super::{ALL, Class, Era, Flow, FlowTable, LONGEST_TICK, LOOKED_AT_ONCE, hash_of};
+use super::{ALL, Class, Entries, Era, Flow, FlowTable, LONGEST_TICK, LOOKED_AT_ONCE};
 
 /// Flows, for each that another worker's table gives, that are passed over at the most to find its
 /// place; beyond, it lives a little longer.
@@ -153,8 +153,8 @@ impl FlowTable {
             let flow = *flow;
             for side in flow.sides() {
                 let hash = self.hash(&flow.key(side));
-                let hash_of = |entry| hash_of(&self.flows, &self.hash, entry);
-                self.index.insert(hash, number << 1 | side as u32, hash_of);
+                let entries = Entries { flows: &self.flows, hash: &self.hash };
+                self.index.insert(hash, number << 1 | side as u32, &entries);
             }
         }
     }

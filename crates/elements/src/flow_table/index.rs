@@ -136,11 +136,32 @@ fn number(bucket: &Bucket, slot: usize) -> u32 {
     (bucket[NUMBERS + slot / 2] >> (slot % 2 * 32)) as u32
 }
 
+/// The numbers in a bucket.
+fn numbers(bucket: &Bucket) -> impl Iterator<Item = u32> + '_ {
+    let is_taken = |slot: &usize| bucket[slot / 4] >> (slot % 4 * 16) & 0xffff != 0;
+    (0..SLOTS).filter(is_taken).map(|slot| number(bucket, slot))
+}
+
 #[inline]
 fn set_number(bucket: &mut Bucket, slot: usize, number: u32) {
     let shift = slot % 2 * 32;
     let word = &mut bucket[NUMBERS + slot / 2];
     *word = *word & !(0xffff_ffff << shift) | u64::from(number) << shift;
+}
+
+/// What an index leads to.
+pub(super) trait Records {
+    /// The hash of a record that is in the index.
+    fn hash(&self, number: u32) -> u64;
+
+    /// Brings near what its hash is computed from.
+    fn prefetch(&self, _number: u32) {}
+}
+
+impl<F: Fn(u32) -> u64> Records for F {
+    fn hash(&self, number: u32) -> u64 {
+        self(number)
+    }
 }
 
 /// See the module.
@@ -190,13 +211,13 @@ impl Index {
         (lanes != 0).then_some(number(bucket, slot))
     }
 
-    /// Adds a number, which must not be there yet. `hash_of` tells the hash of any number that is.
-    pub(super) fn insert(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
-        self.move_bucket(&hash_of);
+    /// Adds a number, which must not be there yet.
+    pub(super) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
+        self.move_bucket(records);
         if self.len >= (self.current.mask + 1) * SLOTS / 4 * 3 {
             // Unless entries were removed and added all the while, nothing is left to move.
             while self.old.is_some() {
-                self.move_bucket(&hash_of);
+                self.move_bucket(records);
             }
             let larger = Buckets::new((self.current.mask + 1) * 2);
             self.old = Some(std::mem::replace(&mut self.current, larger));
@@ -215,27 +236,40 @@ impl Index {
 
     /// Whether entries are left that must move over.
     #[inline]
-    pub(super) fn grows(&self) -> bool {
+    fn grows(&self) -> bool {
         self.old.is_some()
     }
 
     /// Moves a bucket over, if any is left.
+    #[inline]
+    pub(super) fn move_bucket(&mut self, records: &impl Records) {
+        if self.grows() {
+            self.move_one(records);
+        }
+    }
+
     #[cold]
-    pub(super) fn move_bucket(&mut self, hash_of: impl Fn(u32) -> u64) {
+    fn move_one(&mut self, records: &impl Records) {
         let Some(old) = &mut self.old else { return };
         let bucket = old.get_mut(self.moved);
         let left = *bucket;
         // What passed this bucket by must still be found behind it.
         bucket[..2].fill(0);
-        for slot in 0..SLOTS {
-            if left[slot / 4] >> (slot % 4 * 16) & 0xffff != 0 {
-                let number = number(&left, slot);
-                self.current.insert(hash_of(number), number);
-            }
+        let mut hashes = [0; SLOTS];
+        for (number, hash) in numbers(&left).zip(&mut hashes) {
+            *hash = records.hash(number);
+            self.current.prefetch(*hash as usize);
+        }
+        for (number, hash) in numbers(&left).zip(hashes) {
+            self.current.insert(hash, number);
         }
         self.moved += 1;
         if self.moved > old.mask {
             self.old = None;
+        } else {
+            // Until its turn comes, what the next one leads to is near.
+            numbers(old.get(self.moved)).for_each(|number| records.prefetch(number));
+            old.prefetch(self.moved + 1);
         }
     }
 }
@@ -252,10 +286,10 @@ mod tests {
     fn what_was_added_is_found_until_it_is_removed() {
         let mut index = Index::new();
         for n in 0..50_000u32 {
-            index.insert(hash(n), n, hash);
+            index.insert(hash(n), n, &hash);
             if n % 3 == 0 {
                 index.remove(hash(n / 2), n / 2);
-                index.insert(hash(n / 2), n / 2, hash);
+                index.insert(hash(n / 2), n / 2, &hash);
             }
             assert_eq!(index.find(hash(n / 7), |m| m == n / 7), Some(n / 7));
         }
@@ -279,11 +313,11 @@ mod tests {
         let most = (SMALLEST * SLOTS / 4 * 3) as u32;
         for n in 0..=most {
             assert!(!index.grows());
-            index.insert(hash(n), n, hash);
+            index.insert(hash(n), n, &hash);
         }
         for _ in 0..SMALLEST {
             assert!(index.grows());
-            index.move_bucket(hash);
+            index.move_bucket(&hash);
         }
         assert!(!index.grows());
         assert!((0..=most).all(|n| index.find(hash(n), |m| m == n).is_some()));
@@ -293,7 +327,7 @@ mod tests {
     fn equal_hashes_only_cost_time() {
         let mut index = Index::new();
         for n in 0..1000 {
-            index.insert(7, n, |_| 7);
+            index.insert(7, n, &|_: u32| 7);
         }
         for n in 0..1000 {
             assert_eq!(index.find(7, |m| m == n), Some(n));
@@ -306,7 +340,7 @@ mod tests {
         let mut index = Index::new();
         for n in 0..100_000u32 {
             let hashed = std::cell::Cell::new(0);
-            index.insert(hash(n), n, |m| {
+            index.insert(hash(n), n, &|m: u32| {
                 hashed.set(hashed.get() + 1);
                 hash(m)
             });

@@ -247,8 +247,8 @@ impl Trees {
                 None => {
                     let n = self.words.insert(Word { key, bits: bit, link: 0 });
                     let (words, hash) = (&self.words, &self.hash);
-                    let word_hash = |n| hash_of(hash, words.get(n).key);
-                    self.index.insert(hash_of(hash, key), n, word_hash);
+                    let word_hash = |n: u32| hash_of(hash, words.get(n).key);
+                    self.index.insert(hash_of(hash, key), n, &word_hash);
                     false
                 }
             };
