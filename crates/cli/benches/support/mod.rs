@@ -64,7 +64,7 @@ pub(crate) fn large_napts(n: u32, seconds: u32) -> String {
     let napt = |i: u32| {
         format!(
             "-> Strip(14) -> CheckIPHeader -> rw{i} :: IPRewriter(pattern 30.0.{i}.1 1024-65535 - - 0 1, \
-             MAPPING_CAPACITY 4000000, UDP_TIMEOUT {seconds}, UDP_STREAMING_TIMEOUT {seconds}, GUARANTEE 1) \
+             MAPPING_CAPACITY 4000000, UDP_TIMEOUT {seconds}, UDP_STREAMING_TIMEOUT {seconds}, UDP_GUARANTEE 1) \
              -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) "
         )
     };
