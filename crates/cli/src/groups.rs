@@ -2,10 +2,12 @@
 //! §2.3.4), with what a switch must match to tag their frames.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use compiler::classes::{FIELDS, IP_PROTO, TrafficClass, traffic_classes};
+use compiler::classes::{
+    ETH_TYPE, FIELDS, Family, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass, traffic_classes,
+};
 use dataplane::io::{MOST_GROUPS, Tags};
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Owned};
@@ -199,37 +201,50 @@ fn halve(all: &mut Vec<Together>, wanted: usize) {
         let least = all.iter().enumerate().filter(can_be).min_by_key(|(_, t)| t.0[0].halved);
         let Some((i, together)) = least else { return };
         let Member { input, class, halved } = &together.0[0];
-        let Some([one, other]) = class.halves(*halved) else {
+        let mut bits = *halved..MOST_HALVINGS;
+        let Some((bit, [one, other])) =
+            bits.find_map(|bit| class.halves(bit).map(|halves| (bit, halves)))
+        else {
             stuck.insert(i);
             continue;
         };
-        let member = |class| Member { input: input.clone(), class, halved: halved + 1 };
+        let member = |class| Member { input: input.clone(), class, halved: bit + 1 };
         let (one, other) = (member(one), member(other));
         all[i] = Together(vec![one]);
         all.push(Together(vec![other]));
     }
 }
 
-/// Where the type of an ICMP message is: where ports are otherwise.
-const ICMP_TYPE: Field = Field::bits(ir::Base::Data, 272, 8);
+/// Where the type of an ICMP message is, where ports are otherwise: the field of a message's protocol,
+/// its number, where its type is, and the name of that.
+const ICMP_TYPES: [(Field, u128, Field, &str); 2] = [
+    (IP_PROTO.field, 1, Field::bits(ir::Base::Data, 272, 8), "icmp.type"),
+    (IP6_NEXT.field, 58, Field::bits(ir::Base::Data, 432, 8), "icmp6.type"),
+];
 
 /// What of a frame must be how: for each field the runs of numbers that it can be, or of some of
 /// its bits, counted from the lowest.
 fn fields(cube: &Cube) -> Vec<Value> {
-    let is_icmp = cube.get(IP_PROTO.field).is_some_and(|set| set.as_single() == Some(1));
+    let family = Family::of(cube);
+    let of_icmp = ICMP_TYPES.iter().find(|(protocol, number, ..)| {
+        cube.get(*protocol).is_some_and(|set| set.as_single() == Some(*number))
+    });
     let said = |(field, set): &(Field, ir::IntervalSet)| {
-        if is_icmp && *field == ICMP_TYPE {
-            return Some(json!({ "field": "icmp.type", "ranges": set.intervals() }));
+        if let Some((.., name)) = of_icmp.filter(|(_, _, place, _)| place == field) {
+            return Some(json!({ "field": name, "ranges": set.intervals() }));
         }
-        let within = |known: &&compiler::classes::Matchable| {
-            let end = known.field.offset + known.field.width;
-            known.field.offset <= field.offset && field.offset + field.width <= end
-        };
-        let known = FIELDS.iter().find(within)?;
+        // Ethernet's type says it already.
+        if *field == IP_VERSION.field && cube.get(ETH_TYPE.field).is_some() && family.is_some() {
+            return None;
+        }
+        let mut known = FIELDS.iter().filter(|known| known.holds(*field));
+        let known = known.find(|known| known.of.is_none() || known.of == family)?;
         let low = known.field.offset + known.field.width - field.offset - field.width;
         let is_whole = field.width == known.field.width;
-        let number = |n: u128| match known.name {
-            "ip.src" | "ip.dst" if is_whole => json!(Ipv4Addr::from_bits(n as u32).to_string()),
+        let number = |n: u128| match (known.field.width, is_whole) {
+            (128, true) => json!(Ipv6Addr::from_bits(n).to_string()),
+            (128, false) if field.width > 64 => json!(format!("{n:#x}")),
+            (32, true) => json!(Ipv4Addr::from_bits(n as u32).to_string()),
             _ => json!(n as u64),
         };
         let ranges = set.intervals().iter().map(|&(from, to)| json!([number(from), number(to)]));
@@ -274,6 +289,8 @@ mod tests {
         let first = json!({
             "group": 0, "tag": "100",
             "classes": [{ "in": "lan", "fields": [
+                { "field": "ip.version", "ranges": [[4, 4]] },
+                { "field": "ip.frag", "ranges": [[0, 0]] },
                 { "field": "ip.proto", "ranges": [[6, 6]] },
                 { "field": "ip.src", "ranges": [["0.0.0.0", "10.0.0.65"], ["10.0.0.67", "255.255.255.255"]] },
                 { "field": "transport.dport", "ranges": [[80, 80]] },
@@ -300,6 +317,33 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_ip6_are_told_and_halved_by_its_addresses() {
+        let chain = "FromDevice(lan) -> Classifier(12/86dd) -> Strip(14) -> CheckIP6Header
+              -> GetIP6Address(24) -> r :: LookupIP6Route(2001:db8::/32 0, fd00::/8 1);
+            r[0] -> Unstrip(14) -> ToDevice(wan); r[1] -> Unstrip(14) -> other :: ToDevice(lan);";
+        let told = |grouping: &Grouping| -> Vec<Value> {
+            (0..grouping.len()).map(|group| grouping.to_json(group, Tags::Mac, 2)).collect()
+        };
+        let whole = told(&grouped(chain, None));
+        assert_eq!(whole.len(), 2);
+        let field = |group: &Value, at: usize| group["classes"][0]["fields"][at].clone();
+        assert_eq!(
+            field(&whole[0], 0),
+            json!({ "field": "eth.type", "ranges": [[0x86dd, 0x86dd]] })
+        );
+        let last = "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff";
+        assert_eq!(
+            field(&whole[0], 2),
+            json!({ "field": "ip6.dst", "ranges": [["2001:db8::", last]] })
+        );
+        let halved = told(&grouped(chain, Some(4)));
+        assert_eq!(halved.len(), 4);
+        let bits: Vec<Value> = halved.iter().map(|group| field(group, 2)).collect();
+        let of = |bit: u8| json!({ "field": "ip6.src", "ranges": [[bit, bit]], "bits": { "lowest": 0, "count": 1 } });
+        assert_eq!(bits, [of(0), of(0), of(1), of(1)], "{bits:?}");
+    }
+
+    #[test]
     fn no_packet_is_of_two_classes_and_halves_are_all_of_a_class() {
         let chain = FIREWALL.replace("NAT", "pattern 1.2.3.4 1024-65535 - - 0 1");
         let chain = chain.replace("INPUT1", "drop");
@@ -311,6 +355,7 @@ mod tests {
             let source = if random.bool() { 0x0a00_0042 } else { source };
             let value = |field: Field| {
                 let (of, from, width) = match field.offset {
+                    112..116 => (4, 112, 4),
                     184..192 => (protocol, 184, 8),
                     208..240 => (u128::from(source), 208, 32),
                     288..304 => (port, 288, 16),

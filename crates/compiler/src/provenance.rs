@@ -7,7 +7,6 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use conditions::carry;
 pub use conditions::{Alternatives, Asked, Condition, Conditions, conditions};
 pub use figures::{Figures, of_chain, of_way};
 pub use replay::{Place, Replayer, Space, Visit};

@@ -17,6 +17,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::Field;
 use crate::interval::IntervalSet;
@@ -209,6 +210,19 @@ impl Cube {
     }
 }
 
+/// What a cube asks of all fields but one.
+#[derive(PartialEq, Eq)]
+struct Rest<'a>(Vec<&'a (Field, IntervalSet)>);
+
+impl Hash for Rest<'_> {
+    /// Sets may be large, and hardly any differ in nothing of this.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (field, set) in &self.0 {
+            (field.offset, set.intervals().len(), set.min(), set.max()).hash(state);
+        }
+    }
+}
+
 /// Least and greatest number.
 type Interval = (u128, u128);
 
@@ -306,6 +320,11 @@ impl HeaderSpace {
     /// Every packet.
     pub fn full() -> Self {
         Self { cubes: vec![Cube::default()] }
+    }
+
+    /// The packets of cubes that are disjoint.
+    pub fn of_disjoint(cubes: Vec<Cube>) -> Self {
+        Self { cubes }
     }
 
     /// The packets whose field is in a set.
@@ -581,14 +600,14 @@ impl HeaderSpace {
     /// Merges cubes that differ in this field only.
     fn merge_along(&mut self, field: Field) {
         // Cubes that leave the field open are disjoint from their like: nothing to merge.
-        let mut groups: HashMap<Vec<&(Field, IntervalSet)>, usize> = HashMap::new();
+        let mut groups: HashMap<Rest<'_>, usize> = HashMap::new();
         let mut merged: Vec<(&Cube, Vec<&IntervalSet>)> = Vec::with_capacity(self.cubes.len());
         for cube in &self.cubes {
             let Some(set) = cube.get(field) else {
                 merged.push((cube, Vec::new()));
                 continue;
             };
-            let rest = cube.0.iter().filter(|e| e.0 != field).collect();
+            let rest = Rest(cube.0.iter().filter(|e| e.0 != field).collect());
             let slot = *groups.entry(rest).or_insert(merged.len());
             match merged.get_mut(slot) {
                 Some((_, sets)) => sets.push(set),
@@ -673,6 +692,12 @@ impl HeaderSpace {
             [cube] => cond(cube),
             cubes => Cond::Any(cubes.iter().map(cond).collect()),
         }
+    }
+}
+
+impl From<Cube> for HeaderSpace {
+    fn from(cube: Cube) -> Self {
+        Self { cubes: vec![cube] }
     }
 }
 

@@ -16,6 +16,7 @@ use ir::state::{Flow, Flows};
 use ir::{Model, StateValue};
 use net::Batch;
 
+use crate::classes::{Classified, Programmed};
 use crate::filetests::{self, Begin};
 use crate::outcome::{Arrivals, Seen, Tallies, arrivals, drain, handlers, state, tallies};
 use crate::support::{PATHS, Started, shared, start_bound};
@@ -195,6 +196,15 @@ fn examine(begin: impl Fn(Path) -> Option<Started>) -> Option<Result<Reached, St
     let (evidence, sequences) = record(&subject, Effort { packets, seed: 1 });
     if let Some(found) = evidence.disagreement {
         return Some(Err(format!("models and programs differ: {found:?}")));
+    }
+    let classified = Classified::new(&graph, &models, &state, &programs);
+    let mut pool = net::Pool::new();
+    for arrival in sequences.iter().flat_map(|sequence| &sequence.arrivals) {
+        let at = |program: &&Programmed| program.0.entry == arrival.at;
+        let Some(program) = classified.programs.iter().find(at) else { continue };
+        if let Err(why) = classified.examine(program, arrival.packet.packet(&mut pool)) {
+            return Some(Err(why));
+        }
     }
     let has_state = models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter);
     let expected = take(&mut first, &sequences, 1);

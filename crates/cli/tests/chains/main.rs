@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, unreachable_pub)]
 
 mod change;
+mod classes;
 mod conformance;
 mod devices;
 mod differential;

@@ -45,29 +45,9 @@ pub type Conditions = BTreeMap<Asked, Condition>;
 
 /// The conditions of every exit of a program that packets come to.
 pub fn conditions(program: &Program) -> Vec<(StepId, Conditions)> {
-    let ways = |i: usize, known: Conditions| {
-        let step = &program.steps[i];
-        let ways = branches(step).into_iter().map(|(branch, to)| {
-            let mut known = known.clone();
-            learn(program, step, branch, i, &mut known);
-            (to, known)
-        });
-        ways.filter(|(_, known)| !is_contradiction(known)).collect()
-    };
-    carry(program, Conditions::new(), ways, |other, known| meet(program, other, &known))
-}
-
-/// Carries what is known from a program's entry to its exits: `ways` tells for a step where packets
-/// go on and what is known of them there, `meet` what is left of it where several ways meet.
-pub(crate) fn carry<K>(
-    program: &Program,
-    first: K,
-    ways: impl Fn(usize, K) -> Vec<(StepId, K)>,
-    meet: impl Fn(K, K) -> K,
-) -> Vec<(StepId, K)> {
-    let mut at: Vec<Option<K>> = program.steps.iter().map(|_| None).collect();
+    let mut at: Vec<Option<Conditions>> = program.steps.iter().map(|_| None).collect();
     if let Some(entry) = at.first_mut() {
-        *entry = Some(first);
+        *entry = Some(Conditions::new());
     }
     let mut exits = Vec::new();
     for (i, step) in program.steps.iter().enumerate() {
@@ -76,11 +56,16 @@ pub(crate) fn carry<K>(
             exits.push((StepId(i as u32), known));
             continue;
         }
-        for (to, known) in ways(i, known) {
+        for (branch, to) in branches(step) {
+            let mut known = known.clone();
+            learn(program, step, branch, i, &mut known);
+            if is_contradiction(&known) {
+                continue;
+            }
             let Some(there) = at.get_mut(to.0 as usize) else { continue };
             *there = Some(match there.take() {
                 None => known,
-                Some(other) => meet(other, known),
+                Some(other) => meet(program, other, &known),
             });
         }
     }
