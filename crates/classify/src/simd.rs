@@ -122,6 +122,33 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     let _ = (elements, index);
 }
 
+/// Which of eight 16-bit numbers equal another, a bit each; the lower half of a word comes first.
+#[inline(always)]
+pub fn equal_halves(words: &[u32; 4], other: u16) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{
+            _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_set1_epi16,
+            _mm_setzero_si128,
+        };
+        // SAFETY: it reads four words, and x86-64 always has SSE2.
+        let equal = unsafe {
+            let words = _mm_loadu_si128(words.as_ptr().cast());
+            let equal = _mm_cmpeq_epi16(words, _mm_set1_epi16(other.cast_signed()));
+            _mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()))
+        };
+        equal.cast_unsigned()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    equal_halves_portably(words, other)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn equal_halves_portably(words: &[u32; 4], other: u16) -> u32 {
+    let half = |at: usize| (words[at / 2] >> (at % 2 * 16)) as u16;
+    (0..8).filter(|&at| half(at) == other).fold(0, |equal, at| equal | 1 << at)
+}
+
 /// What every processor has.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -355,6 +382,23 @@ mod tests {
             for level in Level::available() {
                 prop_assert_eq!(of(level), of(Level::Portable), "{:?}", level);
             }
+        }
+
+        #[test]
+        fn equal_halves_are_told_one_by_one(
+            halves in prop::array::uniform8(prop_oneof![any::<u16>(), 0u16..4, 0x7fffu16..=0x8001]),
+            other in prop_oneof![any::<u16>(), 0u16..4, 0x7fffu16..=0x8001],
+        ) {
+            let mut words = [0; 4];
+            for (at, half) in halves.iter().enumerate() {
+                words[at / 2] |= u32::from(*half) << (at % 2 * 16);
+            }
+            let equal = equal_halves(&words, other);
+            prop_assert_eq!(equal, equal_halves_portably(&words, other));
+            for (at, half) in halves.into_iter().enumerate() {
+                prop_assert_eq!(equal >> at & 1 == 1, half == other);
+            }
+            prop_assert_eq!(equal >> 8, 0);
         }
     }
 }

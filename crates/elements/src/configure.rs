@@ -38,17 +38,22 @@ impl Part {
     /// The share of the numbers from `low` to `high` that packets of a group are given
     /// ([`net::Packet::group`]), or at this worker those of none: adjacent numbers, so that whoever
     /// brings a packet to its worker can compute whose it is; `None` if there are too few.
+    #[inline]
     pub fn share(self, group: u8, low: u32, high: u32) -> Option<(u32, u32)> {
+        if self == Self::default() {
+            // No need to divide for each new flow.
+            return (low <= high).then_some((low, high));
+        }
+        self.part_of_many(group, low, high)
+    }
+
+    fn part_of_many(self, group: u8, low: u32, high: u32) -> Option<(u32, u32)> {
         let size = u64::from(high).checked_sub(u64::from(low))? + 1;
         let index = match usize::from(group) {
             group if (1..=self.groups).contains(&group) => self.count + group - 1,
             _ => self.index,
         };
         let (index, count) = (index as u64, self.shares() as u64);
-        if count == 1 {
-            // No need to divide for each new flow.
-            return (index == 0).then_some((low, high));
-        }
         if size < count || index >= count {
             return None;
         }

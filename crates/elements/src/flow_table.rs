@@ -25,10 +25,10 @@ use net::flow::FlowHash;
 use crate::flow_access::FlowLog;
 pub(crate) use handover::HandedOver;
 use index::{Index, Records};
-pub(crate) use key::Key;
+pub(crate) use key::{Hashed, Key};
 use slab::{Linked, NONE, Slab};
-pub(crate) use taken::Pool;
 use taken::Taken;
+pub(crate) use taken::{Numbers, Pool};
 
 /// There are so many ticks in any timeout at least, unless they would be shorter than about an
 /// eighth of a second.
@@ -41,30 +41,34 @@ const LONGEST_TICK: u64 = (1 << 32) - 1;
 const AHEAD: usize = 32;
 
 /// Candidates that are tried one by one before a crowded pool's tree is asked.
-const TRIES: u64 = 16;
+const TRIES: u32 = 16;
 
 /// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
 /// more to remove; a few in tests, so that small ones leave some.
-const MADE_WAY: usize = if cfg!(test) { 20 } else { 1024 };
+const MADE_WAY: u32 = if cfg!(test) { 20 } else { 1024 };
 
 /// Flows that are looked at for a batch once pools, timeouts or the capacity changed.
 const LOOKED_AT_ONCE: usize = if cfg!(test) { 4 } else { 1024 };
 
-/// A flow. By direction: its keys, and the outputs that its packets leave on. A packet of one
-/// direction is rewritten to the reverse of the other direction's key.
-#[derive(Clone, Copy, Debug, Default)]
+/// One direction of a flow: the key of its packets, and the output that they leave on.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    addresses: u64,
+    ports: u32,
+    map: u16,
+    output: u16,
+}
+
+/// A flow. A packet of one direction (0 forward, 1 reverse) is rewritten to the reverse of the other direction's key.
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Flow {
-    addresses: [u64; 2],
+    sides: [Side; 2],
     expiry: u64,
-    ports: [u32; 2],
     previous: u32,
     next: u32,
     /// Its place in the order in which flows were touched; wraps.
     stamp: u32,
-    maps: [u16; 2],
-    /// Outputs, by direction.
-    pub outputs: [u16; 2],
     /// What rewriting the forward direction adds to the sum of its IP header, and to the sum of
     /// its transport header with its pseudo-header; below 0xffff.
     pub deltas: [u16; 2],
@@ -90,22 +94,44 @@ impl Linked for Flow {
 }
 
 impl Flow {
-    /// A flow of packets with the key `from` that become `to`; `reply_map` is the map in which
-    /// answers are looked up.
-    pub(crate) fn new(from: Key, to: Key, reply_map: u16) -> Self {
-        let reply = to.reverse();
+    /// A flow of packets with the key `from`, whose answers have the key `reply`.
+    #[inline]
+    pub(crate) fn new(from: Key, reply: Key) -> Self {
+        let side = |Key { addresses, ports, map }| Side { addresses, ports, map, output: 0 };
         Self {
-            addresses: [from.addresses, reply.addresses],
-            ports: [from.ports, reply.ports],
-            maps: [from.map, reply_map],
-            ..Self::default()
+            sides: [side(from), side(reply)],
+            expiry: 0,
+            previous: NONE,
+            next: NONE,
+            stamp: 0,
+            deltas: [0; 2],
+            class: 0,
+            input: 0,
+            state: 0,
+            protocol: 0,
+            annotation: 0,
+            group: 0,
         }
     }
 
     /// The key of a direction (0 forward, 1 reverse).
     #[inline]
     pub(crate) fn key(&self, side: usize) -> Key {
-        Key { addresses: self.addresses[side], ports: self.ports[side], map: self.maps[side] }
+        let Side { addresses, ports, map, output: _ } = self.sides[side];
+        Key { addresses, ports, map }
+    }
+
+    /// The output that packets of a direction leave on.
+    #[inline]
+    pub(crate) fn output(&self, side: usize) -> u16 {
+        self.sides[side].output
+    }
+
+    /// Sets the outputs of both directions.
+    #[inline]
+    pub(crate) fn set_outputs(&mut self, [forward, reverse]: [u16; 2]) {
+        self.sides[0].output = forward;
+        self.sides[1].output = reverse;
     }
 
     /// What packets of a direction become; the map means nothing.
@@ -114,10 +140,20 @@ impl Flow {
         self.key(1 - side).reverse()
     }
 
+    /// The hashes of its keys.
+    #[inline]
+    fn hashes(&self, hash: &FlowHash) -> [u64; 2] {
+        [self.key(0).hash(hash), self.key(1).hash(hash)]
+    }
+
     /// The directions that can be looked up. If both keys are the same, packets are of the
     /// reverse direction.
+    #[inline]
     fn sides(&self) -> Range<usize> {
-        usize::from(self.key(0) == self.key(1))..2
+        let [forward, reverse] = &self.sides;
+        let same = forward.addresses == reverse.addresses
+            && (forward.ports, forward.map) == (reverse.ports, reverse.map);
+        usize::from(same)..2
     }
 
     /// When it expires, in nanoseconds.
@@ -317,10 +353,11 @@ impl FlowTable {
         self.watchers.push((Rc::downgrade(log), table));
     }
 
+    /// Tells watchers of flows that changed or go.
     #[inline]
-    fn changed(&self, number: u32) {
+    fn changed(&self, numbers: impl Iterator<Item = u32> + Clone) {
         if !self.watchers.is_empty() {
-            self.log(|log, table| log.add(table, number));
+            self.log(|log, table| numbers.clone().for_each(|number| log.add(table, number)));
         }
     }
 
@@ -336,7 +373,7 @@ impl FlowTable {
         let flow = self.flows.get_mut(number);
         if flow.state != state {
             flow.state = state;
-            self.changed(number);
+            self.changed(std::iter::once(number));
         }
     }
 
@@ -351,7 +388,7 @@ impl FlowTable {
         }
         let changed = before != (flow.state, flow.input, flow.protocol, flow.annotation);
         if changed {
-            self.changed(number);
+            self.changed(std::iter::once(number));
         }
         changed
     }
@@ -381,10 +418,10 @@ impl FlowTable {
         self.flows.get(number).class
     }
 
-    /// The hash of a key.
+    /// A key with its hash.
     #[inline]
-    pub(crate) fn hash(&self, key: &Key) -> u64 {
-        key.hash(&self.hash)
+    pub(crate) fn hashed(&self, key: Key) -> Hashed {
+        Hashed { key, hash: key.hash(&self.hash) }
     }
 
     /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
@@ -403,73 +440,89 @@ impl FlowTable {
         for item in batch {
             let (hash, guess) = with(item);
             *guess = self.index.guess(hash);
-            touched ^= guess.map_or(0, |entry| self.flows.get(entry >> 1).expiry);
+            touched ^= guess.map_or(0, |entry| self.flows.get(entry >> 1).expiry as u32);
         }
         std::hint::black_box(touched);
     }
 
-    /// The flow that a guess is of, if it is right.
+    /// The flow that a guess is of, if it is right; it may have expired.
     #[inline]
-    pub(crate) fn is(&self, guess: u32, key: &Key, now: u64) -> Option<Found> {
+    pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<Found> {
         let found = (guess >> 1, (guess & 1) as usize);
-        let flow = self.flows.get(found.0);
-        ((flow.key(found.1) == *key) & (flow.expiry > now)).then_some(found)
+        (self.flows.get(found.0).key(found.1) == key.key).then_some(found)
     }
 
+    /// The flow that has a key, even if it expired.
     #[inline]
-    fn find_any(&self, key: &Key, hash: u64) -> Option<Found> {
-        let same = |entry| self.flows.get(entry >> 1).key((entry & 1) as usize) == *key;
-        self.index.find(hash, same).map(|entry| (entry >> 1, (entry & 1) as usize))
-    }
-
-    /// The flow of a key.
-    #[inline]
-    pub(crate) fn find(&self, key: &Key, hash: u64, now: u64) -> Option<Found> {
-        self.find_any(key, hash).filter(|&(number, _)| self.flows.get(number).expiry > now)
+    pub(crate) fn holder(&self, key: &Hashed) -> Option<Found> {
+        let same = |entry| self.flows.get(entry >> 1).key((entry & 1) as usize) == key.key;
+        self.index.find(key.hash, same).map(|entry| (entry >> 1, (entry & 1) as usize))
     }
 
     /// The flow of a key.
     #[inline]
     pub(crate) fn lookup(&self, key: &Key, now: u64) -> Option<Found> {
-        self.find(key, self.hash(key), now)
+        self.holder(&self.hashed(*key)).filter(|&(number, _)| self.flows.get(number).expiry > now)
+    }
+
+    /// Whether no flow has a key. One that expired gives it up.
+    #[inline]
+    pub(crate) fn is_free(&mut self, key: &Hashed, now: u64) -> bool {
+        match self.holder(key) {
+            Some((number, _)) if self.flows.get(number).expiry > now => false,
+            Some((number, _)) => {
+                self.remove(number);
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Removes the flow that has a key, if there is one.
+    pub(crate) fn vacate(&mut self, key: &Hashed) {
+        if let Some((number, _)) = self.holder(key) {
+            self.remove(number);
+        }
     }
 
     /// A packet of the flow came; the flow is of this class from now on.
     #[inline]
     pub(crate) fn touch(&mut self, number: u32, class: u16, now: u64) {
         let expiry = self.tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
-        let flow = self.flows.get(number);
+        let flow = *self.flows.get(number);
         if flow.expiry != expiry || flow.class != class {
             if flow.class != class {
-                self.changed(number);
+                self.changed(std::iter::once(number));
             }
-            self.unlink(number);
+            self.unlink(&flow);
             self.append(number, class, expiry);
         }
     }
 
     /// Takes a flow out of the list of its class.
-    fn unlink(&mut self, number: u32) {
-        let flow = self.flows.get(number);
-        let (previous, next, class) = (flow.previous, flow.next, usize::from(flow.class));
+    #[inline]
+    fn unlink(&mut self, &Flow { previous, next, class, .. }: &Flow) {
+        let list = &mut self.classes[usize::from(class)];
         match previous {
-            NONE => self.classes[class].head = next,
+            NONE => list.head = next,
             _ => self.flows.get_mut(previous).next = next,
         }
         match next {
-            NONE => self.classes[class].tail = previous,
+            NONE => list.tail = previous,
             _ => self.flows.get_mut(next).previous = previous,
         }
     }
 
     /// Puts a flow that is in no list last, as it is touched.
+    #[inline]
     fn append(&mut self, number: u32, class: u16, expiry: u64) {
-        self.link_last(number, class, expiry);
-        self.flows.get_mut(number).stamp = self.stamp;
-        self.stamp = self.stamp.wrapping_add(1);
+        let stamp = self.stamp;
+        self.link_last(number, class, expiry).stamp = stamp;
+        self.stamp = stamp.wrapping_add(1);
     }
 
-    fn link_last(&mut self, number: u32, class: u16, expiry: u64) {
+    #[inline]
+    fn link_last(&mut self, number: u32, class: u16, expiry: u64) -> &mut Flow {
         let list = &mut self.classes[usize::from(class)];
         let previous = std::mem::replace(&mut list.tail, number);
         list.earliest = list.earliest.min(expiry);
@@ -480,21 +533,28 @@ impl FlowTable {
         let flow = self.flows.get_mut(number);
         (flow.previous, flow.next) = (previous, NONE);
         (flow.class, flow.expiry) = (class, expiry);
+        flow
     }
 
     /// Adds a flow of a class whose packet just came, or tells that there is no room; see
     /// [`Flows::insert`].
     pub(crate) fn insert(&mut self, flow: Flow, class: u16, now: u64) -> Option<u32> {
+        let keys = [0, 1].map(|side| self.hashed(flow.key(side)));
+        keys.iter().for_each(|key| self.vacate(key));
+        self.add(flow, keys.map(|key| key.hash), class, now)
+    }
+
+    /// The same for a flow whose keys, which have these hashes, no other has.
+    pub(crate) fn add(
+        &mut self,
+        flow: Flow,
+        hashes: [u64; 2],
+        class: u16,
+        now: u64,
+    ) -> Option<u32> {
         self.clock = self.clock.max(now);
         let Class { timeout, guarantee, .. } = self.classes[usize::from(class)];
         let expiry = self.tick_end(now).saturating_add(timeout);
-        let keys = [flow.key(0), flow.key(1)];
-        let hashes = [self.hash(&keys[0]), self.hash(&keys[1])];
-        for (key, &hash) in keys.iter().zip(&hashes) {
-            if let Some((number, _)) = self.find_any(key, hash) {
-                self.remove(number);
-            }
-        }
         let full = self.flows.len() as u64 >= self.capacity;
         if full && !self.make_room(expiry, guarantee != 0, now) {
             return None;
@@ -505,13 +565,14 @@ impl FlowTable {
             let entries = Entries { flows: &self.flows, hash: &self.hash };
             self.index.insert(hashes[side], number << 1 | side as u32, &entries);
             if number < self.counted {
-                self.taken.add(&keys[side]);
+                self.taken.add(&flow.key(side));
             }
         }
         Some(number)
     }
 
     /// Gives up a flow for one that would expire at `expiry`, if it may.
+    #[cold]
     fn make_room(&mut self, expiry: u64, guaranteed: bool, now: u64) -> bool {
         let mut first: Option<(u64, u32, u32)> = None;
         for class in self.classes.iter().filter(|c| c.head != NONE) {
@@ -535,16 +596,21 @@ impl FlowTable {
 
     /// Removes a flow.
     pub(crate) fn remove(&mut self, number: u32) {
-        self.changed(number);
-        self.unlink(number);
-        let flow = self.flows.remove(number);
+        self.changed(std::iter::once(number));
+        self.take_out(number, self.flows.get(number).hashes(&self.hash));
+    }
+
+    /// Removes a flow whose keys have these hashes, and of which watchers were told.
+    #[inline]
+    fn take_out(&mut self, number: u32, hashes: [u64; 2]) {
+        let flow = *self.flows.get(number);
+        self.unlink(&flow);
         // No flow that lives has this one.
-        self.flows.get_mut(number).expiry = 0;
+        self.flows.remove(number).expiry = 0;
         for side in flow.sides() {
-            let key = flow.key(side);
-            self.index.remove(self.hash(&key), number << 1 | side as u32);
+            self.index.remove(hashes[side], number << 1 | side as u32);
             if number < self.counted {
-                self.taken.remove(&key);
+                self.taken.remove(&flow.key(side));
             }
         }
     }
@@ -573,17 +639,16 @@ impl FlowTable {
         let mut left = most;
         while left > 0 {
             let first = self.classes[class].head;
-            let mut expired = self.prefetch_expired(first, now, left.min(AHEAD));
+            let (all, expired) = self.prefetch_expired(first, now, left.min(AHEAD));
             if expired == 0 {
                 let earliest = (first != NONE).then(|| self.flows.get(first).expiry);
                 self.classes[class].earliest = earliest.unwrap_or(u64::MAX);
                 return;
             }
             left -= expired;
-            while expired > 0 {
-                self.remove(self.classes[class].head);
-                expired -= 1;
-            }
+            let all = &all[..expired];
+            self.changed(all.iter().map(|&(number, _)| number));
+            all.iter().for_each(|&(number, hashes)| self.take_out(number, hashes));
         }
     }
 
@@ -609,8 +674,9 @@ impl FlowTable {
         self.counted = if end == room { ALL } else { end as u32 };
     }
 
-    /// The first number from `start` to `high`, then from `low` on, whose key no flow has; see
+    /// The first number from `start` to `high`, then from `low` on, whose key no flow has, and that key; see
     /// [`ir::Op::Allocate`]. `pool` is what the numbers are watched as, if they are.
+    #[inline]
     pub(crate) fn allocate(
         &mut self,
         (low, high): (u32, u32),
@@ -618,29 +684,50 @@ impl FlowTable {
         pool: Option<Pool>,
         key_of: impl Fn(u32) -> Key,
         now: u64,
-    ) -> Option<u32> {
+    ) -> Option<(u32, Hashed)> {
         let start = start.clamp(low, high);
-        let size = u64::from(high - low) + 1;
-        let is_crowded = |taken: &Taken| {
-            pool.filter(|&pool| taken.watches(pool) && taken.is_crowded(pool, &key_of(start)))
-        };
-        let mut crowded = is_crowded(&self.taken);
         let mut number = start;
-        for tried in 1..=size {
-            if self.lookup(&key_of(number), now).is_none() {
-                return Some(number);
+        for _ in 0..(high - low).saturating_add(1).min(TRIES) {
+            let key = self.hashed(key_of(number));
+            if self.is_free(&key, now) {
+                return Some((number, key));
             }
-            if tried == TRIES && self.counted < ALL {
-                self.count(usize::MAX);
-                crowded = is_crowded(&self.taken);
-            }
+            number = if number == high { low } else { number + 1 };
+        }
+        if high - low < TRIES {
+            return None;
+        }
+        self.allocate_from_many((low, high), (start, number), pool, key_of, now)
+    }
+
+    /// The same when [`TRIES`] numbers from `start` on are taken, and `number` is next.
+    #[cold]
+    fn allocate_from_many(
+        &mut self,
+        (low, high): (u32, u32),
+        (start, mut number): (u32, u32),
+        pool: Option<Pool>,
+        key_of: impl Fn(u32) -> Key,
+        now: u64,
+    ) -> Option<(u32, Hashed)> {
+        if self.counted < ALL {
+            self.count(usize::MAX);
+        }
+        let is_crowded =
+            |pool: &Pool| self.taken.watches(*pool) && self.taken.is_crowded(*pool, &key_of(start));
+        let crowded = pool.filter(is_crowded);
+        for tried in TRIES..=high - low {
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.
-            if crowded.is_some() && tried % MADE_WAY as u64 == TRIES {
-                self.expire(now, MADE_WAY);
+            if crowded.is_some() && tried % MADE_WAY == TRIES {
+                self.expire(now, MADE_WAY as usize);
                 if self.classes.iter().all(|class| class.earliest > now) {
                     break;
                 }
+            }
+            let key = self.hashed(key_of(number));
+            if self.is_free(&key, now) {
+                return Some((number, key));
             }
             number = if number == high { low } else { number + 1 };
         }
@@ -649,21 +736,21 @@ impl FlowTable {
             .or_else(|| self.first_free(pool, (low, start), &key_of, now))
     }
 
-    /// The first number of a crowded pool that no flow has, if none of them expired.
+    /// The first number of a crowded pool that no flow has, and its key, if none of them expired.
     fn first_free(
         &mut self,
         pool: Pool,
         (from, to): (u32, u32),
         key_of: impl Fn(u32) -> Key,
         now: u64,
-    ) -> Option<u32> {
+    ) -> Option<(u32, Hashed)> {
         loop {
             let number = self.taken.first_free(pool, &key_of(from), from, to)?;
-            let key = key_of(number);
-            if self.lookup(&key, now).is_none() {
-                return Some(number);
+            let key = self.hashed(key_of(number));
+            if self.is_free(&key, now) {
+                return Some((number, key));
             }
-            self.taken.note(pool, &key);
+            self.taken.note(pool, &key.key);
         }
     }
 

@@ -302,7 +302,7 @@ impl ICMPRewriter {
             let checksum = adjust(u16::from_be_bytes([c0, c1]), delta);
             put(Some(message), 2, checksum.to_be_bytes());
         }
-        Verdict::To(source.offset.map_or(0, |o| usize::from(o) + usize::from(flow.outputs[side])))
+        Verdict::To(source.offset.map_or(0, |o| usize::from(o) + usize::from(flow.output(side))))
     }
 
     /// Rewrites the IP header of the error itself.

@@ -103,12 +103,12 @@ impl Element for IPRRSwitch {
             let Some(key) = key(packet) else { return Verdict::Drop(NO_HEADER) };
             if let Some((number, _)) = self.flows.lookup(&key, now) {
                 self.flows.touch(number, self.class, now);
-                return Verdict::To(self.flows.flow(number).outputs[1].into());
+                return Verdict::To(self.flows.flow(number).output(1).into());
             }
             self.current = (self.current + 1) % self.max;
             // Both directions have the same key: the packets' own.
-            let mut flow = Flow::new(key, key.reverse(), key.map);
-            flow.outputs = [self.current; 2];
+            let mut flow = Flow::new(key, key);
+            flow.set_outputs([self.current; 2]);
             flow.group = packet.group();
             self.flows.insert(flow, self.class, now);
             Verdict::To(self.current.into())
@@ -194,7 +194,7 @@ impl Element for IPRRSwitch {
     fn import(&mut self, name: &str, store: &Store) {
         if let Some(StateValue::Flows(flows)) = store.get(name, "flows") {
             let max = self.max;
-            let class_of = |flow: &Flow| (flow.outputs[1] < max).then_some(self.class);
+            let class_of = |flow: &Flow| (flow.output(1) < max).then_some(self.class);
             self.flows.import(flows, class_of, |_| [0; 2]);
         }
         if let [current] = *store.cells(name, "current") {
@@ -213,7 +213,7 @@ impl Element for IPRRSwitch {
             self.class = self.flows.class(FOREVER, 0);
             let max = self.max;
             if legacy.counts() != Some([u64::from(max)]) {
-                self.flows.retain(|flow| flow.outputs[1] < max);
+                self.flows.retain(|flow| flow.output(1) < max);
             }
         }
     }

@@ -250,23 +250,16 @@ impl Common {
     }
 }
 
-/// The sum of the 16-bit words of two addresses.
-fn words(addresses: u64) -> u64 {
-    (addresses >> 48)
-        + (addresses >> 32 & 0xffff)
-        + (addresses >> 16 & 0xffff)
-        + (addresses & 0xffff)
-}
-
-/// What replacing addresses adds to a sum of words, below 0xffff; see RFC 1624.
+/// What replacing addresses adds to a sum of 16-bit words, below 0xffff; see RFC 1624. Of any number of words together
+/// the remainder by 0xffff is that of their sum.
 pub(crate) fn address_delta(from: u64, to: u64) -> u16 {
-    ((words(!from) + words(to)) % 0xffff) as u16
+    let halves = |addresses: u64| (addresses >> 32) + (addresses & 0xffff_ffff);
+    ((halves(!from) + halves(to)) % 0xffff) as u16
 }
 
 /// What replacing ports adds to a sum of words, below 0xffff.
 pub(crate) fn port_delta(from: u32, to: u32) -> u16 {
-    let words = |ports: u32| u64::from(ports >> 16) + u64::from(ports & 0xffff);
-    ((words(!from) + words(to)) % 0xffff) as u16
+    ((u64::from(!from) + u64::from(to)) % 0xffff) as u16
 }
 
 /// Adds to the sum behind a checksum; `delta` is below 0xffff.

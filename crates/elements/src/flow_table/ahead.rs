@@ -1,7 +1,7 @@
 //! Memory that is brought near before it is touched, for many flows at once.
 
 use super::slab::NONE;
-use super::{Flow, FlowTable, Key};
+use super::{AHEAD, Flow, FlowTable, Hashed};
 
 impl FlowTable {
     /// Brings a flow near.
@@ -19,29 +19,37 @@ impl FlowTable {
     }
 
     /// Brings near what removing the flows that expired changes, from a class's first one on: of so many at most. Gives
-    /// how many these are.
-    pub(super) fn prefetch_expired(&self, first: u32, now: u64, most: usize) -> usize {
-        let (mut number, mut expired) = (first, 0);
-        while expired < most && number != NONE {
-            let flow = self.flows.get(number);
-            if flow.expiry > now {
-                break;
+    /// their numbers with the hashes of their keys, and how many they are.
+    pub(super) fn prefetch_expired(
+        &self,
+        first: u32,
+        now: u64,
+        most: usize,
+    ) -> ([(u32, [u64; 2]); AHEAD], usize) {
+        let mut all = [(NONE, [0; 2]); AHEAD];
+        let mut number = first;
+        for (expired, place) in all.iter_mut().take(most).enumerate() {
+            if number == NONE || self.flow(number).expiry > now {
+                return (all, expired);
             }
-            flow.sides().for_each(|side| self.expect(&flow.key(side)));
-            (number, expired) = (flow.next, expired + 1);
+            let flow = self.flow(number);
+            *place = (number, flow.hashes(&self.hash));
+            place.1.iter().for_each(|&hash| self.index.prefetch(hash));
+            number = flow.next;
         }
-        expired
+        (all, most)
     }
 
-    /// Brings near what adding, looking up or removing a flow with this key touches.
-    pub(crate) fn expect(&self, key: &Key) {
-        self.index.prefetch(self.hash(key));
-        self.taken.prefetch(key);
+    /// Brings near what a key is looked up by.
+    #[inline]
+    pub(crate) fn expect(&self, key: &Hashed) {
+        self.index.prefetch(key.hash);
     }
 
     /// Whether a key that was expected is probably a flow's. Brings that flow near.
-    pub(crate) fn is_likely(&self, key: &Key) -> bool {
-        let guess = self.index.guess(self.hash(key));
+    #[inline]
+    pub(crate) fn is_likely(&self, key: &Hashed) -> bool {
+        let guess = self.index.guess(key.hash);
         guess.inspect(|guess| self.flows.prefetch(guess >> 1)).is_some()
     }
 }

@@ -12,7 +12,7 @@ impl FlowTable {
             let flow = self.flows.get(number);
             let side = |side: usize| {
                 let [_, value @ ..] = flow.rewritten(side).numbers();
-                let more = [u128::from(flow.outputs[side]), side as u128];
+                let more = [u128::from(flow.output(side)), side as u128];
                 [&value[..], &more[..]].concat()
             };
             let declared = DeclaredFlow {
@@ -50,10 +50,9 @@ impl FlowTable {
             let from = Key::from_numbers(&declared.keys[0])?;
             let reply = Key::from_numbers(&declared.keys[1])?;
             let &[state, input, protocol, annotation] = &declared.common[..] else { return None };
-            let mut flow = Flow::new(from, reply.reverse(), reply.map);
-            for side in 0..2 {
-                flow.outputs[side] = u16::try_from(*declared.values[side].get(4)?).ok()?;
-            }
+            let mut flow = Flow::new(from, reply);
+            let output = |side: usize| u16::try_from(*declared.values[side].get(4)?).ok();
+            flow.set_outputs([output(0)?, output(1)?]);
             flow.state = state.try_into().ok()?;
             flow.input = input.try_into().ok()?;
             flow.protocol = protocol.try_into().ok()?;

@@ -120,9 +120,9 @@ impl FlowTable {
             let latest = self.tick_end(changed).saturating_add(timeout);
             // Those of `class` have had packets since, and none expires before `latest`.
             let held = self.list(Era::Held(class), timeout, guarantee);
-            let expiry = self.flows.get(first).expiry.min(latest);
-            self.unlink(first);
-            self.link_last(first, held, expiry);
+            let flow = *self.flows.get(first);
+            self.unlink(&flow);
+            self.link_last(first, held, flow.expiry.min(latest));
         }
     }
 
@@ -140,7 +140,7 @@ impl FlowTable {
     /// are removed. All are looked up anew, at once.
     pub(crate) fn renumber(&mut self, number_of: impl Fn(u8) -> Option<u8>) {
         let map = |map: u16| Some(u16::from(number_of((map >> 8) as u8)?) << 8 | map & 0xff);
-        self.retain(|flow| flow.maps.iter().all(|&of| map(of).is_some()));
+        self.retain(|flow| flow.sides.iter().all(|side| map(side.map).is_some()));
         self.index = Index::new();
         self.taken.clear();
         self.counted = 0;
@@ -149,12 +149,12 @@ impl FlowTable {
             if flow.expiry == 0 {
                 continue;
             }
-            flow.maps = flow.maps.map(|of| map(of).unwrap_or(of));
+            flow.sides.iter_mut().for_each(|side| side.map = map(side.map).unwrap_or(side.map));
             let flow = *flow;
+            let hashes = flow.hashes(&self.hash);
             for side in flow.sides() {
-                let hash = self.hash(&flow.key(side));
                 let entries = Entries { flows: &self.flows, hash: &self.hash };
-                self.index.insert(hash, number << 1 | side as u32, &entries);
+                self.index.insert(hashes[side], number << 1 | side as u32, &entries);
             }
         }
     }
@@ -187,10 +187,10 @@ impl FlowTable {
         let mut places: Vec<Option<u32>> = vec![None; self.classes.len()];
         let mut steps = MOST_STEPS * (flows.len() + MOST_STEPS);
         for flow in flows.iter().rev() {
-            let key = flow.key(0);
-            let Some((number, _)) = self.find_any(&key, self.hash(&key)) else { continue };
-            let class = usize::from(self.flows.get(number).class);
-            self.unlink(number);
+            let Some((number, _)) = self.holder(&self.hashed(flow.key(0))) else { continue };
+            let added = *self.flows.get(number);
+            let class = usize::from(added.class);
+            self.unlink(&added);
             let mut at = places[class].unwrap_or(self.classes[class].tail);
             while at != NONE && self.flows.get(at).expiry > flow.expiry && steps > 0 {
                 at = self.flows.get(at).previous;

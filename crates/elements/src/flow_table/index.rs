@@ -7,20 +7,17 @@
 
 /// Slots of a bucket.
 const SLOTS: usize = 8;
-/// Words of a bucket: tags of 16 bits (0: empty), numbers of 32 bits, the count of those passed
-/// by, and padding.
-const WORDS: usize = 8;
-const NUMBERS: usize = 2;
-const PASSED: usize = 6;
-/// A 1 in each 16-bit lane.
-const ONES: u64 = 0x0001_0001_0001_0001;
+/// Words of a bucket: tags of 16 bits (0: empty), numbers, the count of those passed by, and padding.
+const WORDS: usize = 16;
+const NUMBERS: usize = SLOTS / 2;
+const PASSED: usize = NUMBERS + SLOTS;
 const SMALLEST: usize = 16;
 
-type Bucket = [u64; WORDS];
+type Bucket = [u32; WORDS];
 
 struct Buckets {
     /// Zeroed memory that is only touched when used, hence words rather than buckets.
-    words: Vec<u64>,
+    words: Vec<u32>,
     /// Where the first bucket starts, so that buckets are cache lines.
     start: usize,
     mask: usize,
@@ -30,7 +27,7 @@ impl Buckets {
     fn new(count: usize) -> Self {
         let mut words = vec![0; (count + 1) * WORDS];
         classify::prefer_large_pages(&mut words);
-        let start = words.as_ptr().align_offset(WORDS * size_of::<u64>()).min(WORDS);
+        let start = words.as_ptr().align_offset(size_of::<Bucket>()).min(WORDS);
         Self { words, start, mask: count - 1 }
     }
 
@@ -53,38 +50,25 @@ impl Buckets {
     #[inline]
     fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let tag = tag(hash);
-        for step in 0..=self.mask {
+        for step in 0..self.mask + 1 {
             let bucket = self.get(hash as usize + step);
-            for half in 0..2 {
-                let mut lanes = lanes_equal(bucket[half], tag);
-                while lanes != 0 {
-                    let slot = half * 4 + lanes.trailing_zeros() as usize / 16;
-                    let number = number(bucket, slot);
-                    if same(number) {
-                        return Some(number);
-                    }
-                    lanes &= lanes - 1;
-                }
-            }
-            if bucket[PASSED] == 0 {
-                return None;
+            let found =
+                Slots::with(bucket, tag).map(|slot| bucket[NUMBERS + slot]).find(|&n| same(n));
+            if found.is_some() || bucket[PASSED] == 0 {
+                return found;
             }
         }
         None
     }
 
+    #[inline]
     fn insert(&mut self, hash: u64, number: u32) {
-        let tag = tag(hash);
-        for step in 0..=self.mask {
+        for step in 0..self.mask + 1 {
             let bucket = self.get_mut(hash as usize + step);
-            for half in 0..2 {
-                let empty = lanes_equal(bucket[half], 0);
-                if empty != 0 {
-                    let lane = empty.trailing_zeros() as usize / 16;
-                    bucket[half] |= tag << (lane * 16);
-                    set_number(bucket, half * 4 + lane, number);
-                    return;
-                }
+            if let Some(slot) = Slots::with(bucket, 0).next() {
+                bucket[slot / 2] |= u32::from(tag(hash)) << (slot % 2 * 16);
+                bucket[NUMBERS + slot] = number;
+                return;
             }
             bucket[PASSED] += 1;
         }
@@ -92,23 +76,18 @@ impl Buckets {
     }
 
     /// Removes an entry; whether it was there.
+    #[inline]
     fn remove(&mut self, hash: u64, wanted: u32) -> bool {
         let tag = tag(hash);
-        for step in 0..=self.mask {
+        for step in 0..self.mask + 1 {
             let bucket = self.get_mut(hash as usize + step);
-            for half in 0..2 {
-                let mut lanes = lanes_equal(bucket[half], tag);
-                while lanes != 0 {
-                    let lane = lanes.trailing_zeros() as usize / 16;
-                    if number(bucket, half * 4 + lane) == wanted {
-                        bucket[half] &= !(0xffff << (lane * 16));
-                        for passed in 0..step {
-                            self.get_mut(hash as usize + passed)[PASSED] -= 1;
-                        }
-                        return true;
-                    }
-                    lanes &= lanes - 1;
+            let found = Slots::with(bucket, tag).find(|&slot| bucket[NUMBERS + slot] == wanted);
+            if let Some(slot) = found {
+                bucket[slot / 2] &= !(0xffff << (slot % 2 * 16));
+                for passed in 0..step {
+                    self.get_mut(hash as usize + passed)[PASSED] -= 1;
                 }
+                return true;
             }
             if bucket[PASSED] == 0 {
                 return false;
@@ -119,34 +98,37 @@ impl Buckets {
 }
 
 #[inline]
-fn tag(hash: u64) -> u64 {
-    (hash >> 48).max(1)
+fn tag(hash: u64) -> u16 {
+    ((hash >> 48) as u16).max(1)
 }
 
-/// The highest bit of each 16-bit lane that equals `tag`; lanes above such a lane may be marked
-/// in error.
-#[inline]
-fn lanes_equal(tags: u64, tag: u64) -> u64 {
-    let zero_where_equal = tags ^ (tag * ONES);
-    zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & (ONES << 15)
+/// Slots of a bucket, a bit each.
+struct Slots(u32);
+
+impl Slots {
+    /// Those with a tag.
+    #[inline]
+    fn with(bucket: &Bucket, tag: u16) -> Self {
+        let [a, b, c, d, ..] = *bucket;
+        Self(classify::equal_halves(&[a, b, c, d], tag))
+    }
 }
 
-#[inline]
-fn number(bucket: &Bucket, slot: usize) -> u32 {
-    (bucket[NUMBERS + slot / 2] >> (slot % 2 * 32)) as u32
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        (slot < SLOTS).then_some(slot)
+    }
 }
 
 /// The numbers in a bucket.
 fn numbers(bucket: &Bucket) -> impl Iterator<Item = u32> + '_ {
-    let is_taken = |slot: &usize| bucket[slot / 4] >> (slot % 4 * 16) & 0xffff != 0;
-    (0..SLOTS).filter(is_taken).map(|slot| number(bucket, slot))
-}
-
-#[inline]
-fn set_number(bucket: &mut Bucket, slot: usize, number: u32) {
-    let shift = slot % 2 * 32;
-    let word = &mut bucket[NUMBERS + slot / 2];
-    *word = *word & !(0xffff_ffff << shift) | u64::from(number) << shift;
+    let Slots(empty) = Slots::with(bucket, 0);
+    Slots(!empty).map(|slot| bucket[NUMBERS + slot])
 }
 
 /// What an index leads to.
@@ -195,7 +177,7 @@ impl Index {
 
     /// Reads a word of the cache line that [`Index::guess`] looks at.
     #[inline]
-    pub(super) fn touch(&self, hash: u64) -> u64 {
+    pub(super) fn touch(&self, hash: u64) -> u32 {
         self.current.get(hash as usize)[0]
     }
 
@@ -203,30 +185,32 @@ impl Index {
     #[inline]
     pub(super) fn guess(&self, hash: u64) -> Option<u32> {
         let bucket = self.current.get(hash as usize);
-        let tag = tag(hash);
-        // A lane's bit 15 for the first half, its bit 14 for the second.
-        let lanes = lanes_equal(bucket[0], tag) | lanes_equal(bucket[1], tag) >> 1;
-        let bit = lanes.trailing_zeros() as usize;
-        let slot = bit / 16 % 4 + (!bit & 1) * 4;
-        (lanes != 0).then_some(number(bucket, slot))
+        Slots::with(bucket, tag(hash)).next().map(|slot| bucket[NUMBERS + slot])
     }
 
     /// Adds a number, which must not be there yet.
+    #[inline]
     pub(super) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
         self.move_bucket(records);
         if self.len >= (self.current.mask + 1) * SLOTS / 4 * 3 {
-            // Unless entries were removed and added all the while, nothing is left to move.
-            while self.old.is_some() {
-                self.move_bucket(records);
-            }
-            let larger = Buckets::new((self.current.mask + 1) * 2);
-            self.old = Some(std::mem::replace(&mut self.current, larger));
-            self.moved = 0;
+            self.grow(records);
         }
         self.current.insert(hash, number);
         self.len += 1;
     }
 
+    #[cold]
+    fn grow(&mut self, records: &impl Records) {
+        // Unless entries were removed and added all the while, nothing is left to move.
+        while self.old.is_some() {
+            self.move_bucket(records);
+        }
+        let larger = Buckets::new((self.current.mask + 1) * 2);
+        self.old = Some(std::mem::replace(&mut self.current, larger));
+        self.moved = 0;
+    }
+
+    #[inline]
     pub(super) fn remove(&mut self, hash: u64, number: u32) {
         let found = self.current.remove(hash, number)
             || self.old.as_mut().is_some_and(|old| old.remove(hash, number));
@@ -254,7 +238,7 @@ impl Index {
         let bucket = old.get_mut(self.moved);
         let left = *bucket;
         // What passed this bucket by must still be found behind it.
-        bucket[..2].fill(0);
+        bucket[..NUMBERS].fill(0);
         let mut hashes = [0; SLOTS];
         for (number, hash) in numbers(&left).zip(&mut hashes) {
             *hash = records.hash(number);
@@ -303,7 +287,7 @@ mod tests {
         for n in (1..50_000).step_by(2) {
             index.remove(hash(n), n);
         }
-        let bucket_is_clean = |b: &Bucket| b[..2] == [0, 0] && b[PASSED] == 0;
+        let bucket_is_clean = |b: &Bucket| b[..NUMBERS] == [0; NUMBERS] && b[PASSED] == 0;
         assert!((0..=index.current.mask).all(|i| bucket_is_clean(index.current.get(i))));
     }
 

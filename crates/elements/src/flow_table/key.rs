@@ -15,6 +15,13 @@ pub(crate) struct Key {
     pub map: u16,
 }
 
+/// A key, and what it is found by in a table ([`super::FlowTable::hashed`]): computed once for all that is done with it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hashed {
+    pub key: Key,
+    pub hash: u64,
+}
+
 impl Key {
     /// From its parts.
     pub(crate) fn new(map: u16, src: u32, src_port: u16, dst: u32, dst_port: u16) -> Self {
@@ -59,7 +66,7 @@ impl Key {
 
     /// What it is found by.
     #[inline]
-    pub(crate) fn hash(&self, with: &FlowHash) -> u64 {
+    pub(super) fn hash(&self, with: &FlowHash) -> u64 {
         with.two(self.addresses, u64::from(self.ports) << 16 | u64::from(self.map))
     }
 

@@ -15,15 +15,27 @@ use super::Key;
 use super::index::Index;
 use super::slab::{Linked, Slab};
 
-/// Numbers that a pattern hands out.
+/// What the numbers of a [`Pool`] are in the keys of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pool {
-    /// Source ports of an address, or of any address.
-    Ports { member: u8, address: Option<u32>, range: (u16, u16) },
-    /// Source addresses.
-    Addresses { member: u8, range: (u32, u32) },
-    /// ICMP identifiers of an address, or of any address; see [`Key::echo`].
-    Identifiers { member: u8, address: Option<u32>, range: (u16, u16) },
+pub(crate) enum Numbers {
+    /// Destination ports.
+    Ports,
+    /// Destination addresses.
+    Addresses,
+    /// Destination ports that are ICMP identifiers; see [`crate::rewriter::echo_port`].
+    Identifiers,
+}
+
+/// Numbers that a pattern hands out, as the keys of answers that arrive at a rewriter have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pool {
+    /// The rewriter.
+    pub member: u8,
+    pub numbers: Numbers,
+    /// The least and the greatest destination address.
+    pub addresses: (u32, u32),
+    /// The least and the greatest destination port.
+    pub ports: (u16, u16),
 }
 
 /// Counts of groups.
@@ -34,34 +46,24 @@ const CROWDED: u32 = if cfg!(test) { 8 } else { 512 };
 const HAS_TREE: u32 = 1 << 31;
 
 impl Pool {
-    fn kind(self) -> usize {
-        match self {
-            Pool::Ports { .. } => 0,
-            Pool::Addresses { .. } => 1,
-            Pool::Identifiers { .. } => 2,
-        }
+    fn kind(&self) -> usize {
+        self.numbers as usize
     }
 
     /// Whether answers to a flow that uses a number of the pool carry such a key.
-    fn covers(self, key: &Key) -> bool {
-        let of = |member: u8| key.map >> 8 == u16::from(member);
-        let to = |address: Option<u32>| address.is_none_or(|a| a == key.dst());
-        match self {
-            Pool::Ports { member, address, range: (low, high) } => {
-                of(member) && to(address) && (low..=high).contains(&key.dst_port())
-            }
-            Pool::Addresses { member, range: (low, high) } => {
-                of(member) && (low..=high).contains(&key.dst())
-            }
-            Pool::Identifiers { member, address, range: (low, high) } => {
-                let reply = key.src_port() == key.dst_port().wrapping_add(1);
-                of(member) && to(address) && reply && (low..=high).contains(&key.dst_port())
-            }
-        }
+    #[inline]
+    fn covers(&self, key: &Key) -> bool {
+        let (addresses, ports) = (self.addresses, self.ports);
+        (addresses.0..=addresses.1).contains(&key.dst())
+            && (ports.0..=ports.1).contains(&key.dst_port())
+            && key.map >> 8 == u16::from(self.member)
+            && (self.numbers != Numbers::Identifiers
+                || key.src_port() == key.dst_port().wrapping_add(1))
     }
 }
 
 /// The group of a key among pools of a kind, with 32 low bits to spare, and its number.
+#[inline]
 fn group_and_number(kind: usize, key: &Key) -> (u128, u32) {
     let map = u128::from(key.map) << 112;
     let (src, dst) = (u128::from(key.src()), u128::from(key.dst()));
@@ -74,7 +76,7 @@ fn group_and_number(kind: usize, key: &Key) -> (u128, u32) {
 }
 
 /// A word of a tree.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Word {
     /// Group, kind, layer and place in the layer.
     key: u128,
@@ -88,31 +90,36 @@ impl Linked for Word {
     }
 }
 
+#[inline]
 fn hash_of(hash: &FlowHash, key: u128) -> u64 {
     hash.two((key >> 64) as u64, key as u64)
 }
 
-/// Where a group is counted.
-fn crowd_of(hash: &FlowHash, kind: usize, group: u128) -> usize {
+/// Where a key's group is counted among pools of a kind.
+#[inline]
+fn crowd_of(hash: &FlowHash, kind: usize, key: &Key) -> usize {
+    let (group, _) = group_and_number(kind, key);
     hash_of(hash, group | kind as u128) as usize % CROWDS
 }
 
 /// See the module.
 pub(super) struct Taken {
+    hash: FlowHash,
     pools: Vec<Pool>,
-    /// How many numbers are taken in the groups that have the same place here.
+    /// How many numbers are taken in the groups that have the same place here; what several pools have counts for each.
     crowds: Box<[u32]>,
     trees: Trees,
 }
 
 impl Taken {
     pub(super) fn new(hash: FlowHash) -> Self {
-        Self { pools: Vec::new(), crowds: vec![0; CROWDS].into(), trees: Trees::new(hash) }
+        let (crowds, trees) = (vec![0; CROWDS].into(), Trees::new(hash.clone()));
+        Self { hash, pools: Vec::new(), crowds, trees }
     }
 
     /// Watches a pool from now on; false if it was watched already.
     pub(super) fn watch(&mut self, pool: Pool) -> bool {
-        let new = !self.pools.contains(&pool);
+        let new = !self.watches(pool);
         if new {
             self.pools.push(pool);
         }
@@ -126,69 +133,56 @@ impl Taken {
 
     pub(super) fn clear(&mut self) {
         self.crowds.fill(0);
-        self.trees = Trees::new(self.trees.hash.clone());
-    }
-
-    /// Calls for each kind of pools that cover a key: with the kind, and the key's group and number there.
-    #[inline]
-    fn each_kind(pools: &[Pool], key: &Key, mut run: impl FnMut(usize, u128, u32)) {
-        let covered = pools.iter().filter(|pool| pool.covers(key));
-        let mut kinds = covered.fold(0u32, |kinds, pool| kinds | 1 << pool.kind());
-        while kinds != 0 {
-            let kind = kinds.trailing_zeros() as usize;
-            kinds &= kinds - 1;
-            let (group, number) = group_and_number(kind, key);
-            run(kind, group, number);
-        }
+        self.trees = Trees::new(self.hash.clone());
     }
 
     /// Notes that a key came into use.
+    #[inline]
     pub(super) fn add(&mut self, key: &Key) {
-        let Self { pools, crowds, trees } = self;
-        Self::each_kind(pools, key, |kind, group, number| {
-            let crowd = &mut crowds[crowd_of(&trees.hash, kind, group)];
-            *crowd += 1;
-            if *crowd == CROWDED {
-                *crowd |= HAS_TREE;
-            }
-            if *crowd & HAS_TREE != 0 {
-                trees.set(group, kind, number);
-            }
-        });
+        let Self { hash, pools, crowds, trees } = self;
+        let covering = pools.iter().filter(|pool| pool.covers(key));
+        covering.for_each(|pool| Self::count(hash, pool.kind(), key, crowds, trees));
+    }
+
+    // Most keys are of no pool: they do not pay for it.
+    #[inline(never)]
+    fn count(hash: &FlowHash, kind: usize, key: &Key, crowds: &mut [u32], trees: &mut Trees) {
+        let crowd = &mut crowds[crowd_of(hash, kind, key)];
+        *crowd += 1;
+        if *crowd >= CROWDED {
+            *crowd |= HAS_TREE;
+            trees.set(kind, key);
+        }
     }
 
     /// Notes that a key of a pool is in use that came into use before its group was crowded.
     pub(super) fn note(&mut self, pool: Pool, key: &Key) {
-        let (group, number) = group_and_number(pool.kind(), key);
-        self.trees.set(group, pool.kind(), number);
+        self.trees.set(pool.kind(), key);
     }
 
     /// Notes that a key is no longer in use.
+    #[inline]
     pub(super) fn remove(&mut self, key: &Key) {
-        let Self { pools, crowds, trees } = self;
-        Self::each_kind(pools, key, |kind, group, number| {
-            let crowd = &mut crowds[crowd_of(&trees.hash, kind, group)];
-            *crowd -= 1;
-            if *crowd & HAS_TREE != 0 {
-                if *crowd == HAS_TREE {
-                    *crowd = 0;
-                }
-                trees.unset(group, kind, number);
+        let Self { hash, pools, crowds, trees } = self;
+        let covering = pools.iter().filter(|pool| pool.covers(key));
+        covering.for_each(|pool| Self::uncount(hash, pool.kind(), key, crowds, trees));
+    }
+
+    #[inline(never)]
+    fn uncount(hash: &FlowHash, kind: usize, key: &Key, crowds: &mut [u32], trees: &mut Trees) {
+        let crowd = &mut crowds[crowd_of(hash, kind, key)];
+        *crowd -= 1;
+        if *crowd & HAS_TREE != 0 {
+            if *crowd == HAS_TREE {
+                *crowd = 0;
             }
-        });
+            trees.unset(kind, key);
+        }
     }
 
     /// Whether so many of the group's numbers are taken that [`Taken::first_free`] should be asked.
     pub(super) fn is_crowded(&self, pool: Pool, key: &Key) -> bool {
-        let (group, _) = group_and_number(pool.kind(), key);
-        self.crowds[crowd_of(&self.trees.hash, pool.kind(), group)] & HAS_TREE != 0
-    }
-
-    /// Brings near the counts that a key's coming or going changes.
-    pub(super) fn prefetch(&self, key: &Key) {
-        Self::each_kind(&self.pools, key, |kind, group, _| {
-            classify::prefetch(&self.crowds, crowd_of(&self.trees.hash, kind, group));
-        });
+        self.crowds[crowd_of(&self.hash, pool.kind(), key)] & HAS_TREE != 0
     }
 
     /// The least number from `from` to `to` that is not known to be taken, if the pool is watched
@@ -233,7 +227,10 @@ impl Trees {
         self.find(key).map_or(0, |n| self.words.get(n).bits)
     }
 
-    fn set(&mut self, group: u128, kind: usize, number: u32) {
+    /// Adds a key's number to its group's set.
+    #[cold]
+    fn set(&mut self, kind: usize, key: &Key) {
+        let (group, number) = group_and_number(kind, key);
         let mut place = u64::from(number);
         for layer in 0.. {
             let key = Self::word_key(group, kind, layer, place >> 6);
@@ -259,7 +256,10 @@ impl Trees {
         }
     }
 
-    fn unset(&mut self, group: u128, kind: usize, number: u32) {
+    /// Removes a key's number from its group's set.
+    #[cold]
+    fn unset(&mut self, kind: usize, key: &Key) {
+        let (group, number) = group_and_number(kind, key);
         let mut place = u64::from(number);
         for layer in 0.. {
             let key = Self::word_key(group, kind, layer, place >> 6);
@@ -315,24 +315,27 @@ mod tests {
             base in prop_oneof![Just(0u32), Just(4000), Just(u32::MAX - 700)],
         ) {
             let mut trees = Trees::new(FlowHash::new(1));
-            let (group, kind) = (7 << 64, 1);
+            let kind = Numbers::Addresses as usize;
+            let key = |n: u32| Key::new(6, 7, 1, base.wrapping_add(n), 2);
+            let (group, _) = group_and_number(kind, &key(0));
             let mut taken = taken;
-            taken.iter().for_each(|&n| trees.set(group, kind, base + n));
+            taken.iter().for_each(|&n| trees.set(kind, &key(n)));
             for n in given_up {
                 if taken.remove(&n) {
-                    trees.unset(group, kind, base + n);
+                    trees.unset(kind, &key(n));
                 }
             }
             let expected = (from..=600).find(|n| !taken.contains(n)).map(|n| base + n);
             prop_assert_eq!(trees.first_free(group, kind, base + from, base + 600), expected);
-            taken.iter().for_each(|&n| trees.unset(group, kind, base + n));
+            taken.iter().for_each(|&n| trees.unset(kind, &key(n)));
             prop_assert_eq!(trees.words.len(), 0);
         }
     }
 
     #[test]
     fn a_full_pool_of_ports_is_seen_at_once() {
-        let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
+        let pool =
+            Pool { member: 0, numbers: Numbers::Ports, addresses: (9, 9), ports: (1024, 65535) };
         let mut taken = Taken::new(FlowHash::new(1));
         taken.watch(pool);
         let key = |port| Key::new(17, 1, 53, 9, port);
@@ -355,7 +358,8 @@ mod tests {
 
     #[test]
     fn a_group_that_was_left_is_not_crowded() {
-        let pool = Pool::Ports { member: 0, address: Some(9), range: (1024, 65535) };
+        let pool =
+            Pool { member: 0, numbers: Numbers::Ports, addresses: (9, 9), ports: (1024, 65535) };
         let mut taken = Taken::new(FlowHash::new(1));
         taken.watch(pool);
         let key = |port| Key::new(17, 1, 53, 9, port);

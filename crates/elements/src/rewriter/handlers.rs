@@ -126,9 +126,9 @@ impl Common {
             lines,
             "{mapping} [{}{} {}{}] i{} exp{left}",
             star(0),
-            flow.outputs[0],
+            flow.output(0),
             star(1),
-            flow.outputs[1],
+            flow.output(1),
             flow.input
         );
     }

@@ -8,7 +8,7 @@ use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
 use super::Ports;
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
 use super::pattern::{New, PatternRef, Patterns};
-use crate::flow_table::{FlowTable, Key};
+use crate::flow_table::{FlowTable, Hashed};
 
 /// A pattern with the outputs that its flows use.
 #[derive(Clone, Debug)]
@@ -128,17 +128,17 @@ impl Ring {
 }
 
 impl Mapper {
-    /// What packets with this key become, and the outputs; see [`PatternRef::rewrite`].
-    pub(crate) fn rewrite(
+    /// The key of answers to a new flow, and the outputs; see [`PatternRef::choose`].
+    pub(crate) fn choose(
         &self,
         new: &New<'_>,
         table: &mut FlowTable,
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
-    ) -> Option<(Key, Ports)> {
+    ) -> Option<(Hashed, Ports)> {
         let mut attempt = |mapped: &Mapped| {
-            let to = mapped.pattern.rewrite(new, table, now, &mut random)?;
-            Some((to, mapped.ports))
+            let reply = mapped.pattern.choose(new, table, now, &mut random)?;
+            Some((reply, mapped.ports))
         };
         match &self.choice {
             Choice::Turn(turn) => self.mapped.iter().find_map(|_| {

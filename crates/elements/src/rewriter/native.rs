@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
-use crate::flow_table::{Flow, Key};
+use crate::flow_table::{Flow, FlowTable, Hashed, Key};
 use crate::legacy::Legacy;
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
@@ -33,7 +33,7 @@ pub(crate) struct Rewriter<S> {
     /// What was seen of the packets of a batch.
     seen: Vec<Seen>,
     /// Keys of answers to flows that a batch probably makes, and whose packets these are.
-    expected: Vec<(Key, usize)>,
+    expected: Vec<(Hashed, usize)>,
     scheme: PhantomData<S>,
 }
 
@@ -50,8 +50,7 @@ const FIRST: u8 = 1;
 /// What a packet is to a rewriter.
 #[derive(Clone, Copy)]
 struct Seen {
-    key: Key,
-    hash: u64,
+    at: Hashed,
     /// See [`crate::flow_table::FlowTable::guess`].
     guess: Option<u32>,
     /// Why there is no key.
@@ -64,12 +63,12 @@ struct Seen {
 }
 
 fn without_key(reason: Reason) -> Seen {
-    let key = Key::default();
-    Seen { key, hash: 0, guess: None, odd: Some(reason), protocol: 0, flags: 0, group: 0 }
+    let at = Hashed::default();
+    Seen { at, guess: None, odd: Some(reason), protocol: 0, flags: 0, group: 0 }
 }
 
 #[inline(always)]
-fn see(kind: Kind, packet: &Packet, member: u8) -> Seen {
+fn see(kind: Kind, packet: &Packet, member: u8, table: &FlowTable) -> Seen {
     let Some(ip) = packet.network().and_then(|n| n.first_chunk::<20>()) else {
         return without_key(NO_HEADER);
     };
@@ -132,8 +131,8 @@ fn see(kind: Kind, packet: &Packet, member: u8) -> Seen {
         }
     };
     let map = u16::from(member) << 8 | u16::from(kind.map(protocol));
-    let key = Key { addresses, ports, map };
-    Seen { key, hash: 0, guess: None, odd: None, protocol, flags, group: packet.group() }
+    let at = table.hashed(Key { addresses, ports, map });
+    Seen { at, guess: None, odd: None, protocol, flags, group: packet.group() }
 }
 
 /// The connection's state after a packet of a direction.
@@ -226,12 +225,13 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
 }
 
 impl Common {
-    /// Adds a flow for a packet that has none, as the input's specification says.
-    #[cold]
+    /// Adds a flow for a packet that has none, as the input's specification says; `expired` tells whether one that
+    /// expired has the packet's key.
+    #[inline(never)]
     fn create(
         &mut self,
         input: usize,
-        seen: &Seen,
+        (seen, expired): (&Seen, bool),
         set: &mut FlowSet,
         packet: &Packet,
         cx: &mut Context<'_>,
@@ -242,34 +242,51 @@ impl Common {
         if echo && seen.flags & IS_REPLY != 0 {
             return Err(self.refuse(input, NO_MAPPING));
         }
-        let key = &seen.key;
-        let reply_map = key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
-        let group = packet.group();
-        let new = New { key, reply_map, echo, group };
+        let new = self.new_flow(spec, seen);
+        let mut random = |low, high| cx.random(low, high);
         let chosen = match &spec.action {
             Action::Drop => return Err(Verdict::Drop(NO_MAPPING)),
             Action::Pass(output) => return Err(Verdict::To(usize::from(*output))),
-            Action::Keep(ports) => Some((*key, *ports)),
+            Action::Keep(ports) => {
+                let reply = set.table.hashed(new.unchanged());
+                set.table.vacate(&reply);
+                Some((reply, *ports))
+            }
             Action::Pattern(pattern, ports) => {
-                let random = |low, high| cx.random(low, high);
-                let to = pattern.rewrite(&new, &mut set.table, now, random);
-                to.map(|to| (to, *ports))
+                let reply = pattern.choose(&new, &mut set.table, now, random);
+                reply.map(|reply| (reply, *ports))
             }
-            Action::Map(mapper) => {
-                let random = |low, high| cx.random(low, high);
-                mapper.rewrite(&new, &mut set.table, now, random)
-            }
+            Action::Map(mapper) => mapper.choose(&new, &mut set.table, now, &mut random),
         };
-        let Some((to, ports)) = chosen else { return Err(self.fail(input, EXHAUSTED)) };
-        let mut flow = Flow::new(*key, to, reply_map);
-        flow.outputs = [ports.forward, ports.reply];
+        let Some((reply, ports)) = chosen else { return Err(self.fail(input, EXHAUSTED)) };
+        if expired {
+            set.table.vacate(&seen.at);
+        }
+        let mut flow = Flow::new(seen.at.key, reply.key);
+        flow.set_outputs([ports.forward, ports.reply]);
         flow.deltas = self.kind.deltas(&flow);
         flow.input = input as u16;
         flow.protocol = seen.protocol;
-        flow.group = group;
+        flow.group = seen.group;
         flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
-        let class = set.classes(self.member())[self.kind.tracking(seen.protocol).class(0)];
-        set.table.insert(flow, class, now).ok_or_else(|| self.fail(input, FULL))
+        flow.state = next_state(self.kind, seen, 0, 0);
+        let (classes, tracking) = (set.classes(self.member()), self.kind.tracking(seen.protocol));
+        let (first, class) = (classes[tracking.class(0)], classes[tracking.class(flow.state)]);
+        let hashes = [seen.at.hash, reply.hash];
+        let added = set.table.add(flow, hashes, first, now);
+        let number = added.ok_or_else(|| self.fail(input, FULL))?;
+        if class != first {
+            set.table.touch(number, class, now);
+        }
+        Ok(number)
+    }
+
+    /// What a flow is made from for a packet, by an input's specification.
+    #[inline]
+    fn new_flow<'a>(&self, spec: &Spec, seen: &'a Seen) -> New<'a> {
+        let key = &seen.at.key;
+        let reply_map = key.map & 0xff | u16::from(self.reply_member(spec)) << 8;
+        New { key, reply_map, echo: self.kind == Kind::Ping, group: seen.group }
     }
 
     /// Brings near what flows that packets of an input will probably make are looked up by.
@@ -277,41 +294,38 @@ impl Common {
         &self,
         input: usize,
         seen: &[Seen],
-        expected: &mut Vec<(Key, usize)>,
+        expected: &mut Vec<(Hashed, usize)>,
         set: &FlowSet,
         rng: &fastrand::Rng,
     ) {
-        let spec = self.specs.get(input);
-        let Some(spec @ Spec { action: Action::Keep(_) | Action::Pattern(..), .. }) = spec else {
-            return;
-        };
+        let Some(spec) = self.specs.get(input) else { return };
         let pattern = match &spec.action {
             Action::Pattern(pattern, _) => Some(pattern),
-            _ => None,
+            Action::Keep(_) => None,
+            _ => return,
         };
-        let member = u16::from(self.reply_member(spec)) << 8;
-        let echo = self.kind == Kind::Ping;
-        let new = |seen: &Seen| seen.guess.is_none() && seen.odd.is_none();
         // The numbers that creating flows will draw.
         let mut rng = rng.clone();
         let mut random = |low, high| rng.u64(low..=high);
         expected.clear();
-        for (at, seen) in seen.iter().enumerate().filter(|(_, seen)| new(seen)) {
-            let reply_map = seen.key.map & 0xff | member;
-            let Some(pattern) = pattern else {
-                expected.push((Key { map: reply_map, ..seen.key.reverse() }, at));
+        for (at, seen) in seen.iter().enumerate() {
+            if seen.guess.is_some() || seen.odd.is_some() {
                 continue;
+            }
+            let new = self.new_flow(spec, seen);
+            let reply = match pattern {
+                Some(pattern) => pattern.first_reply(&new, expected.len(), &mut random),
+                None => new.unchanged(),
             };
-            let new = New { key: &seen.key, reply_map, echo, group: seen.group };
-            expected.push((pattern.first_reply(&new, expected.len(), &mut random), at));
+            let reply = set.table.hashed(reply);
+            set.table.expect(&reply);
+            expected.push((reply, at));
         }
-        expected.iter().for_each(|(key, _)| set.table.expect(key));
         let Some(pattern) = pattern.filter(|pattern| pattern.has_second_reply()) else { return };
-        for (key, at) in expected {
-            let seen = &seen[*at];
-            let new = New { key: &seen.key, reply_map: key.map, echo, group: seen.group };
-            let second = pattern.second_reply(&new, set.table.is_likely(key), &mut random);
-            second.iter().for_each(|key| set.table.expect(key));
+        for (first, at) in expected {
+            let new = self.new_flow(spec, &seen[*at]);
+            let second = pattern.second_reply(&new, set.table.is_likely(first), &mut random);
+            second.iter().for_each(|key| set.table.expect(&set.table.hashed(*key)));
         }
     }
 
@@ -347,11 +361,9 @@ impl<S: Scheme> Element for Rewriter<S> {
         set.expire(now);
         self.seen.clear();
         for packet in batch.iter() {
-            let mut seen = see(S::KIND, packet, member);
-            seen.hash = set.table.hash(&seen.key);
-            self.seen.push(seen);
+            self.seen.push(see(S::KIND, packet, member, &set.table));
         }
-        set.table.guess(&mut self.seen, |seen| (seen.hash, &mut seen.guess));
+        set.table.guess(&mut self.seen, |seen| (seen.at.hash, &mut seen.guess));
         self.common.expect(port, &self.seen, &mut self.expected, set, &cx.core.rng);
         let (common, mut all) = (&mut self.common, self.seen.iter());
         cx.each(batch, |packet, cx| {
@@ -359,24 +371,34 @@ impl<S: Scheme> Element for Rewriter<S> {
             if let Some(reason) = seen.odd {
                 return common.refuse(port, reason);
             }
-            let guessed = seen.guess.and_then(|guess| set.table.is(guess, &seen.key, now));
-            let mut found = guessed.or_else(|| set.table.find(&seen.key, seen.hash, now));
+            let guessed = seen.guess.and_then(|guess| set.table.is(guess, &seen.at));
+            let holder = guessed.or_else(|| set.table.holder(&seen.at));
+            let mut found = holder.filter(|&(number, _)| set.table.flow(number).expiry() > now);
             if S::KIND == Kind::Address && found.is_none() {
                 // Then the destination may be the new address of some source.
                 let dst = packet.network().and_then(|n| n.get(16..20)).unwrap_or(&[0; 4]);
                 let dst = dst.try_into().map_or(0, u32::from_be_bytes);
-                found = set.table.lookup(&Key::new(seen.key.map, 0, 0, dst, 0), now);
+                found = set.table.lookup(&Key::new(seen.at.key.map, 0, 0, dst, 0), now);
             }
             let (number, side) = match found {
-                Some(found) => found,
-                None => match common.create(port, seen, set, packet, cx) {
+                Some((number, side)) => {
+                    let before = set.table.flow(number).state;
+                    let state = next_state(S::KIND, seen, side, before);
+                    if state != before {
+                        set.table.set_state(number, state);
+                    }
+                    let class = classes[S::KIND.tracking(seen.protocol).class(state)];
+                    set.table.touch(number, class, now);
+                    (number, side)
+                }
+                None => match common.create(port, (seen, holder.is_some()), set, packet, cx) {
                     Ok(number) => (number, 0),
                     Err(verdict) => return verdict,
                 },
             };
             let flow = set.table.flow(number);
             rewrite(S::KIND, packet, seen, flow, side);
-            let output = usize::from(flow.outputs[side]);
+            let output = usize::from(flow.output(side));
             let annotate = S::KIND != Kind::Address || side == 1;
             if common.dst_annotation && annotate {
                 packet.annotations_mut().set_u32(DST_IP, flow.rewritten(side).dst());
@@ -384,12 +406,6 @@ impl<S: Scheme> Element for Rewriter<S> {
             if let Some(at) = common.reply_annotation.filter(|_| side == 1) {
                 packet.annotations_mut().set_u8(at, flow.annotation);
             }
-            let state = next_state(S::KIND, seen, side, flow.state);
-            if state != flow.state {
-                set.table.set_state(number, state);
-            }
-            let class = classes[S::KIND.tracking(seen.protocol).class(state)];
-            set.table.touch(number, class, now);
             Verdict::To(output)
         });
     }

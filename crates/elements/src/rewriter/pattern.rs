@@ -11,7 +11,7 @@ use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Part};
 use crate::device::Owned;
-use crate::flow_table::{FlowTable, Key, Pool};
+use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool};
 
 /// How a number of a range is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub(crate) struct Pattern {
     src_port: Option<u16>,
     dst: Option<u32>,
     dst_port: Option<u16>,
+    /// What of a packet's key stays, and what takes the place of the rest; see [`Pattern::fix`].
+    kept: Key,
+    given: Key,
     vary: Vary,
     order: Order,
     /// Whether ports were mentioned.
@@ -75,6 +78,13 @@ pub(crate) struct New<'a> {
     pub echo: bool,
     /// The packet's group.
     pub group: u8,
+}
+
+impl New<'_> {
+    /// The key of its answers if nothing is rewritten.
+    pub(crate) fn unchanged(&self) -> Key {
+        Key { map: self.reply_map, ..self.key.reverse() }
+    }
 }
 
 /// One of an element's patterns.
@@ -192,6 +202,8 @@ impl Pattern {
             src_port: None,
             dst: None,
             dst_port: None,
+            kept: Key::default(),
+            given: Key::default(),
             vary: Vary::Nothing,
             order: Order::Own,
             ports: words.len() > 2,
@@ -270,7 +282,31 @@ impl Pattern {
             let label = "every worker gives out this address, whatever the others do";
             arguments.report(warning.label(src.span, label).help(help));
         }
+        pattern.fix();
         well.then_some(pattern)
+    }
+
+    /// Makes masks of what is given, so that it is written at once.
+    fn fix(&mut self) {
+        let mut kept = Key::new(0, u32::MAX, u16::MAX, u32::MAX, u16::MAX);
+        let mut given = Key::default();
+        if let Some(src) = self.src {
+            kept.set_src(0);
+            given.set_src(src);
+        }
+        if let Some(port) = self.src_port {
+            kept.set_src_port(0);
+            given.set_src_port(port);
+        }
+        if let Some(dst) = self.dst {
+            kept.set_dst(0);
+            given.set_dst(dst);
+        }
+        if let Some(port) = self.dst_port {
+            kept.set_dst_port(0);
+            given.set_dst_port(port);
+        }
+        (self.kept, self.given) = (kept, given);
     }
 
     /// What it gives out, each worker its share.
@@ -305,6 +341,7 @@ impl Pattern {
 
     /// The share of the range that packets of a group are given; `None` if there is no range, or
     /// too little for all.
+    #[inline]
     fn range(&self, group: u8) -> Option<(u32, u32)> {
         match self.vary {
             Vary::Nothing => None,
@@ -319,20 +356,13 @@ impl Pattern {
     }
 
     /// What packets with this key become with that number from the range, if there is one.
+    #[inline]
     fn with(&self, key: &Key, number: Option<u32>, echo: bool) -> Key {
-        let mut to = *key;
-        if let Some(src) = self.src {
-            to.set_src(src);
-        }
-        if let Some(port) = self.src_port {
-            to.set_src_port(port);
-        }
-        if let Some(dst) = self.dst {
-            to.set_dst(dst);
-        }
-        if let Some(port) = self.dst_port {
-            to.set_dst_port(port);
-        }
+        let mut to = Key {
+            addresses: key.addresses & self.kept.addresses | self.given.addresses,
+            ports: key.ports & self.kept.ports | self.given.ports,
+            map: key.map,
+        };
         match (&self.vary, number) {
             (Vary::Port { .. }, Some(number)) => to.set_src_port(number as u16),
             (Vary::Address { .. }, Some(number)) => to.set_src(number),
@@ -346,16 +376,20 @@ impl Pattern {
 
     /// The pool that it gives numbers from, if it is large; `member` is the rewriter where
     /// answers arrive, and `echo` whether its keys are those of ICMP echo.
+    #[inline]
     pub(crate) fn pool(&self, member: u8, echo: bool) -> Option<Pool> {
+        let all = Pool {
+            member,
+            numbers: if echo { Numbers::Identifiers } else { Numbers::Ports },
+            addresses: self.src.map_or((0, u32::MAX), |src| (src, src)),
+            ports: (0, u16::MAX),
+        };
         match self.vary {
-            Vary::Nothing => None,
-            Vary::Port { low, high } if u32::from(high - low) >= WATCHED => Some(if echo {
-                Pool::Identifiers { member, address: self.src, range: (low, high) }
-            } else {
-                Pool::Ports { member, address: self.src, range: (low, high) }
-            }),
+            Vary::Port { low, high } if u32::from(high - low) >= WATCHED => {
+                Some(Pool { ports: (low, high), ..all })
+            }
             Vary::Address { low, high } if high - low >= WATCHED => {
-                Some(Pool::Addresses { member, range: (low, high) })
+                Some(Pool { numbers: Numbers::Addresses, addresses: (low, high), ..all })
             }
             _ => None,
         }
@@ -393,27 +427,28 @@ impl PatternRef {
         &self.group.patterns[self.index]
     }
 
-    /// What packets with this key become, if a free number is left.
-    pub(crate) fn rewrite(
+    /// The key of answers to a new flow, which no other flow has any more; `None` if no free number is left.
+    #[inline]
+    pub(crate) fn choose(
         &self,
         new: &New<'_>,
         table: &mut FlowTable,
         now: u64,
         mut random: impl FnMut(u64, u64) -> u64,
-    ) -> Option<Key> {
-        let New { key, reply_map, echo, group } = *new;
+    ) -> Option<Hashed> {
         let pattern = self.pattern();
-        let with = |number: Option<u32>| pattern.with(key, number, echo);
-        let Some((low, high)) = pattern.range(group) else { return Some(with(None)) };
+        let Some((low, high)) = pattern.range(new.group) else {
+            let reply = table.hashed(self.reply(new, None));
+            table.vacate(&reply);
+            return Some(reply);
+        };
         let is_port = pattern.changes_port();
-        let own = u32::from(key.src_port());
-        let reply = |number| Key { map: reply_map, ..with(Some(number)).reverse() };
-        let own_is_free = pattern.order == Order::Own
-            && is_port
-            && (low..=high).contains(&own)
-            && table.lookup(&reply(own), now).is_none();
-        if own_is_free {
-            return Some(with(Some(own)));
+        let own = u32::from(new.key.src_port());
+        if pattern.order == Order::Own && is_port && (low..=high).contains(&own) {
+            let reply = table.hashed(self.reply(new, Some(own)));
+            if table.is_free(&reply, now) {
+                return Some(reply);
+            }
         }
         let top = u64::from(high - low);
         let next = &self.group.next[self.index];
@@ -423,21 +458,23 @@ impl PatternRef {
             Order::Own | Order::Random => random(0, top),
         };
         let first = low + first as u32;
-        let number = if echo && is_port && pattern.order == Order::Turn {
-            first
+        let (number, reply) = if new.echo && is_port && pattern.order == Order::Turn {
+            let reply = table.hashed(self.reply(new, Some(first)));
+            table.vacate(&reply);
+            (first, reply)
         } else {
-            let member = (reply_map >> 8) as u8;
-            let pool = pattern.pool(member, echo);
+            let pool = pattern.pool((new.reply_map >> 8) as u8, new.echo);
+            let reply = |number| self.reply(new, Some(number));
             table.allocate((low, high), first, pool, reply, now)?
         };
         if pattern.order == Order::Turn {
             next.set(u64::from(number - low) + 1);
         }
-        Some(with(Some(number)))
+        Some(reply)
     }
 
     /// The key of answers that a new flow probably has, after so many others; `random` draws as
-    /// [`PatternRef::rewrite`] will. If [`PatternRef::has_second_reply`], it is the second unless
+    /// [`PatternRef::choose`] will. If [`PatternRef::has_second_reply`], it is the second unless
     /// this is free.
     pub(crate) fn first_reply(
         &self,
@@ -479,6 +516,8 @@ impl PatternRef {
         (is_taken || !(low..=high).contains(&own)).then(second)
     }
 
+    /// The key of answers to a new flow with that number from the range, if there is one.
+    #[inline]
     fn reply(&self, new: &New<'_>, number: Option<u32>) -> Key {
         Key { map: new.reply_map, ..self.pattern().with(new.key, number, new.echo).reverse() }
     }

@@ -165,7 +165,7 @@ impl FlowAccess for FlowSet {
                 to.src_port().into(),
                 to.dst().into(),
                 to.dst_port().into(),
-                flow.outputs[side].into(),
+                flow.output(side).into(),
                 side as u64,
             ],
             common: [
