@@ -1,6 +1,7 @@
 //! Frames that say by a tag which worker is theirs.
 
-use std::net::UdpSocket;
+use std::net::{Ipv6Addr, UdpSocket};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::change::CONNECTIONS;
 use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, until};
+use crate::protocols::speak_ipv6;
 use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
 
@@ -271,6 +273,101 @@ fn groups_move_without_losing_or_overtaking() {
         talk.end();
         tagged.running.stop();
     }
+}
+
+/// Networks of a routing table, and packets that are sent at once.
+const NETWORKS: usize = 1000;
+const BURST: usize = 200;
+
+/// What a table of a thousand networks tells apart goes to different workers: the left host tags as
+/// it is told to, with a route to each network by the neighbour whose address is the tag.
+#[test]
+fn a_routing_table_spreads_its_networks_over_workers() {
+    if !possible() {
+        return;
+    }
+    let network = |i: usize| format!("2001:db8:{:x}:{:x}::", i / 7, i % 7);
+    let routes: Vec<String> =
+        (0..NETWORKS).map(|i| format!("{}/64 {}", network(i), i % 2)).collect();
+    let chain = format!(
+        "FromDevice(left) -> Classifier(12/86dd) -> Strip(14) -> CheckIP6Header -> GetIP6Address(24)
+           -> r :: LookupIP6Route({});
+         r[0] -> n0 :: Counter -> Unstrip(14) -> out :: ToDevice(right);
+         r[1] -> n1 :: Counter -> Unstrip(14) -> out; FromDevice(right) -> Discard;",
+        routes.join(", ")
+    );
+    let tagged = Tagged::run(&chain, "af-xdp", &["--dispatch", "tags=mac"]);
+    let lab = &tagged.lab;
+    speak_ipv6(lab);
+    let known = tagged.ask(&["dispatch"]);
+    let groups = known["groups"].as_array().unwrap();
+    let holds = |group: &Value, to: Ipv6Addr| {
+        let classes = group["classes"].as_array().unwrap().iter();
+        let mut ranges = classes
+            .flat_map(|class| class["fields"].as_array().unwrap())
+            .filter(|field| field["field"] == "ip6.dst")
+            .flat_map(|field| field["ranges"].as_array().unwrap());
+        let end = |end: &Value| end.as_str().unwrap().parse::<Ipv6Addr>().unwrap();
+        ranges.any(|range| (end(&range[0])..=end(&range[1])).contains(&to))
+    };
+    let of = |i: usize| {
+        let to = format!("{}1", network(i)).parse().unwrap();
+        let all: Vec<usize> =
+            (0..groups.len()).filter(|&group| holds(&groups[group], to)).collect();
+        let [group] = all[..] else { panic!("{to} is of groups {all:?}") };
+        group
+    };
+    let first = [of(0), of(1)];
+    assert_ne!(groups[first[0]]["worker"], groups[first[1]]["worker"], "{known:#}");
+    let mut lines = String::new();
+    for (group, known) in groups.iter().enumerate() {
+        let tag = known["tag"].as_str().unwrap();
+        lines += &format!("neigh replace fd01::ff:{group:x} lladdr {tag} dev veth0\n");
+    }
+    for i in 0..NETWORKS {
+        lines += &format!("route add {}/64 via fd01::ff:{:x} dev veth0\n", network(i), of(i));
+    }
+    let batch = lab.folder().join("routes");
+    std::fs::write(&batch, lines).unwrap();
+    lab.ip("left", &["-6", "-batch", batch.to_str().unwrap()]);
+    // By worker and kind of network: packets.
+    let counts = || {
+        let counters = tagged.ask(&["counters"]);
+        let of = |worker: &Value, name: &str| {
+            let all = worker["elements"].as_array().unwrap();
+            let element = all.iter().find(|element| element["name"] == name).unwrap();
+            element["packets"].as_u64().unwrap() as usize
+        };
+        let workers = counters["workers"].as_array().unwrap().iter();
+        workers.map(|worker| ["n0", "n1"].map(|name| of(worker, name))).collect::<Vec<_>>()
+    };
+    let send = |some: Range<usize>| {
+        let all: Vec<String> = some.map(|i| format!("[{}1]:9", network(i))).collect();
+        let sent = lab.at("left", move || {
+            let socket = UdpSocket::bind("[fd01::2]:0").unwrap();
+            for to in all {
+                socket.send_to(&[7; 20], to).unwrap();
+            }
+        });
+        sent.join().unwrap();
+    };
+    let at = |group: usize| tagged.ask(&["dispatch"])["groups"][group]["worker"].as_u64().unwrap();
+    let mut expected = counts();
+    for moves in [false, true] {
+        if moves {
+            tagged.take(first[1], 1 - at(first[1]) as usize);
+        }
+        // No more at once than a ring has room for.
+        for from in (0..NETWORKS).step_by(BURST) {
+            send(from..from + BURST);
+            for (kind, group) in first.into_iter().enumerate() {
+                expected[at(group) as usize][kind] += BURST / 2;
+            }
+            until("all come where their group is", || counts() == expected);
+        }
+    }
+    assert_eq!(at(first[0]), at(first[1]));
+    tagged.running.stop();
 }
 
 /// Of two groups with much to do at one worker, one goes to the other worker.

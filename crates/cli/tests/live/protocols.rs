@@ -7,7 +7,7 @@ use crate::traffic::{ROUTER, in_each_mode, nat};
 const ROUTER6: &str = include_str!("router6.click");
 
 /// Gives the hosts their IPv6 addresses, and makes them believe them at once.
-fn speak_ipv6(lab: &Lab) {
+pub(crate) fn speak_ipv6(lab: &Lab) {
     for (host, net) in [("left", "fd01"), ("right", "fd02")] {
         lab.on(host, "sh", &["-c", "echo 0 > /proc/sys/net/ipv6/conf/veth0/disable_ipv6"]);
         let address = format!("{net}::2/64");
