@@ -57,7 +57,8 @@ pub(crate) struct Run {
     /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
     /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (blocks of frames in
     /// shared memory, up to a millisecond late), af-packet (one frame in a system call). As many
-    /// frames are taken at a time as the load asks for, or always up to N
+    /// frames are taken at a time as the load asks for, or always up to N, also where there is no
+    /// choice but that (tap0=batch=N)
     #[arg(long, value_name = "[INTERFACE=]MODE[,batch=N]")]
     io: Vec<String>,
     /// What DPDK's environment (EAL) is started with, in the place of --in-memory --no-telemetry
@@ -174,7 +175,10 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     for (text, choice) in choices {
         if !bindings.choose(&choice) {
             return Err(match choice.interface {
-                Some(name) => format!("--io {text}: no name is bound to the interface '{name}'"),
+                Some(name) => format!(
+                    "--io {text}: no name is bound to the interface '{name}', or there is but one way \
+                     to carry its frames"
+                ),
                 None => format!("--io {text}: no name is bound to an interface"),
             });
         }

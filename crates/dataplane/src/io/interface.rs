@@ -99,8 +99,15 @@ pub struct InterfaceSpec {
     pub batch: Option<usize>,
 }
 
+impl InterfaceSpec {
+    /// The interface's name; a device of DPDK's is named with its driver's arguments behind it.
+    pub(super) fn interface(&self) -> &str {
+        self.name.split(',').next().unwrap_or_default()
+    }
+}
+
 /// How the frames of an interface are to be carried, or those of all: `eth0=af-xdp`,
-/// `af-packet-mmsg,batch=32`, `auto`.
+/// `af-packet-mmsg,batch=32`, `tap0=batch=8`, `auto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The interface's name.
@@ -704,7 +711,35 @@ impl Drop for Interface {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Binding, Bindings};
     use super::*;
+
+    #[test]
+    fn of_interfaces_without_a_choice_the_batch_is_chosen() {
+        let mut bindings = Bindings::default();
+        for (name, mode) in [("tap0", Some(Mode::Tap)), ("eth0", None), ("bus0,role=server", None)]
+        {
+            let spec = InterfaceSpec { name: name.to_string(), mode, batch: None };
+            bindings.inputs.insert(name.to_string(), Binding::Interface(spec));
+        }
+        let mut choose = |choice: &str| {
+            let found = bindings.choose(&choice.parse().unwrap());
+            let chosen = |name: &str| match &bindings.inputs[name] {
+                Binding::Interface(spec) => (spec.mode, spec.batch),
+                _ => unreachable!(),
+            };
+            (found, ["tap0", "eth0", "bus0,role=server"].map(chosen))
+        };
+        let (tap, ring) = (Some(Mode::Tap), Some(Mode::AfPacketRing));
+        let unchosen = (None, None);
+        assert_eq!(choose("tap0=auto"), (false, [(tap, None), unchosen, unchosen]));
+        assert_eq!(choose("tap0=batch=8"), (true, [(tap, Some(8)), unchosen, unchosen]));
+        assert_eq!(choose("bus0=batch=4"), (true, [(tap, Some(8)), unchosen, (None, Some(4))]));
+        let all = [(tap, Some(8)), (ring, Some(2)), (ring, Some(2))];
+        assert_eq!(choose("af-packet-ring,batch=2"), (true, all));
+        assert!(!choose("tap0=af-xdp").0);
+        assert_eq!(choose("batch=1"), (true, [(tap, Some(1)), (None, Some(1)), (None, Some(1))]));
+    }
 
     #[test]
     fn choices_are_understood_or_refused() {

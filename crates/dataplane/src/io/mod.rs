@@ -241,17 +241,22 @@ impl Bindings {
     }
 
     /// Has an interface's frames carried in this way, or those of all interfaces that there is a
-    /// choice for. Whether there is such an interface.
+    /// choice for; where there is none, only the batch is chosen. Whether there is such an interface.
     pub fn choose(&mut self, choice: &Choice) -> bool {
         let mut found = false;
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
-            if let Binding::Interface(spec) = binding
-                && choice.interface.as_ref().is_none_or(|name| *name == spec.name)
-                && spec.mode.is_none_or(Mode::is_choice)
-            {
-                (spec.mode, spec.batch) = (choice.mode, choice.batch);
-                found = true;
+            let Binding::Interface(spec) = binding else { continue };
+            if choice.interface.as_ref().is_some_and(|name| *name != spec.interface()) {
+                continue;
             }
+            if spec.mode.is_none_or(Mode::is_choice) {
+                (spec.mode, spec.batch) = (choice.mode, choice.batch);
+            } else if choice.mode.is_none() && choice.batch.is_some() {
+                spec.batch = choice.batch;
+            } else {
+                continue;
+            }
+            found = true;
         }
         found
     }
