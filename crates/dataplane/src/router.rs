@@ -181,7 +181,7 @@ pub struct Router {
     clock: Box<dyn Clock>,
     /// Elements with tasks, in the order of their turns.
     tasks: Vec<NodeId>,
-    started: bool,
+    phase: Phase,
     planner: Option<Planner>,
     /// Whether the planner is to be called in any case.
     planning: bool,
@@ -196,6 +196,15 @@ pub struct Router {
 /// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call. Says
 /// whether it is to be called at the next round in any case.
 pub type Planner = Box<dyn FnMut(&mut Router) -> bool>;
+
+/// How far a router's life is.
+#[derive(Clone, Copy)]
+enum Phase {
+    New,
+    Running,
+    /// Its elements hold nothing any more, and devices are let go.
+    Finished,
+}
 
 /// Why a run came to rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +296,7 @@ impl Router {
             core,
             clock,
             tasks,
-            started: false,
+            phase: Phase::New,
             planner: None,
             planning: false,
             waiter: Waiter::default(),
@@ -322,12 +331,16 @@ impl Router {
         }
         self.core.now = now;
         let mut worked = false;
-        if !self.started {
-            self.started = true;
-            self.steer();
-            for node in 0..self.nodes.nodes.len() {
-                self.nodes.wake(&mut self.core, node);
+        match self.phase {
+            Phase::Running => {}
+            Phase::New => {
+                self.phase = Phase::Running;
+                self.steer();
+                for node in 0..self.nodes.nodes.len() {
+                    self.nodes.wake(&mut self.core, node);
+                }
             }
+            Phase::Finished => return Rest::Stopped,
         }
         worked |= self.fire_timers();
         for i in 0..self.tasks.len() {
@@ -477,8 +490,9 @@ impl Router {
         std::mem::take(&mut self.nodes.stages.stale)
     }
 
-    /// Lets every element flush what it holds, after the last round.
+    /// Lets every element flush what it holds; a round does nothing from now on.
     pub fn finish(&mut self) {
+        self.phase = Phase::Finished;
         self.nodes.settle(&mut self.core);
         for node in 0..self.nodes.nodes.len() {
             self.nodes.lend(&mut self.core, node, |element, cx| element.finish(cx));

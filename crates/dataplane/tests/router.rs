@@ -142,6 +142,23 @@ fn tasks_take_turns_and_a_stop_ends_the_round() {
 }
 
 #[test]
+fn a_router_that_is_finished_does_nothing_more() {
+    let journal = Journal::default();
+    let endless: Act = |actor, cx| {
+        actor.note(format!("turn {}", actor.turns));
+        cx.wake_at(cx.now());
+        Work::Done
+    };
+    let mut source = actor("a", &journal, Some(endless));
+    source.on_wake = |a, _| a.note("awake");
+    let mut router = router(&journal, vec![source], false);
+    assert_eq!(router.round(), Rest::Busy);
+    router.finish();
+    assert_eq!((router.round(), router.round()), (Rest::Stopped, Rest::Stopped));
+    assert_eq!(*journal.borrow(), ["a: awake", "a: turn 1"]);
+}
+
+#[test]
 fn an_element_takes_over_as_many_stops_as_it_wants() {
     let journal = Journal::default();
     let mut manager = actor("m", &journal, None);

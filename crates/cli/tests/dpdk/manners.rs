@@ -84,6 +84,25 @@ fn every_worker_has_its_queue() {
     running.stop();
 }
 
+/// A device that never stops giving frames, on one that is let go at the end.
+#[test]
+fn nothing_is_received_that_cannot_be_sent_any_more() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let arguments = ["--in", "device=dpdk:net_null0,size=60", "--io", "net_null0=batch=8"];
+    let running = lab.run(LOOP, &[&arguments[..], &["--dpdk-eal", &eal(&lab, "")]].concat());
+    let end = running.stop();
+    let counted = |class: &str| {
+        let line = end.lines().find(|line| line.trim_start().starts_with(class));
+        line.unwrap_or_default().split_whitespace().nth(2).unwrap_or_default().to_string()
+    };
+    assert!(!end.contains("not-sent"), "{end}");
+    assert_ne!(counted("FromDevice"), "", "{end}");
+    assert_eq!(counted("FromDevice"), counted("ToDevice"), "{end}");
+}
+
 #[test]
 fn an_idle_chain_burns_no_core() {
     if !possible() {
