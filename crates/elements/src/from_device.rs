@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use click::config::Argument;
 use ir::{Diagnostic, Model, Reason, Span};
-use net::{Batch, Packet, PacketType};
+use net::{Batch, PacketType};
 
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
@@ -167,17 +167,23 @@ impl FromDevice {
         })
     }
 
-    /// Does what a driver does for each frame.
-    #[inline]
-    fn mark(&self, packet: &mut Packet, now: u64) {
-        mark_start(packet, self.link_type);
-        if self.timestamp && packet.timestamp() == 0 {
-            packet.set_timestamp(now);
+    /// Does what a driver does for each frame. Their bytes.
+    fn mark(&self, batch: &mut Batch, now: u64) -> u64 {
+        let Self { link_type, timestamp, .. } = *self;
+        let mut bytes = 0;
+        for packet in batch.iter_mut() {
+            bytes += packet.len() as u64;
+            mark_start(packet, link_type);
+            if timestamp && packet.timestamp() == 0 {
+                packet.set_timestamp(now);
+            }
+            if link_type == 1 && packet.data().first().is_some_and(|b| b & 1 == 1) {
+                let all = packet.data().starts_with(&[0xff; 6]);
+                let to = if all { PacketType::Broadcast } else { PacketType::Multicast };
+                packet.set_packet_type(to);
+            }
         }
-        if self.link_type == 1 && packet.data().first().is_some_and(|b| b & 1 == 1) {
-            let all = packet.data().starts_with(&[0xff; 6]);
-            packet.set_packet_type(if all { PacketType::Broadcast } else { PacketType::Multicast });
-        }
+        bytes
     }
 }
 
@@ -254,11 +260,7 @@ impl Element for FromDevice {
             pace.take(batch.len() as u64);
         }
         let worked = !batch.is_empty();
-        let mut bytes = 0;
-        for packet in batch.iter_mut() {
-            bytes += packet.len() as u64;
-            self.mark(packet, now);
-        }
+        let bytes = self.mark(&mut batch, now);
         self.count = (self.count + batch.len() as u64).saturating_sub(heard.0);
         self.bytes = (self.bytes + bytes).saturating_sub(heard.1);
         if self.force_ip {

@@ -222,11 +222,11 @@ mod tests {
         assert!(batch.iter().zip(0..).all(|(packet, n)| packet.data() == [n; 3]));
         let owner = batch.as_slice()[0].owner(&FROM_SHELF).unwrap();
         assert_eq!(owner.as_ptr().addr(), std::ptr::from_ref(&shelf).addr());
-        pool.recycle_sent(2, &mut batch);
+        pool.recycle_sent(2, &mut batch, &FROM_SHELF);
         assert_eq!((shelf.out(), pool.outstanding()), (4, 2), "the device has them");
         batch.push(pool.packet(b"own"));
         assert_eq!(batch.as_slice()[2].owner(&FROM_SHELF), None);
-        pool.recycle_sent(3, &mut batch);
+        pool.recycle_sent(3, &mut batch, &FROM_SHELF);
         assert_eq!((shelf.out(), pool.outstanding()), (4, 0), "one's own among them");
         assert_eq!(pool.packet(b"again").data(), b"again");
         for start in starts {

@@ -539,20 +539,20 @@ impl Pool {
         }
     }
 
-    /// Takes the first packets of a batch back. If somebody lent their bytes, the owner has got them already.
+    /// Takes the first packets of a batch back. If this lender lent their bytes, the owner has got them already.
     #[inline]
-    pub fn recycle_sent(&mut self, count: usize, batch: &mut Batch) {
+    pub fn recycle_sent(&mut self, count: usize, batch: &mut Batch, lender: &'static Lender) {
         let mut all_lent = true;
         for packet in &mut batch.as_mut_slice()[..count] {
-            match packet.is_lent() {
+            match packet.owner(lender).is_some() {
                 true => packet.0.buffer.replace(Buffer::EMPTY),
                 false => all_lent = false,
             }
         }
-        let sent = batch.drain_first(count);
         match all_lent {
-            true => self.bare.extend(sent),
-            false => sent.for_each(|packet| self.recycle(packet)),
+            true if count == batch.len() => self.bare.append(batch.packets()),
+            true => self.bare.extend(batch.drain_first(count)),
+            false => batch.drain_first(count).for_each(|packet| self.recycle(packet)),
         }
     }
 

@@ -406,8 +406,8 @@ impl Interface {
     pub(super) fn batch(&self) -> Option<usize> {
         #[cfg(feature = "dpdk")]
         if self.mode == Mode::Dpdk {
-            // No system call is to be shared; drivers are made for this number.
-            return self.spec.batch.or(Some(net::Batch::DEFAULT_BURST));
+            // No system call is to be shared.
+            return self.spec.batch.or(Some(super::dpdk::BURST));
         }
         self.spec.batch
     }

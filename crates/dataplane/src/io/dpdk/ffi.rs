@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ops::RangeInclusive;
-use std::ptr::{NonNull, null, null_mut};
+use std::ops::Range;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use net::{Batch, Buffer, Lender, Pool};
@@ -12,19 +12,25 @@ use net::{Batch, Buffer, Lender, Pool};
 /// The most frames at a time, as in `shim.c`.
 pub(super) const MOST: usize = 256;
 
-/// `struct frame` of `shim.c`.
+/// The beginning of a buffer of DPDK's; `shim.c` has it checked that it is that of `struct
+/// rte_mbuf`.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Frame {
-    mbuf: *mut c_void,
-    room: *mut u8,
-    bytes: *const u8,
-    room_length: u32,
-    length: u32,
+struct Mbuf {
+    buf_addr: *mut u8,
+    buf_iova: u64,
+    data_off: u16,
+    refcnt: u16,
+    nb_segs: u16,
+    port: u16,
+    ol_flags: u64,
+    packet_type: u32,
+    pkt_len: u32,
+    data_len: u16,
+    vlan_tci: u16,
+    hash: [u32; 2],
+    vlan_tci_outer: u16,
+    buf_len: u16,
 }
-
-const NO_FRAME: Frame =
-    Frame { mbuf: null_mut(), room: null_mut(), bytes: null(), room_length: 0, length: 0 };
 
 /// How packets give back the buffers that they lie in.
 static LENDER: Lender = Lender { give_back };
@@ -82,19 +88,14 @@ unsafe extern "C" {
         port: u16,
         queue: u16,
         pool: *mut c_void,
-        frames: *mut Frame,
+        mbufs: *mut *mut Mbuf,
         most: u16,
         lent: *mut c_int,
     ) -> u16;
-    fn catena_dpdk_take(mbuf: *mut c_void, to: *mut u8, room: u32);
-    fn catena_dpdk_give_back(mbuf: *mut c_void);
-    fn catena_dpdk_send(
-        port: u16,
-        queue: u16,
-        pool: *mut c_void,
-        frames: *const Frame,
-        count: u16,
-    ) -> u16;
+    fn catena_dpdk_take(mbuf: *mut Mbuf, to: *mut u8, room: u32);
+    fn catena_dpdk_copy(pool: *mut c_void, bytes: *const u8, length: u32) -> *mut Mbuf;
+    fn catena_dpdk_give_back(mbuf: *mut Mbuf);
+    fn catena_dpdk_send(port: u16, queue: u16, mbufs: *mut *mut Mbuf, count: u16) -> u16;
     fn rte_thread_register() -> c_int;
     fn rte_thread_unregister();
     fn rte_version() -> *const c_char;
@@ -218,7 +219,7 @@ impl Found {
         refuse(result, said)?;
         let device = Arc::new(device);
         let queue =
-            |number| Queue { device: Arc::clone(&device), number, frames: [NO_FRAME; MOST] };
+            |number| Queue { device: Arc::clone(&device), number, mbufs: [null_mut(); MOST] };
         Ok((0..queues).map(queue).collect())
     }
 }
@@ -260,10 +261,10 @@ impl Drop for Device {
 pub(super) struct Queue {
     device: Arc<Device>,
     number: u16,
-    frames: [Frame; MOST],
+    mbufs: [*mut Mbuf; MOST],
 }
 
-// SAFETY: between calls the pointers in `frames` mean nothing.
+// SAFETY: between calls the pointers in `mbufs` mean nothing.
 unsafe impl Send for Queue {}
 
 impl Queue {
@@ -272,66 +273,91 @@ impl Queue {
     pub(super) fn receive(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
         be_an_lcore();
         let most = most.min(MOST) as u16;
-        let (port, frames) = (self.device.port.number, self.frames.as_mut_ptr());
+        let (port, mbufs) = (self.device.port.number, self.mbufs.as_mut_ptr());
         let (buffers, mut lent) = (self.device.pool.0, 0);
-        // SAFETY: there is room for `most` frames; nobody else uses the queue, as it is borrowed.
+        // SAFETY: there is room for `most` pointers; nobody else uses the queue, as it is borrowed.
         let n =
-            unsafe { catena_dpdk_receive(port, self.number, buffers, frames, most, &raw mut lent) };
-        let frames = &self.frames[..usize::from(n).min(MOST)];
-        let shortest = frames.iter().map(|frame| frame.length).min().unwrap_or(0);
+            unsafe { catena_dpdk_receive(port, self.number, buffers, mbufs, most, &raw mut lent) };
+        let mbufs = &self.mbufs[..usize::from(n).min(MOST)];
+        let mut shortest = usize::MAX;
         if lent == 0 {
-            for frame in frames {
-                let mut packet = pool.alloc(frame.length as usize);
+            for &mbuf in mbufs {
+                // SAFETY: the buffer was just received, and is nobody else's.
+                let length = unsafe { (*mbuf).pkt_len };
+                let mut packet = pool.alloc(length as usize);
                 let to = packet.data_mut().as_mut_ptr();
-                // SAFETY: the frame is this queue's, and there is room for it; it is not used any
-                // more.
-                unsafe { catena_dpdk_take(frame.mbuf, to, frame.length) };
+                // SAFETY: as above, and there is room for the frame; it is not used any more.
+                unsafe { catena_dpdk_take(mbuf, to, length) };
                 batch.push(packet);
+                shortest = shortest.min(length as usize);
             }
-            return shortest as usize;
+            return shortest;
         }
-        let lend = |frame: &Frame| {
-            let start = frame.bytes.addr() - frame.room.addr();
+        let lend = |&mbuf: &*mut Mbuf| {
             // SAFETY: the buffer was just received, and is nobody else's; its memory was zero when
             // DPDK got it. Neither pointer is null.
-            let buffer = unsafe {
-                let (room, mbuf) = (NonNull::new_unchecked(frame.room), frame.mbuf.cast());
-                let mbuf = NonNull::new_unchecked(mbuf);
-                Buffer::lent(room, frame.room_length as usize, mbuf, &LENDER)
+            let (buffer, start, length) = unsafe {
+                let Mbuf { buf_addr, buf_len, data_off, pkt_len, .. } = *mbuf;
+                let room = NonNull::new_unchecked(buf_addr);
+                let owner = NonNull::new_unchecked(mbuf.cast());
+                (Buffer::lent(room, buf_len.into(), owner, &LENDER), data_off, pkt_len)
             };
-            (buffer, start, frame.length as usize)
+            shortest = shortest.min(length as usize);
+            (buffer, start.into(), length as usize)
         };
-        pool.lend(batch, frames.iter().map(lend));
-        shortest as usize
+        pool.lend(batch, mbufs.iter().map(lend));
+        shortest
     }
 
     /// Sends the first packets, as long as their lengths are among these, and recycles them: as
     /// many as there is room for. How many that were.
     pub(super) fn send(
         &mut self,
-        lengths: &RangeInclusive<usize>,
+        lengths: Range<usize>,
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> usize {
         be_an_lcore();
         let mut count = 0;
-        for (frame, packet) in self.frames.iter_mut().zip(batch.iter()) {
-            let bytes = packet.data();
-            if !lengths.contains(&bytes.len()) {
+        for (mbuf, packet) in self.mbufs.iter_mut().zip(batch.iter()) {
+            let length = packet.len();
+            if !lengths.contains(&length) {
                 break;
             }
-            frame.mbuf = packet.owner(&LENDER).map_or(null_mut(), |mbuf| mbuf.as_ptr().cast());
-            (frame.bytes, frame.length) = (bytes.as_ptr(), bytes.len() as u32);
+            *mbuf = match packet.owner(&LENDER) {
+                Some(owner) => {
+                    let mbuf: *mut Mbuf = owner.as_ptr().cast();
+                    // SAFETY: the packet lies in the buffer, which nobody else has.
+                    let to = unsafe { &mut *mbuf };
+                    to.data_off = packet.headroom() as u16;
+                    (to.data_len, to.pkt_len) = (length as u16, length as u32);
+                    to.ol_flags = 0;
+                    mbuf
+                }
+                // SAFETY: the bytes live for the call, and the pool as long as the device.
+                None => unsafe {
+                    let bytes = packet.data().as_ptr();
+                    catena_dpdk_copy(self.device.pool.0, bytes, length as u32)
+                },
+            };
+            if mbuf.is_null() {
+                break;
+            }
             count += 1;
         }
-        let (port, frames) = (self.device.port.number, self.frames.as_ptr());
-        // SAFETY: the first `count` frames point at bytes of packets that stay where they are for
-        // this call; buffers that are sent are let go of below. Nobody else uses the queue, as it
-        // is borrowed.
-        let sent =
-            unsafe { catena_dpdk_send(port, self.number, self.device.pool.0, frames, count) };
+        let (port, mbufs) = (self.device.port.number, self.mbufs.as_mut_ptr());
+        // SAFETY: the first `count` buffers are nobody else's; those that are sent are let go of
+        // below. Nobody else uses the queue, as it is borrowed.
+        let sent = unsafe { catena_dpdk_send(port, self.number, mbufs, count) };
         let sent = usize::from(sent);
-        pool.recycle_sent(sent, batch);
+        let unsent = sent..usize::from(count);
+        for (&mbuf, packet) in self.mbufs[unsent.clone()].iter().zip(&batch.as_slice()[unsent]) {
+            if packet.owner(&LENDER).is_none() {
+                // SAFETY: a copy that was made above.
+                unsafe { catena_dpdk_give_back(mbuf) };
+            }
+        }
+        pool.recycle_sent(sent, batch, &LENDER);
         sent
     }
 

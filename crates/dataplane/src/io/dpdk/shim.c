@@ -1,5 +1,7 @@
 /* What of DPDK is inline functions and structures, as plain functions of plain types. `mod.rs` calls them. */
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +25,13 @@ enum { LENT = 4096, RESERVE = 2 * MOST };
 /* A key by which both directions of a flow have the same Toeplitz hash. */
 enum { KEY = 0x6d5a, LONGEST_KEY = 128 };
 
-/* A frame, and the room that it lies in. */
-struct frame {
-	/* None for one to send that lies in no buffer of DPDK's. */
-	struct rte_mbuf *mbuf;
-	/* Of received ones. */
-	uint8_t *room;
-	uint8_t *bytes;
-	uint32_t room_length;
-	uint32_t length;
-};
+/* `Mbuf` of `ffi.rs` is the beginning of a buffer. */
+static_assert(offsetof(struct rte_mbuf, buf_addr) == 0, "buf_addr");
+static_assert(offsetof(struct rte_mbuf, data_off) == 16, "data_off");
+static_assert(offsetof(struct rte_mbuf, ol_flags) == 24, "ol_flags");
+static_assert(offsetof(struct rte_mbuf, pkt_len) == 36, "pkt_len");
+static_assert(offsetof(struct rte_mbuf, data_len) == 40, "data_len");
+static_assert(offsetof(struct rte_mbuf, buf_len) == 54, "buf_len");
 
 struct port {
 	char driver[64];
@@ -211,25 +210,19 @@ void catena_dpdk_count(uint16_t port, struct counts *counts)
 
 /* Receives up to `most` frames, which lie in buffers of the pool. Whether they can be lent, as long as it has enough of them,
  * or must be copied. */
-uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mempool *pool, struct frame *frames, uint16_t most, int *lent)
+uint16_t catena_dpdk_receive(uint16_t port, uint16_t queue, struct rte_mempool *pool, struct rte_mbuf **mbufs, uint16_t most, int *lent)
 {
-	struct rte_mbuf *mbufs[MOST];
-	uint16_t i, n = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, MOST));
+	uint16_t i, n = rte_eth_rx_burst(port, queue, mbufs, most), odd = 0;
 	/* Those that threads have at hand are not counted, which would take long. */
-	int can = n > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= RESERVE;
+	int enough = n > 0 && rte_mempool_get_ops(pool->ops_index)->get_count(pool) >= RESERVE;
 
 	for (i = 0; i < n; i++) {
-		struct rte_mbuf *mbuf = mbufs[i];
+		const struct rte_mbuf *mbuf = mbufs[i];
 
-		can &= mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1 && RTE_MBUF_DIRECT(mbuf);
-		frames[i].mbuf = mbuf;
-		frames[i].room = mbuf->buf_addr;
-		frames[i].bytes = rte_pktmbuf_mtod(mbuf, uint8_t *);
-		frames[i].room_length = mbuf->buf_len;
-		frames[i].length = mbuf->pkt_len;
-		rte_prefetch0(frames[i].bytes);
+		odd |= (mbuf->nb_segs ^ 1) | (rte_mbuf_refcnt_read(mbuf) ^ 1) | !RTE_MBUF_DIRECT(mbuf);
+		rte_prefetch0(rte_pktmbuf_mtod(mbuf, const uint8_t *));
 	}
-	*lent = can;
+	*lent = enough && !odd;
 	return n;
 }
 
@@ -248,14 +241,14 @@ void catena_dpdk_take(struct rte_mbuf *mbuf, uint8_t *to, uint32_t room)
 	rte_pktmbuf_free(mbuf);
 }
 
-/* Gives back a buffer that was lent. */
+/* Gives back a buffer that was lent or not sent. */
 void catena_dpdk_give_back(struct rte_mbuf *mbuf)
 {
 	rte_pktmbuf_free(mbuf);
 }
 
 /* Copies bytes into as many buffers as it takes; NULL if there are none. */
-static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t length)
+struct rte_mbuf *catena_dpdk_copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t length)
 {
 	struct rte_mbuf *first = rte_pktmbuf_alloc(pool), *last = first;
 
@@ -277,31 +270,8 @@ static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uin
 	return NULL;
 }
 
-/* Sends frames: those that lie in buffers with them, of the others copies. Of how many, counted from the first. */
-uint16_t catena_dpdk_send(uint16_t port, uint16_t queue, struct rte_mempool *pool, const struct frame *frames, uint16_t count)
+/* Sends frames. Of how many, counted from the first, the device has the buffers now. */
+uint16_t catena_dpdk_send(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t count)
 {
-	struct rte_mbuf *mbufs[MOST];
-	uint16_t i, filled, sent;
-
-	count = RTE_MIN(count, MOST);
-	for (filled = 0; filled < count; filled++) {
-		const struct frame *frame = &frames[filled];
-		struct rte_mbuf *mbuf = frame->mbuf;
-
-		if (mbuf != NULL) {
-			mbuf->data_off = frame->bytes - (uint8_t *)mbuf->buf_addr;
-			mbuf->data_len = mbuf->pkt_len = frame->length;
-			mbuf->ol_flags = 0;
-		} else {
-			mbuf = copy(pool, frame->bytes, frame->length);
-		}
-		if (mbuf == NULL)
-			break;
-		mbufs[filled] = mbuf;
-	}
-	sent = rte_eth_tx_burst(port, queue, mbufs, filled);
-	for (i = sent; i < filled; i++)
-		if (frames[i].mbuf == NULL)
-			rte_pktmbuf_free(mbufs[i]);
-	return sent;
+	return rte_eth_tx_burst(port, queue, mbufs, count);
 }
