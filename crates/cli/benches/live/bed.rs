@@ -30,6 +30,29 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Has this session's programs go before other sessions', until it is dropped: where the kernel groups programs by
+/// session (autogroup, sched(7)), nice values count among a session's own only.
+pub(crate) struct Ahead(Option<String>);
+
+impl Ahead {
+    const FILE: &str = "/proc/self/autogroup";
+
+    pub(crate) fn new() -> Self {
+        let now = std::fs::read_to_string(Self::FILE).unwrap_or_default();
+        let before = now.split_whitespace().last().map(str::to_string);
+        let _ = std::fs::write(Self::FILE, "-20");
+        Self(before)
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = std::fs::write(Self::FILE, before);
+        }
+    }
+}
+
 /// Namespaces `load`, `middle` (eth0 to the load, eth1 to the end) and `end`.
 pub(crate) struct Bed {
     name: String,

@@ -73,6 +73,7 @@ fn main() {
         eprintln!("not run: network namespaces are made by root");
         return;
     }
+    let _ahead = bed::Ahead::new();
     match what.as_deref() {
         Some("kernel") => kernel::run(&arguments),
         Some("multiplexing") => multiplexing::run(&arguments),
