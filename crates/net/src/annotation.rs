@@ -60,9 +60,8 @@ macro_rules! number {
         /// Sets the number at a byte offset.
         #[inline]
         pub fn $set(&mut self, at: usize, value: $type) {
-            const N: usize = size_of::<$type>();
-            if let Some(bytes) = self.0.get_mut(at..at + N) {
-                bytes.copy_from_slice(&value.to_be_bytes());
+            if let Some(bytes) = self.0.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                *bytes = value.to_be_bytes();
             }
         }
     };

@@ -165,9 +165,8 @@ fn next_state(kind: Kind, seen: &Seen, side: usize, state: u8) -> u8 {
 /// Updates a checksum at a byte offset of a header.
 #[inline(always)]
 fn adjust_at(header: &mut [u8], at: usize, adjust: impl FnOnce(u16) -> u16) {
-    if let Some(bytes) = header.get_mut(at..at + 2) {
-        let sum = u16::from_be_bytes([bytes[0], bytes[1]]);
-        bytes.copy_from_slice(&adjust(sum).to_be_bytes());
+    if let Some(sum) = header.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *sum = adjust(u16::from_be_bytes(*sum)).to_be_bytes();
     }
 }
 
@@ -180,11 +179,14 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
         _ => flow.deltas.map(negative),
     };
     let Some(ip) = packet.network_mut().and_then(|n| n.first_chunk_mut::<20>()) else { return };
-    let new = to.addresses.to_be_bytes();
-    match (kind, side) {
-        (Kind::Address, 0) => ip[12..16].copy_from_slice(&new[..4]),
-        (Kind::Address, _) => ip[16..20].copy_from_slice(&new[4..]),
-        _ => ip[12..20].copy_from_slice(&new),
+    if let Some(addresses) = ip.last_chunk_mut::<8>() {
+        let kept = match (kind, side) {
+            (Kind::Address, 0) => u64::from(u32::MAX),
+            (Kind::Address, _) => u64::MAX << 32,
+            _ => 0,
+        };
+        let before = u64::from_be_bytes(*addresses);
+        *addresses = (before & kept | to.addresses & !kept).to_be_bytes();
     }
     adjust_at(ip, 10, |sum| adjust(sum, ip_delta));
     let Some(transport) = packet.transport_mut() else { return };
@@ -212,8 +214,8 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
         }
         Kind::Ping => {
             let identifier = if side == 0 { to.src_port() } else { to.dst_port() };
-            if let Some(place) = transport.get_mut(4..6) {
-                place.copy_from_slice(&identifier.to_be_bytes());
+            if let Some(place) = transport.get_mut(4..).and_then(|rest| rest.first_chunk_mut()) {
+                *place = identifier.to_be_bytes();
             }
             adjust_at(transport, 2, |sum| adjust(sum, delta));
             // Of the two zeros, a message without a set bit has 0xffff.
