@@ -121,5 +121,6 @@ fn frames_without_a_whole_header_are_counted() {
     assert!(frames(&to) == all, "whole frames were changed or lost");
     let counted = text.lines().find(|line| line.contains("runt")).unwrap_or_default();
     let words: Vec<&str> = counted.split_whitespace().collect();
+    assert!(counted.trim_start().starts_with("FromDevice@"), "they are not sent: {text}");
     assert!(words.ends_with(&["runt", "34", "442"]), "{text}");
 }

@@ -212,18 +212,39 @@ fn flows_stay_with_their_rewriter_when_others_come_to_share_its_table() {
     }
 }
 
+/// Flows go to three outputs in turn, if the balancer is not told otherwise.
+fn balancer(arguments: &str, extra: &str) -> String {
+    format!(
+        "FromDevice(in) -> Strip(14) -> MarkIPHeader -> s :: IPRRSwitch({arguments}); {extra}
+         s[0] -> a :: Counter -> Unstrip(14) -> ToDevice(out);
+         s[1] -> b :: Counter -> Discard; s[2] -> c :: Counter -> Discard;"
+    )
+}
+
+#[test]
+fn flows_of_an_output_that_is_gone_go_to_another() {
+    for path in [Path::Native, Path::Interpreted] {
+        let wire = Wire::new();
+        wire.open();
+        let wires = [Arc::clone(&wire)];
+        let (instance, _rests) = start(&balancer("", ""), &wires, path);
+        run(&wire, 20 * FLOWS);
+        instance.change(configuration(&balancer("MAX 2", "")), false).unwrap();
+        let before = read(&instance, "c.count");
+        assert_ne!(before, "0");
+        run(&wire, 20 * FLOWS);
+        drain(&instance, &wires);
+        assert_eq!(read(&instance, "c.count"), before, "{path:?}");
+        assert_eq!(read(&instance, "s.flow_count"), FLOWS.to_string(), "{path:?}");
+    }
+}
+
 #[test]
 fn balancers_remember_where_flows_go() {
     let wire = Wire::new();
     wire.open();
     let wires = [Arc::clone(&wire)];
-    let text = |extra: &str| {
-        format!(
-            "FromDevice(in) -> Strip(14) -> MarkIPHeader -> s :: IPRRSwitch; {extra}
-             s[0] -> a :: Counter -> Unstrip(14) -> ToDevice(out);
-             s[1] -> b :: Counter -> Discard; s[2] -> c :: Counter -> Discard;"
-        )
-    };
+    let text = |extra: &str| balancer("", extra);
     let (instance, _rests) = start(&text(""), &wires, Path::Native);
     // Whole turns through all flows, so that each output has had the same flows.
     let share = |handler: &str| read(&instance, handler).parse::<u64>().unwrap();
