@@ -392,6 +392,8 @@ fn show_counters(all: &Value) -> String {
 
 /// What of a group's traffic is told in a line of a table.
 const SHOWN: usize = 2;
+/// Runs of numbers of a field that are told there.
+const RANGES: usize = 4;
 
 fn show_dispatch(answer: &Value) -> String {
     let (way, why) = (text(answer, "way"), text(answer, "why"));
@@ -483,33 +485,38 @@ fn show_balance(answer: &Value) -> String {
     out
 }
 
+/// A number or an address.
+fn plain(of: &Value) -> String {
+    of.as_str().map_or_else(|| of.to_string(), str::to_string)
+}
+
 /// `low-high`, or the number if it is one.
-fn range(range: &Value) -> String {
-    let end = |i: usize| match &range[i] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    match end(0) == end(1) {
-        true => end(0),
-        false => format!("{}-{}", end(0), end(1)),
+fn range(range: &Value, show: impl Fn(&Value) -> String) -> String {
+    match range[0] == range[1] {
+        true => show(&range[0]),
+        false => format!("{}-{}", show(&range[0]), show(&range[1])),
     }
 }
 
 /// `lan: ip.proto 6, transport.dport 80`
 fn class_in_words(class: &Value) -> String {
     let field = |field: &Value| {
-        let ranges = field["ranges"].as_array().into_iter().flatten();
-        let ranges: Vec<String> = match text(field, "field") {
-            "eth.type" => ranges.map(|r| format!("{:#06x}", number(&r[0]))).collect(),
-            _ => ranges.map(range).collect(),
+        let ranges = field["ranges"].as_array().map_or(&[][..], Vec::as_slice);
+        let show = |end: &Value| match text(field, "field") {
+            "eth.type" => format!("{:#06x}", number(end)),
+            _ => plain(end),
         };
+        let mut all: Vec<String> = ranges.iter().take(RANGES).map(|r| range(r, show)).collect();
+        if ranges.len() > RANGES {
+            all.push(format!("{} more", ranges.len() - RANGES));
+        }
         let bits = match field["bits"]["lowest"].as_u64() {
             Some(lowest) => {
                 format!(" bits {lowest}..{}", lowest + number(&field["bits"]["count"]))
             }
             None => String::new(),
         };
-        format!("{}{bits} {}", text(field, "field"), ranges.join(" or "))
+        format!("{}{bits} {}", text(field, "field"), all.join(" or "))
     };
     let fields: Vec<String> = class["fields"].as_array().into_iter().flatten().map(field).collect();
     let fields = if fields.is_empty() { "all".to_string() } else { fields.join(", ") };
@@ -518,7 +525,7 @@ fn class_in_words(class: &Value) -> String {
 
 /// `10.2.0.1:1024-2047`
 fn answer_in_words(own: &Value) -> String {
-    format!("{}:{}", range(&own["ip.dst"]), range(&own["transport.dport"]))
+    format!("{}:{}", range(&own["ip.dst"], plain), range(&own["transport.dport"], plain))
 }
 
 fn show_change(answer: &Value) -> String {
@@ -584,4 +591,27 @@ fn show_status(answer: &Value) -> String {
         let _ = writeln!(out, "  worker {index}{bound}: {}", text(worker, "status"));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn classes_of_large_tables_are_told_in_a_line() {
+        let runs: Vec<[u8; 2]> = (0..100).map(|n| [2 * n, 2 * n]).collect();
+        let class = json!({ "in": "lan", "fields": [
+            { "field": "eth.type", "ranges": [[0, 0x7ff], [0x86dd, 0x86dd]] },
+            { "field": "ip.src", "ranges": [["10.0.0.0", "10.0.0.3"]] },
+            { "field": "ip.dst", "ranges": runs, "bits": { "lowest": 0, "count": 8 } },
+        ] });
+        assert_eq!(
+            class_in_words(&class),
+            "lan: eth.type 0x0000-0x07ff or 0x86dd, ip.src 10.0.0.0-10.0.0.3, \
+             ip.dst bits 0..8 0 or 2 or 4 or 6 or 96 more"
+        );
+        assert_eq!(class_in_words(&json!({ "in": "wan", "fields": [] })), "wan: all");
+    }
 }
