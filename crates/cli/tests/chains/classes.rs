@@ -336,8 +336,7 @@ fn routes_of_both_versions_are_told_apart() {
 #[test]
 fn rules_of_long_lists_are_told_apart() {
     let Some(lists) = shared("data/isp-acl") else { return };
-    // Of the others, many rules overlap that lead elsewhere.
-    for (list, share) in [("acl1-8500", 0.95), ("fw1-8500", 0.0), ("ipc1-8500", 0.0)] {
+    for list in ["acl1-8500", "fw1-8500", "ipc1-8500"] {
         let text = unpacked(lists.join(format!("{list}.ipfilter.gz")));
         let mut rules = String::new();
         for rule in text.lines() {
@@ -350,8 +349,25 @@ fn rules_of_long_lists_are_told_apart() {
             format!("in0 :: Idle -> {IP4} -> f :: IPFilter(file {list}); {}", queues("f", 4));
         let came = come(&text, &folder);
         assert_eq!(came.places().len(), 4);
-        assert!(came.told_apart() >= share, "{list}: {}", came.told_apart());
+        // Of the others, many rules overlap that lead elsewhere: no packet is of a wrong class, which
+        // `come` sees to, but most classes are of several outputs.
+        let is_told = list != "acl1-8500" || came.told_apart() > 0.95;
+        assert!(is_told, "{list}: {}", came.told_apart());
     }
+}
+
+/// A rule that also asks for what no switch matches leaves packets to the rules behind it.
+#[test]
+fn rules_that_ask_for_more_are_not_sure() {
+    let rule = |i: u8| {
+        let pair = format!("src 10.{i}.0.0/16 && dst 10.{}.0.0/16", 255 - i);
+        format!("{} {pair} && ip tos {}, {} {pair}", i % 2, 1 + i, 2 + i % 2)
+    };
+    let rules: Vec<String> = (0..64).map(rule).collect();
+    let list = format!("IPFilter({}, drop all)", rules.join(", "));
+    let came =
+        come(&format!("in0 :: Idle -> {IP4} -> f :: {list}; {}", queues("f", 4)), Folder::new("."));
+    assert_eq!(came.places().len(), 4);
 }
 
 /// What a list lets pass is routed.
