@@ -174,8 +174,6 @@ fn translators_are_looked_up_one_after_the_other_and_written_once() {
     }
 }
 
-/// Stages of classifiers that each fork a chain so many times; each way writes something of its
-/// own, and they join again.
 #[test]
 fn the_pool_of_a_translator_decides_what_is_asked_behind_it() {
     let (graph, program) = program(
@@ -199,6 +197,48 @@ fn the_pool_of_a_translator_decides_what_is_asked_behind_it() {
     assert!(barriers.count() >= 2, "{}", program.text(&graph));
 }
 
+#[test]
+fn a_list_asks_nothing_that_was_decided_by_what_was_written() {
+    let rules = |prefix: &str| -> String {
+        (0..200).map(|i| format!("deny {prefix}.{i} && tcp dst port {i}, ")).collect()
+    };
+    let written = [
+        ("src", "rw :: IPRewriter(pattern 203.0.113.1 1024-2047 - - 0 1); rw[1] -> Discard;"),
+        ("src", "rw :: IPAddrRewriter(pattern 203.0.113.1-203.0.113.9 - 0 1); rw[1] -> Discard;"),
+        ("src", "rw :: StoreIPAddress(203.0.113.1, src);"),
+        (
+            "dst",
+            "servers :: RoundRobinIPMapper(- - 20.0.0.1 - 0 1, - - 20.0.0.2 8080 0 1);
+             rw :: IPRewriter(servers); rw[1] -> Discard;",
+        ),
+    ];
+    for (side, rewriter) in written {
+        let chain = |rules| {
+            program(&format!(
+                "{rewriter} FromDump(in) -> Strip(14) -> CheckIPHeader -> IPClassifier(tcp)
+                    -> rw -> list :: IPFilter({rules} allow all) -> ToDump(out);"
+            ))
+        };
+        let asked = |(graph, program): (_, Program)| {
+            let list = Graph::find(&graph, "list").expect("the list");
+            let of = |step: &Step| match step {
+                Step::Classify { element, keys, rules, .. } if *element == list => {
+                    Some((keys.len(), rules.len()))
+                }
+                _ => None,
+            };
+            program.steps.iter().filter_map(of).max()
+        };
+        assert_eq!(asked(chain(rules(&format!("{side} host 10.0.0")))), None, "{rewriter}");
+        // Of a list that is still needed, neither protocol nor that address are asked any more.
+        let some = rules("src host 10.0.0") + &rules("dst host 10.0.0");
+        let (keys, left) = asked(chain(some)).expect("other addresses are told apart");
+        assert!(left == 201 && keys <= 4, "{left} rules ask {keys} numbers: {rewriter}");
+    }
+}
+
+/// Stages of classifiers that each fork a chain so many times; each way writes something of its
+/// own, and they join again.
 fn forks(stages: usize, ways: usize) -> String {
     let (mut classifiers, mut writes) = (String::new(), String::new());
     for i in 0..stages {

@@ -7,17 +7,16 @@ use std::sync::Arc;
 use ir::PrefixTable;
 use ir::model::{BinaryOp, Block, Reg, Rule, StateRef};
 use ir::program::{
-    ClassifyRule, Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
+    Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
 };
+use ir::{Expr, IntervalSet, Model, Op, Reason};
 use ir::{Graph, Port, Processing};
-use ir::{IntervalSet, Model, Op, Reason};
 
 use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
 use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
-use super::rules::{Cube, fits};
 use super::split::{Split, split};
 use super::table::Row;
 use super::terms::{Decided, Terms};
@@ -709,51 +708,38 @@ impl<'a> Machine<'a> {
             }
             keys.push(key);
         }
-        // What rules ask of a key beside what is known of it; nothing if nothing is known.
-        let possible: Known = keys
-            .iter()
-            .map(|&key| {
-                let set = way.facts.set(&self.terms, key);
-                let (low, high) = self.terms.bounds(key);
-                Some(set).filter(|set| !IntervalSet::range(low, high).is_subset(set))
-            })
-            .collect();
-        let all_fit = table.all_fit(&possible);
-        let now = match all_fit && keys.len() <= MAX_KEYS {
-            true => Asked::Whole(vec![possible.clone()]),
-            false => Asked::InPart,
+        // What is known of each key beside how wide it is, if anything is.
+        let known: Vec<IntervalSet> =
+            keys.iter().map(|&key| way.facts.set(&self.terms, key)).collect();
+        let possible = table.exprs.iter().zip(&keys).zip(&known).map(|((expr, &key), known)| {
+            let is_free = match expr {
+                Expr::Field(field) => known.is_full(field.width),
+                _ => {
+                    let (low, high) = self.terms.bounds(key);
+                    low < high && IntervalSet::range(low, high).is_subset(known)
+                }
+            };
+            (!is_free).then(|| known.clone())
+        });
+        let possible: Known = possible.collect();
+        let whole = keys.len() <= MAX_KEYS && table.all_fit(&possible);
+        let split = match whole {
+            true => Split::Keys((0..keys.len()).collect(), Arc::clone(&table.rules)),
+            false => split(&table, &known, MAX_KEYS),
         };
+        let now = if whole { Asked::Whole(vec![possible]) } else { Asked::InPart };
         self.cache.ask(element, rules, now);
-        let mut asked: Option<Vec<TermId>> = None;
-        let fitting: Arc<[ClassifyRule]> = if keys.len() > MAX_KEYS {
-            let known = keys.iter().map(|&key| way.facts.set(&self.terms, key));
-            match split(&table, &known.collect::<Vec<_>>(), MAX_KEYS) {
-                Split::One(arm) => {
-                    let block = arm.map_or(Some(otherwise), |arm| arms.get(arm as usize));
-                    return Ok(Next::Enter(block.ok_or(Stop::Unsupported(NOWHERE))?));
-                }
-                Split::Keys(some, rules) => {
-                    asked = Some(some.into_iter().map(|key| keys[key]).collect());
-                    rules.into()
-                }
-                Split::Cases(key, cases) if self.splits < MAX_SPLITS => {
-                    self.splits += 1;
-                    return Ok(Next::Forked(self.switch(way, keys[key], cases)));
-                }
-                _ => return Err(Stop::Unsupported("its rules look at too many things")),
+        let (asked, fitting) = match split {
+            Split::One(arm) => {
+                let block = arm.map_or(Some(otherwise), |arm| arms.get(arm as usize));
+                return Ok(Next::Enter(block.ok_or(Stop::Unsupported(NOWHERE))?));
             }
-        } else if all_fit {
-            Arc::clone(&table.rules)
-        } else {
-            let some = table.rules.iter().filter_map(|rule| {
-                let fits = |cube: &&Cube| fits(cube, &possible);
-                if rule.cubes.iter().all(|cube| fits(&cube)) {
-                    return Some(rule.clone());
-                }
-                let cubes: Arc<[_]> = rule.cubes.iter().filter(fits).cloned().collect();
-                (!cubes.is_empty()).then(|| ClassifyRule { cubes, ..rule.clone() })
-            });
-            some.collect()
+            Split::Keys(asked, rules) => (asked, rules),
+            Split::Cases(key, cases) if self.splits < MAX_SPLITS => {
+                self.splits += 1;
+                return Ok(Next::Forked(self.switch(way, keys[key], cases)));
+            }
+            _ => return Err(Stop::Unsupported("its rules look at too many things")),
         };
         let mut used = vec![false; arms.len()];
         for rule in fitting.iter() {
@@ -782,7 +768,7 @@ impl<'a> Machine<'a> {
             way.stack.push(Frame { block, next: 0 });
             steps.push(self.later(way));
         }
-        let keys = asked.unwrap_or(keys);
+        let keys = asked.into_iter().map(|key| keys[key]).collect();
         Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
     }
 

@@ -151,7 +151,7 @@ impl Rules {
 }
 
 /// Whether a conjunction can hold of numbers of which this is known.
-pub(super) fn fits(cube: &Cube, known: &[Option<IntervalSet>]) -> bool {
+fn fits(cube: &Cube, known: &[Option<IntervalSet>]) -> bool {
     let fits = |(key, set): &(u8, IntervalSet)| {
         known[usize::from(*key)].as_ref().is_none_or(|known| set.intersects(known))
     };

@@ -1,8 +1,11 @@
-//! Lists of rules that look at more things than keys have room for.
+//! Lists of rules of which only some can match, or that look at more things than keys have room for.
 //!
-//! Few rules look at all of them: who knows the protocol need not ask for the flags of TCP and the
+//! What is known of a packet, such as what was written to it, decides some tests. Few rules look at all of them: who knows the protocol need not ask for the flags of TCP and the
 //! type of ICMP. So packets are told apart by what has few values first, until what the rules ask
 //! of them besides fits into a key.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use ir::IntervalSet;
 use ir::program::ClassifyRule;
@@ -17,7 +20,7 @@ pub(super) enum Split {
     /// All of them match the same rule, with this arm, or none.
     One(Option<u32>),
     /// They are looked up by these expressions.
-    Keys(Vec<usize>, Vec<ClassifyRule>),
+    Keys(Vec<usize>, Arc<[ClassifyRule]>),
     /// They are told apart by one: rules treat the numbers of each set alike.
     Cases(usize, Vec<IntervalSet>),
     /// Nothing that has few values tells them apart.
@@ -28,13 +31,13 @@ pub(super) enum Split {
 /// so many.
 pub(super) fn split(table: &Rules, known: &[IntervalSet], room: usize) -> Split {
     let rules = left(&table.rules, known);
-    let asked = asked(rules.iter().flat_map(|(_, cubes)| cubes), known.len());
+    let asked = asked(rules.iter().flat_map(|(_, cubes)| cubes.iter()), known.len());
     if asked.len() > room {
         let cases = asked.iter().filter_map(|&key| {
             let cases = cases(&rules, key, &known[key])?;
             let most = cases.iter().map(|case| {
                 let fits = |cube: &&Cube| test(cube, key).is_none_or(|set| set.intersects(case));
-                let cubes = rules.iter().flat_map(|(_, cubes)| cubes).filter(fits);
+                let cubes = rules.iter().flat_map(|(_, cubes)| cubes.iter()).filter(fits);
                 self::asked(cubes, known.len()).iter().filter(|&&k| k != key).count()
             });
             Some((most.max()?, cases.len(), key, cases))
@@ -46,30 +49,38 @@ pub(super) fn split(table: &Rules, known: &[IntervalSet], room: usize) -> Split 
         return Split::One(rules.first().map(|(rule, _)| rule.arm));
     }
     let place = |key: u8| asked.iter().position(|&k| k == usize::from(key)).map(|at| at as u8);
-    let rules = rules.into_iter().map(|(rule, cubes)| {
-        let of = |cube: Cube| cube.into_iter().filter_map(|(key, set)| Some((place(key)?, set)));
-        let cubes = cubes.into_iter().map(|cube| of(cube).collect()).collect();
-        ClassifyRule { cubes, ..rule.clone() }
+    let places: Vec<_> = (0..known.len()).map(|key| place(key as u8)).collect();
+    let rules = rules.into_iter().map(|(rule, cubes)| match cubes {
+        Cow::Borrowed(_) if asked.len() == known.len() => rule.clone(),
+        cubes => {
+            let of =
+                |(key, set): &(u8, IntervalSet)| Some((places[usize::from(*key)]?, set.clone()));
+            let of = |cube: &Cube| cube.iter().filter_map(of).collect();
+            ClassifyRule { cubes: cubes.iter().map(of).collect(), ..rule.clone() }
+        }
     });
     let rules = rules.collect();
     Split::Keys(asked, rules)
 }
 
+/// A rule and its conjunctions, or what is left of them.
+type Left<'a> = (&'a ClassifyRule, Cow<'a, [Cube]>);
+
 /// The rules that such packets can match, with what they ask beside what is known.
-fn left<'a>(
-    rules: &'a [ClassifyRule],
-    known: &[IntervalSet],
-) -> Vec<(&'a ClassifyRule, Vec<Cube>)> {
+fn left<'a>(rules: &'a [ClassifyRule], known: &[IntervalSet]) -> Vec<Left<'a>> {
     let mut all = Vec::new();
     for rule in rules {
-        let fits =
-            |cube: &&Cube| cube.iter().all(|(key, set)| set.intersects(&known[usize::from(*key)]));
-        let open = |cube: &Cube| -> Cube {
-            let mut cube = cube.clone();
-            cube.retain(|(key, set)| !known[usize::from(*key)].is_subset(set));
-            cube
+        let intersects = |(key, set): &(u8, IntervalSet)| set.intersects(&known[usize::from(*key)]);
+        let is_implied = |(key, set): &(u8, IntervalSet)| known[usize::from(*key)].is_subset(set);
+        let is_open = |test: &&(u8, IntervalSet)| intersects(test) && !is_implied(test);
+        let cubes = match rule.cubes.iter().flatten().all(|test| is_open(&test)) {
+            true => Cow::Borrowed(&rule.cubes[..]),
+            false => {
+                let fits = |cube: &&Cube| cube.iter().all(intersects);
+                let rest = |cube: &Cube| cube.iter().filter(is_open).cloned().collect();
+                rule.cubes.iter().filter(fits).map(rest).collect()
+            }
         };
-        let cubes: Vec<Cube> = rule.cubes.iter().filter(fits).map(open).collect();
         let takes_all = cubes.iter().any(Vec::is_empty);
         if !cubes.is_empty() {
             all.push((rule, cubes));
@@ -94,13 +105,9 @@ fn test(cube: &Cube, key: usize) -> Option<&IntervalSet> {
 }
 
 /// The numbers that all conjunctions treat alike, if that makes few sets.
-fn cases(
-    rules: &[(&ClassifyRule, Vec<Cube>)],
-    key: usize,
-    known: &IntervalSet,
-) -> Option<Vec<IntervalSet>> {
+fn cases(rules: &[Left<'_>], key: usize, known: &IntervalSet) -> Option<Vec<IntervalSet>> {
     let mut cases = vec![known.clone()];
-    let cubes = rules.iter().flat_map(|(_, cubes)| cubes);
+    let cubes = rules.iter().flat_map(|(_, cubes)| cubes.iter());
     for set in cubes.filter_map(|cube| test(cube, key)) {
         if cases.iter().all(|case| !case.intersects(set) || case.is_subset(set)) {
             continue;

@@ -7,10 +7,10 @@ use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
 use net::Header;
 
-use super::pattern::{NEXT_STATE, Patterns};
+use super::pattern::{NEXT_STATE, PatternRef, Patterns};
 use super::{
     Action, Common, EXHAUSTED, FAILURES_STATE, FLOWS_STATE, FULL, Kind, NO_HEADER, NO_MAPPING,
-    NOT_TRANSLATABLE, Tracking,
+    NOT_TRANSLATABLE, Spec, Tracking,
 };
 
 // The key that the packet is looked up by.
@@ -202,34 +202,44 @@ impl<'a> Builder<'a> {
         block
     }
 
-    /// What flows say that patterns of this rewriter have made. Others are there after a swap from a rewriter with other
-    /// patterns, or by rewriters that share the table.
+    /// What flows say that patterns of this rewriter have made. Others are there after a swap from
+    /// a rewriter with other patterns, or by rewriters that share the table.
     fn expected(&self) -> Block {
         type Given = Option<[Option<IntervalSet>; 4]>;
-        let mut by_output: BTreeMap<u16, Given> = BTreeMap::new();
-        for spec in &self.common.specs {
-            let (forward, reply, given) = match &spec.action {
-                Action::Drop | Action::Pass(_) => continue,
-                Action::Map(_) => return Vec::new(),
-                Action::Keep(ports) => (ports.forward, ports.reply, None),
-                Action::Pattern(pattern, ports) => {
-                    (ports.forward, ports.reply, Some(pattern.given(self.is_echo())))
-                }
-            };
-            let joined = match by_output.remove(&forward) {
-                None => given,
-                Some(others) => others.zip(given).map(|(mut all, given)| {
-                    for (all, given) in all.iter_mut().zip(given) {
-                        *all = all.take().zip(given).map(|(a, b)| a.union(&b));
+        let given = |pattern: &PatternRef| Some(pattern.given(self.is_echo()));
+        let made_by = |spec: &Spec| match &spec.action {
+            Action::Drop | Action::Pass(_) => Vec::new(),
+            Action::Keep(ports) => vec![(*ports, None)],
+            Action::Pattern(pattern, ports) => vec![(*ports, given(pattern))],
+            Action::Map(mapper) => {
+                mapper.mapped.iter().map(|m| (m.ports, given(&m.pattern))).collect()
+            }
+        };
+        // With the sides of flows that leave there.
+        let mut by_output: BTreeMap<u16, (Given, IntervalSet)> = BTreeMap::new();
+        for (ports, given) in self.common.specs.iter().flat_map(made_by) {
+            for (output, given, side) in [(ports.forward, given, 0), (ports.reply, None, 1)] {
+                let side = IntervalSet::single(side);
+                let joined = match by_output.remove(&output) {
+                    None => (given, side),
+                    Some((others, sides)) => {
+                        let all = others.zip(given).map(|(mut all, given)| {
+                            for (all, given) in all.iter_mut().zip(given) {
+                                *all = all.take().zip(given).map(|(a, b)| a.union(&b));
+                            }
+                            all
+                        });
+                        (all, sides.union(&side))
                     }
-                    all
-                }),
-            };
-            by_output.insert(forward, joined);
-            by_output.insert(reply, None);
+                };
+                by_output.insert(output, joined);
+            }
         }
-        let of_output = |(output, given): (u16, Given)| {
-            let numbers = [N_SRC, N_SRC_PORT, N_DST, N_DST_PORT].into_iter().zip(given?);
+        let asks_side = matches!(self.common.kind, Kind::Address | Kind::Ping);
+        let of_output = |(output, (given, sides)): (u16, (Given, IntervalSet))| {
+            let side = Some(sides).filter(|sides| asks_side && sides.as_single().is_some());
+            let numbers = [N_SRC, N_SRC_PORT, N_DST, N_DST_PORT].into_iter();
+            let numbers = numbers.zip(given.into_iter().flatten()).chain([(SIDE, side)]);
             let expected: Block = numbers
                 .filter_map(|(number, set)| Some(Op::Expect(Expr::from(number).is_in(set?))))
                 .collect();
