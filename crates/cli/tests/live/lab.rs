@@ -59,18 +59,24 @@ impl Lab {
         std::fs::create_dir_all(&folder).unwrap();
         let lab = Self { name, folder };
         for host in ["left", "middle", "right"] {
-            run("ip", &["netns", "add", &lab.host(host)]);
-            // No IPv6 hosts of its own accord: every frame on the links is one of the test's.
-            let off = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
-            lab.on(host, "sh", &["-c", off]);
+            lab.add(host);
         }
         lab.connect("left", "eth0", MACS[0], mtu);
         lab.connect("right", "eth1", MACS[1], mtu);
         lab
     }
 
-    fn host(&self, host: &str) -> String {
+    /// The name of a host's namespace.
+    pub(crate) fn host(&self, host: &str) -> String {
         format!("{}{host}", self.name)
+    }
+
+    /// Adds a host without links; one besides the three is called `aside`.
+    pub(crate) fn add(&self, host: &str) {
+        run("ip", &["netns", "add", &self.host(host)]);
+        // No IPv6 hosts of its own accord: every frame on the links is one of the test's.
+        let off = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
+        self.on(host, "sh", &["-c", off]);
     }
 
     /// Connects a host to the middle.
@@ -214,7 +220,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for host in ["left", "middle", "right"] {
+        for host in ["left", "middle", "right", "aside"] {
             let _ = Command::new("ip").args(["netns", "del", &self.host(host)]).output();
         }
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -281,9 +287,14 @@ impl Running {
 
     /// Presses Ctrl-C.
     pub(crate) fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
         // `ip netns exec` has become the program.
         let pid = Pid::from_raw(self.child.id() as i32).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        kill_process(pid, signal).unwrap();
     }
 
     /// Waits for its end: whether it went well, what it said on the standard output and error.

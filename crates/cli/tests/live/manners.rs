@@ -297,7 +297,7 @@ fn offloads_are_as_found_whatever_happens() {
     lab.ip("middle", &["link", "set", "eth0", "down"]);
     lab.ip("middle", &["link", "set", "eth0", "name", "wan0"]);
     lab.ip("middle", &["link", "set", "wan0", "up"]);
-    running.wait_for("eth0: the interface is gone");
+    running.wait_for("eth0: the interface is called wan0 now");
     assert!(!merges(&lab, "wan0"));
     running.stop();
     assert!(merges(&lab, "wan0"), "under another name");
@@ -488,6 +488,58 @@ fn links_flap_and_interfaces_come_back() {
     assert_eq!(flap.matches("the link is switched off").count(), 1, "{told}");
     for once in ["eth1: the interface is gone", "; it is back"] {
         assert_eq!(told.matches(once).count(), 1, "{told}");
+    }
+}
+
+/// An interface stays the chain's whatever it is called, and one that leaves is given up as a whole, also if it
+/// comes back as the same.
+#[test]
+fn interfaces_are_renamed_and_leave_for_another_namespace() {
+    if !possible() {
+        return;
+    }
+    for how in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
+        let lab = Lab::new(1500);
+        let arguments = [&BOUND[..], &["--cores", "0,1", "--io", how]].concat();
+        let mut running = lab.run(WIRE, &arguments);
+        let reachable = || {
+            let ping = lab.try_on("left", "ping", &["-n", "-c", "1", "-W", "1", "10.9.0.3"]);
+            ping.status.success()
+        };
+        assert!(reachable(), "{how}");
+        for (from, to) in [("eth1", "wan0"), ("wan0", "eth1")] {
+            lab.ip("middle", &["link", "set", from, "down"]);
+            lab.ip("middle", &["link", "set", from, "name", to]);
+            running.wait_for(&format!("eth1: the interface is called {to} now"));
+            lab.ip("middle", &["link", "set", to, "up"]);
+            until("frames of an interface with another name", reachable);
+        }
+
+        // In another namespace it is nobody's, and comes back with the number that it had.
+        let number = |host: &str| lab.on(host, "cat", &["/sys/class/net/eth1/ifindex"]);
+        let before = number("middle");
+        lab.add("aside");
+        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.host("aside")]);
+        running.wait_for("eth1: the interface is gone");
+        lab.ip("aside", &["addr", "add", "10.9.0.9/24", "dev", "eth1"]);
+        lab.ip("aside", &["link", "set", "eth1", "up"]);
+        lab.ping("right", &["10.9.0.9"]);
+        let come_back = || {
+            lab.ip("aside", &["link", "set", "eth1", "netns", &lab.host("middle")]);
+            assert_eq!(number("middle"), before, "the test is of an interface that is the same");
+            lab.ip("middle", &["link", "set", "eth1", "up"]);
+        };
+        come_back();
+        running.wait_for("; it is back");
+        until("frames after the interface came back", reachable);
+
+        // Away and back before anybody looked.
+        running.signal(Signal::STOP);
+        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.host("aside")]);
+        come_back();
+        running.signal(Signal::CONT);
+        until("frames of an interface that was away while nobody looked", reachable);
+        running.stop();
     }
 }
 

@@ -65,33 +65,47 @@ impl Group {
     }
 }
 
-/// Has a socket get the frames of an interface: all that come in, none that go out, also those
-/// for other stations; or, of those that the sockets of a group share, its own.
+/// Has a socket get the frames of an interface: all that come in, none that go out; or, of those
+/// that the sockets of a group share, its own.
 pub(super) fn attach(socket: &OwnedFd, index: u32, group: Option<&Group>) -> Result<()> {
     sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
-    let mut address: libc::sockaddr_ll = sys::zero();
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = ALL;
-    address.sll_ifindex = index as c_int;
-    sys::bind(socket, &address)?;
-    take_all(socket, index)?;
+    bind(socket, index, ALL)?;
     group.map_or(Ok(()), |group| group.join(socket))
 }
 
-/// Has an interface take frames for other stations, too, as long as the socket is open.
-fn take_all(socket: &OwnedFd, index: u32) -> Result<()> {
-    let mut promiscuous: libc::packet_mreq = sys::zero();
-    promiscuous.mr_ifindex = index as c_int;
-    promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
-    sys::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> Result<()> {
+    let mut address: libc::sockaddr_ll = sys::zero();
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    address.sll_ifindex = index as c_int;
+    sys::bind(socket, &address)
 }
 
-/// A socket that no frame comes to, and as long as it is open the interface takes frames for
-/// other stations, too: those of the addresses that a chain has.
-pub(super) fn promiscuous(index: u32) -> Result<OwnedFd> {
-    let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-    take_all(&socket, index)?;
-    Ok(socket)
+/// A hold on an interface, by a socket that no frame comes to. As long as it is open the interface
+/// takes frames for other stations, too: those of the addresses that a chain has.
+pub(super) struct Hold {
+    socket: OwnedFd,
+    index: u32,
+}
+
+impl Hold {
+    /// Takes hold of the interface with this number.
+    pub(super) fn new(index: u32) -> Result<Self> {
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        bind(&socket, index, 0)?;
+        let mut promiscuous: libc::packet_mreq = sys::zero();
+        promiscuous.mr_ifindex = index as c_int;
+        promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
+        sys::set(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+        Ok(Self { socket, index })
+    }
+
+    /// Whether the interface never left. One that was removed, or went to another namespace, has
+    /// lost all that was open on it, also if it came back with the same number.
+    pub(super) fn lasts(&self) -> bool {
+        let address: Result<libc::sockaddr_ll> = sys::bound_to(&self.socket);
+        address.is_ok_and(|address| address.sll_ifindex == self.index as c_int)
+    }
 }
 
 /// Has the frames of the group of sockets that this one is of spread by this program.
@@ -222,10 +236,7 @@ impl Sending {
         let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         large_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-        let mut address: libc::sockaddr_ll = sys::zero();
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_ifindex = index as c_int;
-        sys::bind(&socket, &address)?;
+        bind(&socket, index, 0)?;
         Ok(Self { socket, sender: Sender::new(most.min(MOST)) })
     }
 

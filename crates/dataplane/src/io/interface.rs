@@ -5,12 +5,13 @@ use std::fmt;
 use std::io::Error;
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use elements::device::Owned;
 
-use super::af_packet::{self, AfPacket, Group};
+use super::af_packet::{AfPacket, Group, Hold};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
 use super::dispatch::{Dispatch, Tags, Way};
@@ -170,10 +171,12 @@ struct Opened {
     redirection: Option<Redirection>,
     /// Keeps frames from the host.
     kept_from_host: Option<Attached>,
-    /// Has the interface take frames for other stations, where the ports do not.
-    promiscuous: Option<OwnedFd>,
-    /// The interface's number; one that is made anew has another.
+    /// A hold on the interface, where it is one that this process did not make.
+    hold: Option<Hold>,
+    /// The interface's number.
     index: u32,
+    /// How often the interface was opened before.
+    opening: u64,
     /// What carries each worker's frames, until the worker fetches it.
     ports: Vec<Option<Box<dyn Port + Send>>>,
     mtu: usize,
@@ -197,6 +200,7 @@ pub(super) struct Interface {
     dispatch: Dispatch,
     asker: Asker,
     opened: Mutex<Option<Opened>>,
+    openings: AtomicU64,
     /// What last kept it from being opened again.
     obstacle: Mutex<String>,
     /// What is given out, as far as frames to it are brought to their workers. Locked after
@@ -207,8 +211,18 @@ pub(super) struct Interface {
     hand_offs: Mutex<Vec<Option<HandOff>>>,
 }
 
-/// A worker's port, the number of the interface that it was opened on, and its MTU.
-pub(super) type Fetched = (Box<dyn Port + Send>, u32);
+/// An interface that is there.
+pub(super) struct Present {
+    /// Its name, which may have changed since it was opened.
+    pub(super) name: String,
+    /// Whether it can carry frames.
+    pub(super) link: Link,
+    /// Which opening of it lasts, if one does.
+    pub(super) opening: Option<u64>,
+}
+
+/// A worker's port, and the opening of the interface that it is of.
+pub(super) type Fetched = (Box<dyn Port + Send>, u64);
 
 impl Interface {
     /// Opens an interface for a number of workers.
@@ -232,6 +246,7 @@ impl Interface {
             dispatch,
             asker,
             opened: Mutex::new(None),
+            openings: AtomicU64::new(0),
             obstacle: Mutex::default(),
             owned: Mutex::new(Vec::new()),
             hand_offs: Mutex::new(Vec::new()),
@@ -420,37 +435,49 @@ impl Interface {
         false
     }
 
-    /// Whether the interface is there and can carry frames, and its number.
-    pub(super) fn link(&self) -> Option<(u32, Link)> {
-        if self.is_polled() {
-            // The kernel does not know it; its port looks after its link.
-            return Some((0, Link::Up));
+    /// The interface as it is now: the one that is open, whatever it is called by now, or if that
+    /// is gone the one that has its name. What was open on one that is gone is closed.
+    pub(super) fn find(&self) -> Option<Present> {
+        let mut opened = self.lock();
+        if let Some(now) = &*opened {
+            let opening = Some(now.opening);
+            if self.is_polled() {
+                // The kernel does not know it; its port looks after its link.
+                return Some(Present { name: self.spec.name.clone(), link: Link::Up, opening });
+            }
+            if let Some(name) = self.name_of(now) {
+                let link = self.asker.link(&name).ok()?;
+                return Some(Present { name, link, opening });
+            }
+            // Were it only in another namespace, its frames would still come to nobody.
+            *opened = None;
         }
-        let index = self.asker.index(&self.spec.name).ok()?;
-        Some((index, self.asker.link(&self.spec.name).ok()?))
+        let link = self.asker.link(&self.spec.name).ok()?;
+        Some(Present { name: self.spec.name.clone(), link, opening: None })
     }
 
-    /// The port of a worker, on the interface that has this number now; opens the interface again
-    /// if it had another before.
+    /// What the interface that was opened is called by now; none if it is gone.
+    fn name_of(&self, opened: &Opened) -> Option<String> {
+        let is_there = opened.hold.as_ref().is_none_or(Hold::lasts);
+        is_there.then(|| self.asker.name(opened.index).ok())?
+    }
+
+    /// The port of a worker; opens the interface of its name if none is open and `again` says so.
     ///
     /// # Errors
     /// What is wrong, and the mend.
-    pub(super) fn fetch(&self, part: Part, index: Option<u32>) -> Result<Fetched, String> {
+    pub(super) fn fetch(&self, part: Part, again: bool) -> Result<Fetched, String> {
         let mut opened = self.lock();
-        if let Some(index) = index
-            && opened.as_ref().is_none_or(|o| o.index != index)
-        {
-            // What was open on the interface that is gone must be closed first.
-            if let Some(mut former) = opened.take() {
-                self.restore(&mut former);
-            }
-            let again = self.open_ports(index);
-            *opened = Some(again.map_err(|why| format!("{}: {why}", self.spec.name))?);
+        if again && opened.is_none() {
+            let explain = |why: String| format!("{}: {why}", self.spec.name);
+            let index = self.asker.index(&self.spec.name);
+            let index = index.map_err(|e| explain(e.to_string()))?;
+            *opened = Some(self.open_ports(index).map_err(explain)?);
         }
         let opened = opened.as_mut().ok_or_else(|| format!("{} is gone", self.spec.name))?;
         let port = opened.ports.get_mut(part.index).and_then(Option::take);
         let twice = || format!("{} is open already for this worker", self.spec.name);
-        Ok((port.ok_or_else(twice)?, opened.index))
+        Ok((port.ok_or_else(twice)?, opened.opening))
     }
 
     /// Remembers what keeps it from being opened again; whether that is new to all workers.
@@ -472,8 +499,9 @@ impl Interface {
         let mut opened = Opened {
             redirection: None,
             kept_from_host: None,
-            promiscuous: None,
+            hold: None,
             index,
+            opening: self.openings.fetch_add(1, Ordering::Relaxed),
             ports: Vec::new(),
             mtu: 0,
             remarks: Vec::new(),
@@ -509,9 +537,8 @@ impl Interface {
 
     fn restore(&self, opened: &mut Opened) {
         let stopped = std::mem::take(&mut opened.stopped);
-        // It may be called otherwise by now, and one of its name be another.
         if !stopped.is_empty()
-            && let Ok(name) = self.asker.name(opened.index)
+            && let Some(name) = self.name_of(opened)
         {
             // Nobody is left to hear of an error.
             let _ = self.asker.merge_again(&name, &stopped);
@@ -545,6 +572,7 @@ impl Interface {
     fn open_packet(&self, opened: &mut Opened) -> Result<(), String> {
         let name = &self.spec.name;
         let fail = |e: Error| explain(&e, "CAP_NET_RAW");
+        opened.hold = Some(Hold::new(opened.index).map_err(fail)?);
         let group = match self.workers {
             1 => None,
             _ => {
@@ -678,7 +706,7 @@ impl Interface {
             ports.iter_mut().for_each(AfXdp::expect_partial_checksums);
         }
         opened.redirection = Some(redirection);
-        opened.promiscuous = Some(af_packet::promiscuous(opened.index).map_err(fail)?);
+        opened.hold = Some(Hold::new(opened.index).map_err(fail)?);
         let copy = match ports.iter().all(AfXdp::is_zero_copy) {
             true => "zero-copy".to_string(),
             false if driver.is_empty() => "copy mode (no zero-copy in the driver)".to_string(),

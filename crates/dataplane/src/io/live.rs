@@ -31,8 +31,11 @@ pub(super) struct Live {
     part: Part,
     /// Absent while the interface is.
     port: Option<Box<dyn Port + Send>>,
-    index: u32,
+    /// Which opening of the interface the port is of.
+    opening: u64,
     link: Option<Link>,
+    /// What the interface is called by now.
+    name: String,
     monitor: Monitor,
     /// Readable when a frame comes or an interface changes.
     descriptor: OwnedFd,
@@ -63,7 +66,7 @@ impl Live {
         interface: &Arc<Interface>,
         part: Part,
     ) -> std::result::Result<Self, String> {
-        let (port, index) = interface.fetch(part, None)?;
+        let (port, opening) = interface.fetch(part, false)?;
         let explain = |e: Error| format!("{}: {}", interface.name(), in_words(&e));
         let monitor = Monitor::new().map_err(explain)?;
         let hand_off = interface.fetch_hand_off(part).map(Box::new);
@@ -72,8 +75,9 @@ impl Live {
             interface: Arc::clone(interface),
             part,
             port: Some(port),
-            index,
-            link: interface.link().map(|(_, link)| link),
+            opening,
+            link: interface.find().map(|found| found.link),
+            name: interface.name().to_string(),
             monitor,
             descriptor,
             multiplexing: Multiplexing::new(interface.batch()),
@@ -245,26 +249,33 @@ impl Live {
     #[cold]
     fn look(&mut self) {
         let name = self.interface.name().to_string();
-        let now = self.interface.link();
-        let index = now.map(|(index, _)| index);
-        if self.port.is_some() && index != Some(self.index) {
+        let found = self.interface.find();
+        let opening = found.as_ref().and_then(|found| found.opening);
+        if self.port.is_some() && opening != Some(self.opening) {
             self.port = None;
             self.tell(format!("{name}: the interface is gone; waiting for it"));
             self.rewatch();
         }
-        match now {
+        let Some(found) = found else { return };
+        if self.port.is_none() {
             // One that is off cannot be opened; there will be word when it is switched on.
-            Some((index, link)) if self.port.is_none() && link != Link::Down => self.reopen(index),
-            Some((_, link)) if self.port.is_some() && self.link != Some(link) => {
-                let state = match link {
-                    Link::Up => "up",
-                    Link::Down => "switched off",
-                    Link::NoCarrier => "down: nothing is connected to it",
-                };
-                self.tell(format!("{name}: the link is {state}"));
-                self.link = Some(link);
+            if found.link != Link::Down {
+                self.reopen();
             }
-            _ => {}
+            return;
+        }
+        if self.name != found.name {
+            self.tell(format!("{name}: the interface is called {} now", found.name));
+            self.name = found.name;
+        }
+        if self.link != Some(found.link) {
+            let state = match found.link {
+                Link::Up => "up",
+                Link::Down => "switched off",
+                Link::NoCarrier => "down: nothing is connected to it",
+            };
+            self.tell(format!("{name}: the link is {state}"));
+            self.link = Some(found.link);
         }
     }
 
@@ -275,12 +286,13 @@ impl Live {
         }
     }
 
-    fn reopen(&mut self, index: u32) {
-        match self.interface.fetch(self.part, Some(index)) {
-            Ok((port, index)) => {
-                (self.port, self.index) = (Some(port), index);
+    fn reopen(&mut self) {
+        match self.interface.fetch(self.part, true) {
+            Ok((port, opening)) => {
+                (self.port, self.opening) = (Some(port), opening);
                 self.address = self.interface.address();
-                self.link = self.interface.link().map(|(_, link)| link);
+                self.name = self.interface.name().to_string();
+                self.link = self.interface.find().map(|found| found.link);
                 self.interface.replace_obstacle("");
                 let told = self.interface.describe();
                 self.tell(format!("{told}; it is back"));

@@ -108,6 +108,16 @@ pub(super) fn bind<T: Plain>(socket: &OwnedFd, address: &T) -> Result<()> {
     unsafe { check(libc::bind(socket.as_raw_fd(), address, size)).map(drop) }
 }
 
+/// The address that a socket is bound to, of its family.
+pub(super) fn bound_to<T: Plain>(socket: &OwnedFd) -> Result<T> {
+    let mut address: T = zero();
+    let mut size = size_of::<T>() as libc::socklen_t;
+    let to = std::ptr::from_mut(&mut address).cast::<libc::sockaddr>();
+    // SAFETY: the kernel writes at most `size` bytes into the address, which may hold any bytes.
+    unsafe { check(libc::getsockname(socket.as_raw_fd(), to, &mut size))? };
+    Ok(address)
+}
+
 /// A descriptor that is readable while one of these is.
 pub(super) fn any_of(of: &[RawFd]) -> Result<OwnedFd> {
     // SAFETY: takes no pointer; the descriptor is new.
