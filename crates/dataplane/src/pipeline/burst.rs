@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ir::program::{Effect, Exit, Step, StepId};
 use net::Packet;
 
-use super::cache::{Line, Member, SLOTS};
+use super::cache::{Line, Member, OFTEN, SLOTS};
 use super::classifiers::Key;
 use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
@@ -253,17 +253,17 @@ impl Pipeline {
         u32::MAX >> (LANES - packets.len().clamp(1, LANES))
     }
 
-    /// Whether elements take a packet all the way: those whose flow was not seen lately, and after
+    /// Whether elements take a packet all the way: those whose flow was not seen often lately, and after
     /// them others that are not in the flow cache. Working out what becomes of a flow pays if the
     /// flow comes again.
     fn leaves_to_elements(&mut self, lane: usize, barrier: Option<u16>) -> bool {
         let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
         match barrier {
             _ if site == NO_SITE => false,
-            None => self.is_new(hash) && !self.fills(lane),
+            None => self.comes_seldom(hash) && !self.fills(lane),
             Some(target) if target == self.elements => match self.look_up(lane) {
                 None => {
-                    self.is_new(hash);
+                    self.comes_seldom(hash);
                     true
                 }
                 Some(_) => self.few_known(lane),
@@ -272,21 +272,21 @@ impl Pipeline {
         }
     }
 
-    /// Whether a flow that was looked up in vain did not come lately.
-    fn is_new(&mut self, hash: u64) -> bool {
-        let new = !self.cache.missed_again(hash);
-        self.burst.seen.new += usize::from(new);
-        new
+    /// Whether a flow that was looked up in vain did not come often lately.
+    fn comes_seldom(&mut self, hash: u64) -> bool {
+        let times = self.cache.miss(hash);
+        self.burst.seen.new += usize::from(times == 0);
+        times < OFTEN
     }
 
-    /// Whether so many lanes behind this one that are not in the flow cache are of flows that came lately that it pays
+    /// Whether so many lanes behind this one that are not in the flow cache are of flows that came often that it pays
     /// to add them all.
     fn fills(&self, lane: usize) -> bool {
         let (mut missed, mut again) = (0, 0);
         for lane in lanes_of(self.burst.at_sites & u32::MAX << lane << 1) {
             if self.look_up(lane).is_none() {
                 missed += 1;
-                again += usize::from(self.cache.missed(self.burst.hashes[lane]));
+                again += usize::from(self.cache.missed(self.burst.hashes[lane]) == OFTEN);
             }
         }
         again * SHARE > missed
@@ -423,7 +423,7 @@ impl Pipeline {
         let mut relevant = 0;
         self.scalar.start(now);
         let step = self.scalar.walk(step, packet, &self.tables, |step| {
-            relevant |= site.and_then(|(_, s)| s.deciding.get(&step)).copied().unwrap_or(0);
+            relevant |= site.map_or(0, |(_, site)| site.deciding(step));
         });
         let program = Rc::clone(&self.program);
         let Step::Exit(exit) = program.step(step) else { return None };
@@ -437,7 +437,7 @@ impl Pipeline {
             }
         }
         let changed = self.scalar.update(exit, packet, &self.tables);
-        let cached = site.and_then(|(number, site)| Some((number, site.exits.get(&step)?)));
+        let cached = site.and_then(|(number, site)| Some((number, site.exit(step)?)));
         if let Some((site, cached)) = cached
             && let Some(slots) = self.scalar.slots(&cached.slots, packet)
         {

@@ -20,9 +20,11 @@ const WAYS: usize = 8;
 /// Lines that keys move from and to at once when there are more.
 const SEGMENT: usize = 64;
 const FEWEST: usize = 1 << 10;
-/// How many keys that were looked up in vain are remembered: what comes again among so many is
-/// worth a line.
+/// How many keys that were looked up in vain are remembered.
 const MISSED: usize = 1 << 21;
+/// A key is worth a line if it was looked up in vain so often before. A line costs as much as many packets, flows that are as
+/// short as that never pay it back, and the first packets of others change the state of a flow, with which a line dies.
+pub(super) const OFTEN: u16 = 3;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -89,7 +91,8 @@ pub(super) struct Member {
 /// places they take: it is large, and to make another one takes its time.
 pub(crate) struct Missed {
     hash: FlowHash,
-    /// By a part of a key's hash: another part. Empty until a cache looks keys up.
+    /// By a part of a key's hash: another part, and in its lowest bits how often it was looked up, up to
+    /// [`OFTEN`]. Empty until a cache looks keys up.
     marks: RefCell<Vec<u16>>,
     coin: Cell<u64>,
 }
@@ -105,30 +108,34 @@ impl Missed {
     /// Where a key is remembered, and as what.
     #[inline]
     fn place(hash: u64) -> (usize, u16) {
-        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 | 1)
+        ((hash >> 28) as usize % MISSED, (hash >> 48) as u16 & !OFTEN)
     }
 
+    /// How often a key was added, up to [`OFTEN`].
     #[inline]
-    fn contains(&self, hash: u64) -> bool {
+    fn count(&self, hash: u64) -> u16 {
         let (place, mark) = Self::place(hash);
-        self.marks.borrow().get(place).is_none_or(|last| *last == mark)
+        let last = self.marks.borrow().get(place).copied().unwrap_or(mark | OFTEN);
+        if last & !OFTEN == mark { last & OFTEN } else { 0 }
     }
 
-    /// Adds a key; whether it was there.
-    fn insert(&self, hash: u64) -> bool {
+    /// Adds a key; how often it was added before.
+    fn add(&self, hash: u64) -> u16 {
+        let count = self.count(hash);
         let (place, mark) = Self::place(hash);
         let marks = &mut *self.marks.borrow_mut();
-        let Some(last) = marks.get_mut(place) else { return true };
+        let Some(last) = marks.get_mut(place) else { return count };
         // Not always, or two keys that share a place would displace each other for ever.
         let coin = self.coin.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         self.coin.set(coin);
-        let same = *last == mark;
-        if *last == 0 || coin >> 62 > 0 {
-            *last = mark;
+        if *last == 0 || count > 0 || coin >> 63 > 0 {
+            *last = mark | OFTEN.min(count + 1);
         }
-        same
+        count
     }
 }
+
+const _: () = assert!((OFTEN + 1).is_power_of_two());
 
 /// See the module.
 pub(super) struct FlowCache {
@@ -254,15 +261,15 @@ impl FlowCache {
         })
     }
 
-    /// Whether a key was looked up in vain lately.
+    /// How often a key was looked up in vain lately, up to [`OFTEN`].
     #[inline]
-    pub(super) fn missed(&self, hash: u64) -> bool {
-        self.missed.contains(hash)
+    pub(super) fn missed(&self, hash: u64) -> u16 {
+        self.missed.count(hash)
     }
 
-    /// Notes that a key was looked up in vain; whether it was before, lately.
-    pub(super) fn missed_again(&self, hash: u64) -> bool {
-        self.missed.insert(hash)
+    /// Notes that a key was looked up in vain; how often it was before, lately.
+    pub(super) fn miss(&self, hash: u64) -> u16 {
+        self.missed.add(hash)
     }
 
     /// Brings near where it says which flows a line was made from.
@@ -427,14 +434,16 @@ mod tests {
     fn keys_that_come_again_are_known() {
         let cache = FlowCache::new(1, 1, Rc::default());
         // They share the place where they are remembered.
-        let keys: Vec<u64> = (0..4).map(|mark| mark << 49).collect();
+        let keys: Vec<u64> = (0..4).map(|mark| mark << 50).collect();
         let mut waiting = keys.clone();
-        for _ in 0..100 {
-            waiting.retain(|&key| !cache.missed_again(key));
+        for _ in 0..1000 {
+            waiting.retain(|&key| cache.miss(key) < OFTEN);
         }
         assert!(waiting.is_empty(), "{waiting:?}");
         let cache = FlowCache::new(1, 1, Rc::default());
-        assert_eq!((0..1000).filter(|key| cache.missed_again(key << 32)).count(), 0, "all are new");
+        for times in 0..=OFTEN + 1 {
+            assert!((1..1000).all(|key| cache.miss(key << 28) == times.min(OFTEN)), "{times}");
+        }
     }
 
     #[test]

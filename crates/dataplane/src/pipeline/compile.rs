@@ -1,6 +1,6 @@
 //! From terms to columns, and from steps to what is done with all lanes that come to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ir::field::meta;
@@ -18,10 +18,22 @@ use super::ranges::{Range, complement, fits, is_decided, ranges};
 pub(super) enum Slot {
     /// The lower 32 bits of a term's value.
     Term(TermId),
-    /// A sum of terms (negative ones with `true`) and a number, folded to 16 bits.
-    Sum(Vec<(bool, TermId)>, i64),
-    /// The same, and not 0 whatever they are.
-    Residue(Vec<(bool, TermId)>, i64),
+    /// A sum folded to 16 bits: 0 only if the sum is.
+    Sum {
+        /// The sum.
+        sum: Sum,
+        /// One with the same remainder by 0xffff: mostly shorter, as what one translator adds, the next takes away.
+        congruent: Sum,
+    },
+    /// A sum folded to 16 bits that is not 0 whatever it comes to.
+    Residue(Sum),
+}
+
+/// A sum of multiples of terms, and a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) terms: Vec<(i64, TermId)>,
+    pub(super) more: i64,
 }
 
 /// What is the same for all packets with the same inputs that flows are looked up by.
@@ -393,10 +405,13 @@ impl<'a> Compiler<'a> {
         // So much must be added to what differs, lest it be negative.
         let own = (-least).max(0);
         let left = constant - own;
-        let (slot, own) = if of_fixed.is_some_and(|low| low + left >= 0) {
-            (Slot::Sum(fixed, i64::try_from(left).ok()?), own)
+        let terms = fixed.iter().map(|&(minus, term)| (if minus { -1 } else { 1 }, term)).collect();
+        let sum = Sum { terms, more: i64::try_from(left).ok()? };
+        let congruent = self.congruent(&sum);
+        let slot = if of_fixed.is_some_and(|low| low + left >= 0) {
+            Slot::Sum { sum, congruent }
         } else if modular {
-            (Slot::Residue(fixed, i64::try_from(left).ok()?), own)
+            Slot::Residue(congruent)
         } else {
             return None;
         };
@@ -405,8 +420,8 @@ impl<'a> Compiler<'a> {
         }
         let mut total = match &slot {
             // Nothing is fixed but a number.
-            Slot::Sum(fixed, left) if fixed.is_empty() => {
-                self.op(Op::Const(u32::try_from(*left).ok()?))
+            Slot::Sum { sum, .. } if sum.terms.is_empty() => {
+                self.op(Op::Const(u32::try_from(sum.more).ok()?))
             }
             _ => {
                 let slot = with.as_mut()?.slot(slot)?;
@@ -422,6 +437,40 @@ impl<'a> Compiler<'a> {
             total = self.op(if minus { Op::Sub(total, term) } else { Op::Add(total, term) });
         }
         Some(total)
+    }
+
+    /// A sum with the same remainder by 0xffff, made of what its terms are made of.
+    pub(super) fn congruent(&self, sum: &Sum) -> Sum {
+        let mut times: BTreeMap<TermId, i64> = BTreeMap::new();
+        sum.terms.iter().for_each(|&(n, term)| *times.entry(term).or_default() += n);
+        let (mut terms, mut more) = (Vec::new(), sum.more % 0xffff);
+        // From the last term on, so that each is met once, with all that it is added to.
+        while let Some((term, n)) = times.pop_last() {
+            let n = n % 0xffff;
+            let is_whole = |of: &TermId| self.range(*of).is_some_and(|r| r.0 >= 0);
+            let never_wraps = self.range(term).is_some();
+            let mut add = |of: &TermId, n: i64| *times.entry(*of).or_default() += n;
+            match self.program.term(term) {
+                _ if n == 0 => {}
+                Term::Const(value) => more = (more + (*value as i128 % 0xffff) as i64 * n) % 0xffff,
+                Term::Binary(BinaryOp::Add, a, b) if never_wraps => {
+                    add(a, n);
+                    add(b, n);
+                }
+                Term::Binary(BinaryOp::Sub, a, b) if never_wraps => {
+                    add(a, n);
+                    add(b, -n);
+                }
+                Term::Fold(of) | Term::NonZero(of) if is_whole(of) => add(of, n),
+                Term::Binary(BinaryOp::Rem, of, by)
+                    if *self.program.term(*by) == Term::Const(0xffff) && is_whole(of) =>
+                {
+                    add(of, n);
+                }
+                _ => terms.push((n, term)),
+            }
+        }
+        Sum { terms, more }
     }
 
     /// A condition on columns.

@@ -1,6 +1,5 @@
 //! What a program becomes: a node for each step, and a plan for each exit.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
@@ -328,10 +327,24 @@ pub(super) struct Site {
     pub(super) key: Vec<Part>,
     /// Conditions on the packet that its way may depend on.
     pub(super) conditions: Vec<Cond>,
-    /// By step: which of the conditions decide there.
-    pub(super) deciding: HashMap<StepId, u32>,
-    /// By step: what lines that lead to an exit hold.
-    pub(super) exits: HashMap<StepId, CachedExit>,
+    /// By step, in order: which of the conditions decide there.
+    pub(super) deciding: Vec<(StepId, u32)>,
+    /// By step, in order: what lines that lead to an exit hold.
+    pub(super) exits: Vec<(StepId, CachedExit)>,
+}
+
+impl Site {
+    /// Which of the conditions decide at a step.
+    pub(super) fn deciding(&self, step: StepId) -> u32 {
+        let at = self.deciding.binary_search_by_key(&step, |deciding| deciding.0);
+        at.map_or(0, |at| self.deciding[at].1)
+    }
+
+    /// What lines that lead to an exit hold.
+    pub(super) fn exit(&self, step: StepId) -> Option<&CachedExit> {
+        let at = self.exits.binary_search_by_key(&step, |exit| exit.0).ok()?;
+        Some(&self.exits[at].1)
+    }
 }
 
 /// An exit that lines of the flow cache lead to.

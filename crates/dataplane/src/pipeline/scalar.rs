@@ -13,7 +13,7 @@ use net::{Header, Packet, PacketType};
 use super::Counted;
 use super::cache::SLOTS;
 use super::classifiers::{Classifiers, Library};
-use super::compile::Slot;
+use super::compile::{Slot, Sum};
 use super::tables::Tables;
 
 /// How deeply terms are computed by recursion.
@@ -124,16 +124,40 @@ impl Scalar {
     /// The value of a term.
     #[inline]
     pub(super) fn value(&mut self, term: TermId, packet: &Packet) -> u128 {
-        if self.known[term.0 as usize] == self.epoch {
-            return self.values[term.0 as usize];
+        match self.program.term(term) {
+            Term::Const(value) => *value,
+            Term::Bound(lookup, index) => self.bound(*lookup, *index),
+            _ if self.known[term.0 as usize] == self.epoch => self.values[term.0 as usize],
+            _ => {
+                let program = Rc::clone(&self.program);
+                self.nested(&program, term, packet, 0)
+            }
         }
-        let program = Rc::clone(&self.program);
-        self.nested(&program, term, packet, 0)
+    }
+
+    /// A number that a lookup bound.
+    #[inline]
+    fn bound(&mut self, lookup: LookupId, index: u8) -> u128 {
+        let Some(found) = &self.found[usize::from(lookup.0)] else {
+            self.unbound = true;
+            return 0;
+        };
+        let asked = &self.program.lookups[usize::from(lookup.0)];
+        let number = match index.checked_sub(asked.values) {
+            None => found.values.get(usize::from(index)),
+            Some(index) => found.common.get(usize::from(index)),
+        };
+        number.copied().unwrap_or(0).into()
     }
 
     /// The value of a term, so many others deep in it.
     fn nested(&mut self, program: &Program, term: TermId, packet: &Packet, depth: usize) -> u128 {
         let at = term.0 as usize;
+        match &program.terms[at] {
+            Term::Const(value) => return *value,
+            Term::Bound(lookup, index) => return self.bound(*lookup, *index),
+            _ => {}
+        }
         if self.known[at] != self.epoch {
             if depth > MOST_NESTED {
                 self.compute_operands(program, term, packet);
@@ -152,8 +176,11 @@ impl Scalar {
         let mut waiting = vec![term];
         while let Some(&next) = waiting.last() {
             let operands = program.terms[next.0 as usize].operands();
-            let missing = operands.iter().find(|o| self.known[o.0 as usize] != self.epoch);
-            if let Some(&missing) = missing {
+            let is_missing = |of: &&TermId| {
+                let read = matches!(program.term(**of), Term::Const(_) | Term::Bound(..));
+                !read && self.known[of.0 as usize] != self.epoch
+            };
+            if let Some(&missing) = operands.iter().find(is_missing) {
                 waiting.push(missing);
                 continue;
             }
@@ -170,25 +197,32 @@ impl Scalar {
         for (number, slot) in numbers.iter_mut().zip(slots) {
             *number = match slot {
                 Slot::Term(term) => self.value(*term, packet) as u32,
-                Slot::Sum(terms, more) => match self.sum(terms, *more, packet) {
-                    ..0 => return None,
-                    0 => 0,
-                    total => ((total - 1) % 0xffff + 1) as u32,
+                Slot::Sum { sum, congruent } => match self.residue(congruent, packet) {
+                    0 => match self.sum(sum, packet) {
+                        ..0 => return None,
+                        0 => 0,
+                        _ => 0xffff,
+                    },
+                    residue => residue,
                 },
-                Slot::Residue(terms, more) => {
-                    let total = self.sum(terms, *more, packet);
-                    (total - 1).rem_euclid(0xffff) as u32 + 1
-                }
+                Slot::Residue(sum) => match self.residue(sum, packet) {
+                    0 => 0xffff,
+                    residue => residue,
+                },
             };
         }
         Some(numbers)
     }
 
-    /// The sum of terms, negative ones with `true`, and a number.
-    fn sum(&mut self, terms: &[(bool, TermId)], more: i64, packet: &Packet) -> i128 {
-        terms.iter().fold(more.into(), |sum, &(minus, term)| {
+    /// The remainder by 0xffff of a sum.
+    fn residue(&mut self, sum: &Sum, packet: &Packet) -> u32 {
+        self.sum(sum, packet).rem_euclid(0xffff) as u32
+    }
+
+    fn sum(&mut self, sum: &Sum, packet: &Packet) -> i128 {
+        sum.terms.iter().fold(sum.more.into(), |total, &(times, term)| {
             let value = self.value(term, packet) as i128;
-            if minus { sum.wrapping_sub(value) } else { sum.wrapping_add(value) }
+            total.wrapping_add(value.wrapping_mul(times.into()))
         })
     }
 
@@ -210,18 +244,7 @@ impl Scalar {
                 Some(offset) => u128::from(offset as i32 as u32),
                 None => 0x8000_0000,
             },
-            Term::Bound(lookup, index) => {
-                let asked = &self.program.lookups[usize::from(lookup.0)];
-                let Some(found) = &self.found[usize::from(lookup.0)] else {
-                    self.unbound = true;
-                    return 0;
-                };
-                let number = match index.checked_sub(asked.values) {
-                    None => found.values.get(usize::from(*index)),
-                    Some(index) => found.common.get(usize::from(index)),
-                };
-                number.copied().unwrap_or(0).into()
-            }
+            Term::Bound(lookup, index) => self.bound(*lookup, *index),
             Term::Sum16 { offset, length } => {
                 let length = get(self, *length);
                 let range = || {
@@ -424,6 +447,19 @@ mod tests {
     use ir::model::BinaryOp;
 
     use super::*;
+    use crate::pipeline::compile::Compiler;
+    use crate::pipeline::prepared::Ranges;
+
+    fn program(terms: Vec<Term>) -> Program {
+        let entry = Port { node: 0, port: 0 };
+        Program { entry, terms, state: vec![], lookups: vec![], steps: vec![] }
+    }
+
+    fn scalar(program: &Program) -> Scalar {
+        let mut scalar = Scalar::new(Rc::new(Arc::new(program.clone())), &Library::default());
+        scalar.start(0);
+        scalar
+    }
 
     #[test]
     fn terms_may_be_nested_as_deeply_as_a_chain_is_long() {
@@ -431,10 +467,46 @@ mod tests {
             .chain((0..200_000).map(|i| Term::Binary(BinaryOp::Add, TermId(i), TermId(0))))
             .collect();
         let last = TermId(terms.len() as u32 - 1);
-        let entry = Port { node: 0, port: 0 };
-        let program = Program { entry, terms, state: vec![], lookups: vec![], steps: vec![] };
-        let mut scalar = Scalar::new(Rc::new(Arc::new(program)), &Library::default());
-        scalar.start(0);
+        let mut scalar = scalar(&program(terms));
         assert_eq!(scalar.value(last, &net::Pool::new().alloc(0)), 200_001);
+    }
+
+    /// `a` becomes `b`, `b` becomes `c`: what checksums change by is what `a` and `c` differ by.
+    #[test]
+    fn sums_of_what_translators_change_are_sums_of_what_is_left() {
+        let mut terms: Vec<Term> =
+            (0..3).map(|i| Term::Input(Field::bytes(Base::Data, 2 * i, 2))).collect();
+        let mut add = |term| {
+            terms.push(term);
+            TermId(terms.len() as u32 - 1)
+        };
+        let all = add(Term::Const(0xffff));
+        let mut change = |from: u32, to: u32| {
+            let more = add(Term::Binary(BinaryOp::Add, TermId(to), all));
+            let less = add(Term::Binary(BinaryOp::Sub, more, TermId(from)));
+            add(Term::Binary(BinaryOp::Rem, less, all))
+        };
+        let sum = Sum { terms: vec![(1, change(0, 1)), (1, change(1, 2))], more: 0 };
+        let program = program(terms);
+        let (mut pool, ranges) = (net::Pool::new(), Ranges::default());
+        let congruent = Compiler::new(&program, &ranges).congruent(&sum);
+        assert_eq!(congruent, Sum { terms: vec![(1, TermId(2)), (-1, TermId(0))], more: 0 });
+
+        let slots = [Slot::Sum { sum, congruent }];
+        let numbers = [0u16, 1, 2, 0x7fff, 0xfffe, 0xffff];
+        let all = numbers.iter().flat_map(|&a| numbers.map(|b| numbers.map(|c| (a, b, c))));
+        for (a, b, c) in all.flatten() {
+            let mut packet = pool.alloc(6);
+            for (bytes, number) in packet.data_mut().chunks_mut(2).zip([a, b, c]) {
+                bytes.copy_from_slice(&number.to_be_bytes());
+            }
+            let change = |from: u16, to: u16| (u32::from(to) + 0xffff - u32::from(from)) % 0xffff;
+            let expected = match change(a, b) + change(b, c) {
+                0 => 0,
+                sum => (sum - 1) % 0xffff + 1,
+            };
+            let found = scalar(&program).slots(&slots, &packet).map(|slots| slots[0]);
+            assert_eq!(found, Some(expected), "{a} {b} {c}");
+        }
     }
 }

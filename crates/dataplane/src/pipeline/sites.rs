@@ -201,18 +201,18 @@ impl<'c, 'a> Builder<'c, 'a> {
             needs: Box::default(),
             key,
             conditions: Vec::new(),
-            deciding: HashMap::new(),
-            exits: HashMap::new(),
+            deciding: Vec::new(),
+            exits: Vec::new(),
         };
         for &at in &region {
             let deciding = self.deciding(program.step(at), &known, &mut site.conditions)?;
             if deciding != 0 {
-                site.deciding.insert(at, deciding);
+                site.deciding.push((at, deciding));
             }
         }
         for &at in &region {
             if let Some(cached) = self.cached_exit(at, &known, &mut site.conditions) {
-                site.exits.insert(at, cached);
+                site.exits.push((at, cached));
             }
         }
         let conditions = site.conditions.iter().flat_map(|c| c.operands()).flatten();
