@@ -2,6 +2,7 @@
 
 mod writer;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,11 +14,38 @@ use writer::{To, Writer};
 /// Writes what is told, once a run asked for it; as the streams are, it is the process's.
 static WRITER: OnceLock<Arc<Writer>> = OnceLock::new();
 
+/// Whether the last line of the terminal tells how far the run is.
+static IN_PROGRESS: AtomicBool = AtomicBool::new(false);
+/// Goes back to the beginning of the line and wipes it.
+const WIPE: &str = "\r\x1b[K";
+
 /// Writes a text now, or has it written after what was told before.
 fn write(to: To, text: &str) {
+    wipe_progress();
+    tell(to, text);
+}
+
+fn tell(to: To, text: &str) {
     match WRITER.get() {
         Some(writer) => writer.tell(to, text),
         None => to.write(text),
+    }
+}
+
+/// Tells a terminal how far the run is, on a line that the next one takes the place of.
+pub(crate) fn progress(line: &str) {
+    IN_PROGRESS.store(true, Ordering::Relaxed);
+    let text = format!("{WIPE}{line}");
+    match WRITER.get() {
+        Some(writer) => writer.offer(To::Error, &text),
+        None => To::Error.write(&text),
+    }
+}
+
+/// Wipes the line that tells how far the run is.
+pub(crate) fn wipe_progress() {
+    if IN_PROGRESS.load(Ordering::Relaxed) && IN_PROGRESS.swap(false, Ordering::Relaxed) {
+        tell(To::Error, WIPE);
     }
 }
 

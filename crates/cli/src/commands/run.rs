@@ -1,7 +1,7 @@
 //! `catena run`: runs a chain to the end of its input.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -305,14 +305,7 @@ impl Progress {
         let Some(stats) = instance.stats().1 else { return };
         let (taken, given) = stats.packets();
         let rate = taken as f64 / age.as_secs_f64() / 1e6;
-        let line = format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given));
-        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-    }
-
-    fn clear(&self) {
-        if self.shown.is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+        log::progress(&format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given)));
     }
 }
 
@@ -460,7 +453,7 @@ impl Supervision<'_> {
             };
             let _ = rests.recv_timeout(patience);
         }
-        progress.clear();
+        log::wipe_progress();
     }
 }
 

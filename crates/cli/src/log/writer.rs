@@ -98,6 +98,16 @@ impl Writer {
         self.changed.notify_all();
     }
 
+    /// Has a text written if nothing else waits to be: one that is of no use later.
+    pub(super) fn offer(&self, to: To, text: &str) {
+        let mut waiting = self.lock();
+        if !waiting.writing && waiting.is_empty() {
+            waiting.push(to, text);
+            drop(waiting);
+            self.changed.notify_all();
+        }
+    }
+
     fn tell_missing(&self, waiting: &mut Waiting) {
         if waiting.lost > 0 {
             let missing = (self.missing)(std::mem::take(&mut waiting.lost));
@@ -155,9 +165,17 @@ mod tests {
         assert_eq!(heard.recv().unwrap(), (To::Output, "a".to_string()));
         // All is missing that came when there was no room, and nothing else.
         assert_eq!(heard.recv().unwrap(), (To::Error, format!("{}[4]", line.repeat(4))));
-        writer.tell(To::Output, "c");
+        writer.offer(To::Output, "c");
+        while !writer.lock().writing {
+            std::thread::yield_now();
+        }
+        writer.offer(To::Output, "d");
         reads.send(()).unwrap();
         writer.flush();
         assert_eq!(heard.try_recv().unwrap(), (To::Output, "c".to_string()));
+        assert!(
+            heard.try_recv().is_err(),
+            "what was offered when something waited is of no use later"
+        );
     }
 }

@@ -112,7 +112,7 @@ impl Lab {
         run("ip", &all)
     }
 
-    fn command(&self, host: &str, program: &str) -> Command {
+    pub(crate) fn command(&self, host: &str, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.host(host), program]);
         command

@@ -1,10 +1,15 @@
 //! How a chain behaves towards the interfaces it runs on: what it refuses, what it survives, and
 //! how it leaves them.
 
+use std::fs::{File, read_dir};
+use std::io::Read;
 use std::net::TcpListener;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use rustix::termios::{Action, tcflow};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter,
@@ -541,6 +546,44 @@ fn interfaces_are_renamed_and_leave_for_another_namespace() {
         until("frames of an interface that was away while nobody looked", reachable);
         running.stop();
     }
+}
+
+/// The user stops the terminal, by Ctrl-S, to read what it shows.
+#[test]
+fn a_terminal_that_stands_still_keeps_nothing_from_ending() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
+    let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    unlockpt(&near).unwrap();
+    let far = ptsname(&near, Vec::new()).unwrap().into_string().unwrap();
+    let far = File::options().read(true).write(true).open(far).unwrap();
+    let mut command = lab.command("middle", env!("CARGO_BIN_EXE_catena"));
+    command.arg("run").arg(lab.file("chain", WIRE)).args(BOUND).args(["--io", "af-packet-mmsg"]);
+    let output = Stdio::piped();
+    let mut running = command.stdout(output).stderr(far.try_clone().unwrap()).spawn().unwrap();
+    let mut shown = File::from(near);
+    let (mut text, mut buffer) = (String::new(), [0; 1024]);
+    while !text.contains(" in, ") {
+        let n = shown.read(&mut buffer).unwrap();
+        text.push_str(std::str::from_utf8(&buffer[..n]).unwrap());
+    }
+    assert!(!merges(&lab, "eth0"), "{text}");
+    tcflow(&far, Action::OOff).unwrap();
+    let tasks = format!("/proc/{}/task", running.id());
+    until("a thread that waits for the terminal", || {
+        let calls = read_dir(&tasks).unwrap().flatten();
+        let mut calls = calls.map(|task| std::fs::read_to_string(task.path().join("syscall")));
+        calls.any(|call| {
+            call.is_ok_and(|call| call.starts_with(&format!("{} 0x2 ", libc::SYS_write)))
+        })
+    });
+    kill_process(Pid::from_raw(running.id() as i32).unwrap(), Signal::INT).unwrap();
+    until("offloads that are as they were", || merges(&lab, "eth0"));
+    tcflow(&far, Action::OOn).unwrap();
+    assert!(running.wait().unwrap().success());
 }
 
 /// A chain without packets sleeps.
