@@ -91,8 +91,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Fmt(fmt) => commands::fmt::main(fmt),
         Command::Synth(synth) => commands::synth::main(synth),
     };
-    result.unwrap_or_else(|why| {
+    let status = result.unwrap_or_else(|why| {
         let _ = writeln!(std::io::stderr(), "error: {why}");
         ExitCode::FAILURE
-    })
+    });
+    if terminal::failed() && status == ExitCode::SUCCESS { ExitCode::FAILURE } else { status }
 }

@@ -1,6 +1,7 @@
 //! What the program writes to: terminals with their colours, and pipes.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether to write colours to a stream: on terminals, unless `NO_COLOR` is set, and elsewhere if
 /// `CLICOLOR_FORCE` is.
@@ -13,10 +14,24 @@ pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
         || stream.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Writes to the standard output. A reader that has gone away wants no more.
+/// Whether the standard output could not take what was printed.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Writes to the standard output. A reader that has gone away wants no more; other failures are told
+/// once.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != ErrorKind::BrokenPipe
+        && !FAILED.swap(true, Ordering::Relaxed)
+    {
+        print_error(&format!("error: standard output: {error}\n"));
+    }
+}
+
+/// Whether something that was printed is lost.
+pub(crate) fn failed() -> bool {
+    FAILED.load(Ordering::Relaxed)
 }
 
 /// Writes to the standard error.

@@ -30,11 +30,20 @@ pub struct Synthesis {
 impl Synthesis {
     /// Adds a note for each list of rules that is looked up behind another.
     fn tell_lists(mut self, graph: &Graph) -> Self {
-        for note in self.programs.iter().flat_map(|p| lists_in_a_row(graph, p)) {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
+        // By pair: the most rules of either that follow each other.
+        let mut told: BTreeMap<[NodeId; 2], [usize; 2]> = BTreeMap::new();
+        for (pair, rules) in self.programs.iter().flat_map(lists_in_a_row) {
+            let most = told.entry(pair).or_default();
+            *most = [most[0].max(rules[0]), most[1].max(rules[1])];
         }
+        let several = told.into_iter().filter(|(_, rules)| rules.iter().all(|&n| n > 1));
+        self.notes.extend(several.map(|([before, element], [more, rules])| {
+            let name = &graph.nodes[before].name;
+            let message = format!(
+                "its {rules} rules are looked up behind the {more} of {name}: they would multiply"
+            );
+            Note { element, message }
+        }));
         self
     }
 }
@@ -300,28 +309,24 @@ impl Making<'_> {
     }
 }
 
-/// Lists of rules that are looked up one behind the other. They stay apart: rules of one and of the
-/// other would multiply, and each list can be changed rule by rule.
-fn lists_in_a_row(graph: &Graph, program: &Program) -> Vec<Note> {
+/// Lists of rules that are looked up one behind the other, with how many rules they have there. They
+/// stay apart: rules of one and of the other would multiply, and each list can be changed rule by
+/// rule.
+fn lists_in_a_row(program: &Program) -> Vec<([NodeId; 2], [usize; 2])> {
     // By step: the list that packets were looked up in last, and how many rules it has.
     let mut last: Vec<Option<(NodeId, usize)>> = vec![None; program.steps.len()];
-    let mut notes = Vec::new();
+    let mut pairs = Vec::new();
     for (at, step) in program.steps.iter().enumerate() {
         let mut here = last[at];
         if let Step::Classify { rules, element, .. } = step {
             if let Some((before, more)) = here.filter(|(before, _)| before != element) {
-                let name = &graph.nodes[before].name;
-                let message = format!(
-                    "its {} rules are looked up behind the {more} of {name}: they would multiply",
-                    rules.len()
-                );
-                notes.push(Note { element: *element, message });
+                pairs.push(([before, *element], [more, rules.len()]));
             }
             here = Some((*element, rules.len()));
         }
         step.next().for_each(|to| last[to.0 as usize] = here.or(last[to.0 as usize]));
     }
-    notes
+    pairs
 }
 
 /// Why a program does no more than hand packets to its first element, if that is so.

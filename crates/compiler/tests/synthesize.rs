@@ -349,6 +349,24 @@ fn lists_of_rules_that_follow_each_other_are_told_of() {
     assert_eq!(told, [("b", "its 20 rules are looked up behind the 20 of a: they would multiply")]);
 }
 
+#[test]
+fn a_list_is_told_of_once_however_many_of_its_rules_can_match_on_each_way() {
+    let networks: Vec<String> = (0..20).map(|i| format!("src net 10.{i}.0.0/16")).collect();
+    let pattern = |i: usize| format!("src net 10.{}.0.0/16 and dst port {i}", i % 3);
+    let ports: Vec<String> = (0..20).map(pattern).collect();
+    let ways: String = (0..21).map(|i| format!("a[{i}] -> Paint({i}) -> b;")).collect();
+    let text = format!(
+        "a :: IPClassifier({}, -); b :: IPFilter(allow {}, deny all) -> Discard;
+         FromDump(in) -> MarkIPHeader -> a; {ways}",
+        networks.join(", "),
+        ports.join(", allow ")
+    );
+    let (graph, synthesis) = synthesis(&text);
+    let [note] = &synthesis.notes[..] else { panic!("{:?}", synthesis.notes) };
+    assert_eq!(graph.nodes[note.element].name, "b");
+    assert!(note.message.starts_with("its 21 rules are looked up behind the 21 of a"), "{note:?}");
+}
+
 /// Lists of rules behind each other, of which packets that come to the second are known to be TCP or UDP.
 fn filters(lists: [&[&str]; 2]) -> String {
     // The first rules ask all there is to ask, so that it is asked in the same order however lists change.

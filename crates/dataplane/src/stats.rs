@@ -30,7 +30,8 @@ pub struct ElementStats {
     pub traffic: Option<Traffic>,
     /// Packets and bytes of the counter that it declares, if it does.
     pub counter: Option<(u64, u64)>,
-    /// What it dropped or sent to an error output, by reason.
+    /// What it dropped or sent to an error output, by reason, in the order of their names: which came
+    /// first depends on how packets are carried.
     pub tally: Vec<Tallied>,
     /// What it holds.
     pub holding: Holding,
@@ -96,13 +97,14 @@ impl Stats {
             sum.holding.packets += more.holding.packets;
             sum.holding.flows += more.holding.flows;
             for line in &more.tally {
-                match sum.tally.iter_mut().find(|l| l.reason == line.reason) {
-                    Some(l) => {
+                match sum.tally.binary_search_by_key(&line.reason.0, |l| l.reason.0) {
+                    Ok(at) => {
+                        let l = &mut sum.tally[at];
                         l.dropped += line.dropped;
                         l.dropped_bytes += line.dropped_bytes;
                         l.noted += line.noted;
                     }
-                    None => sum.tally.push(*line),
+                    Err(at) => sum.tally.insert(at, *line),
                 }
             }
         }

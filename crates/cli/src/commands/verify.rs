@@ -20,6 +20,7 @@ use net::pcap::{LinkType, Options, Writer};
 use serde_json::{Value, json};
 
 use crate::commands::check::Closed;
+use crate::explain::numbers;
 use crate::load::{self, Disk};
 use crate::terminal::{Paint, colours, count, print, print_error};
 use crate::{diagnostics, variables};
@@ -457,7 +458,10 @@ fn show_flows(text: &mut String, flows: &[Held]) {
     for Held { owner, key, values, common, .. } in flows {
         let _ = writeln!(
             text,
-            "    while '{owner}' holds the flow {key:?} with {values:?} and {common:?}"
+            "    while '{owner}' holds the flow {} with {} and {}",
+            numbers(key),
+            numbers(values),
+            numbers(common)
         );
     }
 }

@@ -13,7 +13,7 @@ use crate::synth::Report;
 
 pub(crate) use anatomy::{Kind, brief_of, say};
 pub(crate) use json::to_json;
-pub(crate) use narrative::tell;
+pub(crate) use narrative::{numbers, tell};
 
 /// What happened, and where.
 pub(crate) struct Story<'a> {

@@ -152,8 +152,6 @@ impl Teller<'_> {
 
     fn decision(&self, decision: &Decision) -> Option<String> {
         let paint = self.paint;
-        let key =
-            |numbers: &[u128]| numbers.iter().map(|n| number(*n)).collect::<Vec<_>>().join(" ");
         Some(match decision {
             Decision::Matched(Some((text, span))) => {
                 let place = span.map_or(String::new(), |s| self.place(s));
@@ -171,13 +169,13 @@ impl Teller<'_> {
             }
             Decision::KnownFlow(numbers, reverse) => {
                 let way = if *reverse { ", on the way back" } else { "" };
-                format!("known flow {}{way}", paint.cyan(&key(numbers)))
+                format!("known flow {}{way}", paint.cyan(&self::numbers(numbers)))
             }
-            Decision::UnknownFlow(numbers) => format!("no flow {}", key(numbers)),
+            Decision::UnknownFlow(numbers) => format!("no flow {}", self::numbers(numbers)),
             Decision::NewFlow([forward, reverse]) => format!(
                 "new flow {}, answers are {}",
-                paint.cyan(&key(forward)),
-                paint.cyan(&key(reverse))
+                paint.cyan(&numbers(forward)),
+                paint.cyan(&numbers(reverse))
             ),
             Decision::FullTable => paint.yellow("the flow table is full"),
             Decision::Opaque(_) => return None,
@@ -314,6 +312,11 @@ impl Teller<'_> {
 
 fn after(what: &str) -> String {
     if what.is_empty() { String::new() } else { format!(": {what}") }
+}
+
+/// The numbers that a flow is known by, or tells.
+pub(crate) fn numbers(all: &[u128]) -> String {
+    all.iter().map(|&n| number(n)).collect::<Vec<_>>().join(" ")
 }
 
 /// A number that may well be an address, as one.

@@ -37,7 +37,7 @@ impl<'a> Told<'a> {
         let became = report.programs.get(passage.program)?;
         let exit = *passage.steps.last()?;
         let class = became.classes.iter().find(|c| c.step == exit)?;
-        let words = report.words(became.program, &class.layout);
+        let words = report.words(became.program, class);
         Some(Self { report, became, class, passage, step, words })
     }
 
@@ -101,7 +101,10 @@ impl<'a> Told<'a> {
         let dropped = matches!(self.class.exit.end, End::Drop { .. });
         let numbers = |done: &Done| {
             let (at, width, field) = done.place.filter(|_| !dropped)?;
-            let old = before.and_then(|b| bits(b, at, width));
+            // What came in where another header leaves is not what it was before.
+            let Class { layout, leaving, .. } = self.class;
+            let stays = layout.name(at, width) == leaving.name(at, width);
+            let old = before.filter(|_| stays).and_then(|b| bits(b, at, width));
             let new = bits(&self.passage.after, at.checked_sub(start.checked_mul(8)?)?, width)?;
             let said = |value: u128| match field {
                 Some(field) => say(field, value),

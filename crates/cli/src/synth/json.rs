@@ -78,7 +78,7 @@ fn program(report: &Report<'_>, became: &Became<'_>) -> Value {
 }
 
 fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
-    let words = report.words(became.program, &class.layout);
+    let words = report.words(became.program, class);
     let either: Option<Vec<Value>> = class.alternatives.is_some().then(|| {
         class.either().iter().map(|known| json!(conditions(report, &words, known))).collect()
     });

@@ -84,7 +84,9 @@ pub(crate) struct Class<'a> {
     /// One of these holds too; absent if they are too many to tell.
     pub(crate) alternatives: Option<Vec<Conditions>>,
     pub(crate) visits: Vec<Visit>,
+    /// Where headers are as its packets come in, and as they leave.
     pub(crate) layout: Layout,
+    pub(crate) leaving: Layout,
     pub(crate) chain: Figures,
     pub(crate) figures: Figures,
 }
@@ -129,10 +131,11 @@ impl<'a> Report<'a> {
         Self { graph, models, sources, name: name.to_string(), synthesis, programs, cost }
     }
 
-    /// Words for the classes of a program.
-    pub(crate) fn words<'w>(&'w self, program: &'w Program, layout: &'w Layout) -> Words<'w> {
+    /// Words for a class of a program.
+    pub(crate) fn words<'w>(&'w self, program: &'w Program, class: &'w Class<'_>) -> Words<'w> {
         let Self { graph, models, sources, .. } = self;
-        Words { graph, models, sources, program, layout }
+        let Class { layout, leaving, .. } = class;
+        Words { graph, models, sources, program, layout, leaving }
     }
 
     pub(crate) fn element(&self, node: NodeId) -> &str {
@@ -162,6 +165,7 @@ impl<'a> Became<'a> {
                 alternatives: alternatives.at(step, &known, MAX_WAYS),
                 known,
                 layout: Layout::default(),
+                leaving: Layout::default(),
                 chain: of_chain(&visits),
                 figures: of_way(program, models, &way, exit),
                 visits,
@@ -186,13 +190,14 @@ impl<'a> Became<'a> {
         }
         // Where most classes have their network header, those have it of which nothing is known.
         let mut votes: HashMap<i32, usize> = HashMap::new();
-        for at in classes.iter().filter_map(|c| c.visits.iter().rev().find_map(|v| v.network)) {
+        for at in classes.iter().filter_map(|c| names::came_in(&c.visits)) {
             *votes.entry(at).or_default() += 1;
         }
         let usual = votes.into_iter().max_by_key(|&(at, n)| (n, -at)).map(|v| v.0);
         for class in &mut classes {
-            class.layout = Layout::of(program, &class.known, &class.visits, usual);
-            class.layout.add_pushed(program, &class.exit.writes);
+            let (visits, writes) = (&class.visits, &class.exit.writes);
+            class.layout = Layout::of(program, &class.known, visits, writes, usual);
+            class.leaving = class.layout.leaving(program, writes);
         }
         let outside =
             |p: &ir::Port| !synthesised(models, p.node) || graph.nodes[p.node].inputs.is_empty();
@@ -341,7 +346,7 @@ impl Class<'_> {
             for write in list.iter() {
                 let (start, bits) = (write.offset * 8, u32::from(write.length) * 8);
                 let parts = match space {
-                    Space::Entry => self.layout.parts(start, bits),
+                    Space::Entry => self.leaving.parts(start, bits),
                     _ => vec![(start, bits)],
                 };
                 for (at, width) in parts {
@@ -369,7 +374,7 @@ impl Class<'_> {
                         elements.drain(..elements.len().saturating_sub(1));
                     }
                     let place = (space == Space::Entry)
-                        .then(|| (at, width, self.layout.name(at, width).field));
+                        .then(|| (at, width, self.leaving.name(at, width).field));
                     all.push(Done { name, what, elements, place });
                 }
             }

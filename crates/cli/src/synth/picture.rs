@@ -256,7 +256,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         program.steps.iter().filter(|s| !matches!(s, Step::Exit(_) | Step::Flow { .. }));
     let mut lines = Vec::new();
     if let Some(class) = class {
-        let words = report.words(program, &class.layout);
+        let words = report.words(program, class);
         let known = super::in_order(&class.known);
         let flows = |asked: &compiler::provenance::Asked| {
             matches!(asked, compiler::provenance::Asked::Flow(_))
@@ -292,7 +292,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         });
     }
     if let Some(class) = class {
-        let words = report.words(program, &class.layout);
+        let words = report.words(program, class);
         let done = class.done(&words);
         let fields = done.iter().filter(|d| d.place.is_some()).map(super::Done::said);
         let fields = shorten(fields.collect());

@@ -259,21 +259,19 @@ pub(crate) fn classes(
     paint: Paint,
 ) -> String {
     let mut text = String::new();
-    for (i, became) in report.programs.iter().enumerate() {
-        if i > 0 {
-            text.push('\n');
-        }
-        let chosen: Vec<&Class<'_>> = became
-            .classes
-            .iter()
-            .filter(|c| egress.is_none_or(|e| destination(report, c).contains(e)))
-            .collect();
+    for became in &report.programs {
+        let goes = |c: &&Class<'_>| egress.is_none_or(|e| destination(report, c).contains(e));
+        let chosen: Vec<&Class<'_>> = became.classes.iter().filter(goes).collect();
         let all = became.classes.len();
         let number = match chosen.len() {
+            0 => continue,
             1 if all == 1 => "1 class".to_string(),
             n if n == all => format!("{n} classes"),
             n => format!("{n} of {all} classes"),
         };
+        if !text.is_empty() {
+            text.push('\n');
+        }
         let _ = writeln!(text, "{}  {number}", paint.bold(&title(report, became)));
         for class in chosen.iter().take(limit) {
             text.push('\n');
@@ -283,6 +281,9 @@ pub(crate) fn classes(
             let more = format!("… {} more; --limit 0 shows all", chosen.len() - limit);
             let _ = writeln!(text, "\n{}", paint.dim(&more));
         }
+    }
+    if let (true, Some(egress)) = (text.is_empty(), egress) {
+        let _ = writeln!(text, "no class of packets goes to, or is dropped by or for, '{egress}'");
     }
     text
 }
@@ -294,7 +295,7 @@ fn tell(
     paint: Paint,
     text: &mut String,
 ) {
-    let words = report.words(became.program, &class.layout);
+    let words = report.words(became.program, class);
     let ways = match class.ways {
         1 => "1 way".to_string(),
         u128::MAX => "very many ways".to_string(),

@@ -28,6 +28,8 @@ pub(crate) struct Words<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) program: &'a Program,
     pub(crate) layout: &'a Layout,
+    /// The same of packets as they leave.
+    pub(crate) leaving: &'a Layout,
 }
 
 /// What becomes of a number that a flow says.
@@ -312,7 +314,7 @@ impl Words<'_> {
                     |f| Named { name: f.to_string(), field: Some(f) },
                 )
             }
-            _ => self.layout.name(start, bits),
+            _ => self.leaving.name(start, bits),
         };
         let what = match self.part(value, low, bits) {
             Part::Const(number) => {

@@ -260,3 +260,20 @@ nat[1] -> Discard;
     let source = operations.iter().find(|o| o["what"] == "ip.src 10.0.0.1 → 198.51.100.1").unwrap();
     assert_eq!(source["elements"][0]["place"]["line"], 2);
 }
+
+#[test]
+fn a_header_that_leaves_is_not_said_to_have_been_what_was_in_its_place() {
+    let chain = "FromDump(in.pcap) -> VLANDecap -> Strip(14) -> CheckIPHeader
+        -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDump(out.pcap);";
+    let ended = explain(
+        chain,
+        &[
+            "--packet",
+            "eth 00:00:00:00:00:01 > 00:00:00:00:00:02 vlan 5 udp 10.0.0.1:1 > 8.8.8.8:53",
+        ],
+    );
+    let program = ended.well().split("  synthesised  ").nth(1).expect("the program's way");
+    let program = program.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(program.contains("eth.dst 02:00:00:00:00:02"), "{program}");
+    assert!(!program.contains("→ 02:00:00:00:00:02"), "{program}");
+}

@@ -57,6 +57,12 @@ fn summary(chain: &str) -> String {
     lines.join("\n")
 }
 
+/// A text without places and with a space between words.
+fn plain(text: &str) -> String {
+    let words = text.split_whitespace().filter(|word| !word.starts_with("a.click:"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Where the first class goes whose egress has this text in it, and what is done to its packets,
 /// after a look at its conditions.
 fn class(chain: &str, egress: &str, conditions: &[&str]) -> String {
@@ -318,4 +324,55 @@ fn rules_that_are_left_out_are_told() {
         hosts(0).collect::<Vec<_>>().join(", ")
     ));
     assert!(!text.contains("can never match"), "{text}");
+}
+
+#[test]
+fn headers_are_named_as_packets_leave() {
+    let untagged = class(
+        "FromDump(in.pcap) -> Classifier(12/8100 16/0800) -> VLANDecap -> Strip(14) -> CheckIPHeader
+           -> DecIPTTL -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> out :: ToDump(out.pcap);",
+        "out",
+        &["vlan.type 0x0800", "ip.ttl at least 2"],
+    );
+    let written = "eth.dst = 02:00:00:00:00:02, eth.src = 02:00:00:00:00:01, eth.type = 0x0800";
+    assert!(plain(&untagged).contains(written), "{untagged}");
+    assert!(!untagged.contains("vlan.id ="), "{untagged}");
+    // The frame says what is in a tunnel.
+    let inner = class(
+        "FromDump(in.pcap) -> Strip(24) -> MarkIP6Header -> DecIP6HLIM
+           -> EtherEncap(0x86dd, 02:00:00:00:00:01, 02:00:00:00:00:02) -> out :: ToDump(out.pcap);",
+        "out",
+        &["ip6.hlim at least 2"],
+    );
+    assert!(plain(&inner).contains("eth.type = 0x86dd"), "{inner}");
+    assert!(inner.contains("ip6.hlim -= 1"), "{inner}");
+    // What is in front of a header that was pushed is where it came in.
+    let tunnel = class(
+        "FromDump(in.pcap) -> Classifier(12/86dd) -> Strip(14) -> CheckIP6Header -> DecIP6HLIM
+           -> IP6Encap(41, 2001:db8::1, 2001:db8::2) -> out :: ToDump(out.pcap);",
+        "out",
+        &["ip6.plen + 54 ≤ length", "ip6.hlim at least 2"],
+    );
+    assert!(plain(&tunnel).contains("ip6.plen = ip6.plen + 40, ip6.next = 41"), "{tunnel}");
+}
+
+#[test]
+fn an_egress_that_no_packet_goes_to_is_said() {
+    let nowhere = synth(ROUTER, &["--egress", "nowhere"]);
+    assert_eq!(nowhere.well(), "no class of packets goes to, or is dropped by or for, 'nowhere'\n");
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error() {
+    let folder = Folder::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended: Ended = folder
+        .file("a.click", ROUTER)
+        .command(std::path::Path::new(env!("CARGO_BIN_EXE_catena")))
+        .args(["synth", "a.click"])
+        .stdout(full)
+        .output()
+        .unwrap()
+        .into();
+    assert!(ended.refused().starts_with("error: standard output: No space left"), "{ended:?}");
 }

@@ -162,6 +162,10 @@ fn a_translator_is_compared_with_its_patterns() {
     let one = nat("30.0.0.1 1024-65535 - -", "");
     let text = compared(&one, &nat("30.0.0.2 1024-65535 - -", ""));
     assert!(text.starts_with("different"), "{text}");
+    // Flows that only one of them can hold are none that packets can be tried with.
+    let in_turn = |most: u16| nat(&format!("30.0.0.1 1024-{most}# - -"), "");
+    let text = compared(&in_turn(65535), &in_turn(65534));
+    assert!(text.starts_with("undecided") && !text.contains("malformed"), "{text}");
     // What follows is compared for packets of flows.
     let text = compared(&one, &nat("30.0.0.1 1024-65535 - -", "-> Null"));
     assert!(text.starts_with("equal"), "{text}");

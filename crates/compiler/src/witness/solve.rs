@@ -277,7 +277,8 @@ impl Search<'_> {
                 self.values.witness.marks[header as usize] = mark;
             }
             Term::Bound(lookup, index) => {
-                self.values.bound.insert((lookup, index), value);
+                let (_, most) = self.arena.bounds(term);
+                self.values.bound.insert((lookup, index), value & most);
             }
             Term::Sum16 { offset, length } => {
                 let length = self.value(length);

@@ -48,13 +48,15 @@ impl Router {
             self.nodes.elements().iter().zip(arrivals.elements).filter_map(|(node, packets)| {
                 let cell = node.cell.as_ref()?;
                 let has_ports = node.inputs > 0 || !node.to.is_empty();
+                let mut tally = cell.tally.lines().to_vec();
+                tally.sort_unstable_by_key(|line| line.reason.0);
                 Some(ElementStats {
                     name: node.name.clone(),
                     class: node.class.clone(),
                     packets: has_ports.then_some(packets),
                     traffic: cell.element.traffic(),
                     counter: cell.element.counted(),
-                    tally: cell.tally.lines().to_vec(),
+                    tally,
                     holding: holding(&*cell.element),
                 })
             });
