@@ -11,7 +11,7 @@ use compiler::classes::{
 use dataplane::io::{MOST_GROUPS, Tags};
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Owned};
-use ir::{Cube, Field, Model, has_errors};
+use ir::{Cube, Field, IntervalSet, Model, has_errors};
 use serde_json::{Value, json};
 
 use crate::commands::check::Closed;
@@ -19,6 +19,9 @@ use crate::instance::Configuration;
 
 /// Halvings of a class by bits of the source address.
 const MOST_HALVINGS: u16 = 16;
+
+/// Cubes that two classes may have in common, lest it take too long to find them.
+const MOST_SHARED: usize = 1 << 16;
 
 /// What of a group's traffic is one class.
 struct Member {
@@ -32,6 +35,20 @@ struct Member {
 /// Members that must be at one worker.
 #[derive(Default)]
 struct Together(Vec<Member>);
+
+impl Together {
+    /// How much of all that can come in is of these and of another member.
+    fn shares(&self, other: &Member) -> f64 {
+        let same = self.0.iter().filter(|member| member.input == other.input);
+        let both =
+            same.filter_map(|one| one.class.space.intersect(&other.class.space, MOST_SHARED).ok());
+        let part = |(field, set): &(Field, IntervalSet)| {
+            set.count() as f64 / 2f64.powi(field.width.into())
+        };
+        let of = |cube: &Cube| cube.fields().iter().map(part).product::<f64>();
+        both.map(|space| space.cubes().iter().map(of).sum::<f64>()).sum()
+    }
+}
 
 /// The groups of a chain's traffic classes.
 pub(crate) struct Grouping {
@@ -72,6 +89,54 @@ impl Grouping {
         wanted: Option<usize>,
         workers: usize,
     ) -> Result<Self, String> {
+        Self::meaning(configuration, None, wanted, workers)
+    }
+
+    /// So many groups of a chain that runs, by what its elements mean now. What is of traffic that was in a group
+    /// before is in it again, so that flows stay where they are.
+    ///
+    /// # Errors
+    /// A message.
+    pub(crate) fn now(
+        configuration: &Configuration,
+        models: &[Model],
+        (groups, workers): (usize, usize),
+        before: Option<&Self>,
+    ) -> Result<Self, String> {
+        let models = Some(models.to_vec());
+        let mut grouping = Self::meaning(configuration, models, Some(groups), workers)?;
+        grouping.groups.resize_with(groups, Vec::new);
+        if let Some(before) = before {
+            grouping.stay(before);
+        }
+        Ok(grouping)
+    }
+
+    fn stay(&mut self, before: &Self) {
+        let all: Vec<Together> = self.groups.iter_mut().flat_map(std::mem::take).collect();
+        let mut new = Vec::new();
+        for together in all {
+            let share = |group| before.members(group).map(|member| together.shares(member)).sum();
+            let shares = (0..self.groups.len()).map(|group| (share(group), group));
+            let most = shares.max_by(|one: &(f64, usize), other| one.0.total_cmp(&other.0));
+            match most.filter(|(share, _)| *share > 0.0) {
+                Some((_, group)) => self.groups[group].push(together),
+                None => new.push(together),
+            }
+        }
+        for together in new {
+            if let Some(least) = self.groups.iter_mut().min_by_key(|group| group.len()) {
+                least.push(together);
+            }
+        }
+    }
+
+    fn meaning(
+        configuration: &Configuration,
+        models: Option<Vec<Model>>,
+        wanted: Option<usize>,
+        workers: usize,
+    ) -> Result<Self, String> {
         let (chain, mut sources, mut files) = configuration.parts();
         let mut found = Vec::new();
         let name = configuration.name();
@@ -85,7 +150,8 @@ impl Grouping {
         made.initialize(&chain, &mut sources, &mut files, &mut noted, &mut found);
         let graph = &chain.graph;
         let all = || made.elements.iter().zip(&graph.nodes);
-        let models: Vec<Model> = made.elements.iter().map(|element| element.model()).collect();
+        let as_configured = || made.elements.iter().map(|element| element.model()).collect();
+        let models: Vec<Model> = models.unwrap_or_else(as_configured);
         let found_by_owned: BTreeSet<&str> = all()
             .filter(|(element, _)| element.owns_all_flows())
             .map(|(_, node)| node.name.as_str())
@@ -229,7 +295,7 @@ fn fields(cube: &Cube) -> Vec<Value> {
     let of_icmp = ICMP_TYPES.iter().find(|(protocol, number, ..)| {
         cube.get(*protocol).is_some_and(|set| set.as_single() == Some(*number))
     });
-    let said = |(field, set): &(Field, ir::IntervalSet)| {
+    let said = |(field, set): &(Field, IntervalSet)| {
         if let Some((.., name)) = of_icmp.filter(|(_, _, place, _)| place == field) {
             return Some(json!({ "field": name, "ranges": set.intervals() }));
         }
@@ -314,6 +380,48 @@ mod tests {
                 [vec!["lan", "wan"], vec!["lan"], vec!["lan"], vec!["lan"]]
             );
         }
+    }
+
+    #[test]
+    fn traffic_stays_in_its_group_when_rules_change() {
+        let chain = |rules: &[&str]| {
+            let outputs = (0..rules.len())
+                .map(|i| format!("c[{i}] -> Unstrip(14) -> o{i} :: ToDevice(out{i});\n"));
+            format!(
+                "FromDevice(in) -> Strip(14) -> CheckIPHeader -> c :: IPClassifier({});\n{}",
+                rules.join(", "),
+                outputs.collect::<String>()
+            )
+        };
+        let of = |grouping: &Grouping, address: [u8; 4]| {
+            let address = u128::from(Ipv4Addr::from(address).to_bits());
+            let value = |field: Field| match field.offset {
+                112 => Some(4),
+                240..272 => Some(address >> (272 - field.offset - field.width) & field.max()),
+                _ => Some(0),
+            };
+            let has = |group: &usize| {
+                grouping.members(*group).any(|m| m.class.space.contains(value) == Some(true))
+            };
+            let all: Vec<usize> = (0..grouping.len()).filter(has).collect();
+            let [group] = all[..] else { panic!("{address:x} is of {all:?}") };
+            group
+        };
+        let rules = ["dst net 10.0.0.0/8", "dst net 11.0.0.0/8", "dst net 12.0.0.0/8"];
+        let before = grouped(&chain(&rules), Some(3));
+        // One more class before the others, and the first of them less; a class that is new.
+        let rules =
+            ["dst host 12.0.0.1", "dst net 13.0.0.0/8", "dst net 11.0.0.0/8", rules[2], rules[0]];
+        let mut after = grouped(&chain(&rules), Some(3));
+        let moved = |after: &Grouping| {
+            let all = [[10, 0, 0, 1], [11, 0, 0, 1], [12, 0, 0, 1], [12, 9, 9, 9]];
+            all.into_iter().filter(|to| of(after, *to) != of(&before, *to)).count()
+        };
+        assert!(moved(&after) > 0, "numbers alone would do");
+        after.stay(&before);
+        assert_eq!(moved(&after), 0);
+        assert_eq!(after.members(of(&after, [12, 0, 0, 1])).count(), 2);
+        of(&after, [13, 0, 0, 1]);
     }
 
     #[test]

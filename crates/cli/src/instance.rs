@@ -18,9 +18,10 @@ use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
 use dataplane::{Listener, Router};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
-use ir::{Diagnostic, FileId, Sources, has_errors};
+use ir::{Diagnostic, FileId, Model, Sources, has_errors};
 
 use crate::diagnostics;
+use crate::installer;
 use crate::load::{self, Disk};
 use crate::session::{self, Path, Setup};
 use taps::{Carrier, Taps};
@@ -339,6 +340,16 @@ impl Instance {
     /// How many configurations have run, and the one that runs.
     pub fn current(&self) -> (u64, Configuration) {
         (self.generation(), lock(&self.running).configuration.clone())
+    }
+
+    /// What the elements of a configuration that runs mean now, by its graph's nodes.
+    ///
+    /// # Errors
+    /// A message.
+    pub(crate) fn meaning(&self, configuration: &Configuration) -> Result<Vec<Model>, String> {
+        let graph = configuration.chain().graph.clone();
+        let models = self.fleet.call(0, move |router| installer::models(router, &graph));
+        models.ok_or_else(|| "the worker is dead".to_string())
     }
 
     /// Lets another configuration take the place of the one that runs, and all state that can go

@@ -117,7 +117,7 @@ fn looks_like_code(line: &str) -> bool {
     line.contains("->") || line.contains("::") || line.ends_with(';') || line.ends_with(',')
 }
 
-/// `NAME, OTHER (kind): text`.
+/// ``NAME `ARGUMENTS`, OTHER (kind): text``.
 fn item(line: &str) -> Option<(String, String)> {
     let (name, text) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, "")))?;
     let (words, kind) = match name.split_once(" (") {
@@ -128,11 +128,15 @@ fn item(line: &str) -> Option<(String, String)> {
         let named = |c: char| c.is_ascii_alphanumeric() || "_$*.<>-".contains(c);
         !w.is_empty() && w.chars().all(named)
     };
-    let plain = words.split(", ").all(is_word);
+    let bare = |w| match str::strip_suffix(w, '`') {
+        Some(of) => of.split_once(" `").map_or(w, |(name, _)| name),
+        None => w,
+    };
+    let plain = words.split(", ").map(bare).all(is_word);
     // Prose before a colon has spaces between its words, and seldom a single one.
     let shouts = words.chars().any(|c| c.is_ascii_uppercase() || c == '_' || c == '*');
     (plain && (!kind.is_empty() || shouts || words.chars().all(|c| !c.is_whitespace())))
-        .then(|| (name.to_string(), text.trim().to_string()))
+        .then(|| (name.replace('`', ""), text.trim().to_string()))
 }
 
 #[cfg(test)]
@@ -145,6 +149,7 @@ mod tests {
             "CAPACITY (number, default 1000): most that",
             "may wait: no more.",
             "A, B: both.",
+            "set `N` (write): the Nth.",
             "",
             "These are all.",
         ];
@@ -154,6 +159,7 @@ mod tests {
             [
                 item("CAPACITY (number, default 1000)", "most that may wait: no more."),
                 item("A, B", "both."),
+                item("set N (write)", "the Nth."),
                 Block::Text("These are all.".into())
             ]
         );

@@ -48,8 +48,8 @@ element! {
     /// rule_remove `N` (write): removes the Nth rule.
     /// rule_replace `N ACTION PATTERN` (write): puts a rule in the place of the Nth.
     /// config (read, write): the configuration; what is written takes its place.
-    /// cache_hits_count, cache_misses_count, cache_total_count, cache_hits_ratio,
-    /// cache_misses_ratio (read): -1, as there is no cache.
+    /// cache_hits_count, cache_misses_count, cache_total_count (read): -1, as there is no cache.
+    /// cache_hits_ratio, cache_misses_ratio (read): likewise.
     ///
     /// = EXAMPLE
     ///

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dataplane::io::Way;
+use ir::Model;
 use serde_json::{Value, json};
 
 use crate::groups::Grouping;
@@ -16,8 +17,8 @@ const COUNTING: Duration = Duration::from_secs(1);
 pub(crate) struct Told {
     /// Why it is this way.
     why: String,
-    /// The groups of the configuration with this number.
-    grouping: Mutex<Option<(u64, Grouping)>>,
+    /// The groups of the configuration with this number, of elements that mean this.
+    grouping: Mutex<Option<(u64, Vec<Model>, Grouping)>>,
     /// When packets were counted last, and how many there were: of each group, or from each worker
     /// to each.
     counted: Mutex<(Instant, Vec<u64>)>,
@@ -66,14 +67,17 @@ impl Told {
             }
             Way::Tags(tags) => {
                 let (generation, configuration) = instance.current();
-                let mut grouping = lock(&self.grouping);
-                if grouping.as_ref().is_none_or(|known| known.0 != generation) {
-                    let groups = Some(dispatch.groups());
-                    *grouping = Some((generation, Grouping::of(&configuration, groups, workers)?));
+                let models = instance.meaning(&configuration)?;
+                let mut known = lock(&self.grouping);
+                if known.as_ref().is_none_or(|known| (known.0, &known.1) != (generation, &models)) {
+                    let count = (dispatch.groups(), workers);
+                    let before = known.as_ref().map(|known| &known.2);
+                    let grouping = Grouping::now(&configuration, &models, count, before)?;
+                    *known = Some((generation, models, grouping));
                 }
                 let mut group = |group: usize| {
                     let (worker, packets) = dispatch.group(group)?;
-                    let mut told = grouping.as_ref()?.1.to_json(group, tags, workers);
+                    let mut told = known.as_ref()?.2.to_json(group, tags, workers);
                     told["worker"] = json!(worker);
                     told["cpu"] = json!(instance.fleet().cpu(worker));
                     told["packets"] = json!(packets);

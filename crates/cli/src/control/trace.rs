@@ -200,9 +200,10 @@ pub(super) fn serve(
     let paint = Paint(request.get("colours").and_then(Value::as_bool).unwrap_or(false));
     let instance = &controlled.instance;
     let (_, configuration) = instance.current();
-    let graph = configuration.chain().graph.clone();
-    let models = instance.fleet().call(0, move |router| installer::models(router, &graph));
-    let Some(models) = models else { return Ok(Err("the worker is dead".to_string())) };
+    let models = match instance.meaning(&configuration) {
+        Ok(models) => models,
+        Err(why) => return Ok(Err(why)),
+    };
     let (to, heard): (Sender<Heard>, _) = channel();
     let following = Following {
         selector,

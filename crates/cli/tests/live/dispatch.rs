@@ -370,6 +370,35 @@ fn a_routing_table_spreads_its_networks_over_workers() {
     tagged.running.stop();
 }
 
+/// A rule that a handler wrote tells classes apart at once; what is of the group before stays in it.
+#[test]
+fn classes_are_those_of_the_rules_that_there_are() {
+    if !possible() {
+        return;
+    }
+    let chain = "FromDevice(left) -> Strip(14) -> CheckIPHeader
+           -> f :: IPFilter(allow dst net 10.2.0.0/16, deny all) -> Unstrip(14) -> ToDevice(right);
+         FromDevice(right) -> Discard;";
+    let tagged = Tagged::run(chain, "af-packet-mmsg", &["--dispatch", "tags=mac"]);
+    // By group: the classes that know of the network.
+    let told = || -> Vec<(usize, String)> {
+        let known = tagged.ask(&["dispatch"]);
+        let groups = known["groups"].as_array().unwrap().iter().enumerate();
+        let told = groups.map(|(group, known)| (group, known["classes"].to_string()));
+        told.filter(|(_, classes)| classes.contains("\"10.2.")).collect()
+    };
+    let before = told();
+    ctl(&tagged.socket, &["write", "f.rule_insert", "1 deny dst host 10.2.0.9"]);
+    let after = told();
+    let ([(group, was)], [(same, is)]) = (&before[..], &after[..]) else {
+        panic!("{before:?} {after:?}")
+    };
+    assert_eq!(group, same);
+    assert!(was.contains(r#"["10.2.0.0","10.2.255.255"]"#), "{was}");
+    assert!(is.contains(r#"["10.2.0.0","10.2.0.8"],["10.2.0.10","10.2.255.255"]"#), "{is}");
+    tagged.running.stop();
+}
+
 /// Of two groups with much to do at one worker, one goes to the other worker.
 #[test]
 fn groups_are_spread_by_what_there_is_to_do() {
