@@ -187,7 +187,7 @@ impl Common {
     /// and turns belong to the element that has the pattern.
     fn export(&self, store: &mut Store) {
         if let Some(joined) = &self.joined {
-            let flows = joined.set.borrow().table.export();
+            let flows = joined.set.borrow_mut().export();
             store.set(&joined.root, FLOWS_STATE, StateValue::Flows(flows));
         }
         let failures = self.failures.iter().map(|&f| f.into()).collect();

@@ -9,6 +9,7 @@ mod differential;
 mod exits;
 mod filetests;
 mod following;
+mod handover;
 mod law;
 mod lists;
 mod outcome;

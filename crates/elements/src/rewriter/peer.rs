@@ -115,6 +115,14 @@ impl FlowSet {
         self.table.join(flows, now, |flow| class_of(members, flow));
     }
 
+    /// The flows as declared state: what is done bit by bit is done at once.
+    pub(crate) fn export(&mut self) -> ir::state::Flows {
+        while self.table.is_mixed() {
+            self.regroup();
+        }
+        self.table.export()
+    }
+
     /// Takes over declared flows.
     pub(crate) fn import(&mut self, flows: &ir::state::Flows) {
         let members = &self.members;

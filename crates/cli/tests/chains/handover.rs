@@ -1,0 +1,129 @@
+//! Chains that take each other's place while they know more flows than are looked at at once: every way of executing
+//! them gives the same, packet by packet, while what goes on is seen to bit by bit.
+
+use std::path::Path as Folder;
+
+use catena_cli::session::Path;
+use dataplane::change::Plan;
+
+use crate::outcome::{Seen, Tallies, drain, feed, state, tallies};
+use crate::support::{PATHS, Started, start};
+
+/// Flows of each kind that there are before the change: with those of the other kind, more than are looked at in two
+/// steps.
+const FLOWS: u16 = 1500;
+const SECOND: u64 = 1_000_000_000;
+
+/// A translator with arguments of its own behind its pattern's ports.
+fn chain(ports: &str, arguments: &str) -> String {
+    format!(
+        "in0 :: Idle -> CheckIPHeader -> rw :: IPRewriter(pattern 30.0.0.1 {ports} - - 0 1, drop{arguments});
+         in1 :: Idle -> CheckIPHeader -> [1] rw;
+         rw[0] -> ttl :: DecIPTTL -> out0 :: Queue(100000) -> Idle;
+         rw[1] -> out1 :: Queue(100000) -> Idle;"
+    )
+}
+
+/// Changes, and how the new chain's translator is.
+const CHANGES: [(&str, &str, &str); 5] = [
+    ("nothing", "1024-65535", ""),
+    ("shorter timeouts", "1024-65535", ", UDP_TIMEOUT 20, TCP_NODATA_TIMEOUT 15"),
+    (
+        "longer timeouts",
+        "1024-65535",
+        ", UDP_TIMEOUT 900, UDP_GUARANTEE 10, TCP_NODATA_TIMEOUT 700",
+    ),
+    ("other ports", "3000-9000", ""),
+    ("less room", "1024-65535", ", MAPPING_CAPACITY 2000"),
+];
+
+fn begin(text: &str, path: Path) -> Started {
+    start("handover", text, Folder::new("."), path)
+        .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
+}
+
+/// The flow of this number, of one kind or the other.
+fn frame(number: u16) -> Vec<u8> {
+    let (kind, of_kind) = if number.is_multiple_of(2) { ("udp", "") } else { ("tcp", " flags A") };
+    let (host, port) = (number % 7 + 1, 1000 + number);
+    let words = format!("bare {kind} 10.0.0.{host}:{port} > 20.0.0.1:80{of_kind}");
+    net::notation::parse(&words).expect("the words are right")
+}
+
+/// What comes back for what left.
+fn answer(seen: &Seen) -> Vec<u8> {
+    let mut ip = seen.bytes();
+    let ports = 20;
+    (0..4).for_each(|i| ip.swap(12 + i, 16 + i));
+    (0..2).for_each(|i| ip.swap(ports + i, ports + 2 + i));
+    ip
+}
+
+type Outcome = ([Vec<Seen>; 2], Tallies);
+
+/// Pushes packets one by one, so that packets come between the steps.
+fn push(way: &mut Started, frames: &[(&str, Vec<u8>)]) -> Outcome {
+    for (input, frame) in frames {
+        feed(way, input, std::slice::from_ref(frame));
+        way.router.round();
+    }
+    (["out0", "out1"].map(|queue| drain(way, queue)), tallies(&mut way.router))
+}
+
+/// Lets another chain take over.
+fn replace(way: &mut Started, text: &str, path: Path) {
+    let mut next = begin(text, path);
+    let plan = Plan::new(&way.router.inventory(), &way.router.holdings(), &next.router.inventory());
+    next.clock.advance(way.router.time() - next.router.time());
+    let taken = next.router.take_over(way.router.hand_over(), &plan);
+    assert_eq!(taken.unclaimed, 0);
+    *way = next;
+}
+
+#[test]
+fn every_way_hands_over_many_flows_the_same() {
+    let many: Vec<(&str, Vec<u8>)> = (0..2 * FLOWS).map(|n| ("in0", frame(n))).collect();
+    for (seed, (change, ports, arguments)) in (0u64..).zip(CHANGES) {
+        // Those that there is no room for go one after the other, but at once where models are interpreted.
+        let paths = match change {
+            "less room" => vec![Path::Native, Path::Synthesised],
+            _ => PATHS.to_vec(),
+        };
+        let start = |path| (path, begin(&chain("1024-65535", ""), path));
+        let mut ways: Vec<(Path, Started)> = paths.into_iter().map(start).collect();
+        let mut known = Vec::new();
+        for (path, way) in &mut ways {
+            let ([left, _], _) = push(way, &many);
+            assert_eq!(left.len(), many.len(), "{path:?}");
+            way.clock.advance(10 * SECOND);
+            replace(way, &chain(ports, arguments), *path);
+            known = left;
+        }
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for step in 0..12 {
+            let pause = rng.u64(..3 * SECOND);
+            let frames: Vec<(&str, Vec<u8>)> = (0..8)
+                .map(|_| match rng.u8(..3) {
+                    0 => ("in0", frame(rng.u16(..2 * FLOWS + 100))),
+                    1 => ("in1", answer(&known[rng.usize(..known.len())])),
+                    _ => ("in0", frame(rng.u16(..20))),
+                })
+                .collect();
+            let take = |(_, way): &mut (Path, Started)| {
+                way.clock.advance(pause);
+                push(way, &frames)
+            };
+            let mut results: Vec<Outcome> = ways.iter_mut().map(take).collect();
+            for ((path, _), outcome) in ways.iter().zip(&results) {
+                assert_eq!(*outcome, results[0], "{path:?} after {change}, step {step}");
+            }
+            let ([left, _], _) = results.swap_remove(0);
+            known.extend(left);
+        }
+        // The flows themselves last: to write them down does at once what is done bit by bit.
+        let states: Vec<_> = ways.iter_mut().map(|(_, way)| state(&mut way.router)).collect();
+        for ((path, _), state) in ways.iter().zip(&states) {
+            assert!(*state == states[0], "{path:?} after {change}: its flows differ");
+        }
+    }
+}
