@@ -32,6 +32,29 @@ impl Cube {
     pub(crate) fn covers(&self, other: &Cube) -> bool {
         (0..MAX_DIMENSIONS).all(|d| self.low[d] <= other.low[d] && other.high[d] <= self.high[d])
     }
+
+    /// Whether it holds a key that `other` holds.
+    pub(crate) fn meets(&self, other: &Cube) -> bool {
+        (0..MAX_DIMENSIONS).all(|d| self.low[d] <= other.high[d] && other.low[d] <= self.high[d])
+    }
+
+    /// Adds disjoint cubes that hold the keys that `other`, which it meets, does not hold.
+    pub(crate) fn add_rest(mut self, other: &Cube, rest: &mut Vec<Cube>) {
+        for d in 0..MAX_DIMENSIONS {
+            if self.low[d] < other.low[d] {
+                let mut below = self;
+                below.high[d] = other.low[d] - 1;
+                rest.push(below);
+                self.low[d] = other.low[d];
+            }
+            if other.high[d] < self.high[d] {
+                let mut above = self;
+                above.low[d] = other.high[d] + 1;
+                rest.push(above);
+                self.high[d] = other.high[d];
+            }
+        }
+    }
 }
 
 /// A rule's sets of intervals make too many cubes.

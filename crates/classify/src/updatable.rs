@@ -1,5 +1,6 @@
 //! Rules that change while keys are looked up.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,16 +12,19 @@ use crate::{Classifier, build};
 
 /// Keys that a batch looks up side by side.
 const LANES: usize = 64;
-/// Tables and rules that are looked at for each cube, on average, to find one that covers it.
+/// Tables and rules that are looked at for each cube, on average, to find one that covers it, and as many to find several
+/// that do so together.
 const EFFORT: usize = 64;
+/// Parts of a cube that others left, beyond which it is not asked whether still others hold these.
+const MOST_PARTS: usize = 256;
 
 /// Rules by priority, the least of which wins, that can be added and removed one by one in
 /// constant time.
 ///
 /// Most lookups are answered by a structure made by [`build`] from the rules of some moment. Rules
 /// added since then stand in a few hash tables, and those removed are marked; a lookup whose
-/// answer was removed is answered by hash tables of the same rules. So rules that an earlier one
-/// covers stand in hash tables only, for the time when that is removed. When
+/// answer was removed is answered by hash tables of the same rules. So rules that earlier ones
+/// cover stand in hash tables only, for the time when one of these is removed. When
 /// [`changes`](Self::changes) have become many, [`rebuild`](Self::rebuild) gives the work of
 /// building anew to be done anywhere, such as in another thread, while rules change and keys are
 /// looked up here; [`adopt`](Self::adopt) then takes the result.
@@ -46,7 +50,7 @@ struct Base {
     classifier: Box<dyn Classifier>,
     /// The same rules, numbered the same, for lookups that must pass some over.
     tuples: Tuples,
-    /// Those that no key gets to while none is passed over: an earlier one holds all of theirs.
+    /// Those that no key gets to while none is passed over: earlier ones hold all of theirs.
     covered: Tuples,
     greatest: Key,
     /// The rules' cubes in order of priority. The structure numbers them by place.
@@ -79,14 +83,23 @@ impl Base {
         let mut places = HashMap::with_capacity_and_hasher(cubes.len(), Mixing::default());
         let mut tuples = Tuples::new(greatest, cubes.len());
         let mut covered = Tuples::new(greatest, 0);
-        let mut effort = EFFORT * cubes.len();
+        let (mut effort, mut together) = (EFFORT * cubes.len(), EFFORT * cubes.len());
         for (place, (priority, cube)) in (0..).zip(&cubes) {
             places.entry(*priority).or_insert(place);
             if effort > 0 {
-                let covers = |other: u64| cubes[other as usize].1.covers(cube);
+                let is_reached = Cell::new(true);
+                let covers = |other: u64| {
+                    is_reached.set(false);
+                    cubes[other as usize].1.covers(cube)
+                };
                 let (cover, looked) = tuples.trace(&cube.low, u64::MAX, covers);
                 effort = effort.saturating_sub(looked[0] + looked[1]);
-                if cover.is_some() {
+                let mut of_several = || {
+                    !is_reached.get()
+                        && tuples.lookup(&cube.high, u64::MAX, |_| true).is_some()
+                        && are_covering(&cubes[..place as usize], cube, &mut together)
+                };
+                if cover.is_some() || of_several() {
                     covered.insert(cube, place.into());
                     continue;
                 }
@@ -118,6 +131,31 @@ impl Base {
         }
         true
     }
+}
+
+/// Whether some cubes together hold every key that another holds, if it takes no more looks at cubes than are left to find
+/// out.
+fn are_covering(all: &[(u64, Cube)], cube: &Cube, left: &mut usize) -> bool {
+    let (mut parts, mut rest) = (vec![*cube], Vec::new());
+    for (_, other) in all {
+        *left = left.saturating_sub(parts.len());
+        if *left == 0 || parts.len() > MOST_PARTS {
+            return false;
+        }
+        if other.meets(cube) {
+            for part in parts.drain(..) {
+                match other.meets(&part) {
+                    true => part.add_rest(other, &mut rest),
+                    false => rest.push(part),
+                }
+            }
+            std::mem::swap(&mut parts, &mut rest);
+            if parts.is_empty() {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 impl Rebuild {

@@ -146,3 +146,31 @@ fn covered_rules_are_found_once_nothing_covers_them() {
     check(&changing, &rules);
     assert_eq!(list(&rules).covered(), (1..rules.len()).collect::<Vec<_>>());
 }
+
+#[test]
+fn rules_that_several_cover_together_are_found_once_one_of_these_is_gone() {
+    let random = &mut Rng::with_seed(2);
+    let span = |low, high| {
+        let mut cube = RuleSet::new(&GREATEST, 1).everything(0);
+        (cube.low[0], cube.high[0]) = (low, high);
+        cube
+    };
+    let last = GREATEST[0];
+    // Three that hold everything together, none of which holds what reaches over its end.
+    let parts = [(1, span(0, 9)), (2, span(10, 19)), (3, span(20, last))];
+    let over = [span(5, 15), span(9, 20), span(0, last)];
+    let mut rules: Vec<(u32, Vec<Cube>)> = parts.map(|(arm, cube)| (arm, vec![cube])).into();
+    rules.extend(over.map(|cube| (4, vec![cube])));
+    rules.extend((0..50).map(|_| (0, vec![cube(random)])));
+    let mut changing = list(&rules);
+    assert_eq!(changing.covered(), (3..rules.len()).collect::<Vec<_>>());
+    check(&changing, &rules);
+    for _ in 0..3 {
+        changing.remove(1);
+        rules.remove(1);
+        check(&changing, &rules);
+    }
+    // Nearly everything is not everything.
+    let gap = [(1, vec![span(0, 9)]), (2, vec![span(11, last)]), (3, vec![span(0, last)])];
+    assert_eq!(list(&gap).covered(), []);
+}
