@@ -3,7 +3,7 @@
 
 use std::fs::{File, read_dir};
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -245,6 +245,48 @@ fn oversize_frames_are_counted() {
         let counted = |line: &str| line.contains("ToDevice") && line.contains("oversize");
         assert!(summary.lines().any(counted), "by {mode}: {summary}");
     }
+}
+
+/// Frames that are too long are told from those that there was no room for, also while workers have no room at all.
+#[test]
+fn oversize_frames_are_told_from_others_that_were_lost() {
+    if !possible() {
+        return;
+    }
+    const LONG: usize = 40;
+    let lab = Lab::new(1500);
+    let far = ["neigh", "add", "10.9.0.3", "lladdr", MACS[1], "dev", "veth0"];
+    lab.ip("left", &far);
+    let how = ["--in", "left=eth0", "--io", "af-xdp", "--cores", "0,1"];
+    let running = lab.run("FromDevice(left) -> Discard;", &how);
+    for (host, interface) in [("middle", "eth0"), ("left", "veth0")] {
+        lab.ip(host, &["link", "set", interface, "mtu", "3000"]);
+    }
+    running.signal(Signal::STOP);
+    let stat = format!("/proc/{}/stat", running.id());
+    until("workers that stand still", || {
+        std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+    });
+    // Far more than the rings of all queues hold, of many flows.
+    let sent = lab.at("left", || {
+        let flows: Vec<UdpSocket> =
+            (0..64).map(|_| UdpSocket::bind("10.9.0.2:0").unwrap()).collect();
+        let send = |flow: &UdpSocket, length| {
+            flow.send_to(&vec![0; length], "10.9.0.3:9").unwrap();
+        };
+        (0..40_000).for_each(|n| send(&flows[n % 64], 20));
+        (0..LONG).for_each(|n| send(&flows[n % 64], 2000));
+    });
+    sent.join().unwrap();
+    running.signal(Signal::CONT);
+    let summary = running.stop();
+    let lost = |why: &str| -> usize {
+        let line = summary.lines().find(|line| line.contains(why));
+        let line = line.unwrap_or_else(|| panic!("no {why}: {summary}"));
+        line.split_whitespace().nth(3).unwrap().replace(',', "").parse().unwrap()
+    };
+    assert!(lost("receive-queue-full") > 1000, "{summary}");
+    assert_eq!(lost("oversize"), LONG, "{summary}");
 }
 
 /// Whether an interface of the middle merges what comes in.

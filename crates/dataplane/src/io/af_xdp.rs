@@ -60,6 +60,10 @@ struct Common {
     /// Chunks for frames to send.
     free: Vec<u64>,
     chunk: u64,
+    /// How often the kernel had no chunk for a frame, so far, and how often of that no worker has counted the
+    /// frame yet.
+    out_of_chunks: u64,
+    uncounted: u64,
 }
 
 impl Common {
@@ -80,9 +84,8 @@ struct Queue {
     receive: Consumer<Descriptor>,
     common: Arc<Mutex<Common>>,
     socket: OwnedFd,
-    /// Frames that the kernel dropped, how often it had no chunk for one, and frames that there was no
-    /// room for in the ring, so far.
-    counted: [u64; 3],
+    /// Frames that the kernel dropped, and those that there was no room for in the ring, so far.
+    counted: [u64; 2],
     /// What waits of that which waited at the last mark.
     marked: u32,
 }
@@ -102,6 +105,8 @@ pub(super) struct AfXdp {
     sender: usize,
     umem: Arc<Umem>,
     chunk: usize,
+    /// Whether a frame may lie in several chunks.
+    pieces: bool,
     longest: usize,
     /// Chunks for frames to send.
     free: Vec<u64>,
@@ -134,7 +139,7 @@ impl AfXdp {
         workers: usize,
         layout: Layout,
     ) -> Result<Vec<Self>> {
-        let Layout { chunk, longest, .. } = layout;
+        let Layout { chunk, pieces, longest } = layout;
         let ring = receive_ring(workers);
         let to_receive = workers * ring as usize;
         // Both the ring to send and that of what was sent can be full.
@@ -192,13 +197,19 @@ impl AfXdp {
                         chunks.by_ref().take(to_receive).for_each(|chunk| fill.write(chunk));
                         fill.publish();
                         let free = chunks.by_ref().take(to_send(number)).collect();
-                        let chunk = chunk as u64;
-                        let new = Arc::new(Mutex::new(Common { fill, completion, free, chunk }));
-                        Arc::clone(common.insert(new))
+                        let new = Common {
+                            fill,
+                            completion,
+                            free,
+                            chunk: chunk as u64,
+                            out_of_chunks: 0,
+                            uncounted: 0,
+                        };
+                        Arc::clone(common.insert(Arc::new(Mutex::new(new))))
                     }
                 };
                 sys::bind(&socket, &address)?;
-                all[worker].push(Queue { receive, common, socket, counted: [0; 3], marked: 0 });
+                all[worker].push(Queue { receive, common, socket, counted: [0; 2], marked: 0 });
             }
         }
         let options = all[0]
@@ -212,6 +223,7 @@ impl AfXdp {
                 send: send?,
                 umem: Arc::clone(&umem),
                 chunk,
+                pieces,
                 longest,
                 free: Vec::new(),
                 emptied: Vec::new(),
@@ -418,14 +430,20 @@ impl Port for AfXdp {
             let statistics: Result<libc::xdp_statistics> =
                 sys::get(&queue.socket, libc::SOL_XDP, libc::XDP_STATISTICS);
             if let Ok(s) = statistics {
-                let counted = [s.rx_dropped, s.rx_fill_ring_empty_descs, s.rx_ring_full];
+                let counted = [s.rx_dropped, s.rx_ring_full];
                 let before = std::mem::replace(&mut queue.counted, counted);
-                let [dropped, no_chunk, full] =
-                    [0, 1, 2].map(|i| counted[i].saturating_sub(before[i]));
-                // It drops a frame if there is no chunk for it, or if that is too short.
-                let too_long = dropped.saturating_sub(no_chunk);
-                losses.received(OVERSIZE, too_long, 0);
-                losses.received(OVERRUN, dropped - too_long + full, 0);
+                let [dropped, full] = [0, 1].map(|i| counted[i].saturating_sub(before[i]));
+                // It drops a frame if there is no chunk for it, or if that is too short. Of all workers
+                // together it tells how often the former was; which worker's frames these were is not told.
+                let mut common = queue.common();
+                let new = s.rx_fill_ring_empty_descs.saturating_sub(common.out_of_chunks);
+                common.out_of_chunks += new;
+                common.uncounted += new;
+                let no_chunk = if self.pieces { dropped } else { dropped.min(common.uncounted) };
+                common.uncounted = common.uncounted.saturating_sub(no_chunk);
+                drop(common);
+                losses.received(OVERSIZE, dropped - no_chunk, 0);
+                losses.received(OVERRUN, no_chunk + full, 0);
             }
         }
     }
