@@ -174,7 +174,9 @@ impl Plan {
             let holding = holdings.get(&keeper.name).cloned().unwrap_or_default();
             let lost = match successors.get(keeper.name.as_str()) {
                 None => Some("the new configuration has no element of this name".to_string()),
-                Some(to) if to.class != keeper.class => Some(format!("becomes a {}", to.class)),
+                Some(to) if to.class != keeper.class => {
+                    Some(format!("its class becomes {}", to.class))
+                }
                 Some(to) if keeper.is_anonymous() && to.config != keeper.config => {
                     Some("has no name of its own, and its configuration changes".to_string())
                 }
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(fate(counter("a", "Counter"), counter("a", "Counter"), 0).0, Fate::Kept);
         assert_eq!(
             fate(counter("a", "Counter"), counter("a", "Discard"), 0),
-            (Fate::Lost, "becomes a Discard".to_string())
+            (Fate::Lost, "its class becomes Discard".to_string())
         );
         let all = fates(&[counter("a", "Counter")], &[counter("b", "Counter")], 0);
         let all: Vec<_> = all.iter().map(|(name, fate, _)| (name.as_str(), *fate)).collect();
