@@ -5,6 +5,11 @@
 //   catena run examples/isp-edge.click
 //
 // reads examples/isp-customers.pcap.gz and writes isp-edge.internet.pcap and isp-edge.customers.pcap.
+//
+//   sudo catena run examples/isp-edge.click --in isp=eth0 --in internet=eth1
+//
+// puts interfaces in the places of `isp` and `internet`. Customers come through a router with the address
+// 02:00:00:00:00:01; the provider's next router has 203.0.113.254 and 02:00:00:00:fe:fe.
 
 // Access list: what no rule allows is dropped.
 elementclass Firewall {
@@ -41,21 +46,32 @@ elementclass Napt { $public, $mac |
   flows[1] -> back; pings[1] -> back;
 }
 
-customers :: FromDump(isp-customers.pcap.gz, STOP true);
-kind :: Classifier(12/0800, 12/0806, -);
+// Customers and hosts on the internet, for where there are no interfaces. The hosts answer everything.
+elementclass Customers {
+  requests :: FromDump(isp-customers.pcap.gz, STOP true) -> output;
+  input -> answers :: ToDump(isp-edge.customers.pcap);
+}
+elementclass Hosts {
+  input -> sent :: Tee -> requests :: ToDump(isp-edge.internet.pcap, SNAPLEN 0);
+  sent[1] -> Strip(14) -> CheckIPHeader -> ping :: ICMPPingResponder -> answers :: Unstrip(14) -> output;
+  ping[1] -> IPMirror -> answers;
+}
+
+isp :: Customers;
+internet :: Hosts;
 fw :: Firewall;
 router :: Router(10.255.255.254, 02:00:00:00:01:01);
 nat :: Napt(203.0.113.1, 02:00:00:00:02:01);
 
-customers -> kind;
-kind[0] -> fw -> router -> nat -> internet :: Tee -> ToDump(isp-edge.internet.pcap, SNAPLEN 0);
-kind[1] -> arp :: Counter -> Discard;
+isp -> kind :: Classifier(12/0800, 12/0806 20/0001, -);
+kind[0] -> fw -> router -> nat -> internet;
+kind[1] -> ARPResponder(10.255.255.254 02:00:00:00:01:01) -> isp;
 kind[2] -> Discard;
 
-// Every host out there answers.
-internet[1] -> Strip(14) -> CheckIPHeader -> ping :: ICMPPingResponder -> answers :: Unstrip(14) -> [1] nat;
-ping[1] -> IPMirror -> answers;
+internet -> coming :: Classifier(12/0800, 12/0806 20/0001, -);
+coming[0] -> [1] nat;
+coming[1] -> ARPResponder(203.0.113.1 02:00:00:00:02:01) -> internet;
+coming[2] -> Discard;
 
-to_customers :: ToDump(isp-edge.customers.pcap);
-nat[1] -> to_customers;
-router[1] -> to_customers;
+nat[1] -> isp;
+router[1] -> isp;

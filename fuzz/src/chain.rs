@@ -7,7 +7,10 @@ use ir::{FileId, Sources, has_errors};
 pub fn chain(data: &[u8]) {
     let mut sources = Sources::new();
     let file = sources.add("fuzz.click", String::from_utf8_lossy(data));
-    let options = compiler::Options { variables: vec![("given".into(), "1, $given".into())] };
+    let options = compiler::Options {
+        variables: vec![("given".into(), "1, $given".into())],
+        ..Options::default()
+    };
     let mut files = OneFile { rules: None };
     let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);
     let made = chain.is_some_and(|chain| {

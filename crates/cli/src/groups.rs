@@ -336,7 +336,7 @@ mod tests {
         FromDevice(wan) -> Strip(14) -> CheckIPHeader -> IPClassifier(tcp) -> [1] nat;";
 
     fn grouped(chain: &str, wanted: Option<usize>) -> Grouping {
-        let read = Configuration::of_text("chain", chain, &[], &mut String::new());
+        let read = Configuration::of_text("chain", chain, &Default::default(), &mut String::new());
         Grouping::of(&read.unwrap(), wanted, 2).unwrap()
     }
 

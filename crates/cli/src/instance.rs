@@ -44,13 +44,13 @@ impl Configuration {
     /// What is wrong with it, for people.
     pub fn read(
         path: &str,
-        variables: &[(String, String)],
+        options: &compiler::Options,
         colour: bool,
         warnings: &mut String,
     ) -> Result<Self, String> {
         let mut sources = Sources::new();
         let file = load::configuration(&mut sources, path)?;
-        Self::of(sources, file, variables, colour, warnings)
+        Self::of(sources, file, options, colour, warnings)
     }
 
     /// The same for a text, which people know under a name.
@@ -60,24 +60,23 @@ impl Configuration {
     pub fn of_text(
         name: &str,
         text: &str,
-        variables: &[(String, String)],
+        options: &compiler::Options,
         warnings: &mut String,
     ) -> Result<Self, String> {
         let mut sources = Sources::new();
         let file = sources.add(name, text);
-        Self::of(sources, file, variables, false, warnings)
+        Self::of(sources, file, options, false, warnings)
     }
 
     fn of(
         mut sources: Sources,
         file: FileId,
-        variables: &[(String, String)],
+        options: &compiler::Options,
         colour: bool,
         warnings: &mut String,
     ) -> Result<Self, String> {
         let mut files = Disk::default();
-        let options = compiler::Options { variables: variables.to_vec() };
-        let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
+        let (chain, found) = compiler::elaborate(&mut sources, file, options, &mut files);
         let text = diagnostics::render(&found, &sources, colour);
         match chain.filter(|_| !has_errors(&found)) {
             Some(chain) => {

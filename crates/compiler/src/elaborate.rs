@@ -7,13 +7,16 @@ use elements::configure::Files;
 use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
 
 use crate::report::Report;
-use crate::{check, expand, load, ports, processing, scope};
+use crate::{check, expand, load, ports, processing, scope, stand_ins};
 
 /// What is decided outside of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Variables with their values (`VAR=VALUE`): they override what the file defines.
     pub variables: Vec<(String, String)>,
+    /// Names of devices. One that no element is for takes the place of the element of its name, which stands
+    /// for it where there is none: what comes to the element is sent, what the device receives leaves it.
+    pub devices: Vec<String>,
 }
 
 /// A chain whose compounds are expanded and whose ports are checked.
@@ -47,13 +50,33 @@ pub fn elaborate(
     files: &mut dyn Files,
 ) -> (Option<Chain>, Vec<Diagnostic>) {
     let mut report = Report::default();
-    let loaded = load::load(sources, file, files, &mut report);
+    let mut loaded = load::load(sources, file, files, &mut report);
     if report.failed() {
         // Whatever the parser skipped would be missed and reported again.
         return (None, report.diagnostics);
     }
+    let (chain, found) = work_out(&loaded, file, options);
+    let devices = match &chain {
+        Some(chain) => stand_ins::unused(&options.devices, &chain.arguments),
+        None => Vec::new(),
+    };
+    let (chain, found) = match stand_ins::replace(&mut loaded.files[0], &devices, sources) {
+        true => work_out(&loaded, file, options),
+        false => (chain, found),
+    };
+    report.diagnostics.extend(found);
+    (chain, report.diagnostics)
+}
+
+/// The chain that files mean.
+fn work_out(
+    loaded: &load::Loaded,
+    file: FileId,
+    options: &Options,
+) -> (Option<Chain>, Vec<Diagnostic>) {
+    let mut report = Report::default();
     let span = Span::new(file, 0, 0);
-    let scopes = scope::resolve(&loaded, span, &mut report);
+    let scopes = scope::resolve(loaded, span, &mut report);
     let variables =
         options.variables.iter().map(|(name, value)| (name.as_str(), Argument::bare(value)));
     let Some(mut flat) = expand::expand(&scopes, variables, &mut report) else {

@@ -22,6 +22,7 @@ mod report;
 mod scope;
 mod shadow;
 mod simplify;
+mod stand_ins;
 mod symbolic;
 mod synthesize;
 mod variables;

@@ -2,8 +2,8 @@
 
 mod shape;
 
-use catena_compiler::flatten;
-use shape::{assert_same, chain, chain_with, edges, elements, good};
+use catena_compiler::{Chain, flatten};
+use shape::{assert_same, chain, chain_with, edges, elements, good, on_devices};
 
 /// The one thing that is said about a text.
 fn said(text: &str) -> String {
@@ -478,4 +478,26 @@ fn flat_text_of_what_variables_brought_in_can_be_read() {
     let flat = flatten(&chain.expect("no errors"));
     let again = good(&flat);
     assert_eq!(flat, flatten(&again));
+}
+
+#[test]
+fn a_device_takes_the_place_of_the_element_that_stands_for_it() {
+    let pair = ["x/FromDevice@1 :: FromDevice(x)", "x/ToDevice@2 :: ToDevice(x)"];
+    for text in [
+        "a, x, b :: { i :: Idle -> output; input -> Discard }; a -> x; x -> b; b -> a;",
+        "a, b :: { i :: Idle -> output; input -> Discard }; a -> x :: { Idle -> output; input -> Discard } -> b -> a;",
+    ] {
+        let of_x = |chain: &Chain| -> Vec<String> {
+            elements(chain).into_iter().filter(|element| element.contains("x/")).collect()
+        };
+        assert_eq!(of_x(&on_devices(text, &["x", "y"])), pair, "{text}");
+        assert_eq!(of_x(&good(text)).len(), 2, "{text}");
+        assert_ne!(of_x(&good(text)), pair, "{text}");
+        let edges = edges(&on_devices(text, &["x"]));
+        assert!(edges.contains(&"a/i -> x/ToDevice@2".to_string()), "{edges:?}");
+        assert!(edges.contains(&"x/FromDevice@1 -> b/Discard@2".to_string()), "{edges:?}");
+    }
+    // An element that has the name of a device that others are for stays what it is.
+    let text = "x :: Counter; FromDevice(x) -> x -> ToDevice(x);";
+    assert_eq!(elements(&on_devices(text, &["x"])), elements(&good(text)));
 }

@@ -42,7 +42,7 @@ fn chain(text: &str) -> (Graph, Vec<Model>) {
     let mut sources = Sources::new();
     let file = sources.add("chain.click", text);
     let mut diagnostics = Vec::new();
-    let options = Options { variables: Vec::new() };
+    let options = Options::default();
     let (chain, found) = elaborate(&mut sources, file, &options, &mut NoFiles);
     let chain = chain.unwrap_or_else(|| panic!("{found:?}"));
     let elements = instantiate(&chain, &mut sources, &mut NoFiles, &mut diagnostics);

@@ -115,7 +115,8 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
             return checked;
         }
     };
-    let options = compiler::Options { variables: variables.to_vec() };
+    let options =
+        compiler::Options { variables: variables.to_vec(), ..compiler::Options::default() };
     let mut files = Disk::default();
     let (chain, found) = compiler::elaborate(sources, file, &options, &mut files);
     diagnostics.extend(found);

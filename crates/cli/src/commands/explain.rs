@@ -351,7 +351,10 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let injections = args.packets.read()?;
     let trace = Trace::new();
     let clock = VirtualClock::new(START);
-    let options = compiler::Options { variables: variables::all(&args.variables)? };
+    let options = compiler::Options {
+        variables: variables::all(&args.variables)?,
+        ..compiler::Options::default()
+    };
     let mut found = Vec::new();
     let started = start(&mut sources, file, &options, &trace, &clock, args.seed, &mut found);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));

@@ -48,7 +48,8 @@ pub(crate) struct Run {
     /// What FromDevice(NAME) receives from: an interface (also dev:INTERFACE, tap:INTERFACE for
     /// one that is made, or dpdk:DEVICE,… for one of DPDK's where it was built with it), to which
     /// ToDevice(NAME) then sends unless --out says otherwise; a capture file; or generated
-    /// traffic, gen:KEY=VALUE,…
+    /// traffic, gen:KEY=VALUE,…. Where no element is for NAME, it takes the place of the element
+    /// NAME
     #[arg(long = "in", value_name = "NAME=INTERFACE|FILE|gen:…")]
     inputs: Vec<String>,
     /// What ToDevice(NAME) sends to: an interface or a capture file
@@ -490,8 +491,10 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     };
     let polling = polling(&run.poll)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..bindings(run)? };
+    let devices = bindings.inputs.keys().chain(bindings.outputs.keys()).cloned().collect();
+    let elaboration = compiler::Options { variables, devices };
     let mut said = String::new();
-    let read = Configuration::read(&run.file, &variables, colour, &mut said);
+    let read = Configuration::read(&run.file, &elaboration, colour, &mut said);
     run.log.warn(&said);
     let configuration = match read {
         Ok(configuration) => configuration,
@@ -565,7 +568,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
     let controlled = Arc::new(Controlled {
         instance,
-        variables,
+        elaboration,
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
         dispatch: control::dispatch::Told::new(why),

@@ -217,7 +217,8 @@ mod tests {
             t[0] -> output; t[1] -> [1] output } -> q :: Queue -> d :: Discard;
             nf[1] -> e :: Discard; s[1] -> e;";
         let configuration =
-            Configuration::of_text("a.click", text, &[], &mut String::new()).unwrap();
+            Configuration::of_text("a.click", text, &Default::default(), &mut String::new())
+                .unwrap();
         let devices = InUse::default();
         let names = Names { configuration: &configuration, devices: &devices, interfaces: &[] };
         let all = |text: &str| -> Vec<String> {

@@ -84,7 +84,7 @@ pub(crate) fn default_path() -> PathBuf {
 /// An instance with what its configurations are read with.
 pub(crate) struct Controlled {
     pub(crate) instance: Instance,
-    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) elaboration: compiler::Options,
     /// What is told of its dispatch.
     pub(crate) dispatch: dispatch::Told,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
@@ -199,7 +199,7 @@ impl Controlled {
     /// What is wrong with it; the old one runs on.
     pub(crate) fn reload(&self, path: &str, only_try: bool) -> Result<Changed, String> {
         let mut warnings = String::new();
-        let read = Configuration::read(path, &self.variables, false, &mut warnings)?;
+        let read = Configuration::read(path, &self.elaboration, false, &mut warnings)?;
         self.change(read, &warnings, only_try)
     }
 
@@ -225,7 +225,7 @@ impl Controlled {
             return Ok(changed(&self.reload(path, only_try)?));
         };
         let mut warnings = String::new();
-        let read = Configuration::of_text(path, text, &self.variables, &mut warnings)?;
+        let read = Configuration::of_text(path, text, &self.elaboration, &mut warnings)?;
         Ok(changed(&self.change(read, &warnings, only_try)?))
     }
 

@@ -145,7 +145,7 @@ mod tests {
         let mut sources = Sources::new();
         let file = sources.add("chain", text);
         let (mut files, mut closed) = (Disk::default(), Closed::default());
-        let options = compiler::Options { variables: Vec::new() };
+        let options = compiler::Options::default();
         let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
         let chain = chain.expect("a chain");
         let made = compiler::instantiate(&chain, &mut sources, &mut files, &mut found);

@@ -139,7 +139,8 @@ impl Opener for Wired {
 }
 
 pub fn configuration(text: &str) -> Configuration {
-    Configuration::of_text("test", text, &[], &mut String::new()).expect("it can be read")
+    Configuration::of_text("test", text, &Default::default(), &mut String::new())
+        .expect("it can be read")
 }
 
 /// A chain that runs on as many workers as there are wires.

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use crate::lab::{Lab, PATIENCE, bytes, exchange, exchange_between, possible};
+use crate::lab::{Lab, PATIENCE, bytes, ctl, exchange, exchange_between, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
@@ -303,6 +303,41 @@ fn be_refused(lab: &Lab, [client, server]: [&str; 2]) {
         }
     });
     client.join().expect("all errors arrived");
+}
+
+/// Interfaces take the places of an example's customers and hosts, also in a chain that takes its place.
+#[test]
+fn interfaces_take_the_places_of_stand_ins() {
+    if !possible() {
+        return;
+    }
+    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isp-edge.rules.gz");
+    let chain =
+        include_str!("../../../../examples/isp-edge.click").replace("isp-edge.rules.gz", rules);
+    let lab = Lab::new(1500);
+    for (host, interface, address) in [
+        ("left", "veth0", "02:00:00:00:00:01"),
+        ("middle", "eth0", "02:00:00:00:01:01"),
+        ("middle", "eth1", "02:00:00:00:02:01"),
+        ("right", "veth0", "02:00:00:00:fe:fe"),
+    ] {
+        lab.ip(host, &["link", "set", interface, "address", address]);
+    }
+    // Whom the access list lets ping whom.
+    let (customer, server) = ("10.58.250.43", "54.155.97.18");
+    lab.ip("left", &["addr", "add", &format!("{customer}/8"), "dev", "veth0"]);
+    lab.ip("left", &["route", "replace", "default", "via", "10.255.255.254", "src", customer]);
+    lab.ip("right", &["addr", "add", "203.0.113.254/24", "dev", "veth0"]);
+    lab.ip("right", &["addr", "add", &format!("{server}/32"), "dev", "lo"]);
+    let socket = lab.file("ctl", "").with_extension("sock");
+    let control =
+        ["--control", socket.to_str().unwrap(), "--in", "isp=eth0", "--in", "internet=eth1"];
+    let mut running = lab.run(&chain, &control);
+    running.wait_for("isp: eth0: ");
+    lab.ping("left", &[server]);
+    ctl(&socket, &["swap", lab.file("next", &chain).to_str().unwrap()]);
+    lab.ping("left", &[server]);
+    running.stop();
 }
 
 /// An error that tells of a translated packet finds the worker that translated it.

@@ -61,7 +61,7 @@ fn make(text: &str) -> Made {
     let mut files = Folder::new(
         &PathBuf::from(env::var_os("CATENA_SHARED").unwrap_or_default()).join("data/bench-chains"),
     );
-    let options = Options { variables: Vec::new() };
+    let options = Options::default();
     let (chain, found) = elaborate(&mut sources, file, &options, &mut files);
     let messages: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
     let chain = chain.unwrap_or_else(|| panic!("{messages:?}"));

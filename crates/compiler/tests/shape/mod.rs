@@ -75,9 +75,22 @@ pub(crate) fn chain_with(
     let file = sources.add("t", text);
     let options = Options {
         variables: variables.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
+        ..Options::default()
     };
     let (chain, diagnostics) = elaborate(&mut sources, file, &options, &mut Memory::of(files));
     (chain, diagnostics.iter().map(|d| show(&sources, d)).collect())
+}
+
+/// The chain of a text that is right, with devices.
+pub(crate) fn on_devices(text: &str, devices: &[&str]) -> Chain {
+    let mut sources = Sources::new();
+    let file = sources.add("t", text);
+    let devices = devices.iter().map(|&name| name.to_owned()).collect();
+    let options = Options { devices, ..Options::default() };
+    let (chain, found) = elaborate(&mut sources, file, &options, &mut Memory::default());
+    let said: Vec<String> = found.iter().map(|d| show(&sources, d)).collect();
+    assert_eq!(said, Vec::<String>::new(), "in {text}");
+    chain.expect("there are no errors")
 }
 
 /// The chain of a text that is right.

@@ -1,0 +1,62 @@
+//! Devices in the place of elements that stand for them: a chain that runs with stand-ins for what surrounds it runs
+//! on devices of the same names without being rewritten.
+
+use click::ast::{Declaration, File, Node, Statement};
+use click::config::Argument;
+use ir::Sources;
+
+/// Those of some devices that no element with these arguments is for.
+pub(crate) fn unused<'a>(devices: &'a [String], arguments: &[Vec<Argument>]) -> Vec<&'a String> {
+    let is_for = |device: &String| {
+        arguments.iter().any(|all| all.first().is_some_and(|first| first.text == *device))
+    };
+    devices.iter().filter(|device| !is_for(device)).collect()
+}
+
+/// Has devices take the places of the elements of their names that are declared outside of compounds; whether there is
+/// any. What comes to such an element is sent, and what is received leaves it.
+pub(crate) fn replace(file: &mut File, devices: &[&String], sources: &mut Sources) -> bool {
+    let mut replaced = false;
+    for device in devices {
+        let text = format!(
+            "{device} :: {{ FromDevice({device}) -> output; input -> ToDevice({device}) }};"
+        );
+        let id = sources.add(format!("device {device}"), text);
+        let (parsed, _) = click::parse(sources, id);
+        let Some(Statement::Declaration(pair)) = parsed.statements.into_iter().next() else {
+            continue;
+        };
+        let mut more = Vec::new();
+        for statement in &mut file.statements {
+            match statement {
+                Statement::Declaration(declared) => {
+                    let Some(at) = declared.names.iter().position(|name| name.text == **device)
+                    else {
+                        continue;
+                    };
+                    let name = declared.names.remove(at);
+                    more.push(Statement::Declaration(Declaration {
+                        names: vec![name],
+                        ..pair.clone()
+                    }));
+                }
+                Statement::Chain(chain) => {
+                    for endpoint in chain.stages.iter_mut().flatten() {
+                        if let Node::Declaration { name, class, config } = &mut endpoint.node
+                            && name.text == **device
+                        {
+                            (*class, *config) = (pair.class.clone(), None);
+                            replaced = true;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        replaced |= !more.is_empty();
+        // Elements are declared before they are used.
+        file.statements.retain(|s| !matches!(s, Statement::Declaration(d) if d.names.is_empty()));
+        file.statements.splice(0..0, more);
+    }
+    replaced
+}
