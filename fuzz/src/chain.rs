@@ -9,7 +9,7 @@ pub fn chain(data: &[u8]) {
     let file = sources.add("fuzz.click", String::from_utf8_lossy(data));
     let options = compiler::Options {
         variables: vec![("given".into(), "1, $given".into())],
-        ..Options::default()
+        devices: vec!["given".into()],
     };
     let mut files = OneFile { rules: None };
     let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);
