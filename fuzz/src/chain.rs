@@ -9,7 +9,10 @@ pub fn chain(data: &[u8]) {
     let file = sources.add("fuzz.click", String::from_utf8_lossy(data));
     let options = compiler::Options {
         variables: vec![("given".into(), "1, $given".into())],
-        devices: vec!["given".into()],
+        devices: vec![compiler::Device {
+            name: "given".into(),
+            class: "{ Idle -> output }".into(),
+        }],
     };
     let mut files = OneFile { rules: None };
     let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);

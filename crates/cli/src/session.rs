@@ -69,7 +69,7 @@ pub fn start(
     setup: Setup<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(Chain, Router)> {
-    let options = compiler::Options { variables, ..compiler::Options::default() };
+    let options = compiler::Options::of(variables);
     let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
     diagnostics.extend(found);
     let chain = chain?;

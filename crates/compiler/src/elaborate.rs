@@ -14,9 +14,26 @@ use crate::{check, expand, load, ports, processing, scope, stand_ins};
 pub struct Options {
     /// Variables with their values (`VAR=VALUE`): they override what the file defines.
     pub variables: Vec<(String, String)>,
-    /// Names of devices. One that no element is for takes the place of the element of its name, which stands
-    /// for it where there is none: what comes to the element is sent, what the device receives leaves it.
-    pub devices: Vec<String>,
+    /// Devices. One that no element is for takes the place of the element of its name, which stands for it where there
+    /// is none.
+    pub devices: Vec<Device>,
+}
+
+/// A device that the elements of a chain may be for.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its name: the first argument of the elements that are for it.
+    pub name: String,
+    /// A class as the language writes it, in braces: an element to which what is to be sent comes, and which what is
+    /// received leaves.
+    pub class: String,
+}
+
+impl Options {
+    /// Variables alone.
+    pub fn of(variables: Vec<(String, String)>) -> Self {
+        Self { variables, devices: Vec::new() }
+    }
 }
 
 /// A chain whose compounds are expanded and whose ports are checked.

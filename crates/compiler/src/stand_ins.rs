@@ -1,27 +1,26 @@
 //! Devices in the place of elements that stand for them: a chain that runs with stand-ins for what surrounds it runs
-//! on devices of the same names without being rewritten.
+//! on devices of the same names without being rewritten. What a device is as an element is told from above.
 
 use click::ast::{Declaration, File, Node, Statement};
 use click::config::Argument;
 use ir::Sources;
 
+use crate::elaborate::Device;
+
 /// Those of some devices that no element with these arguments is for.
-pub(crate) fn unused<'a>(devices: &'a [String], arguments: &[Vec<Argument>]) -> Vec<&'a String> {
-    let is_for = |device: &String| {
-        arguments.iter().any(|all| all.first().is_some_and(|first| first.text == *device))
+pub(crate) fn unused<'a>(devices: &'a [Device], arguments: &[Vec<Argument>]) -> Vec<&'a Device> {
+    let is_for = |device: &Device| {
+        arguments.iter().any(|all| all.first().is_some_and(|first| first.text == device.name))
     };
     devices.iter().filter(|device| !is_for(device)).collect()
 }
 
 /// Has devices take the places of the elements of their names that are declared outside of compounds; whether there is
-/// any. What comes to such an element is sent, and what is received leaves it.
-pub(crate) fn replace(file: &mut File, devices: &[&String], sources: &mut Sources) -> bool {
+/// any.
+pub(crate) fn replace(file: &mut File, devices: &[&Device], sources: &mut Sources) -> bool {
     let mut replaced = false;
-    for device in devices {
-        let text = format!(
-            "{device} :: {{ FromDevice({device}) -> output; input -> ToDevice({device}) }};"
-        );
-        let id = sources.add(format!("device {device}"), text);
+    for Device { name: device, class } in devices {
+        let id = sources.add(format!("device {device}"), format!("{device} :: {class};"));
         let (parsed, _) = click::parse(sources, id);
         let Some(Statement::Declaration(pair)) = parsed.statements.into_iter().next() else {
             continue;
@@ -30,7 +29,7 @@ pub(crate) fn replace(file: &mut File, devices: &[&String], sources: &mut Source
         for statement in &mut file.statements {
             match statement {
                 Statement::Declaration(declared) => {
-                    let Some(at) = declared.names.iter().position(|name| name.text == **device)
+                    let Some(at) = declared.names.iter().position(|name| name.text == *device)
                     else {
                         continue;
                     };
@@ -43,7 +42,7 @@ pub(crate) fn replace(file: &mut File, devices: &[&String], sources: &mut Source
                 Statement::Chain(chain) => {
                     for endpoint in chain.stages.iter_mut().flatten() {
                         if let Node::Declaration { name, class, config } = &mut endpoint.node
-                            && name.text == **device
+                            && name.text == *device
                         {
                             (*class, *config) = (pair.class.clone(), None);
                             replaced = true;

@@ -115,8 +115,7 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
             return checked;
         }
     };
-    let options =
-        compiler::Options { variables: variables.to_vec(), ..compiler::Options::default() };
+    let options = compiler::Options::of(variables.to_vec());
     let mut files = Disk::default();
     let (chain, found) = compiler::elaborate(sources, file, &options, &mut files);
     diagnostics.extend(found);

@@ -351,10 +351,7 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let injections = args.packets.read()?;
     let trace = Trace::new();
     let clock = VirtualClock::new(START);
-    let options = compiler::Options {
-        variables: variables::all(&args.variables)?,
-        ..compiler::Options::default()
-    };
+    let options = compiler::Options::of(variables::all(&args.variables)?);
     let mut found = Vec::new();
     let started = start(&mut sources, file, &options, &trace, &clock, args.seed, &mut found);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));

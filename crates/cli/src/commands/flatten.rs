@@ -26,10 +26,7 @@ pub(crate) struct Flatten {
 pub(crate) fn main(args: &Flatten) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
     let file = load::configuration(&mut sources, &args.file)?;
-    let options = compiler::Options {
-        variables: variables::all(&args.variables)?,
-        ..compiler::Options::default()
-    };
+    let options = compiler::Options::of(variables::all(&args.variables)?);
     let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut Disk::default());
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let Some(chain) = chain.filter(|_| !has_errors(&found)) else {

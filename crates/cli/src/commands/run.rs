@@ -1,5 +1,6 @@
 //! `catena run`: runs a chain to the end of its input.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -491,7 +492,12 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     };
     let polling = polling(&run.poll)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..bindings(run)? };
-    let devices = bindings.inputs.keys().chain(bindings.outputs.keys()).cloned().collect();
+    let device = |name: &String| compiler::Device {
+        name: name.clone(),
+        class: format!("{{ FromDevice({name}) -> output; input -> ToDevice({name}) }}"),
+    };
+    let names: BTreeSet<_> = bindings.inputs.keys().chain(bindings.outputs.keys()).collect();
+    let devices = names.into_iter().map(device).collect();
     let elaboration = compiler::Options { variables, devices };
     let mut said = String::new();
     let read = Configuration::read(&run.file, &elaboration, colour, &mut said);

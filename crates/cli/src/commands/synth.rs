@@ -72,10 +72,7 @@ pub(crate) struct Synth {
 pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
     let file = load::configuration(&mut sources, &args.file)?;
-    let options = compiler::Options {
-        variables: variables::all(&args.variables)?,
-        ..compiler::Options::default()
-    };
+    let options = compiler::Options::of(variables::all(&args.variables)?);
     let mut files = Disk::default();
     let start = Instant::now();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);

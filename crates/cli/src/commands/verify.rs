@@ -66,8 +66,7 @@ struct Loaded {
 fn load(name: &str, variables: &[(String, String)]) -> Result<Option<Loaded>, String> {
     let mut sources = Sources::new();
     let file = load::configuration(&mut sources, name)?;
-    let options =
-        compiler::Options { variables: variables.to_vec(), ..compiler::Options::default() };
+    let options = compiler::Options::of(variables.to_vec());
     let mut files = Disk::default();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     let mut subjects = None;

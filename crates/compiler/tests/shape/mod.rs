@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use catena_compiler::{Chain, Options, elaborate};
+use catena_compiler::{Chain, Device, Options, elaborate};
 use elements::configure::Files;
 use ir::{Diagnostic, FileId, Port, Processing, Sources};
 
@@ -85,7 +85,11 @@ pub(crate) fn chain_with(
 pub(crate) fn on_devices(text: &str, devices: &[&str]) -> Chain {
     let mut sources = Sources::new();
     let file = sources.add("t", text);
-    let devices = devices.iter().map(|&name| name.to_owned()).collect();
+    let device = |name: &&str| Device {
+        name: name.to_string(),
+        class: format!("{{ FromDevice({name}) -> output; input -> ToDevice({name}) }}"),
+    };
+    let devices = devices.iter().map(device).collect();
     let options = Options { devices, ..Options::default() };
     let (chain, found) = elaborate(&mut sources, file, &options, &mut Memory::default());
     let said: Vec<String> = found.iter().map(|d| show(&sources, d)).collect();
