@@ -237,7 +237,12 @@ impl Report<'_> {
             false => "equal the chain's symbolic execution",
         };
         if proofs.is_empty() {
-            text += "  no element's work is carried out by programs\n";
+            text += match self.is_pair() {
+                true if self.verification.differences.is_empty() => {
+                    "  nothing comes out of either chain, whatever comes in\n"
+                }
+                _ => "  no element's work is carried out by programs\n",
+            };
         } else {
             let _ = writeln!(
                 text,
@@ -247,20 +252,22 @@ impl Report<'_> {
                 count(steps, "step"),
             );
         }
-        let how = match (self.is_pair(), evidence.disagreement.is_some()) {
-            (_, true) => "until the difference",
-            (true, false) if evidence.unclear.is_some() => "were tried",
-            (true, false) => "come out of both alike",
-            (false, false) => "go the same way from element to element",
-        };
-        let _ = writeln!(
-            text,
-            "  {} in {} {how} ({} of {} ends reached)",
-            count(evidence.packets, "packet"),
-            count(evidence.sequences, "sequence"),
-            evidence.exits.0,
-            evidence.exits.1,
-        );
+        if evidence.packets > 0 {
+            let how = match (self.is_pair(), evidence.disagreement.is_some()) {
+                (_, true) => "until the difference",
+                (true, false) if evidence.unclear.is_some() => "were tried",
+                (true, false) => "come out of both alike",
+                (false, false) => "go the same way from element to element",
+            };
+            let _ = writeln!(
+                text,
+                "  {} in {} {how} ({} of {} ends reached)",
+                count(evidence.packets, "packet"),
+                count(evidence.sequences, "sequence"),
+                evidence.exits.0,
+                evidence.exits.1,
+            );
+        }
         for proof in proofs {
             if let Verdict::Unproven(why) = &proof.verdict {
                 let (element, port) = &proof.entry;

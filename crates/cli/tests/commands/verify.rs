@@ -115,6 +115,57 @@ fn another_source_is_a_difference() {
 }
 
 #[test]
+fn chains_that_nothing_comes_out_of_are_equal() {
+    let silent = [
+        "",
+        "// Nothing.",
+        "Idle -> Counter -> Discard;",
+        "Idle -> ToDump(out.pcap);",
+        "Idle -> Queue -> Unqueue -> Strip(14) -> ToDump(out.pcap);",
+        "FromDevice(a) -> Strip(14) -> Discard;",
+    ];
+    let verify = |one: &str, other: &str| {
+        let folder = Folder::new();
+        let folder = folder.file("a.click", one).file("b.click", other);
+        folder.run(["verify", "a.click", "b.click", "--packets", "20"])
+    };
+    let speaking = "in :: FromDevice(a) -> Queue -> ToDevice(b);";
+    for one in silent {
+        for other in silent {
+            let ended = verify(one, other);
+            assert!(ended.well().starts_with("equal"), "{one} and {other}: {}", ended.out);
+        }
+        for ended in [verify(one, speaking), verify(speaking, one)] {
+            assert_eq!(ended.code, Some(1), "{one}: {}", ended.out);
+            // In the last, the other chain has that source, too.
+            let told = ["what comes from 'in'", "sends to 'Queue@2'"];
+            assert!(told.iter().any(|told| ended.out.contains(told)), "{}", ended.out);
+        }
+    }
+    assert!(verify("", "").out.contains("nothing comes out of either chain"));
+    // What nothing comes to does not matter.
+    let ended = verify(speaking, &format!("{speaking} Idle -> Strip(1) -> ToDump(o.pcap);"));
+    assert!(ended.well().starts_with("equal"), "{}", ended.out);
+}
+
+#[test]
+fn an_output_that_one_source_lacks_is_a_difference() {
+    let one = "in :: FromDevice(a, FORCE_IP true) -> Queue -> ToDevice(b);";
+    let more = format!("{one} in[1] -> Queue -> ToDevice(c);");
+    let folder = Folder::new();
+    folder.file("a.click", one).file("b.click", more);
+    for pair in [["a.click", "b.click"], ["b.click", "a.click"]] {
+        let ended = folder.run(["verify", pair[0], pair[1], "--packets", "20"]);
+        assert_eq!(ended.code, Some(1), "{}", ended.out);
+        assert!(
+            ended.out.contains("what comes from output 1 of 'in' (b.click:1)"),
+            "{}",
+            ended.out
+        );
+    }
+}
+
+#[test]
 fn what_lies_behind_programs_is_compared() {
     let scheduled = "c[0] -> Queue -> [0] s :: PrioSched -> ToDevice(w); c[1] -> Queue -> [1] s;";
     let others = "c[1] -> Queue -> [0] s :: PrioSched -> ToDevice(w); c[0] -> Queue -> [1] s;";

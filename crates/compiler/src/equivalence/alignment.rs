@@ -30,6 +30,8 @@ struct Wiring {
     pulled: Vec<Vec<(usize, Port)>>,
     /// The elements that only their own code can speak for.
     opaque: Vec<bool>,
+    /// The elements that packets come from, or may come to.
+    alive: Vec<bool>,
     names: HashMap<String, NodeId>,
 }
 
@@ -48,7 +50,18 @@ impl Wiring {
         let opaque = opaque
             .map(|(node, model)| node.inputs.contains(&Processing::Pull) || model.is_opaque());
         let names = nodes.iter().enumerate().map(|(i, node)| (node.name.clone(), i)).collect();
-        Self { opaque: opaque.collect(), out, pulled, names }
+        let opaque: Vec<bool> = opaque.collect();
+        // A model that says everything says what becomes of packets that come: where none can,
+        // none is made.
+        let mut waiting: Vec<NodeId> =
+            (0..nodes.len()).filter(|&n| nodes[n].inputs.is_empty() && opaque[n]).collect();
+        let mut alive = vec![false; nodes.len()];
+        while let Some(node) = waiting.pop() {
+            if !std::mem::replace(&mut alive[node], true) {
+                waiting.extend(out[node].iter().map(|(_, to)| to.node));
+            }
+        }
+        Self { opaque, alive, out, pulled, names }
     }
 
     fn leads(&self, from: Port) -> Option<Port> {
@@ -183,22 +196,28 @@ impl<'a> Alignment<'a> {
         format!("what follows {} is not what follows {}", self.words(0, a), self.words(1, b))
     }
 
-    /// Elements that nothing comes to, of a chain, in the order of their common names.
+    /// Whether packets may come to an element.
+    pub(super) fn is_alive(&self, side: Side, node: NodeId) -> bool {
+        self.wiring[side].alive[node]
+    }
+
+    /// Elements that make packets, of a chain, in the order of their common names.
     fn sources(&self, side: Side) -> Vec<NodeId> {
         let nodes = self.chains[side].graph.nodes.iter().enumerate();
-        let sources =
-            nodes.filter(|(i, n)| n.inputs.is_empty() && !self.wiring[side].out[*i].is_empty());
+        let wiring = &self.wiring[side];
+        let sources = nodes
+            .filter(|(i, n)| n.inputs.is_empty() && wiring.alive[*i] && !wiring.out[*i].is_empty());
         let mut sources: Vec<NodeId> = sources.map(|(i, _)| i).collect();
         sources.sort_by_key(|&node| &self.names[side][node]);
         sources
     }
 
-    /// The sources of both chains that stand for each other, and those of each that stand alone.
-    pub(super) fn pair_sources(&self) -> (Vec<(NodeId, NodeId)>, [Vec<NodeId>; 2]) {
+    /// The sources of both chains that stand for each other.
+    pub(super) fn pair_sources(&self) -> Vec<(NodeId, NodeId)> {
         let of = |side: Side, node: NodeId| &self.chains[side].graph.nodes[node];
         let key = |side: Side, node: NodeId| device(&of(side, node).class, &of(side, node).config);
         let is_device = |node: &ir::Node| node.class.starts_with("From");
-        let (mut alone, mut pairs) = ([self.sources(0), self.sources(1)], Vec::new());
+        let ([mut left, mut right], mut pairs) = ([self.sources(0), self.sources(1)], Vec::new());
         let rules: [&dyn Fn(NodeId, NodeId) -> bool; 3] = [
             &|a, b| key(0, a) == key(1, b) && of(0, a).name == of(1, b).name,
             &|a, b| key(0, a) == key(1, b),
@@ -209,7 +228,6 @@ impl<'a> Alignment<'a> {
             },
         ];
         for same in rules {
-            let [left, right] = &mut alone;
             left.retain(|&a| match right.iter().position(|&b| same(a, b)) {
                 Some(at) => {
                     pairs.push((a, right.remove(at)));
@@ -218,7 +236,23 @@ impl<'a> Alignment<'a> {
                 None => true,
             });
         }
-        (pairs, alone)
+        pairs
+    }
+
+    /// Outputs of a chain's sources that the other chain lacks, by pairs of sources, and the inputs
+    /// that they lead to.
+    pub(super) fn lacking(&self, side: Side, pairs: &[(NodeId, NodeId)]) -> Vec<(Port, Port)> {
+        let mut lacking = Vec::new();
+        for node in self.sources(side) {
+            let pair = pairs.iter().map(|&(a, b)| [a, b]).find(|pair| pair[side] == node);
+            for &(port, to) in &self.wiring[side].out[node] {
+                let there = pair.map(|pair| Port { node: pair[1 - side], port });
+                if there.and_then(|from| self.wiring[1 - side].leads(from)).is_none() {
+                    lacking.push((Port { node, port }, to));
+                }
+            }
+        }
+        lacking
     }
 
     /// Inputs behind two elements that give out the same packets.
@@ -242,9 +276,10 @@ impl<'a> Alignment<'a> {
         let passed_on = |side: Side| {
             let all = 0..self.wiring[side].opaque.len();
             let nodes = &self.chains[side].graph.nodes;
-            let mut all: Vec<NodeId> = all
-                .filter(|&n| self.wiring[side].opaque[n] && !nodes[n].inputs.is_empty())
-                .collect();
+            let passes_on = |&n: &NodeId| {
+                self.is_opaque(side, n) && self.is_alive(side, n) && !nodes[n].inputs.is_empty()
+            };
+            let mut all: Vec<NodeId> = all.filter(passes_on).collect();
             all.sort_by_key(|&node| &self.names[side][node]);
             all
         };

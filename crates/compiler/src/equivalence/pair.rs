@@ -19,14 +19,12 @@ use crate::witness::Witness;
 /// with state in common were given the same name, or have the same class, configuration and order.
 pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verification {
     let chains = [a, b];
-    let programs = chains.map(|chain| synthesize_wholly(&chain.graph, &chain.models).programs);
-    let mut pair = Pair {
-        chains,
-        alignment: Alignment::new(chains, [&programs[0], &programs[1]]),
-        programs,
-        differences: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut programs = chains.map(|chain| synthesize_wholly(&chain.graph, &chain.models).programs);
+    let alignment = Alignment::new(chains, [&programs[0], &programs[1]]);
+    for (side, programs) in programs.iter_mut().enumerate() {
+        programs.retain(|program| alignment.is_alive(side, program.entry.node));
+    }
+    let mut pair = Pair { chains, alignment, programs, differences: Vec::new(), notes: Vec::new() };
     let places = pair.places();
     let proofs: Vec<Proof> = places.iter().map(|place| pair.prove(place)).collect();
     let effort = effort.unwrap_or_else(|| Effort::fitting(&a.models));
@@ -68,13 +66,17 @@ impl Pair<'_> {
     /// The inputs that the same packets come to. Where one chain has a program and the other has
     /// none, the other gets one that does nothing.
     fn places(&mut self) -> Vec<Place> {
-        let (pairs, alone) = self.alignment.pair_sources();
-        for (side, sources) in alone.iter().enumerate() {
-            for &source in sources {
-                if self.chains[side].leads_out(source) {
+        let pairs = self.alignment.pair_sources();
+        for side in [0, 1] {
+            for (from, to) in self.alignment.lacking(side, &pairs) {
+                if self.chains[side].leads_out(to.node) {
+                    let output = match from.port {
+                        0 => String::new(),
+                        port => format!("output {port} of "),
+                    };
                     self.differences.push(format!(
-                        "what comes from {} of the {} chain does not come from there in the {}",
-                        self.alignment.words(side, source),
+                        "what comes from {output}{} of the {} chain does not come from there in the {}",
+                        self.alignment.words(side, from.node),
                         ORDINALS[side],
                         ORDINALS[1 - side],
                     ));
@@ -87,9 +89,6 @@ impl Pair<'_> {
                 self.notes.push(self.alignment.unlike(a, b));
             }
             places.extend(self.alignment.places_behind((a, b), true));
-        }
-        if places.is_empty() {
-            self.notes.push("no packets come from the same place in both chains".into());
         }
         // Where there are no programs behind them, what follows them says whether they are alike.
         let from_sources = places.len();
@@ -122,10 +121,13 @@ impl Pair<'_> {
                 }
             }
             for program in &self.programs[side] {
-                if !places.iter().any(|place| place.at[side] == program.entry) {
+                let entry = program.entry;
+                if !places.iter().any(|place| place.at[side] == entry)
+                    && self.chains[side].leads_out(entry.node)
+                {
                     self.notes.push(format!(
                         "what comes to {} of the {} chain has no counterpart in the {}",
-                        self.alignment.words(side, program.entry.node),
+                        self.alignment.words(side, entry.node),
                         ORDINALS[side],
                         ORDINALS[1 - side],
                     ));
