@@ -104,6 +104,8 @@ pub(crate) struct Pipeline {
     tables: Tables,
     lanes: Lanes,
     nodes: Vec<Node>,
+    /// By step: the site where the flow cache is asked before.
+    asks: Vec<Option<u16>>,
     plans: Vec<Plan>,
     /// By plan: whether what comes after must wait until packets have come to rest where it sends
     /// them.
@@ -181,6 +183,7 @@ impl Pipeline {
         let mut pipeline = Self {
             lanes: Lanes::default(),
             nodes: Vec::new(),
+            asks: Vec::new(),
             plans: Vec::new(),
             barriers: Vec::new(),
             sites: Vec::new(),
@@ -222,14 +225,14 @@ impl Pipeline {
         let compiled = Builder::build(&mut compiler, &exits);
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
-        let Compiled { nodes, plans, sites, tick } = compiled;
+        let Compiled { nodes, asks, plans, sites, tick } = compiled;
         let flows = if sites.is_empty() { 0 } else { most_flows(&self.program) };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
         self.burst = Burst::new(nodes.len(), plans.len());
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
         self.barriers = plans.iter().map(|plan| target(plan).is_some_and(is_barrier)).collect();
-        (self.lanes, self.nodes, self.plans) = (lanes, nodes, plans);
+        (self.lanes, self.nodes, self.asks, self.plans) = (lanes, nodes, asks, plans);
         (self.sites, self.tick) = (sites, tick);
     }
 

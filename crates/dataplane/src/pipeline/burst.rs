@@ -6,9 +6,9 @@ use std::rc::Rc;
 use ir::program::{Effect, Exit, Step, StepId};
 use net::Packet;
 
-use super::cache::{Line, Member, OFTEN, SLOTS};
+use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS};
 use super::classifiers::Key;
-use super::lanes::{Column, LANES, Packets, Spare, for_lanes, lanes_of, sum};
+use super::lanes::{Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
 use super::watch::{SHARE, Seen};
 use super::write::{place, write};
@@ -16,6 +16,8 @@ use super::{DROP, Pipeline};
 
 /// Instead of a site's number.
 const NO_SITE: u16 = u16::MAX;
+/// Instead of a line's number.
+const NO_LINE: u32 = u32::MAX;
 /// For fewer lanes that are in the flow cache, elements go on once they have begun.
 const FEW: usize = 12;
 
@@ -38,10 +40,14 @@ pub(super) struct Burst {
     keys: [[u64; 2]; LANES],
     hashes: [u64; LANES],
     holds: [u32; LANES],
+    /// By lane: where in the flow cache it says what becomes of it, or [`NO_LINE`].
+    lines: [u32; LANES],
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
     members: Vec<Member>,
-    /// Lanes that are at a site.
+    /// Lanes that were at a site.
+    asked: u32,
+    /// Lanes that are in the flow cache, or were not and must go on alone.
     at_sites: u32,
     pub(super) seen: Seen,
     spare: Spare,
@@ -74,6 +80,39 @@ impl Burst {
         *planned |= lanes;
     }
 
+    /// Asks the flow cache what becomes of lanes that come to a step with a site; gives those that are there.
+    fn ask(
+        &mut self,
+        (step, site): (usize, u16),
+        keys: &Keys,
+        cache: &FlowCache,
+        lanes: u32,
+    ) -> u32 {
+        for lane in lanes_of(lanes) {
+            let key = [keys.words[0][lane], keys.words[1][lane]];
+            let hash = cache.hash(key, site);
+            cache.prefetch(hash);
+            (self.keys[lane], self.hashes[lane]) = (key, hash);
+            (self.holds[lane], self.sites[lane]) = (keys.holds[lane], site);
+            self.alone[lane] = step as u32;
+        }
+        let mut found = 0;
+        for lane in lanes_of(lanes) {
+            let line = cache.find(self.hashes[lane], self.keys[lane], site, self.holds[lane]);
+            self.lines[lane] = line.map_or(NO_LINE, |at| at as u32);
+            found |= u32::from(line.is_some()) << lane;
+        }
+        self.asked |= lanes;
+        self.at_sites |= found;
+        found
+    }
+
+    /// Where in the flow cache it said what becomes of a lane when it was asked.
+    #[inline]
+    fn line(&self, lane: usize) -> Option<usize> {
+        Some(self.lines[lane]).filter(|&at| at != NO_LINE).map(|at| at as usize)
+    }
+
     /// Has a line say what becomes of a lane.
     #[inline(always)]
     fn take(&mut self, lane: usize, line: &Line) {
@@ -89,6 +128,9 @@ impl Pipeline {
     /// find; the number of those that are done.
     pub(super) fn chunk(&mut self, packets: &mut [Packet], now: u64) -> usize {
         let all = u32::MAX >> (LANES - packets.len().clamp(1, LANES));
+        if !self.tables.log.is_empty() {
+            self.forget_changed();
+        }
         self.burst.send(StepId(0), all);
         let alone = self.walk_together(packets);
         let ordered = if self.tables.len() == 0 { 0 } else { self.barriers() };
@@ -106,17 +148,25 @@ impl Pipeline {
 
     /// Takes all lanes as far as they can go at once; gives those that must go on alone.
     fn walk_together(&mut self, packets: &[Packet]) -> u32 {
-        let Self { lanes, nodes, plans, sites, burst, scalar, cache, .. } = self;
+        let Self { lanes, nodes, asks, plans, sites, burst, scalar, cache, .. } = self;
         let mut alone = 0;
         let mut spare = std::mem::take(&mut burst.spare);
         let packets = &Packets::new(packets, &mut spare);
         lanes.start(packets);
-        burst.at_sites = 0;
+        (burst.asked, burst.at_sites) = (0, 0);
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;
                 burst.active[word] &= burst.active[word] - 1;
-                let mask = std::mem::take(&mut burst.masks[at]);
+                let mut mask = std::mem::take(&mut burst.masks[at]);
+                if let Some(number) = asks[at] {
+                    let site = &sites[usize::from(number)];
+                    lanes.compute(&site.needs, packets, &[]);
+                    let keys = lanes.keys(&site.key, &site.conditions);
+                    let found = burst.ask((at, number), &keys, cache, mask & !burst.asked);
+                    alone |= found;
+                    mask &= !found;
+                }
                 match &nodes[at] {
                     Node::Tests { needs, conds, no, yes } => {
                         let (mut rest, holds) = (mask, lanes.tests(needs, packets, conds));
@@ -164,25 +214,12 @@ impl Pipeline {
                         lanes.compute(&plans[*plan as usize].needs, packets, &[]);
                         burst.plan(*plan, mask);
                     }
-                    Node::Site(number) => {
-                        let site = &sites[usize::from(*number)];
-                        lanes.compute(&site.needs, packets, &[]);
-                        let keys = lanes.keys(&site.key, &site.conditions);
-                        for lane in lanes_of(mask) {
-                            let key = [keys.words[0][lane], keys.words[1][lane]];
-                            let hash = cache.hash(key, *number);
-                            cache.prefetch(hash);
-                            (burst.keys[lane], burst.hashes[lane]) = (key, hash);
-                            (burst.holds[lane], burst.sites[lane]) = (keys.holds[lane], *number);
-                            burst.alone[lane] = at as u32;
-                        }
-                        burst.at_sites |= mask;
-                        alone |= mask;
-                    }
                     Node::Scalar => {
-                        for lane in lanes_of(mask) {
+                        for lane in lanes_of(mask & !burst.asked) {
                             (burst.sites[lane], burst.alone[lane]) = (NO_SITE, at as u32);
+                            burst.lines[lane] = NO_LINE;
                         }
+                        burst.at_sites |= mask & burst.asked;
                         alone |= mask;
                     }
                 }
@@ -323,22 +360,18 @@ impl Pipeline {
     /// changes what is there; gives those that were taken.
     #[inline(never)]
     fn take_lines(&mut self, lanes: u32, now: u64) -> u32 {
-        if !self.tables.log.is_empty() {
-            self.forget_changed();
-        }
-        let mut found = [None; LANES];
         let mut old = 0;
-        for lane in lanes_of(lanes) {
-            found[lane] = self.look_up(lane);
+        for lane in lanes_of(lanes & self.burst.at_sites) {
+            let line = self.burst.line(lane);
             let is_old = |at: usize| self.cache.line(at).until < now;
-            old |= u32::from(found[lane].is_some_and(is_old)) << lane;
+            old |= u32::from(line.is_some_and(is_old)) << lane;
         }
         if old != 0 {
-            self.prefetch_flows(old, &found);
+            self.prefetch_flows(old);
         }
         let mut taken = 0;
         for lane in lanes_of(lanes) {
-            let Some(at) = found[lane] else { break };
+            let Some(at) = self.burst.line(lane) else { break };
             if !self.is_good(at, now) || self.is_barrier(self.cache.line(at).plan) {
                 break;
             }
@@ -351,8 +384,8 @@ impl Pipeline {
     /// Brings near what prolonging the flows of these lanes touches. Each loop touches memory that
     /// the one before brought near, so that the processor waits for all lanes at once.
     #[inline(never)]
-    fn prefetch_flows(&self, lanes: u32, found: &[Option<usize>; LANES]) {
-        let lines = || lanes_of(lanes).filter_map(|lane| found[lane]);
+    fn prefetch_flows(&self, lanes: u32) {
+        let lines = || lanes_of(lanes).filter_map(|lane| self.burst.line(lane));
         let members = || lines().flat_map(|at| self.cache.members(at));
         lines().for_each(|at| self.cache.prefetch_members(at));
         members().for_each(|m| self.tables.prefetch(m.table, m.number));

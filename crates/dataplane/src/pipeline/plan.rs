@@ -44,8 +44,6 @@ pub(super) enum Node {
     },
     /// The number of the plan.
     Exit(u32),
-    /// The number of the site where the flow cache is asked.
-    Site(u16),
     /// Packets go on one by one.
     Scalar,
 }
@@ -62,7 +60,7 @@ impl Node {
             Node::Classify { arms, otherwise, .. } => {
                 arms.iter().copied().chain([*otherwise]).collect()
             }
-            Node::Exit(_) | Node::Site(_) | Node::Scalar => Vec::new(),
+            Node::Exit(_) | Node::Scalar => Vec::new(),
         };
         all.into_iter()
     }
@@ -74,7 +72,7 @@ impl Node {
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. } => needs,
-            Node::Exit(_) | Node::Site(_) | Node::Scalar => &[],
+            Node::Exit(_) | Node::Scalar => &[],
         }
     }
 
@@ -84,7 +82,7 @@ impl Node {
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
             | Node::Classify { needs, .. } => Some(needs),
-            Node::Exit(_) | Node::Site(_) | Node::Scalar => None,
+            Node::Exit(_) | Node::Scalar => None,
         }
     }
 }

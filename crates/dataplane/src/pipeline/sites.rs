@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ir::Field;
 use ir::model::BinaryOp;
-use ir::program::{Program, Step, StepId, Term, TermId};
+use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 
 use super::cache::SLOTS;
 use super::compile::{Compiler, Known, Residual, leading_to, reachable};
@@ -23,6 +23,8 @@ const MOST_STEPS: usize = 100_000;
 /// A program, compiled.
 pub(super) struct Compiled {
     pub(super) nodes: Vec<Node>,
+    /// By step: the site where the flow cache is asked before.
+    pub(super) asks: Vec<Option<u16>>,
     pub(super) plans: Vec<Plan>,
     pub(super) sites: Vec<Site>,
     /// Of the time, what the expiry of flows does not depend on.
@@ -41,7 +43,7 @@ impl Compiled {
             let Node::Tests { conds, yes, .. } = &self.nodes[at] else { continue };
             let (length, next) = (conds.len(), yes.0 as usize);
             let Node::Tests { conds: more, .. } = &self.nodes[next] else { continue };
-            if before[next] != 1 || length + more.len() > MOST_TESTS {
+            if before[next] != 1 || self.asks[next].is_some() || length + more.len() > MOST_TESTS {
                 continue;
             }
             let appended = std::mem::replace(&mut self.nodes[next], Node::Scalar);
@@ -68,12 +70,14 @@ pub(super) struct Builder<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     exits: &'c HashMap<StepId, ExitLengths<'c>>,
     /// By step: whether flows are looked up from there on.
-    asks: Vec<bool>,
+    leads_to_flows: Vec<bool>,
     /// Absent if times are computed in ways that lines cannot follow.
     tick: Option<u64>,
     /// By step: the last step that all lanes have been at that come to it; [`NONE`] if there is
     /// none.
     dominators: Vec<u32>,
+    /// By step: whether all lanes that come to it have been at a site.
+    asked: Vec<bool>,
     compiled: Compiled,
 }
 
@@ -87,13 +91,21 @@ impl<'c, 'a> Builder<'c, 'a> {
         exits: &'c HashMap<StepId, ExitLengths<'c>>,
     ) -> Compiled {
         let program = compiler.program();
-        let asks = leading_to(program, |step| matches!(step, Step::Flow { .. }));
+        let leads_to_flows = leading_to(program, |step| matches!(step, Step::Flow { .. }));
         let tick = tick(program).filter(|_| program.steps.len() <= MOST_STEPS);
         let nodes = program.steps.iter().map(|_| Node::Scalar).collect();
         let tick_mask = tick.unwrap_or(0);
-        let compiled = Compiled { nodes, plans: Vec::new(), sites: Vec::new(), tick: tick_mask };
+        let compiled = Compiled {
+            nodes,
+            asks: vec![None; program.steps.len()],
+            plans: Vec::new(),
+            sites: Vec::new(),
+            tick: tick_mask,
+        };
         let dominators = vec![NONE; program.steps.len()];
-        let mut builder = Self { compiler, exits, asks, tick, dominators, compiled };
+        let asked = vec![false; program.steps.len()];
+        let mut builder =
+            Self { compiler, exits, leads_to_flows, tick, dominators, asked, compiled };
         builder.visit();
         builder.share_words();
         builder.compiled.chain_tests();
@@ -120,23 +132,22 @@ impl<'c, 'a> Builder<'c, 'a> {
                         Node::Exit(self.compiled.plans.len() as u32 - 1)
                     })
                 }
-                other => match self.asks[at].then(|| self.site(step)).flatten() {
-                    Some(site) => {
+                other => {
+                    let may_ask = self.leads_to_flows[at] && !self.asked[at];
+                    if let Some(site) = may_ask.then(|| self.site(step)).flatten() {
+                        self.compiled.asks[at] = u16::try_from(self.compiled.sites.len()).ok();
                         self.compiled.sites.push(site);
-                        Some(Node::Site(self.compiled.sites.len() as u16 - 1))
+                        self.asked[at] = true;
                     }
-                    None => node(self.compiler, step).inspect(|_| {
+                    node(self.compiler, step).inspect(|_| {
                         other.next().for_each(|to| {
                             self.lead(at as u32, to.0 as usize, reached[to.0 as usize]);
                             reached[to.0 as usize] = true;
                         });
-                    }),
-                },
+                    })
+                }
             };
-            if let Some(mut made) = made {
-                self.leave_out_known(at, &mut made);
-                self.compiled.nodes[at] = made;
-            }
+            self.set(at, made);
         }
     }
 
@@ -162,25 +173,33 @@ impl<'c, 'a> Builder<'c, 'a> {
             *later = self.dominators[*later as usize];
         }
         self.dominators[to] = a;
+        self.asked[to] = self.asked[from as usize] && (self.asked[to] || !before);
     }
 
-    /// Takes out of what a node needs the columns that are known whenever lanes come to it.
-    fn leave_out_known(&mut self, at: usize, made: &mut Node) {
+    /// Sets what is done at a step, and takes out of what it and its site need the columns that are known whenever lanes
+    /// come to it.
+    fn set(&mut self, at: usize, node: Option<Node>) {
         let mut known: HashSet<Reg> = HashSet::new();
+        let Compiled { nodes, asks, plans, sites, .. } = &mut self.compiled;
         let next = |at: &u32| Some(self.dominators[*at as usize]).filter(|at| *at != NONE);
         for before in std::iter::successors(next(&(at as u32)), next).take(MOST_DOMINATORS) {
-            known.extend(self.compiled.nodes[before as usize].needs());
+            known.extend(nodes[before as usize].needs());
+            let site = asks[before as usize].map(|site| &sites[usize::from(site)]);
+            known.extend(site.iter().flat_map(|site| &site.needs));
         }
-        let Compiled { plans, sites, .. } = &mut self.compiled;
-        let needs = match made {
-            Node::Exit(plan) => &mut plans[*plan as usize].needs,
-            Node::Site(site) => &mut sites[usize::from(*site)].needs,
-            node => match node.needs_mut() {
-                Some(needs) => needs,
-                None => return,
-            },
+        let mut leave_out = |needs: &mut Box<[Reg]>| {
+            *needs = needs.iter().copied().filter(|reg| !known.contains(reg)).collect();
+            known.extend(needs.iter());
         };
-        *needs = needs.iter().copied().filter(|reg| !known.contains(reg)).collect();
+        if let Some(site) = asks[at] {
+            leave_out(&mut sites[usize::from(site)].needs);
+        }
+        let Some(mut node) = node else { return };
+        match &mut node {
+            Node::Exit(plan) => leave_out(&mut plans[*plan as usize].needs),
+            node => node.needs_mut().into_iter().for_each(leave_out),
+        }
+        nodes[at] = node;
     }
 
     /// The site at a step, if packets with the same inputs to lookups go the same way from there.
@@ -191,10 +210,13 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         let program = self.compiler.program();
         let region = reachable(program, step);
-        let inputs = inputs(program, &region)?;
+        let inputs = self.inputs(&region)?;
         let known = Known { fixed: fixed(program, &inputs) };
-        if !is_fixed(program.step(step), &known) {
-            return None;
+        let decides = |key: &TermId| known.fixed[key.0 as usize];
+        match program.step(step) {
+            Step::Classify { keys, .. } if keys.iter().any(decides) => {}
+            step if is_fixed(step, &known) => {}
+            _ => return None,
         }
         let key = self.key(&inputs)?;
         let mut site = Site {
@@ -205,7 +227,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             exits: Vec::new(),
         };
         for &at in &region {
-            let deciding = self.deciding(program.step(at), &known, &mut site.conditions)?;
+            let deciding = self.deciding(at, &known, &mut site.conditions)?;
             if deciding != 0 {
                 site.deciding.push((at, deciding));
             }
@@ -221,8 +243,33 @@ impl<'c, 'a> Builder<'c, 'a> {
         Some(site)
     }
 
+    /// What the lookups and classifications of some steps look at, but for what rules ask so little of that conditions
+    /// tell all.
+    fn inputs(&self, region: &[StepId]) -> Option<Vec<TermId>> {
+        let program = self.compiler.program();
+        let mut leaves = Vec::new();
+        for &at in region {
+            match program.step(at) {
+                Step::Flow { lookup, .. } => {
+                    let key = &program.lookups[usize::from(lookup.0)].key;
+                    add_leaves(program, key, &mut leaves)?;
+                }
+                Step::Classify { keys, .. } => {
+                    let asked = self.compiler.prepared().asked(at).iter();
+                    let many = keys.iter().zip(asked).filter(|(_, asked)| asked.is_none());
+                    let many: Vec<TermId> = many.map(|(key, _)| *key).collect();
+                    add_leaves(program, &many, &mut leaves)?;
+                }
+                _ => {}
+            }
+        }
+        let bits: u32 = leaves.iter().map(|&t| u32::from(leaf_width(program.term(t)))).sum();
+        (bits <= 128).then_some(leaves)
+    }
+
     /// The conditions on packets that decide at a step.
-    fn deciding(&mut self, step: &Step, known: &Known, all: &mut Vec<Cond>) -> Option<u32> {
+    fn deciding(&mut self, at: StepId, known: &Known, all: &mut Vec<Cond>) -> Option<u32> {
+        let step = self.compiler.program().step(at);
         if is_fixed(step, known) {
             return Some(0);
         }
@@ -238,6 +285,16 @@ impl<'c, 'a> Builder<'c, 'a> {
             Step::Switch { on, cases, .. } => cases.iter().try_fold(0, |bits, (set, _)| {
                 Some(bits | number(self.compiler.case(*on, set)?, all)?)
             }),
+            Step::Classify { keys, .. } => {
+                let differing = keys.iter().zip(self.compiler.prepared().asked(at));
+                let mut differing = differing.filter(|(key, _)| !known.fixed[key.0 as usize]);
+                differing.try_fold(0, |bits, (&key, asked)| {
+                    asked.as_ref()?.iter().try_fold(bits, |bits, set| {
+                        let cond = self.compiler.atom(&Atom::Test(key, set.clone().into()))?;
+                        Some(bits | number(cond, all)?)
+                    })
+                })
+            }
             _ => None,
         }
     }
@@ -349,23 +406,6 @@ fn add_leaves(program: &Program, terms: &[TermId], leaves: &mut Vec<TermId>) -> 
         }
     }
     Some(())
-}
-
-/// What the lookups and classifications of some steps look at.
-fn inputs(program: &Program, region: &[StepId]) -> Option<Vec<TermId>> {
-    let mut leaves = Vec::new();
-    for &at in region {
-        match program.step(at) {
-            Step::Flow { lookup, .. } => {
-                let key = &program.lookups[usize::from(lookup.0)].key;
-                add_leaves(program, key, &mut leaves)?;
-            }
-            Step::Classify { keys, .. } => add_leaves(program, keys, &mut leaves)?,
-            _ => {}
-        }
-    }
-    let bits: u32 = leaves.iter().map(|&t| u32::from(leaf_width(program.term(t)))).sum();
-    (bits <= 128).then_some(leaves)
 }
 
 /// By term: whether it is the same for all packets with the same inputs.
