@@ -49,6 +49,7 @@ fn chains(data: &Data) -> Vec<Chain> {
         let beside = "rw1[1] -> Discard;".into();
         chains.push(Chain { beside, settle: 15 * u64::from(flows), ..chain });
     }
+    chains.push(Chain::new("denied-flows", isp(LARGEST), &new));
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {
             let traffic = data.reaching((set, rules), 60);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ir::program::{Effect, Exit, Step, StepId};
 use net::Packet;
 
-use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS};
+use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
 use super::lanes::{Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::Node;
@@ -88,17 +88,24 @@ impl Burst {
         cache: &FlowCache,
         lanes: u32,
     ) -> u32 {
+        let (mut ways, mut tagged) = ([Ways::default(); LANES], [Tagged::default(); LANES]);
+        // Each loop touches memory that the one before brought near.
         for lane in lanes_of(lanes) {
             let key = [keys.words[0][lane], keys.words[1][lane]];
             let hash = cache.hash(key, site);
-            cache.prefetch(hash);
+            ways[lane] = cache.ways(hash);
+            cache.prefetch_tags(ways[lane]);
             (self.keys[lane], self.hashes[lane]) = (key, hash);
             (self.holds[lane], self.sites[lane]) = (keys.holds[lane], site);
             self.alone[lane] = step as u32;
         }
+        for lane in lanes_of(lanes) {
+            tagged[lane] = cache.tagged(ways[lane], self.hashes[lane]);
+        }
         let mut found = 0;
         for lane in lanes_of(lanes) {
-            let line = cache.find(self.hashes[lane], self.keys[lane], site, self.holds[lane]);
+            let among = (ways[lane], tagged[lane]);
+            let line = cache.find_tagged(among, self.keys[lane], site, self.holds[lane]);
             self.lines[lane] = line.map_or(NO_LINE, |at| at as u32);
             found |= u32::from(line.is_some()) << lane;
         }

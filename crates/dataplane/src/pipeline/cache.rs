@@ -19,6 +19,9 @@ pub(super) const SLOTS: usize = 6;
 const WAYS: usize = 8;
 /// Lines that keys move from and to at once when there are more.
 const SEGMENT: usize = 64;
+/// The tags of a segment's lines, 0 where there is none; the first are there twice, so that those of any key's ways
+/// lie side by side.
+type Tags = [u8; SEGMENT + WAYS];
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered.
 const MISSED: usize = 1 << 21;
@@ -39,7 +42,7 @@ pub(super) struct Line {
     /// Which conditions on the packet matter, and which of these hold.
     pub(super) relevant: u32,
     pub(super) holds: u32,
-    /// The number of the plan; [`NONE`] if the line is empty.
+    /// The number of the plan.
     pub(super) plan: u32,
     /// Where in the program the key is looked up.
     pub(super) site: u16,
@@ -55,7 +58,7 @@ const EMPTY: Line = Line {
     until: 0,
     relevant: 0,
     holds: 0,
-    plan: NONE,
+    plan: 0,
     site: 0,
     flows: 0,
     slots: [0; SLOTS],
@@ -137,12 +140,58 @@ impl Missed {
 
 const _: () = assert!((OFTEN + 1).is_power_of_two());
 
+/// Lines of a segment: [`WAYS`] from one on; behind the segment's last comes its first.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ways {
+    segment: u32,
+    first: u32,
+}
+
+impl Ways {
+    /// The number of a line.
+    #[inline]
+    fn line(self, way: usize) -> usize {
+        self.segment as usize * SEGMENT + (self.first as usize + way) % SEGMENT
+    }
+}
+
+/// Which of some [`Ways`] have a key's tag: of each the highest bit of a byte.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tagged(u64);
+
+impl Tagged {
+    const LOW: u64 = u64::MAX / 0xff;
+
+    /// What tells keys of a place apart, mostly.
+    #[inline]
+    fn tag(hash: u64) -> u8 {
+        ((hash >> 56) as u8).max(1)
+    }
+
+    #[inline]
+    fn new(tags: u64, hash: u64) -> Self {
+        let low = Self::LOW * 0x7f;
+        let differ = tags ^ (Self::LOW * u64::from(Self::tag(hash)));
+        Self(!((differ & low) + low | differ | low))
+    }
+
+    /// Their numbers among the ways.
+    #[inline]
+    fn numbers(self) -> impl Iterator<Item = usize> {
+        let next = |rest: &u64| Some(rest & (rest - 1)).filter(|&rest| rest != 0);
+        let first = Some(self.0).filter(|&all| all != 0);
+        std::iter::successors(first, next).map(|rest| rest.trailing_zeros() as usize / 8)
+    }
+}
+
 /// See the module.
 pub(super) struct FlowCache {
     missed: Rc<Missed>,
     /// By segment. There are as many segments as there must be, whatever their number (linear hashing: W. Litwin,
     /// 1980), so that no packet waits until all lines have moved.
     lines: Vec<Line>,
+    /// By segment.
+    tags: Vec<Tags>,
     used: usize,
     most: usize,
     /// So many for each line.
@@ -167,14 +216,16 @@ impl FlowCache {
         if stride > 0 && missed.marks.borrow().is_empty() {
             missed.marks.replace(vec![0; MISSED]);
         }
+        let heads = vec![Vec::new(); tables];
         let mut cache =
-            Self { missed, lines, used: 0, most, links, stride, heads: vec![Vec::new(); tables] };
+            Self { missed, lines, tags: Vec::new(), used: 0, most, links, stride, heads };
         cache.resize(FEWEST);
         cache
     }
 
     fn resize(&mut self, lines: usize) {
         self.lines.clear();
+        self.tags.clear();
         self.links.clear();
         self.add_lines(lines);
         self.heads.iter_mut().for_each(|heads| heads.fill(NONE));
@@ -184,6 +235,7 @@ impl FlowCache {
     fn add_lines(&mut self, lines: usize) {
         let free = Link { number: 0, previous: NONE, next: NONE, table: 0, prolonged: false };
         self.lines.resize(self.lines.len() + lines, EMPTY);
+        self.tags.resize(self.lines.len() / SEGMENT, [0; _]);
         self.links.resize(self.links.len() + lines * self.stride, free);
     }
 
@@ -198,7 +250,7 @@ impl FlowCache {
         for at in halved * SEGMENT..(halved + 1) * SEGMENT {
             let line = self.lines[at];
             let hash = self.hash(line.key, line.site);
-            if line.plan != NONE && self.ways(hash).any(|way| way / SEGMENT != halved) {
+            if self.is_used(at) && self.ways(hash).segment as usize != halved {
                 members.clear();
                 members.extend(self.members(at));
                 self.remove(at);
@@ -209,15 +261,26 @@ impl FlowCache {
 
     /// The lines that a key may be in.
     #[inline(always)]
-    fn ways(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
-        let segments = self.lines.len() / SEGMENT;
+    pub(super) fn ways(&self, hash: u64) -> Ways {
+        let segments = self.tags.len();
         let mask = usize::MAX >> (segments - 1).leading_zeros();
         let mut segment = hash as usize & mask;
         if segment >= segments {
             segment &= mask >> 1;
         }
-        let first = (hash >> 32) as usize;
-        (first..first + WAYS).map(move |way| segment * SEGMENT + way % SEGMENT)
+        Ways { segment: segment as u32, first: (hash >> 32) as u32 % SEGMENT as u32 }
+    }
+
+    fn is_used(&self, at: usize) -> bool {
+        self.tags[at / SEGMENT][at % SEGMENT] != 0
+    }
+
+    fn set_tag(&mut self, at: usize, tag: u8) {
+        let (tags, way) = (&mut self.tags[at / SEGMENT], at % SEGMENT);
+        tags[way] = tag;
+        if way < WAYS {
+            tags[SEGMENT + way] = tag;
+        }
     }
 
     /// Forgets everything.
@@ -233,10 +296,21 @@ impl FlowCache {
         self.missed.hash.two(key[0] ^ u64::from(site) << 48, key[1])
     }
 
-    /// Brings the line near in which a key probably is.
+    /// Brings near which of some lines have a key's tag.
     #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
-        self.ways(hash).take(1).for_each(|at| classify::prefetch(&self.lines, at));
+    pub(super) fn prefetch_tags(&self, ways: Ways) {
+        classify::prefetch(&self.tags, ways.segment as usize);
+    }
+
+    /// Which of some lines have the tag of a key; brings the first of them near.
+    #[inline]
+    pub(super) fn tagged(&self, ways: Ways, hash: u64) -> Tagged {
+        let tags = self.tags[ways.segment as usize][ways.first as usize..].first_chunk();
+        let tagged = Tagged::new(tags.copied().map_or(0, u64::from_le_bytes), hash);
+        if let Some(way) = tagged.numbers().next() {
+            classify::prefetch(&self.lines, ways.line(way));
+        }
+        tagged
     }
 
     #[inline]
@@ -249,16 +323,26 @@ impl FlowCache {
         self.lines[at].until = until;
     }
 
-    /// The line of a key, if these conditions on the packet hold and no others.
+    /// Of lines with its tag, that of a key, if these conditions on the packet hold and no others.
+    #[inline(always)]
+    pub(super) fn find_tagged(
+        &self,
+        (ways, tagged): (Ways, Tagged),
+        key: [u64; 2],
+        site: u16,
+        holds: u32,
+    ) -> Option<usize> {
+        tagged.numbers().map(|way| ways.line(way)).find(|&at| {
+            let line = &self.lines[at];
+            line.key == key && line.holds == holds & line.relevant && line.site == site
+        })
+    }
+
+    /// The line of a key.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, key: [u64; 2], site: u16, holds: u32) -> Option<usize> {
-        self.ways(hash).find(|&at| {
-            let line = &self.lines[at];
-            line.key == key
-                && line.holds == holds & line.relevant
-                && line.site == site
-                && line.plan != NONE
-        })
+        let ways = self.ways(hash);
+        self.find_tagged((ways, self.tagged(ways, hash)), key, site, holds)
     }
 
     /// How often a key was looked up in vain lately, up to [`OFTEN`].
@@ -296,12 +380,11 @@ impl FlowCache {
     }
 
     fn put(&mut self, hash: u64, line: Line, members: &[Member]) {
-        let age = |at: &usize| match &self.lines[*at] {
-            line if line.plan == NONE => 0,
-            line => line.until.max(1),
-        };
-        let Some(at) = self.ways(hash).min_by_key(age) else { return };
+        let ways = self.ways(hash);
+        let age = |at: &usize| if self.is_used(*at) { self.lines[*at].until.max(1) } else { 0 };
+        let Some(at) = (0..WAYS).map(|way| ways.line(way)).min_by_key(age) else { return };
         self.remove(at);
+        self.set_tag(at, Tagged::tag(hash));
         self.lines[at] = Line { flows: members.len() as u16, ..line };
         self.used += 1;
         for (i, member) in members.iter().enumerate() {
@@ -326,7 +409,7 @@ impl FlowCache {
 
     /// Empties a line.
     fn remove(&mut self, at: usize) {
-        if self.lines[at].plan == NONE {
+        if !self.is_used(at) {
             return;
         }
         let first = at * self.stride;
@@ -340,7 +423,7 @@ impl FlowCache {
                 self.links[next as usize].previous = previous;
             }
         }
-        self.lines[at].plan = NONE;
+        self.set_tag(at, 0);
         self.used -= 1;
     }
 
@@ -403,7 +486,7 @@ mod tests {
         // A few had to give way where many keys wanted to be in the same place.
         assert_eq!(found(&cache), used);
         assert!(used > keys as usize * 99 / 100, "{used}");
-        for at in (0..cache.lines.len()).filter(|&at| cache.line(at).plan != NONE) {
+        for at in (0..cache.lines.len()).filter(|&at| cache.is_used(at)) {
             let plan = cache.line(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
             assert_eq!(numbers, [plan, plan + 1]);
