@@ -136,3 +136,53 @@ fn compare(too_much: bool) {
     }
     assert!(left.iter().all(|&left| left > 200), "{left:?} packets left");
 }
+
+/// Rules of a list behind which flows are translated: what a flow's packets have in common decides with what differs.
+fn rule_for_flows(random: &mut Rng) -> String {
+    let net = format!("src net 10.0.{}.0/24", random.u8(..12));
+    let port = format!("dst port {}", PORTS[random.usize(..PORTS.len())]);
+    let more = ["", "", " && ip len > 100", " && tcp opt syn", " && ip ttl < 3", " && ip frag"];
+    let (action, more) = (some(random, &["allow", "deny", "1"]), some(random, &more));
+    format!("{action} {net} && {port}{more}")
+}
+
+/// Packets of a flow that rules tell apart go the same ways by every way of executing the chain, however often the flow
+/// came before.
+#[test]
+fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
+    let random = &mut Rng::with_seed(6);
+    let rules: Vec<String> = (0..300).map(|_| rule_for_flows(random)).collect();
+    let text = format!(
+        "in0 :: Idle -> CheckIPHeader -> fw :: IPFilter({});
+         fw[0] -> ttl :: DecIPTTL -> rw :: IPRewriter(pattern 30.0.0.1 1024-65535# - - 0 1)
+             -> out0 :: Queue(10000) -> Idle;
+         fw[1] -> out1 :: Queue(10000) -> Idle; ttl[1] -> Discard; rw[1] -> Discard;",
+        rules.join(",\n")
+    );
+    let mut ways = PATHS.map(|path| {
+        start("flows", &text, Folder::new("."), path)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
+    });
+    let packet = |random: &mut Rng| {
+        let (net, port) = (random.u8(..13), PORTS[random.usize(..PORTS.len())]);
+        let flags = some(random, &["S", "A", "A", "PA"]);
+        let more =
+            some(random, &["", " ttl 2", " mf", " frag 64"]) + &some(random, &["", " size 180"]);
+        let words = format!("bare tcp 10.0.{net}.1:9 > 20.0.0.1:{port} flags {flags}{more}");
+        net::notation::parse(&words).expect("the words are right")
+    };
+    let mut left = [0; 2];
+    for _ in 0..40 {
+        let frames: Vec<Vec<u8>> = (0..100).map(|_| packet(random)).collect();
+        let seen = ways.each_mut().map(|way| {
+            feed(way, "in0", &frames);
+            let out = [0, 1].map(|i| drain(way, &format!("out{i}")));
+            (out, tallies(&mut way.router))
+        });
+        for (path, seen_here) in PATHS.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{path:?}");
+        }
+        left.iter_mut().zip(&seen[0].0).for_each(|(left, seen)| *left += seen.len());
+    }
+    assert!(left.iter().all(|&left| left > 200), "{left:?} packets left");
+}

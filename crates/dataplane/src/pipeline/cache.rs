@@ -172,7 +172,7 @@ impl Tagged {
     fn new(tags: u64, hash: u64) -> Self {
         let low = Self::LOW * 0x7f;
         let differ = tags ^ (Self::LOW * u64::from(Self::tag(hash)));
-        Self(!((differ & low) + low | differ | low))
+        Self(!(((differ & low) + low) | differ | low))
     }
 
     /// Their numbers among the ways.
