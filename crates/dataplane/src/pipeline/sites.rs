@@ -243,10 +243,13 @@ impl<'c, 'a> Builder<'c, 'a> {
         Some(site)
     }
 
-    /// What the lookups and classifications of some steps look at, but for what rules ask so little of that conditions
-    /// tell all.
+    /// What flows are looked up by in some steps, the first of which the site is at. If that is a lookup, also what lists
+    /// behind it ask, but for numbers of which they ask few sets: these are conditions. Before it, such as by a packet's
+    /// length, hardly a key would come again.
     fn inputs(&self, region: &[StepId]) -> Option<Vec<TermId>> {
         let program = self.compiler.program();
+        let is_lookup = |at: &StepId| matches!(program.step(*at), Step::Flow { .. });
+        let behind_lookup = region.first().is_some_and(is_lookup);
         let mut leaves = Vec::new();
         for &at in region {
             match program.step(at) {
@@ -254,7 +257,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                     let key = &program.lookups[usize::from(lookup.0)].key;
                     add_leaves(program, key, &mut leaves)?;
                 }
-                Step::Classify { keys, .. } => {
+                Step::Classify { keys, .. } if behind_lookup => {
                     let asked = self.compiler.prepared().asked(at).iter();
                     let many = keys.iter().zip(asked).filter(|(_, asked)| asked.is_none());
                     let many: Vec<TermId> = many.map(|(key, _)| *key).collect();
@@ -486,4 +489,69 @@ fn tick(program: &Program) -> Option<u64> {
         }
     }
     Some(mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use ir::model::Reason;
+    use ir::program::{ClassifyRule, End, Exit, FlowLookup, LookupId, StateId};
+    use ir::{Base, IntervalSet, Port};
+
+    use super::*;
+    use crate::pipeline::prepared::Prepared;
+
+    /// A list that looks at a number by which flows are looked up behind it, and at another for sets from `0..=1` on.
+    fn list_and_lookup(sets: u128) -> Program {
+        let rule = |i: u128| {
+            let key = |high| IntervalSet::range(0, high);
+            let cubes = [vec![(0, key(10 * i)), (1, key(i % sets + 1))]].into();
+            ClassifyRule { cubes, arm: 0, number: i as u32, span: None }
+        };
+        let lookup = FlowLookup {
+            flows: StateId(0),
+            key: vec![TermId(0)],
+            values: 1,
+            common: 0,
+            element: 0,
+        };
+        let drop = Exit {
+            effects: vec![],
+            writes: Default::default(),
+            end: End::Drop { element: 0, reason: Reason("") },
+            barrier: None,
+            through: vec![],
+        };
+        Program {
+            entry: Port { node: 0, port: 0 },
+            terms: (0..2).map(|i| Term::Input(Field::bytes(Base::Data, 4 * i, 4))).collect(),
+            state: vec![],
+            lookups: vec![lookup],
+            steps: vec![
+                Step::Classify {
+                    keys: vec![TermId(0), TermId(1)],
+                    rules: (0..100).map(rule).collect(),
+                    arms: vec![StepId(1)],
+                    otherwise: StepId(2),
+                    element: 0,
+                },
+                Step::Flow { lookup: LookupId(0), hit: StepId(2), miss: StepId(2) },
+                Step::Exit(drop.into()),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_cache_is_asked_before_lists_of_which_little_else_is_asked() {
+        let asks = |sets| {
+            let prepared = Prepared::new(list_and_lookup(sets));
+            let mut compiler = Compiler::new(prepared.program(), &prepared.ranges);
+            let exits = [(StepId(2), ExitLengths { outcome: 0, lengths: &[] })].into();
+            let compiled = Builder::build(&mut compiler, &exits);
+            let site = compiled.sites.first().expect("a site");
+            (compiled.asks, site.key.len(), site.deciding(StepId(0)).count_ones())
+        };
+        assert_eq!(asks(3), (vec![Some(0), None, None], 1, 3));
+        // Keys that have the other number, too, would seldom come again.
+        assert_eq!(asks(50), (vec![None, Some(0), None], 1, 0));
+    }
 }
