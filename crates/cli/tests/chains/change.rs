@@ -121,6 +121,7 @@ fn change(rng: &mut fastrand::Rng, count: usize) -> (&'static str, String, usize
 /// packet and count by count, and what a chain gives that was started with the rules.
 #[test]
 fn rules_that_come_and_go_are_the_same_every_way() {
+    let mut left = 0;
     for seed in 0..cases() {
         let rng = &mut fastrand::Rng::with_seed(seed);
         let mut count = [0, 3, 40, 90][seed as usize % 4];
@@ -130,7 +131,6 @@ fn rules_that_come_and_go_are_the_same_every_way() {
                 .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
         };
         let mut ways = PATHS.map(|path| begin(&edge(&rules), path));
-        let mut left = 0;
         for step in 0..10 {
             let (handler, value, new) = change(rng, count);
             count = new;
@@ -162,8 +162,8 @@ fn rules_that_come_and_go_are_the_same_every_way() {
                 assert_eq!(old, new, "seed {seed}");
             }
         }
-        assert!(left > 4, "only {left} packets left");
     }
+    assert!(left > 16, "only {left} packets left");
 }
 
 /// How many chains are changed; `CATENA_LAW_CASES` asks for more.
