@@ -14,7 +14,7 @@ pub use replay::{Place, Replayer, Space, Visit};
 use std::collections::HashSet;
 
 use ir::Program;
-use ir::program::{Step, StepId, Term, TermId};
+use ir::program::{ClassifyRule, Step, StepId, Term, TermId};
 
 /// Which way a packet goes from a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Branch {
     Miss,
 }
 
-/// The ways on from a step, in the order of its text.
+/// The ways on from a step that packets can take, in the order of its text.
 pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
     match step {
         Step::Test { yes, no, .. } => vec![(Branch::Yes, *yes), (Branch::No, *no)],
@@ -43,9 +43,11 @@ pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
             let cases = cases.iter().enumerate().map(|(i, (_, to))| (Branch::Case(i), *to));
             cases.chain([(Branch::Otherwise, *otherwise)]).collect()
         }
-        Step::Classify { arms, otherwise, .. } => {
+        Step::Classify { rules, arms, otherwise, .. } => {
             let arms = arms.iter().enumerate().map(|(i, to)| (Branch::Arm(i), *to));
-            arms.chain([(Branch::Otherwise, *otherwise)]).collect()
+            let none_left = rules.iter().any(ClassifyRule::takes_all);
+            let missed = (!none_left).then_some((Branch::Otherwise, *otherwise));
+            arms.chain(missed).collect()
         }
         Step::Flow { hit, miss, .. } => vec![(Branch::Hit, *hit), (Branch::Miss, *miss)],
         Step::Exit(_) => Vec::new(),

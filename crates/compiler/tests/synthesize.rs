@@ -429,6 +429,41 @@ fn rules_are_exchanged_where_ways_do_not_depend_on_them() {
 }
 
 #[test]
+fn nothing_is_behind_a_rule_that_takes_all() {
+    // No two rules of an action ask of the same.
+    let rules: String = (1..20)
+        .flat_map(|i| ["allow src 10.0.0", "deny dst 10.0.0"].map(|rule| format!("{rule}.{i}, ")))
+        .collect();
+    let list = |last: &str| {
+        let more = "allow ip ttl 1, deny ip ttl 2, ";
+        format!(
+            "FromDump(in) -> Strip(14) -> CheckIPHeader -> IPFilter({rules}{more}{last}, allow ip ttl 3)
+             -> ToDump(out);"
+        )
+    };
+    let (graph, models) = chain(&list("deny all"));
+    let mut synthesizer = Synthesizer::new(graph.clone(), models);
+    synthesizer.synthesize();
+    for (last, missed) in [
+        ("deny all", false),
+        ("allow all", false),
+        ("allow ip ttl 4", true),
+        ("deny all", false),
+        ("deny all, deny ip ttl 5, allow all", false),
+    ] {
+        let (_, models) = chain(&list(last));
+        let [expected] = &synthesize(&graph, &models).programs[..] else { panic!("{last}") };
+        for (element, model) in models.into_iter().enumerate() {
+            synthesizer.change(element, model);
+        }
+        let synthesis = synthesizer.synthesize();
+        let text = synthesis.programs[0].text(&graph).to_string();
+        assert_eq!(text, expected.text(&graph).to_string(), "{last}");
+        assert_eq!(text.contains("drop no-match"), missed, "{last}: {text}");
+    }
+}
+
+#[test]
 fn programs_begin_behind_elements_that_none_leads_through() {
     let (graph, synthesis) = synthesis(
         "FromDump(in) -> DecIPTTL -> t :: Tee; t[0] -> a :: Counter -> DecIPTTL -> ToDump(a);

@@ -149,6 +149,13 @@ pub struct ClassifyRule {
     pub span: Option<Span>,
 }
 
+impl ClassifyRule {
+    /// Whether it matches whatever comes to it.
+    pub fn takes_all(&self) -> bool {
+        self.cubes.iter().any(Vec::is_empty)
+    }
+}
+
 /// A node of the decision graph. The steps that it leads to stand behind it in
 /// [`Program::steps`], so one pass in order visits each after all that lead to it.
 #[derive(Clone, Debug, PartialEq)]

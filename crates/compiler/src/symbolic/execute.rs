@@ -742,20 +742,24 @@ impl<'a> Machine<'a> {
             _ => return Err(Stop::Unsupported("its rules look at too many things")),
         };
         let mut used = vec![false; arms.len()];
+        let mut takes_all = None;
         for rule in fitting.iter() {
             if let Some(used) = used.get_mut(rule.arm as usize) {
                 *used = true;
             }
-        }
-        let mut steps = Vec::with_capacity(arms.len());
-        let mut missed = way.clone();
-        missed.stack.push(Frame { block: otherwise, next: 0 });
-        let otherwise = self.later(missed);
-        for (arm, block) in arms.iter().enumerate() {
-            if !used[arm] {
-                steps.push(otherwise);
-                continue;
+            if rule.takes_all() {
+                takes_all = Some(rule.arm as usize);
+                break;
             }
+        }
+        let mut missed = None;
+        if takes_all.is_none() {
+            let mut way = way.clone();
+            way.stack.push(Frame { block: otherwise, next: 0 });
+            missed = Some(self.later(way));
+        }
+        let mut steps = vec![None; arms.len()];
+        for (arm, block) in arms.iter().enumerate().filter(|(arm, _)| used[*arm]) {
             let mut way = way.clone();
             if let Some(hulls) = table.hulls.get(&(arm as u32)) {
                 for (&key, hull) in keys.iter().zip(hulls) {
@@ -766,10 +770,14 @@ impl<'a> Machine<'a> {
                 }
             }
             way.stack.push(Frame { block, next: 0 });
-            steps.push(self.later(way));
+            steps[arm] = Some(self.later(way));
         }
         let keys = asked.into_iter().map(|key| keys[key]).collect();
-        Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms: steps, otherwise, element }))
+        // Whoever no rule is for goes where the rule leads that is for all.
+        let otherwise = takes_all.and_then(|arm| steps.get(arm).copied().flatten()).or(missed);
+        let otherwise = otherwise.ok_or(Stop::Unsupported(NOWHERE))?;
+        let arms = steps.into_iter().map(|step| step.unwrap_or(otherwise)).collect();
+        Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms, otherwise, element }))
     }
 
     fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {

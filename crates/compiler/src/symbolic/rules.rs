@@ -23,6 +23,8 @@ pub(crate) struct Rules {
     pub exprs: Vec<Expr>,
     pub rules: Arc<[ClassifyRule]>,
     pub cubes: usize,
+    /// The arm of the first rule that takes all packets: none come to what is behind it.
+    takes_all: Option<u32>,
     /// By arm and expression: the numbers that some rule of it lets through.
     pub hulls: BTreeMap<u32, Vec<Option<IntervalSet>>>,
     /// By rule.
@@ -98,7 +100,10 @@ impl Rules {
 
     /// Whether ways that fork on the whole list are the same as those of another.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.are_few() == other.are_few() && self.exprs == other.exprs && self.hulls == other.hulls
+        self.are_few() == other.are_few()
+            && self.exprs == other.exprs
+            && self.takes_all == other.takes_all
+            && self.hulls == other.hulls
     }
 
     /// Whether each conjunction can hold of numbers of which this is known.
@@ -145,8 +150,11 @@ impl Rules {
                 span: rule.span,
             });
         }
-        let hulls = hulls(&made, &all_asked, exprs.len());
-        Some(Self { exprs, rules: made.into(), cubes, hulls, asked: all_asked, added })
+        let last = made.iter().position(ClassifyRule::takes_all);
+        let takes_all = last.map(|last| made[last].arm);
+        let hulls =
+            hulls(&made[..last.map_or(made.len(), |last| last + 1)], &all_asked, exprs.len());
+        Some(Self { exprs, rules: made.into(), cubes, takes_all, hulls, asked: all_asked, added })
     }
 }
 
