@@ -210,7 +210,8 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     while run.evidence.packets < others {
         let mut pair = Pair::new(subject, Vec::new());
         let mut traffic = packets::Traffic::new(&aims, stateful);
-        let length = if stateful { 24 } else { 64 };
+        let left = others - run.evidence.packets;
+        let length = left.min(if stateful { 24 } else { 64 });
         'sequence: for _ in 0..length {
             let made = next.next();
             kept.extend(made.clone());

@@ -115,8 +115,13 @@ impl Search<'_> {
             self.put_in(keys, sets);
         }
         for _ in 0..REPAIRS {
-            // Sums last: they depend on all the rest.
-            let broken: Vec<&Goal> = goals.iter().filter(|goal| !self.met(goal)).collect();
+            // Sums last: they depend on all the rest. Rules after numbers: there may be many.
+            let is_class = |goal: &&Goal| matches!(goal, Goal::Class(..));
+            let mut broken: Vec<&Goal> =
+                goals.iter().filter(|goal| !is_class(goal) && !self.met(goal)).collect();
+            if broken.iter().all(|goal| self.is_sum(goal)) {
+                broken.extend(goals.iter().filter(|goal| is_class(goal) && !self.met(goal)));
+            }
             if broken.is_empty() {
                 return Some(self.values.clone());
             }
