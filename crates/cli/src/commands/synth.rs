@@ -108,7 +108,8 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     }
     let start = Instant::now();
     let proofs = prove_programs(&chain.graph, &models, &synthesis.programs, BUDGET);
-    (cost.proof, cost.peak) = (start.elapsed(), peak());
+    cost.proof = start.elapsed();
+    let start = Instant::now();
     for Proof { at, verdict, .. } in proofs {
         let message = match verdict {
             Verdict::Equal => {
@@ -123,7 +124,8 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         synthesis.notes.push(Note { element: at.node, message });
     }
     synthesis.notes.extend(covered_rules(&synthesis.programs));
-    let report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
+    let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
+    (report.cost.description, report.cost.peak) = (start.elapsed(), peak());
     let paint = Paint(colours(&stdout()));
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let egress = args.egress.as_deref();

@@ -24,6 +24,7 @@ pub(crate) fn to_json(report: &Report<'_>) -> Value {
         "elaboration_ns": report.cost.elaboration.as_nanos() as u64,
         "synthesis_ns": report.cost.synthesis.as_nanos() as u64,
         "proof_ns": report.cost.proof.as_nanos() as u64,
+        "description_ns": report.cost.description.as_nanos() as u64,
         "programs_proven": report.cost.proven,
         "peak_memory_bytes": report.cost.peak,
     })

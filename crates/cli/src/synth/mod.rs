@@ -43,6 +43,8 @@ pub(crate) struct Cost {
     pub(crate) synthesis: Duration,
     /// Of proving that programs do what symbolic execution of the chain says.
     pub(crate) proof: Duration,
+    /// Of finding out what there is to tell of programs.
+    pub(crate) description: Duration,
     /// So many programs are proven.
     pub(crate) proven: usize,
     /// Most memory that the process had, in bytes; absent where the system does not tell.

@@ -207,16 +207,17 @@ fn notes(report: &Report<'_>, paint: Paint, text: &mut String) {
 
 fn cost(report: &Report<'_>) -> String {
     let peak = report.cost.peak.map_or(String::new(), |p| format!(", {} at most", bytes(p)));
-    let Cost { elaboration, synthesis, proof, proven, .. } = report.cost;
+    let Cost { elaboration, synthesis, proof, description, proven, .. } = report.cost;
     let proven = match (proven, report.programs.len()) {
         (proven, all) if proven < all => format!("{proven} of {all} proven"),
         _ => "proven".to_string(),
     };
     format!(
-        "elaborated in {}, synthesised in {}, {proven} in {}{peak}",
+        "elaborated in {}, synthesised in {}, {proven} in {}, described in {}{peak}",
         time(elaboration),
         time(synthesis),
-        time(proof)
+        time(proof),
+        time(description)
     )
 }
 

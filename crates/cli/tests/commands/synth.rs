@@ -207,7 +207,9 @@ fn json_tells_elements_and_lines() {
     assert_eq!(by, [("first", 4), ("second", 4)]);
     assert_eq!(wan["chain"]["elements"], 6);
     assert_eq!(wan["program"]["checksums_updated"], 1);
-    assert!(value["synthesis_ns"].as_u64().is_some());
+    for time in ["elaboration_ns", "synthesis_ns", "proof_ns", "description_ns"] {
+        assert!(value[time].as_u64().is_some_and(|time| time > 0), "{time}");
+    }
     // Every exit of the program's text is a class.
     let exits = program["text"].as_str().unwrap().matches(": exit ").count();
     assert_eq!(exits, classes.len());
