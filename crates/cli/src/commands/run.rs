@@ -118,6 +118,12 @@ pub(crate) struct Run {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Carry packets from element to element; do not synthesise the chain
+    ///
+    /// What comes out is the same but for the order of packets of one burst whose ways part and meet
+    /// again, and what is given out in that order, such as ports: elements hand on all that take one
+    /// way before those that take the next, as in FastClick, while programs mostly keep the order in
+    /// which packets came. Packets that take the same way never overtake each other, and with bursts
+    /// of one packet nothing differs.
     #[arg(long)]
     no_synthesis: bool,
     /// Carry packets through the interpreter of what the chain means, not through fast code
