@@ -1,5 +1,6 @@
 //! Diagnostics for people and for programs.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -12,6 +13,8 @@ pub(crate) fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool
     diagnostics.iter().map(|d| renderer.render(&report(d, sources)) + "\n\n").collect()
 }
 
+/// Bytes of a message that are shown: it may quote a name of any length.
+const MAX_MESSAGE: usize = 1000;
 /// Bytes of source text that are shown of a line, before and after a label.
 const MAX_LINE: usize = 3000;
 /// Bytes that a label spans, as shown.
@@ -27,7 +30,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let title = level.primary_title(&diagnostic.message).id(diagnostic.code);
+    let title = level.primary_title(clipped(&diagnostic.message)).id(diagnostic.code);
     let mut group = Group::with_title(title);
     for cluster in clusters(&diagnostic.labels, sources) {
         let text = sources.text(cluster.file);
@@ -43,7 +46,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
             let shown = shown.start.max(cluster.window.start)..shown.end.min(cluster.window.end);
             let at = shown.start - cluster.window.start
                 ..shown.end.max(shown.start) - cluster.window.start;
-            snippet = snippet.annotation(kind.span(at).label(label.message.as_str()));
+            snippet = snippet.annotation(kind.span(at).label(clipped(&label.message)));
         }
         group = group.element(snippet);
     }
@@ -51,9 +54,17 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
     if let Some(help) = &diagnostic.help {
         report[0] =
             std::mem::replace(&mut report[0], Group::with_title(Level::HELP.secondary_title("")))
-                .element(Level::HELP.message(help.as_str()));
+                .element(Level::HELP.message(clipped(help)));
     }
     report
+}
+
+/// As much of a message as is shown.
+fn clipped(message: &str) -> Cow<'_, str> {
+    match message.len() <= MAX_MESSAGE {
+        true => Cow::Borrowed(message),
+        false => Cow::Owned(format!("{}…", &message[..boundary(message, MAX_MESSAGE)])),
+    }
 }
 
 /// Labels that are shown in one piece of source text.

@@ -51,6 +51,18 @@ fn labels_in_one_file_are_shown_together_and_far_ones_apart() {
 }
 
 #[test]
+fn long_names_are_not_shown_whole() {
+    let folder = Folder::new();
+    let name = "n".repeat(100_000);
+    for text in [format!("{name};"), format!("Idle -> {name} -> Discard;")] {
+        let ended = folder.file("a.click", text).run(["check", "a.click"]);
+        ended.refused();
+        assert!(ended.out.contains("nnn…"), "{}", ended.out.len());
+        assert!(ended.out.len() < 10_000, "{}", ended.out.len());
+    }
+}
+
+#[test]
 fn warnings_do_not_fail_unless_they_are_to() {
     let folder = Folder::new();
     folder.file("a.click", "FromDump(missing.pcap) -> Discard;\nIdle -> ToDump(none/out.pcap);\n");
