@@ -429,6 +429,24 @@ fn rules_are_exchanged_where_ways_do_not_depend_on_them() {
 }
 
 #[test]
+fn rules_with_many_alternatives_are_left_to_the_element() {
+    let is_left = |alternatives: usize| {
+        let ports: Vec<String> =
+            (0..alternatives).map(|port| format!("src port {}", 2 * port)).collect();
+        let (_, program) = program(&format!(
+            "FromDump(in) -> Strip(14) -> CheckIPHeader
+             -> IPFilter(allow {}, deny all) -> ToDump(out);",
+            ports.join(" or ")
+        ));
+        program
+            .exits()
+            .any(|(_, exit)| exit.barrier == Some("its rules have too many alternatives"))
+    };
+    assert!(!is_left(270));
+    assert!(is_left(2000));
+}
+
+#[test]
 fn nothing_is_behind_a_rule_that_takes_all() {
     // No two rules of an action ask of the same.
     let rules: String = (1..20)

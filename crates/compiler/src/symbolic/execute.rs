@@ -17,6 +17,7 @@ use super::draft::Draft;
 use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
+use super::rules::tests;
 use super::split::{Split, split};
 use super::table::Row;
 use super::terms::{Decided, Terms};
@@ -47,6 +48,10 @@ const MAX_ROWS: usize = 64;
 const MAX_SPLITS: usize = 64;
 /// Numbers that rules of one step may look at.
 const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
+
+/// Tests of a list of rules that are carried out one after the other: of each, more is known than of
+/// the one before.
+const MAX_TESTS: usize = 2000;
 
 const NOWHERE: &str = "a rule leads nowhere";
 const TOO_SHORT: Stop = Stop::Unsupported("pulls more than there is");
@@ -690,6 +695,9 @@ impl<'a> Machine<'a> {
             // One after the other, each telling something of the next.
             if rules.len() > MAX_ROWS {
                 return Err(Stop::Unsupported("its rules are no conjunctions"));
+            }
+            if rules.iter().map(|rule| tests(&rule.when)).sum::<usize>() > MAX_TESTS {
+                return Err(Stop::Unsupported("its rules have too many alternatives"));
             }
             for rule in rules.iter() {
                 if self.cond(way, &rule.when)? {

@@ -202,6 +202,15 @@ fn hulls(
     hulls
 }
 
+/// How many tests a condition is made of.
+pub(super) fn tests(cond: &Cond) -> usize {
+    match cond {
+        Cond::All(parts) | Cond::Any(parts) => parts.iter().map(tests).sum(),
+        Cond::Not(inner) => tests(inner),
+        _ => 1,
+    }
+}
+
 /// A condition, or its negation, as a union of conjunctions of tests.
 fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cube>> {
     match cond {
