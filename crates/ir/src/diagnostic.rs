@@ -216,14 +216,21 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
 
+/// Longer words are not compared with others, which would take long.
+const LONGEST_WORD: usize = 200;
+
 /// The candidate nearest to `word` by edit distance, if it is near enough to be what was meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
+    let (lower, most) = (word.to_lowercase(), 1 + word.len() / 4);
     candidates
         .into_iter()
+        .filter(|c| c.chars().count().abs_diff(word.chars().count()) <= most)
         .map(|c| (edit_distance(&lower, &c.to_lowercase()), c))
         .min_by_key(|&(d, c)| (d, c.len()))
-        .filter(|&(d, _)| d <= 1 + word.len() / 4)
+        .filter(|&(d, _)| d <= most)
         .map(|(_, c)| c)
 }
 
@@ -269,5 +276,7 @@ mod tests {
     fn nearest_suggests_only_what_is_near() {
         assert_eq!(nearest("IPFiltr", ["IPFilter", "Idle"]), Some("IPFilter"));
         assert_eq!(nearest("Nonesuch", ["IPFilter", "Idle"]), None);
+        assert_eq!(nearest("Idl", ["I", "Idle123", "Idle"]), Some("Idle"));
+        assert_eq!(nearest(&"n".repeat(999), [&*"n".repeat(1000)]), None);
     }
 }
