@@ -4,7 +4,7 @@
 //! Where a way asks a number for the first time, all that it will ask of it is asked at once; who
 //! passes is asked no more, and all others take the way as it was.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use ir::IntervalSet;
 use ir::program::{Atom, Step, StepId, TermId};
@@ -19,14 +19,14 @@ const MAX_HOISTS: usize = 256;
 /// Simplifies a program in the making.
 pub(crate) fn simplify(draft: &mut Draft) {
     let lengths = lengths(draft);
-    let mut simplify = Simplify { draft, lengths, done: HashMap::new(), hoists: 0 };
+    let mut simplify = Simplify { draft, lengths, done: HashMap::default(), hoists: 0 };
     simplify.draft.root = simplify.way(simplify.draft.root);
 }
 
 /// For each step, through how many inputs a packet can still come, an end that is no barrier
 /// counting for more.
 fn lengths(draft: &Draft) -> HashMap<StepId, usize> {
-    let mut lengths: HashMap<StepId, usize> = HashMap::new();
+    let mut lengths: HashMap<StepId, usize> = HashMap::default();
     let mut stack = vec![draft.root];
     while let Some(&at) = stack.last() {
         if lengths.contains_key(&at) {
@@ -82,12 +82,16 @@ impl Simplify<'_> {
                 stack.extend(open);
                 continue;
             }
+            stack.pop();
+            if next.iter().all(|&n| self.resolve(n) == n) {
+                self.done.insert(at, at);
+                continue;
+            }
             let mut step = step.clone();
             map_next(&mut step, |n| if next.contains(&n) { self.resolve(n) } else { n });
             let new = self.push(step, long);
             self.done.insert(at, new);
             self.done.entry(new).or_insert(new);
-            stack.pop();
         }
         self.resolve(root)
     }
@@ -184,22 +188,23 @@ impl Simplify<'_> {
 
     /// The steps from here on for packets of which something is known.
     fn restrict(&mut self, root: StepId, facts: &Facts) -> StepId {
-        let mut of: HashMap<StepId, StepId> = HashMap::new();
+        let mut of: HashMap<StepId, StepId> = HashMap::default();
         let mut stack = vec![root];
         while let Some(&at) = stack.last() {
             if of.contains_key(&at) {
                 stack.pop();
                 continue;
             }
-            let step = self.draft.steps[at.0 as usize].clone();
-            let only = match &step {
+            let Draft { steps, terms, .. } = &mut *self.draft;
+            let step = &steps[at.0 as usize];
+            let only = match step {
                 Step::Test { atom, yes, no, .. } => {
                     let atom = Decided::Open(atom.clone(), true);
-                    let known = facts.resolve(&mut self.draft.terms, &atom);
+                    let known = facts.resolve(terms, &atom);
                     known.map(|holds| if holds { *yes } else { *no })
                 }
                 Step::Switch { on, cases, otherwise, .. } => {
-                    let possible = facts.set(&self.draft.terms, *on);
+                    let possible = facts.set(terms, *on);
                     match cases.iter().find(|(set, _)| possible.is_subset(set)) {
                         Some((_, to)) => Some(*to),
                         None if cases.iter().all(|(s, _)| !s.intersects(&possible)) => {
@@ -222,7 +227,7 @@ impl Simplify<'_> {
                 at
             } else {
                 let length = next.iter().map(|n| self.lengths[&of[n]]).max().unwrap_or(0);
-                let mut step = step;
+                let mut step = step.clone();
                 map_next(&mut step, |n| of[&n]);
                 self.push(step, length)
             };

@@ -1,6 +1,6 @@
 //! A program in the making: steps in any order, terms that may not be needed.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use ir::Port;
 use ir::Program;
@@ -23,9 +23,14 @@ pub(crate) struct Draft {
 impl Draft {
     /// The program: equal steps are one, steps that decide nothing are left out, and what is not
     /// needed is gone.
-    pub(crate) fn finish(&self) -> Program {
-        let mut merged =
-            Merge { draft: self, steps: Vec::new(), index: HashMap::new(), of: HashMap::new() };
+    pub(crate) fn finish(mut self) -> Program {
+        let steps = std::mem::take(&mut self.steps).into_iter().map(Some).collect();
+        let mut merged = Merge {
+            open: steps,
+            steps: Vec::new(),
+            index: HashMap::default(),
+            of: HashMap::default(),
+        };
         let root = merged.step(self.root);
         let steps = merged.steps;
         // Children were made before their parents: in reverse, parents come first.
@@ -37,19 +42,16 @@ impl Draft {
             }
         }
         let mut place = vec![StepId(0); steps.len()];
-        let order: Vec<usize> = (0..=root.0 as usize).rev().filter(|&i| used[i]).collect();
-        for (to, &from) in order.iter().enumerate() {
-            place[from] = StepId(to as u32);
-        }
-        let mut renumber = Renumber::new(self);
-        let steps: Vec<Step> = order
-            .iter()
-            .map(|&i| {
-                let mut step = steps[i].clone();
+        let order = (0..steps.len()).rev().filter(|&i| used[i]);
+        order.zip(0..).for_each(|(from, to)| place[from] = StepId(to));
+        let kept = steps.into_iter().zip(&used).rev().filter(|(_, used)| **used);
+        let steps: Vec<Step> = kept
+            .map(|(mut step, _)| {
                 map_next(&mut step, |s| place[s.0 as usize]);
                 step
             })
             .collect();
+        let mut renumber = Renumber::new(&self);
         for step in &steps {
             renumber.need(step);
         }
@@ -131,34 +133,33 @@ fn map_operands(term: &mut Term, to: &mut impl FnMut(TermId) -> TermId) {
 }
 
 /// Makes equal steps one, from the exits up.
-struct Merge<'a> {
-    draft: &'a Draft,
+struct Merge {
+    /// Those of the draft that have no merged form yet.
+    open: Vec<Option<Step>>,
     steps: Vec<Step>,
     /// Hash of a step to those that have it.
     index: HashMap<u64, Vec<StepId>>,
     of: HashMap<StepId, StepId>,
 }
 
-impl Merge<'_> {
+impl Merge {
     /// The merged form of a step of the draft; on an explicit stack, as chains may be long.
     fn step(&mut self, root: StepId) -> StepId {
         let mut stack = vec![root];
         while let Some(&at) = stack.last() {
-            if self.of.contains_key(&at) {
-                stack.pop();
+            let waiting = stack.len();
+            let step = &mut self.open[at.0 as usize];
+            let next = step.iter().flat_map(Step::next);
+            stack.extend(next.filter(|n| !self.of.contains_key(n)));
+            if stack.len() > waiting {
                 continue;
             }
-            let step = &self.draft.steps[at.0 as usize];
-            let open: Vec<StepId> = step.next().filter(|n| !self.of.contains_key(n)).collect();
-            if open.is_empty() {
-                let mut step = step.clone();
+            if let Some(mut step) = step.take() {
                 map_next(&mut step, |s| self.of[&s]);
                 let merged = self.intern(step);
                 self.of.insert(at, merged);
-                stack.pop();
-            } else {
-                stack.extend(open);
             }
+            stack.pop();
         }
         self.of[&root]
     }
@@ -199,8 +200,8 @@ impl Merge<'_> {
 
 /// A hash under which equal steps fall together; rules are told apart by where they lie.
 fn hash(step: &Step) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
+    use std::hash::{BuildHasher, Hash, Hasher};
+    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     std::mem::discriminant(step).hash(&mut hasher);
     step.next().for_each(|n| n.hash(&mut hasher));
     match step {
@@ -232,11 +233,7 @@ impl<'a> Renumber<'a> {
     }
 
     fn need(&mut self, step: &Step) {
-        let mut terms = Vec::new();
-        map_terms(&mut step.clone(), |t| {
-            terms.push(t);
-            t
-        });
+        let mut terms = step.terms();
         match step {
             Step::Flow { lookup, .. } => self.lookup(lookup.0, &mut terms),
             Step::Exit(exit) => {
@@ -254,7 +251,7 @@ impl<'a> Renumber<'a> {
             let at = term.0 as usize;
             if !self.needed[at] {
                 self.needed[at] = true;
-                let term = self.draft.terms.get(term).clone();
+                let term = self.draft.terms.get(term);
                 terms.extend(term.operands());
                 if let Term::Bound(lookup, _) = term {
                     self.lookup(lookup.0, &mut terms);

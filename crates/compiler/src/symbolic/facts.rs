@@ -12,8 +12,8 @@ use super::terms::{Decided, Linear, Terms};
 /// Conditions that hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// What numbers are restricted to.
-    sets: BTreeMap<TermId, IntervalSet>,
+    /// What numbers are restricted to, in the order of the terms.
+    sets: Vec<(TermId, IntervalSet)>,
     /// Sums that are at most so much.
     at_most: Vec<(Linear, i128)>,
     /// Comparisons of other kinds that were decided.
@@ -33,9 +33,9 @@ impl Facts {
 
     fn set_within(&self, terms: &Terms, term: TermId, depth: u32) -> IntervalSet {
         let (low, high) = terms.bounds(term);
-        let mut set = match self.sets.get(&term) {
-            Some(known) => known.clone(),
-            None => IntervalSet::range(low, high),
+        let mut set = match self.place(term) {
+            Ok(at) => self.sets[at].1.clone(),
+            Err(_) => IntervalSet::range(low, high),
         };
         if depth == 0 || low == high || set.as_single().is_some() {
             return set;
@@ -85,7 +85,7 @@ impl Facts {
             Term::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) => {
                 let linear = terms.linear(term);
                 if linear.terms != [(term, 1)]
-                    && let Some((low, high)) = self.linear_bounds(terms, &linear, depth - 1)
+                    && let Some((low, high)) = self.linear_bounds(terms, linear, depth - 1)
                     && low >= 0
                 {
                     set = set.intersect(&IntervalSet::range(low as u128, high as u128));
@@ -128,7 +128,7 @@ impl Facts {
         }
         let (start, end) = (u32::from(field.offset), u32::from(field.offset + field.width));
         let (mut known, mut value) = (0u128, 0u128);
-        for (&term, set) in &self.sets {
+        for &(term, ref set) in &self.sets {
             let Term::Input(other) = terms.get(term) else { continue };
             if term == itself || !other.overlaps(field) {
                 continue;
@@ -165,7 +165,7 @@ impl Facts {
         let (x, y) = (terms.linear(a), terms.linear(b));
         let proper =
             |l: &Linear| self.linear_bounds(terms, l, DEPTH).is_some_and(|(low, _)| low >= 0);
-        let sides = x.add(&y, -1).filter(|_| proper(&x) && proper(&y)).map(|sum| sum.sides());
+        let sides = x.add(y, -1).filter(|_| proper(x) && proper(y)).map(|sum| sum.sides());
         let decided = match sides {
             Some((more, less)) => {
                 let (more, less) = (terms.sum_of(&more), terms.sum_of(&less));
@@ -200,10 +200,10 @@ impl Facts {
                 let proper = |l: &Linear| {
                     self.linear_bounds(terms, l, depth - 1).is_some_and(|(low, _)| low >= 0)
                 };
-                if !proper(&x) || !proper(&y) {
+                if !proper(x) || !proper(y) {
                     return None;
                 }
-                let (low, high) = self.linear_bounds(terms, &x.add(&y, -1)?, depth - 1)?;
+                let (low, high) = self.linear_bounds(terms, &x.add(y, -1)?, depth - 1)?;
                 match op {
                     CompareOp::Le if high <= 0 => Some(true),
                     CompareOp::Le if low > 0 => Some(false),
@@ -242,16 +242,16 @@ impl Facts {
                 let proper = |l: &Linear| {
                     self.linear_bounds(terms, l, DEPTH).is_some_and(|(low, _)| low >= 0)
                 };
-                if !proper(&x) || !proper(&y) {
+                if !proper(x) || !proper(y) {
                     return;
                 }
                 match (op, holds) {
-                    (CompareOp::Le, true) => self.assume_at_most(terms, x.add(&y, -1), 0),
+                    (CompareOp::Le, true) => self.assume_at_most(terms, x.add(y, -1), 0),
                     // Not a <= b: b - a <= -1.
-                    (CompareOp::Le, false) => self.assume_at_most(terms, y.add(&x, -1), -1),
+                    (CompareOp::Le, false) => self.assume_at_most(terms, y.add(x, -1), -1),
                     (CompareOp::Eq, true) => {
-                        self.assume_at_most(terms, x.add(&y, -1), 0);
-                        self.assume_at_most(terms, y.add(&x, -1), 0);
+                        self.assume_at_most(terms, x.add(y, -1), 0);
+                        self.assume_at_most(terms, y.add(x, -1), 0);
                     }
                     _ => {}
                 }
@@ -262,7 +262,15 @@ impl Facts {
     /// Takes as given that a number is in a set.
     pub(crate) fn restrict(&mut self, term: TermId, set: IntervalSet) {
         self.contradicts |= set.is_empty();
-        self.sets.insert(term, set);
+        match self.place(term) {
+            Ok(at) => self.sets[at].1 = set,
+            Err(at) => self.sets.insert(at, (term, set)),
+        }
+    }
+
+    /// Where a number's set stands, or would.
+    fn place(&self, term: TermId) -> Result<usize, usize> {
+        self.sets.binary_search_by_key(&term, |(term, _)| *term)
     }
 
     fn assume_at_most(&mut self, terms: &Terms, sum: Option<Linear>, most: i128) {
@@ -353,13 +361,13 @@ impl Residue {
         let depth = depth.checked_sub(1)?;
         let linear = terms.linear(term);
         if linear.terms != [(term, 1)] {
-            let (low, _) = facts.linear_bounds(terms, &linear, DEPTH)?;
+            let (low, _) = facts.linear_bounds(terms, linear, DEPTH)?;
             if low < 0 {
                 return None;
             }
             let constant = (linear.constant.rem_euclid(0xffff)) as u64;
             self.rest = (self.rest + constant * factor_here) % 0xffff;
-            for (part, coefficient) in linear.terms {
+            for (part, coefficient) in linear.terms.clone() {
                 self.add(
                     facts,
                     terms,

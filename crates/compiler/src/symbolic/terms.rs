@@ -4,8 +4,7 @@
 //! time-to-lives add up along a chain, and what lets many updates of a checksum become one:
 //! inverting 16 bits is `0xffff - x`, and `fold(fold(a) + b)` is `fold(a + b)` (RFC 1624).
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use ir::field::{Base, Field};
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
@@ -124,8 +123,8 @@ pub(crate) struct Terms {
     index: HashMap<Term, TermId>,
     /// The least and the greatest value of each term, whatever the packet.
     bounds: Vec<(u128, u128)>,
-    /// Sums, taken apart.
-    linear: HashMap<TermId, Linear>,
+    /// Each as a sum; a term that is none is its own only part.
+    linear: Vec<Linear>,
 }
 
 impl Terms {
@@ -154,6 +153,10 @@ impl Terms {
             return id;
         }
         let id = TermId(self.terms.len() as u32);
+        self.linear.push(match term {
+            Term::Const(value) if value < LARGE as u128 => Linear::constant(value as i128),
+            _ => Linear::term(id),
+        });
         self.terms.push(term.clone());
         self.bounds.push(bounds);
         self.index.insert(term, id);
@@ -194,14 +197,8 @@ impl Terms {
     }
 
     /// The term as a linear combination; the term itself if it is not a sum.
-    pub(crate) fn linear(&self, term: TermId) -> Linear {
-        if let Some(linear) = self.linear.get(&term) {
-            return linear.clone();
-        }
-        match self.as_constant(term).and_then(|c| i128::try_from(c).ok()) {
-            Some(constant) if constant < LARGE => Linear::constant(constant),
-            _ => Linear::term(term),
-        }
+    pub(crate) fn linear(&self, term: TermId) -> &Linear {
+        &self.linear[term.0 as usize]
     }
 
     /// The canonical term of a linear combination. Wraps at 128 bits, as sums of terms do.
@@ -250,7 +247,10 @@ impl Terms {
         if let Some((low, high)) = known {
             self.bounds[sum.0 as usize] = (low as u128, high as u128);
         }
-        self.linear.entry(sum).or_insert_with(|| linear.clone());
+        let known = &mut self.linear[sum.0 as usize];
+        if known.terms == [(sum, 1)] {
+            *known = linear.clone();
+        }
         sum
     }
 
@@ -298,13 +298,12 @@ impl Terms {
         let signed = |c: u128| small(c).or_else(|| small(c.wrapping_neg()).map(|n| -n));
         match (op, constants) {
             (BinaryOp::Add | BinaryOp::Sub, _) => {
-                let part = |t: TermId, c: Option<u128>| match c.and_then(signed) {
-                    Some(constant) => Linear::constant(constant),
-                    None => self.linear(t),
-                };
-                let (x, y) = (part(a, constants.0), part(b, constants.1));
+                let constant = |c: Option<u128>| c.and_then(signed).map(Linear::constant);
+                let [x, y] = [constant(constants.0), constant(constants.1)];
+                let (x, y) =
+                    (x.as_ref().unwrap_or(self.linear(a)), y.as_ref().unwrap_or(self.linear(b)));
                 let factor = if op == BinaryOp::Add { 1 } else { -1 };
-                match x.add(&y, factor) {
+                match x.add(y, factor) {
                     Some(sum) => self.sum_of(&sum),
                     None => self.raw(op, a, b),
                 }
@@ -344,7 +343,7 @@ impl Terms {
         let product = i128::try_from(factor)
             .ok()
             .filter(|&f| f < LARGE)
-            .and_then(|f| Linear::default().add(&self.linear(a), f));
+            .and_then(|f| Linear::default().add(self.linear(a), f));
         match product {
             Some(product) => self.sum_of(&product),
             None => {
@@ -440,7 +439,7 @@ impl Terms {
 
     /// A sum folded to 16 bits.
     pub(crate) fn fold(&mut self, sum: TermId) -> TermId {
-        let mut linear = self.linear(sum);
+        let mut linear = self.linear(sum).clone();
         // fold(fold(a) + b) = fold(a + b), if neither is negative.
         loop {
             let inner = linear.terms.iter().find_map(|&(t, c)| match self.get(t) {
@@ -451,7 +450,7 @@ impl Terms {
             let Some(rest) = linear.add(&Linear::term(fold), -1) else { break };
             let positive = |l: &Linear| l.bounds(|t| self.bounds(t)).is_some_and(|b| b.0 >= 0);
             let inner = self.linear(inner);
-            match rest.add(&inner, 1).filter(|_| positive(&rest) && positive(&inner)) {
+            match rest.add(inner, 1).filter(|_| positive(&rest) && positive(inner)) {
                 Some(sum) => linear = sum,
                 None => break,
             }
@@ -522,10 +521,10 @@ impl Terms {
         let rest = linear.add(&Linear::term(updated), 1)?.add(&Linear::constant(0xffff), -1)?;
         let before = self.linear(before);
         let positive = |l: &Linear| l.bounds(|t| self.bounds(t)).is_some_and(|b| b.0 >= 0);
-        if !positive(&rest) || !positive(&before) {
+        if !positive(&rest) || !positive(before) {
             return None;
         }
-        let sum = self.sum_of(&rest.add(&before, 1)?);
+        let sum = self.sum_of(&rest.add(before, 1)?);
         let fold = self.fold(sum);
         let all = self.constant(0xffff);
         Some(self.binary(BinaryOp::Sub, all, fold))
