@@ -1,13 +1,16 @@
 //! What chains become.
 
+use std::sync::Arc;
+
 use catena_compiler::{
     Options, Synthesis, Synthesizer, elaborate, instantiate, synthesize, synthesize_plainly,
 };
 use elements::configure::{Devices, Files};
 use elements::device::{Device, DeviceRequest, Received};
+use ir::model::Rule;
 use ir::program::verify::is_well_formed;
-use ir::program::{Atom, Effect, End, Exit, Program, Step, StepId, Term};
-use ir::{FileId, Graph, Model, Sources};
+use ir::program::{Atom, Effect, End, Exit, Program, Step, StepId, Term, TermId};
+use ir::{FileId, Graph, IntervalSet, Model, Op, Sources};
 use net::{Batch, Header, Pool};
 
 /// Devices that neither receive nor send.
@@ -423,6 +426,151 @@ fn rules_are_exchanged_where_ways_do_not_depend_on_them() {
         assert_eq!(synthesis.notes, expected.notes, "change {number}");
         for (program, expected) in synthesis.programs.iter().zip(&expected.programs) {
             let [program, expected] = [program, expected].map(|p| p.text(&graph).to_string());
+            assert_eq!(program, expected, "change {number}");
+        }
+    }
+}
+
+/// The rules of a model, list by list.
+fn lists(model: &mut Model) -> Vec<&mut Arc<[Rule]>> {
+    let mut waiting: Vec<&mut Op> = model.inputs.iter_mut().flatten().collect();
+    let mut lists = Vec::new();
+    while let Some(op) = waiting.pop() {
+        match op {
+            Op::Match { rules, .. } => lists.push(rules),
+            op => waiting.extend(op.blocks_mut().flatten()),
+        }
+    }
+    lists
+}
+
+/// What a number is, without the numbers of terms.
+fn words(program: &Program, term: TermId) -> String {
+    match program.term(term) {
+        Term::Binary(op, a, b) => {
+            format!("{op:?}({}, {})", words(program, *a), words(program, *b))
+        }
+        term => format!("{term:?}"),
+    }
+}
+
+/// The program without its lists of rules, and these in an order that does not depend on which number is
+/// asked first.
+fn plainly(graph: &Graph, program: &Program) -> (String, Vec<String>) {
+    let mut lists = Vec::new();
+    let mut rest = program.clone();
+    for step in &mut rest.steps {
+        let Step::Classify { keys, rules, .. } = step else { continue };
+        let key = |key: u8| words(program, keys[usize::from(key)]);
+        for rule in rules.iter() {
+            let of = |cube: &Vec<(u8, IntervalSet)>| {
+                let mut tests: Vec<_> =
+                    cube.iter().map(|(k, set)| (key(*k), set.clone())).collect();
+                tests.sort();
+                tests
+            };
+            let cubes: Vec<_> = rule.cubes.iter().map(of).collect();
+            lists.push(format!("{} {}: {cubes:?}", rule.number, rule.arm));
+        }
+        let mut asked: Vec<String> = (0..keys.len() as u8).map(key).collect();
+        asked.retain(|key| !key.starts_with("Const"));
+        asked.sort();
+        lists.push(format!("{asked:?}"));
+        (*keys, *rules) = (Vec::new(), Arc::new([]));
+    }
+    // Names of terms count those of the lists.
+    let text = rest.text(graph).to_string();
+    let mut names = Vec::new();
+    let words = text.split_inclusive(|c: char| !c.is_alphanumeric()).map(|word| {
+        let is_name = word.strip_prefix('t').is_some_and(|rest| rest.starts_with(char::is_numeric));
+        if !is_name {
+            return word.to_owned();
+        }
+        let (name, end) =
+            word.split_at(word.find(|c: char| !c.is_alphanumeric()).unwrap_or(word.len()));
+        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        format!("t{at}{end}")
+    });
+    (words.collect(), lists)
+}
+
+#[test]
+fn ways_that_rules_change_are_as_if_all_were_new() {
+    let of = |protocol: &str, all: usize| -> Vec<String> {
+        (1..=all).map(|i| format!("allow {protocol} && src 10.0.0.{i} && dst port {i}")).collect()
+    };
+    let mut rules = [of("tcp", 30), of("udp", 30)];
+    let text = |rules: &[Vec<String>; 2]| {
+        let [first, second] = rules.each_ref().map(|rules| rules.join(", "));
+        format!(
+            "FromDump(in) -> Strip(14) -> CheckIPHeader -> a :: IPFilter({first})
+             -> b :: IPFilter({second}) -> ToDump(out);"
+        )
+    };
+    let (graph, models) = chain(&text(&rules));
+    let mut synthesizer = Synthesizer::new(graph.clone(), models);
+    synthesizer.synthesize();
+    // The list, where, and what comes there, or that what is there goes.
+    let changes = [
+        // All that the second list asks for comes to it, and then does not any more.
+        (0, 20, Some("allow udp && dst 10.0.0.9")),
+        (1, 20, Some("allow tcp && dst 10.0.0.9")),
+        (0, 20, None),
+        (1, 20, None),
+        // Fields that no rule asked; the first to go leave places in the middle.
+        (0, 3, Some("deny ip ttl 7")),
+        (0, 9, Some("allow ip tos 4 && dst 10.1.1.1")),
+        (0, 3, None),
+        (1, 0, Some("deny ip ttl 7 && src 1.2.3.4")),
+        (1, 0, None),
+        // More than keys have room for: those places are taken, then packets told apart.
+        (0, 0, Some("allow ip ttl 8")),
+        (0, 0, Some("deny src port 7")),
+        (0, 0, Some("allow tcp opt syn")),
+        (0, 0, Some("deny icmp type 8")),
+        (0, 0, Some("deny ip vers 5")),
+        (0, 0, Some("deny ip hl 9")),
+        (0, 0, Some("deny tcp win 9")),
+        (0, 0, None),
+        (0, 0, None),
+        (0, 0, None),
+        // The first and the last rule that leads elsewhere.
+        (1, 7, Some("deny udp && src 10.0.0.9")),
+        (1, 7, None),
+        (1, 30, Some("deny all")),
+        (1, 30, None),
+    ];
+    for (number, (list, at, rule)) in changes.into_iter().enumerate() {
+        match rule {
+            Some(rule) => rules[list].insert(at, rule.to_owned()),
+            None => _ = rules[list].remove(at),
+        }
+        let (_, mut models) = chain(&text(&rules));
+        let expected = synthesize(&graph, &models);
+        // Rules that were there are what they were, as if a handler had changed the list.
+        for (model, known) in models.iter_mut().zip(synthesizer.models()) {
+            let mut known = known.clone();
+            for (rules, known) in lists(model).into_iter().zip(lists(&mut known)) {
+                let shared = |rule: &Rule| {
+                    let is_same =
+                        |k: &&Rule| (&k.text, &k.when, k.arm) == (&rule.text, &rule.when, rule.arm);
+                    known.iter().find(is_same).unwrap_or(rule).clone()
+                };
+                *rules = rules.iter().map(shared).collect();
+            }
+        }
+        for (element, model) in models.into_iter().enumerate() {
+            synthesizer.change(element, model);
+        }
+        let synthesis = synthesizer.synthesize();
+        assert_eq!(synthesis.notes, expected.notes, "change {number}");
+        assert_eq!(synthesis.programs.len(), expected.programs.len(), "change {number}");
+        for (program, expected) in synthesis.programs.iter().zip(&expected.programs) {
+            assert!(is_well_formed(program), "change {number}");
+            let [program, expected] = [program, expected].map(|p| plainly(&graph, p));
             assert_eq!(program, expected, "change {number}");
         }
     }

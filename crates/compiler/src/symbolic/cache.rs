@@ -35,6 +35,9 @@ struct List {
     /// What it comes to; `None` if that cannot be said as conjunctions.
     made: Option<Arc<Rules>>,
     asked: Asked,
+    /// What its rules fit but for those that were added to the list before, where each number stood
+    /// in the same place.
+    fit: Vec<Known>,
 }
 
 /// See the module.
@@ -67,7 +70,11 @@ impl Cache {
 
     /// Forgets how lists were asked.
     pub(crate) fn begin(&mut self) {
-        self.lists.values_mut().for_each(|list| list.asked = Asked::Never);
+        for list in self.lists.values_mut() {
+            if let Asked::Whole(fit) = std::mem::take(&mut list.asked) {
+                list.fit = fit;
+            }
+        }
     }
 
     /// Forgets the past.
@@ -101,8 +108,25 @@ impl Cache {
         made: Option<Arc<Rules>>,
         asked: Asked,
     ) {
-        let list = List { element, rules: Arc::clone(rules), made, asked };
+        let list = List { element, rules: Arc::clone(rules), made, asked, fit: Vec::new() };
         self.lists.insert((element, address(rules)), list);
+    }
+
+    /// Whether all conjunctions of an element's list can hold of numbers of which this is known.
+    pub(super) fn all_fit(
+        &self,
+        element: NodeId,
+        rules: &Arc<[Rule]>,
+        made: &Rules,
+        known: &Known,
+    ) -> bool {
+        let list = self.lists.get(&(element, address(rules)));
+        // Of numbers that others do not ask.
+        let same = |fit: &Known| fit.iter().zip(known).all(|(fit, known)| fit == known);
+        match list.is_some_and(|list| list.fit.iter().any(same)) {
+            true => made.added_fit(known),
+            false => made.all_fit(known),
+        }
     }
 
     /// A way asks an element's list.
@@ -151,11 +175,13 @@ impl Cache {
                     let made = made?;
                     let changed = Rules::changed(new, old, &made).or_else(|| Rules::new(new))?;
                     let fits = |known: &Known| changed.added_fit(known);
-                    if !changed.is_like(&made) || !known.iter().all(fits) {
+                    let stays = changed.is_like(&made) && known.iter().all(fits);
+                    exchanged.push((Arc::clone(&made.rules), Arc::clone(&changed.rules)));
+                    // Ways that are not the same go on with it, too.
+                    self.keep(element, new, Some(Arc::new(changed)), Asked::Whole(known));
+                    if !stays {
                         return None;
                     }
-                    exchanged.push((Arc::clone(&made.rules), Arc::clone(&changed.rules)));
-                    self.keep(element, new, Some(Arc::new(changed)), Asked::Whole(known));
                 }
                 Asked::InTurn | Asked::InPart => return None,
             }

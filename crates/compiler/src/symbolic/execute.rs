@@ -17,7 +17,7 @@ use super::draft::Draft;
 use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
-use super::rules::tests;
+use super::rules::{MAX_KEYS, tests};
 use super::split::{Split, split};
 use super::table::Row;
 use super::terms::{Decided, Terms};
@@ -46,8 +46,6 @@ const MAX_LOOKUPS: u16 = 4096;
 const MAX_ROWS: usize = 64;
 /// How often packets are told apart so that rules look at fewer numbers.
 const MAX_SPLITS: usize = 64;
-/// Numbers that rules of one step may look at.
-const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
 
 /// Tests of a list of rules that are carried out one after the other: of each, more is known than of
 /// the one before.
@@ -710,7 +708,8 @@ impl<'a> Machine<'a> {
         let Some(table) = table else { return Ok(Next::Enter(otherwise)) };
         let mut keys = Vec::with_capacity(table.exprs.len());
         for expr in &table.exprs {
-            let key = self.expr(way, expr)?;
+            // Nothing is computed where nothing is asked.
+            let key = self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
             if way.facts.bounds(&self.terms, key).1 > u32::MAX.into() {
                 return Err(Stop::Unsupported("its rules look at wide numbers"));
             }
@@ -721,8 +720,9 @@ impl<'a> Machine<'a> {
             keys.iter().map(|&key| way.facts.set(&self.terms, key)).collect();
         let possible = table.exprs.iter().zip(&keys).zip(&known).map(|((expr, &key), known)| {
             let is_free = match expr {
-                Expr::Field(field) => known.is_full(field.width),
-                _ => {
+                None => true,
+                Some(Expr::Field(field)) => known.is_full(field.width),
+                Some(_) => {
                     let (low, high) = self.terms.bounds(key);
                     low < high && IntervalSet::range(low, high).is_subset(known)
                 }
@@ -730,7 +730,8 @@ impl<'a> Machine<'a> {
             (!is_free).then(|| known.clone())
         });
         let possible: Known = possible.collect();
-        let whole = keys.len() <= MAX_KEYS && table.all_fit(&possible);
+        let fit = || self.cache.all_fit(element, rules, &table, &possible);
+        let whole = keys.len() <= MAX_KEYS && fit();
         let split = match whole {
             true => Split::Keys((0..keys.len()).collect(), Arc::clone(&table.rules)),
             false => split(&table, &known, MAX_KEYS),

@@ -18,9 +18,14 @@ const FEW_CUBES: usize = 8;
 /// Lists of rules that differ in more are read from the start.
 const MAX_EDITS: usize = 64;
 
+/// Expressions that rules of one step may look at.
+pub(super) const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
+
 /// Rules as conjunctions of tests on expressions.
 pub(crate) struct Rules {
-    pub exprs: Vec<Expr>,
+    /// None where rules asked one before the list changed: the others keep their places, so that
+    /// conjunctions stay as they are.
+    pub exprs: Vec<Option<Expr>>,
     pub rules: Arc<[ClassifyRule]>,
     pub cubes: usize,
     /// The arm of the first rule that takes all packets: none come to what is behind it.
@@ -47,10 +52,14 @@ struct Asked {
 /// A set of the first expressions.
 type Keys = u32;
 
+/// The set of one expression.
+fn bit(at: usize) -> Keys {
+    Keys::from(1u8).checked_shl(at as u32).unwrap_or(0)
+}
+
 impl Asked {
     fn new(cubes: &[Cube]) -> Self {
-        let bit = |key: u8| Keys::from(1u8).checked_shl(key.into()).unwrap_or(0);
-        let of = |cube: &Cube| cube.iter().fold(0, |keys, (key, _)| keys | bit(*key));
+        let of = |cube: &Cube| cube.iter().fold(0, |keys, (key, _)| keys | bit((*key).into()));
         let sum = |asked: Self, keys| Self { any: asked.any | keys, all: asked.all & keys };
         cubes.iter().map(of).fold(Self { any: 0, all: Keys::MAX }, sum)
     }
@@ -88,9 +97,9 @@ impl Rules {
             let old = number.checked_add_signed(by)?;
             Some((Arc::clone(&made.rules.get(old)?.cubes), *made.asked.get(old)?))
         })?;
-        // Expressions that only rules asked that are gone would still be computed.
-        let asked = new.asked.iter().fold(0, |all, asked| all | asked.any);
-        (asked.count_ones() as usize == new.exprs.len()).then_some(new)
+        // Where there are too many for keys, it matters how many there are.
+        let is_wasteful = new.exprs.len() > MAX_KEYS && new.exprs.contains(&None);
+        (!is_wasteful).then_some(new)
     }
 
     /// Whether they are better tested one after the other.
@@ -122,7 +131,7 @@ impl Rules {
     /// number, ascending.
     fn of(
         rules: &[Rule],
-        mut exprs: Vec<Expr>,
+        mut exprs: Vec<Option<Expr>>,
         mut known: impl FnMut(usize) -> Option<(Arc<[Cube]>, Asked)>,
     ) -> Option<Self> {
         let mut made = Vec::with_capacity(rules.len());
@@ -133,7 +142,9 @@ impl Rules {
                 Some(known) => known,
                 None => {
                     added.push(number);
-                    let new = expand(&rule.when, true, &mut exprs)?;
+                    let known = exprs.len();
+                    let mut new = expand(&rule.when, true, &mut exprs)?;
+                    forget_unasked(&mut new, &mut exprs, known);
                     let asked = Asked::new(&new);
                     (new.into(), asked)
                 }
@@ -150,6 +161,10 @@ impl Rules {
                 span: rule.span,
             });
         }
+        let any = all_asked.iter().fold(0, |any, asked| any | asked.any);
+        let unasked = |at: &usize| *at < Keys::BITS as usize && any & bit(*at) == 0;
+        (0..exprs.len()).filter(unasked).for_each(|at| exprs[at] = None);
+        exprs.truncate(exprs.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
         let last = made.iter().position(ClassifyRule::takes_all);
         let takes_all = last.map(|last| made[last].arm);
         let hulls =
@@ -179,23 +194,25 @@ fn hulls(
         let keys = asked.by_ref().take(same_arm.len()).fold(Keys::MAX, |keys, a| keys & a.all);
         *open.entry(same_arm[0].arm).or_insert(Keys::MAX) &= keys;
     }
-    let bit = |key: usize| Keys::from(1u8).checked_shl(key as u32).unwrap_or(0);
     let hull = |keys: Keys, at| (keys & bit(at) != 0).then(IntervalSet::empty);
     let hull = |(&arm, &keys): (&u32, &Keys)| (arm, (0..exprs).map(|at| hull(keys, at)).collect());
     let mut hulls: BTreeMap<u32, Vec<Option<IntervalSet>>> = open.iter().map(hull).collect();
     for same_arm in rules.chunk_by(|a, b| a.arm == b.arm) {
         let arm = &same_arm[0].arm;
         let (Some(open), Some(hulls)) = (open.get_mut(arm), hulls.get_mut(arm)) else { continue };
-        if *open == 0 {
-            continue;
-        }
-        for (key, set) in same_arm.iter().flat_map(|rule| rule.cubes.iter().flatten()) {
-            let at = usize::from(*key);
-            match hulls.get_mut(at) {
-                Some(Some(hull)) if set.is_subset(hull) => {}
-                Some(Some(hull)) if hull.intervals().len() <= 16 => *hull = hull.union(set),
-                Some(hull) => (*hull, *open) = (None, *open & !bit(at)),
-                None => {}
+        // Mostly the first few tell that there is nothing to be told.
+        let mut rules = same_arm.iter();
+        while *open != 0
+            && let Some(rule) = rules.next()
+        {
+            for (key, set) in rule.cubes.iter().flatten() {
+                let at = usize::from(*key);
+                match hulls.get_mut(at) {
+                    Some(Some(hull)) if set.is_subset(hull) => {}
+                    Some(Some(hull)) if hull.intervals().len() <= 16 => *hull = hull.union(set),
+                    Some(hull) => (*hull, *open) = (None, *open & !bit(at)),
+                    None => {}
+                }
             }
         }
     }
@@ -211,8 +228,20 @@ pub(super) fn tests(cond: &Cond) -> usize {
     }
 }
 
+/// Takes expressions out, from some number on, that only conjunctions asked that cannot hold.
+fn forget_unasked(cubes: &mut [Cube], exprs: &mut Vec<Option<Expr>>, known: usize) {
+    for at in (known..exprs.len()).rev() {
+        let all = || cubes.iter().flatten();
+        if all().all(|(key, _)| usize::from(*key) != at) {
+            exprs.remove(at);
+            let behind = cubes.iter_mut().flatten().filter(|(key, _)| usize::from(*key) > at);
+            behind.for_each(|(key, _)| *key -= 1);
+        }
+    }
+}
+
 /// A condition, or its negation, as a union of conjunctions of tests.
-fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cube>> {
+fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Option<Expr>>) -> Option<Vec<Cube>> {
     match cond {
         Cond::Const(value) => Some(if *value == holds { vec![Vec::new()] } else { Vec::new() }),
         Cond::Test(expr, set) => {
@@ -220,13 +249,15 @@ fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cube>> 
                 Expr::Field(field) => field.width,
                 _ => 128,
             };
-            let key = match exprs.iter().position(|e| e == expr) {
-                Some(at) => at as u8,
-                None => {
-                    exprs.push(expr.clone());
-                    u8::try_from(exprs.len() - 1).ok()?
-                }
-            };
+            let known = exprs.iter().position(|e| e.as_ref() == Some(expr));
+            // Free places are taken last: classifiers were built for numbers as large as stood there.
+            let free = || exprs.iter().position(|e| e.is_none() && exprs.len() >= MAX_KEYS);
+            let at = known.or_else(free).unwrap_or(exprs.len());
+            if at == exprs.len() {
+                exprs.push(None);
+            }
+            exprs[at].get_or_insert_with(|| expr.clone());
+            let key = u8::try_from(at).ok()?;
             let set = if holds { set.clone() } else { set.complement(width) };
             Some(if set.is_empty() { Vec::new() } else { vec![vec![(key, set)]] })
         }
@@ -247,7 +278,7 @@ fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cube>> 
     }
 }
 
-fn product(parts: &[Cond], holds: bool, exprs: &mut Vec<Expr>) -> Option<Vec<Cube>> {
+fn product(parts: &[Cond], holds: bool, exprs: &mut Vec<Option<Expr>>) -> Option<Vec<Cube>> {
     let mut all: Vec<Cube> = vec![Vec::new()];
     for part in parts {
         let other = expand(part, holds, exprs)?;
@@ -287,70 +318,87 @@ mod tests {
     use super::*;
 
     fn rule(kind: u8, number: u8, arm: u32) -> Rule {
+        // More than keys have room for.
+        let seldom = [ip::LEN, ip::ID, ip::SRC, ip::DST, transport::SPORT, ip::CHECKSUM];
         let cond = match kind {
             0 => ip::TTL.eq(number),
             1 => ip::PROTO.eq(number).and(ip::TOS.eq(number).not()),
             2 => Cond::Any(vec![ip::TTL.eq(number), transport::DPORT.eq(u16::from(number))]),
-            3 => ip::TTL.eq(number).and(ip::TTL.eq(1u8)),
-            _ => Cond::Const(true),
+            3 => ip::TOS.eq(number).and(ip::TTL.eq(number)).and(ip::TTL.eq(9u8)),
+            4 => Cond::Const(true),
+            // Of what the first asks of all, nothing is left.
+            5 => Cond::Any(vec![
+                ip::ID.eq(number).and(ip::TTL.eq(1u8)).and(ip::TTL.eq(2u8)),
+                ip::SRC.eq(u32::from(number)),
+            ]),
+            kind => seldom[usize::from(kind) % seldom.len()].eq(u16::from(number)),
         };
         Rule { when: cond.into(), arm, text: "".into(), span: None }
     }
 
-    /// The rules with their expressions, in an order that does not depend on how they were made.
-    fn plainly(made: &Rules) -> Vec<(u32, u32, Vec<Vec<String>>)> {
+    fn rules(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Rule>> {
+        let kind = prop_oneof![4 => 0u8..5, 1 => 5u8..12];
+        prop::collection::vec((kind, 0u8..4, 0u32..3).prop_map(|(k, n, a)| rule(k, n, a)), count)
+    }
+
+    /// The rules, and what each arm lets through, with their expressions, in an order that does not
+    /// depend on how they were made.
+    fn plainly(made: &Rules) -> impl PartialEq + std::fmt::Debug {
         let of_cube = |cube: &Cube| {
             let test = |(key, set): &(u8, IntervalSet)| {
-                format!("{:?} in {set:?}", made.exprs[usize::from(*key)])
+                let expr = made.exprs[usize::from(*key)].as_ref().expect("an expression");
+                format!("{expr:?} in {set:?}")
             };
             let mut tests: Vec<String> = cube.iter().map(test).collect();
             tests.sort();
             tests
         };
-        let of_rule = |r: &ClassifyRule| (r.arm, r.number, r.cubes.iter().map(of_cube).collect());
-        made.rules.iter().map(of_rule).collect()
+        let of_rule =
+            |r: &ClassifyRule| (r.arm, r.number, r.cubes.iter().map(of_cube).collect::<Vec<_>>());
+        let of_arm = |(arm, hulls): (&u32, &Vec<Option<IntervalSet>>)| {
+            assert_eq!(hulls.len(), made.exprs.len());
+            let of =
+                |(e, hull): (&Option<Expr>, _)| Some(format!("{arm} {:?} {hull:?}", e.as_ref()?));
+            made.exprs.iter().zip(hulls).filter_map(of).collect::<Vec<_>>()
+        };
+        let mut hulls: Vec<_> = made.hulls.iter().flat_map(of_arm).collect();
+        hulls.sort();
+        let rules: Vec<_> = made.rules.iter().map(of_rule).collect();
+        (rules, hulls, made.cubes, made.exprs.iter().flatten().count())
     }
 
     proptest! {
         #[test]
         fn a_list_that_changed_is_as_good_as_new(
-            rules in prop::collection::vec((0u8..5, 0u8..4, 0u32..3), 1..40),
-            splices in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, prop::collection::vec((0u8..5, 0u8..4, 0u32..3), 0..3)), 1..5),
+            mut rules in rules(1..40),
+            splices in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, rules(0..3)), 1..12),
         ) {
-            let of = |&(kind, number, arm): &(u8, u8, u32)| rule(kind, number, arm);
-            let mut rules: Vec<Rule> = rules.iter().map(of).collect();
-            let old = rules.clone();
-            let made = Rules::new(&old).expect("they are conjunctions");
+            let mut made = Rules::new(&rules).expect("they are conjunctions");
+            prop_assert!(!made.exprs.contains(&None));
             for (at, removed, added) in splices {
+                let old = rules.clone();
+                // A rule asks two at the most.
+                let most = made.exprs.len() + 2 * added.len();
                 let at = at.index(rules.len() + 1);
                 let end = (at + removed).min(rules.len());
-                rules.splice(at..end, added.iter().map(of));
-            }
-            let new = Rules::new(&rules).expect("they are conjunctions");
-            match Rules::changed(&rules, &old, &made) {
-                Some(changed) => {
-                    prop_assert_eq!(plainly(&changed), plainly(&new));
-                    prop_assert_eq!(changed.cubes, new.cubes);
-                    let by_expr = |made: &Rules| {
-                        let of_arm = |(arm, hulls): (&u32, &Vec<Option<IntervalSet>>)| {
-                            let of = |(e, hull)| (format!("{arm} {e:?}"), format!("{hull:?}"));
-                            made.exprs.iter().zip(hulls).map(of).collect::<Vec<_>>()
-                        };
-                        let mut all: Vec<_> = made.hulls.iter().flat_map(of_arm).collect();
-                        all.sort();
-                        all
-                    };
-                    prop_assert_eq!(by_expr(&changed), by_expr(&new));
-                }
-                // Only if something is not asked, or not any more: rules that cannot match ask
-                // nothing.
-                None => {
-                    let cubes = || new.rules.iter().flat_map(|rule| rule.cubes.iter());
-                    let tests = || cubes().flat_map(|cube| cube.iter());
-                    let mut all = made.exprs.iter().chain(&new.exprs);
-                    let asked = |key: &u8| &new.exprs[usize::from(*key)];
-                    prop_assert!(!all.all(|e| tests().any(|(key, _)| asked(key) == e)));
-                }
+                rules.splice(at..end, added);
+                let new = Rules::new(&rules).expect("they are conjunctions");
+                prop_assert!(!new.exprs.contains(&None));
+                made = match Rules::changed(&rules, &old, &made) {
+                    Some(changed) => {
+                        prop_assert_eq!(plainly(&changed), plainly(&new));
+                        prop_assert!(changed.exprs.len() <= MAX_KEYS.max(new.exprs.len()));
+                        // What other rules ask stays where it is.
+                        for (old, new) in made.exprs.iter().zip(&changed.exprs) {
+                            prop_assert!(old.is_none() || new.is_none() || old == new);
+                        }
+                        changed
+                    }
+                    None => {
+                        prop_assert!(most > MAX_KEYS);
+                        new
+                    }
+                };
             }
         }
     }

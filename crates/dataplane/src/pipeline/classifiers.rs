@@ -70,6 +70,7 @@ pub(super) struct Classifiers {
 /// The greatest value of a number that rules look at.
 fn greatest(program: &Program, term: TermId) -> u32 {
     let width = match program.term(term) {
+        Term::Const(value) => return u32::try_from(*value).unwrap_or(u32::MAX),
         Term::Input(field) => field.width,
         Term::Slice { width, .. } => u16::from(*width),
         Term::Fold(_) => 16,
@@ -360,6 +361,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_number_that_is_known_fits_where_any_was_asked() {
+        let terms = vec![Term::Const(0), Term::Const(300)];
+        let (state, lookups, steps) = (Vec::new(), Vec::new(), Vec::new());
+        let program =
+            Program { entry: ir::Port { node: 0, port: 0 }, terms, state, lookups, steps };
+        assert_eq!([0, 1].map(|term| greatest(&program, TermId(term))), [0, 300]);
     }
 
     #[test]
