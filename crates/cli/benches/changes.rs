@@ -2,6 +2,8 @@
 //! the chain's new program runs, for ACL -> router -> NAPT and for a router, and where it goes. Times are the thread's CPU time; `wall` is what the
 //! clock on the wall says of the whole. `start` is configuring the chain and making its first program.
 //!
+//! Kinds of rules take turns: one of those that the ways of packets do not depend on, and such as they do.
+//!
 //! `cargo bench -p catena-cli --bench changes -- [FILTER…] [--changes N]`
 //!
 //! The rows of `write` to `install` are taken step by step, without the session that does all of it at
@@ -25,17 +27,20 @@ use support::{Chain, Data, RuleSet, Spread, isp};
 /// What is measured, in this order.
 const PHASES: [&str; 8] =
     ["write", "models", "synthesise", "install", "sum", "whole", "wall", "start"];
-/// Packets pass so long between two changes.
+/// Packets pass so long between two changes, or as much longer than the last one took as keeps a
+/// chain from making programs all the time.
 const BETWEEN: Duration = Duration::from_millis(150);
+const REST: u32 = 12;
+
+/// The handler that is written for a change of this number, and what, where there are so many rules
+/// or routes; every other one takes the one before back.
+type Change = fn(usize, u32) -> (&'static str, String);
 
 /// A chain, and changes of one of its elements.
 struct Subject {
     chain: Chain,
     /// The class of the element that changes.
     class: &'static str,
-    /// The handler that is written for a change, and what; every other one takes the one before
-    /// back.
-    change: fn(usize, u32) -> (&'static str, String),
     /// How many rules or routes there are.
     size: u32,
 }
@@ -44,7 +49,7 @@ impl Subject {
     /// An access list, a router and a NAPT.
     fn list(data: &Data, (set, rules): RuleSet) -> Self {
         let chain = Chain::new("", isp((set, rules)), &data.reaching((set, rules), 60));
-        Self { chain, class: "IPFilter", change: rule, size: rules }
+        Self { chain, class: "IPFilter", size: rules }
     }
 
     /// A router with all IPv4 prefixes of a routing table, or a part of them.
@@ -63,22 +68,27 @@ impl Subject {
              }} -> DecIPTTL -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02)"
         );
         let chain = Chain::new("", body, &data.mix(60));
-        Self { chain, class: "RadixIPLookup", change: route, size }
+        Self { chain, class: "RadixIPLookup", size }
     }
 }
 
+/// Rules that come and go: such as there are many, one that asks for what no other does, and the last
+/// that leads where no other does.
+const RULES: [(&str, Change); 3] = [
+    ("", |number, rules| rule(number, rules, "tcp dst port 4711")),
+    ("-field", |number, rules| rule(number, rules, "ip ttl 7")),
+    ("-last", |number, rules| match number % 2 {
+        0 => ("rule_remove", (rules + 1).to_string()),
+        _ => ("rule_insert", format!("{} deny all", rules + 1)),
+    }),
+];
+
 /// A rule, at places all over the list.
-fn rule(number: usize, rules: u32) -> (&'static str, String) {
+fn rule(number: usize, rules: u32, what: &str) -> (&'static str, String) {
     let at = (number as u64 / 2).wrapping_mul(2_654_435_761) % u64::from(rules) + 1;
+    let [high, low] = [number / 256, number % 256];
     match number % 2 {
-        0 => (
-            "rule_insert",
-            format!(
-                "{at} deny src host 10.77.{}.{} && tcp dst port 4711",
-                number / 256,
-                number % 256
-            ),
-        ),
+        0 => ("rule_insert", format!("{at} deny src host 10.77.{high}.{low} && {what}")),
         _ => ("rule_remove", at.to_string()),
     }
 }
@@ -92,11 +102,23 @@ fn route(number: usize, _: u32) -> (&'static str, String) {
     }
 }
 
-/// The times of changes, in milliseconds.
-fn measure(data: &Data, subject: &Subject, changes: usize) -> [Vec<f64>; PHASES.len()] {
-    let Subject { chain, class, change, size } = subject;
-    let mut times: [Vec<f64>; PHASES.len()] = Default::default();
+/// The times of changes of each kind, in milliseconds.
+fn measure(
+    data: &Data,
+    subject: &Subject,
+    changes: &[Change],
+    count: usize,
+) -> Vec<[Vec<f64>; PHASES.len()]> {
+    let Subject { chain, class, size } = subject;
+    let mut times = vec![[(); PHASES.len()].map(|()| Vec::new()); changes.len()];
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    // A change and what takes it back, of one kind after the other.
+    let all = (0..count / 2).flat_map(|pair| {
+        let kinds = changes.iter().enumerate();
+        kinds.flat_map(move |(kind, of)| {
+            [2 * pair, 2 * pair + 1].map(|number| (kind, of(number, *size)))
+        })
+    });
 
     let (loaded, mut router) = data.load(chain, Path::Native);
     let graph = &loaded.graph;
@@ -111,8 +133,7 @@ fn measure(data: &Data, subject: &Subject, changes: usize) -> [Vec<f64>; PHASES.
     // Another thread gives back the memory of those that are not used any more.
     let mut kept = prepare(&mut synthesizer);
     router.install_programs(kept.iter().cloned());
-    for number in 0..changes {
-        let (handler, value) = change(number, *size);
+    for (kind, (handler, value)) in all.clone() {
         for _ in 0..1000 {
             router.round();
         }
@@ -130,27 +151,30 @@ fn measure(data: &Data, subject: &Subject, changes: usize) -> [Vec<f64>; PHASES.
         let installed = ThreadTime::now();
         assert!(refused.is_empty(), "{refused:?}");
         let marks = [start, written, asked, synthesised, installed];
-        for (phase, marks) in times.iter_mut().zip(marks.windows(2)) {
+        for (phase, marks) in times[kind].iter_mut().zip(marks.windows(2)) {
             phase.push(milliseconds(marks[1].duration_since(marks[0])));
         }
-        times[4].push(milliseconds(installed.duration_since(start)));
+        times[kind][4].push(milliseconds(installed.duration_since(start)));
         drop(std::mem::replace(&mut kept, programs));
     }
 
     let start = ThreadTime::now();
     let (_, mut router) = data.load(chain, Path::Synthesised);
-    times[7].push(milliseconds(start.elapsed()));
-    for number in 0..changes {
-        let (handler, value) = change(number, *size);
+    let start = milliseconds(start.elapsed());
+    times.iter_mut().for_each(|times| times[7].push(start));
+    let mut rest = BETWEEN;
+    for (kind, (handler, value)) in all {
         let between = Instant::now();
-        while between.elapsed() < BETWEEN {
+        while between.elapsed() < rest {
             router.round();
         }
         let (start, wall) = (ThreadTime::now(), Instant::now());
         router.write_handler(&format!("{}.{handler}", element.name), &value).expect("a change");
         router.round();
-        times[5].push(milliseconds(start.elapsed()));
-        times[6].push(milliseconds(wall.elapsed()));
+        times[kind][5].push(milliseconds(start.elapsed()));
+        times[kind][6].push(milliseconds(wall.elapsed()));
+        assert!(!router.is_stale(), "its program is there");
+        rest = BETWEEN.max(REST * wall.elapsed());
     }
     times
 }
@@ -168,26 +192,33 @@ fn main() {
         }
     }
     let Some(data) = Data::find() else { return };
-    print!("{:<12}", "ms");
+    print!("{:<18}", "ms");
     PHASES.iter().for_each(|phase| print!(" {phase:>22}"));
     println!();
-    let row = |name: &str, subject: &dyn Fn() -> Subject| {
-        if !filters.is_empty() && !filters.iter().any(|f| name.contains(f.as_str())) {
+    let is_wanted =
+        |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
+    let rows = |name: &str, kinds: &[(&str, Change)], subject: &dyn Fn() -> Subject| {
+        let kinds = kinds.iter().map(|(kind, change)| (format!("{name}{kind}"), *change));
+        let (names, kinds): (Vec<String>, Vec<Change>) =
+            kinds.filter(|(name, _)| is_wanted(name)).unzip();
+        if kinds.is_empty() {
             return;
         }
-        print!("{name:<12}");
-        for times in measure(&data, &subject(), changes) {
-            let spread = Spread::of(times.iter().copied());
-            print!(" {:>22}", format!("{:.2} ({})", spread.median, spread.range()));
+        for (name, times) in names.iter().zip(measure(&data, &subject(), &kinds, changes)) {
+            print!("{name:<18}");
+            for times in times {
+                let spread = Spread::of(times);
+                print!(" {:>22}", format!("{:.2} ({})", spread.median, spread.range()));
+            }
+            println!();
         }
-        println!();
     };
     for set in ["acl1", "fw1", "ipc1"] {
         for rules in [250, 700, 8500] {
-            row(&format!("{set}-{rules}"), &|| Subject::list(&data, (set, rules)));
+            rows(&format!("{set}-{rules}"), &RULES, &|| Subject::list(&data, (set, rules)));
         }
     }
     for routes in [10_000, 100_000, 1_000_000] {
-        row(&format!("routes-{routes}"), &|| Subject::router(&data, routes));
+        rows(&format!("routes-{routes}"), &[("", route)], &|| Subject::router(&data, routes));
     }
 }
