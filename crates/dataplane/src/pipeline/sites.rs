@@ -17,6 +17,8 @@ use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates}
 
 /// Conditions on packets that one line may depend on.
 const MOST_CONDITIONS: usize = 32;
+/// Bits of numbers that mostly are the same in all packets of a flow.
+const NARROW: u16 = 8;
 /// Programs with more steps ask tables packet by packet.
 const MOST_STEPS: usize = 100_000;
 
@@ -243,13 +245,13 @@ impl<'c, 'a> Builder<'c, 'a> {
         Some(site)
     }
 
-    /// What flows are looked up by in some steps, the first of which the site is at. If that is a lookup, also what lists
-    /// behind it ask, but for numbers of which they ask few sets: these are conditions. Before it, such as by a packet's
-    /// length, hardly a key would come again.
+    /// What flows are looked up by in some steps, the first of which the site is at, and what lists ask there, but for
+    /// numbers of which they ask few sets: these are conditions. Before a lookup, lists add narrow numbers only, as the
+    /// protocol is: with others, such as a packet's length, hardly a key would come again.
     fn inputs(&self, region: &[StepId]) -> Option<Vec<TermId>> {
         let program = self.compiler.program();
         let is_lookup = |at: &StepId| matches!(program.step(*at), Step::Flow { .. });
-        let behind_lookup = region.first().is_some_and(is_lookup);
+        let most = if region.first().is_some_and(is_lookup) { u16::MAX } else { NARROW };
         let mut leaves = Vec::new();
         for &at in region {
             match program.step(at) {
@@ -257,11 +259,17 @@ impl<'c, 'a> Builder<'c, 'a> {
                     let key = &program.lookups[usize::from(lookup.0)].key;
                     add_leaves(program, key, &mut leaves)?;
                 }
-                Step::Classify { keys, .. } if behind_lookup => {
+                Step::Classify { keys, .. } => {
                     let asked = self.compiler.prepared().asked(at).iter();
-                    let many = keys.iter().zip(asked).filter(|(_, asked)| asked.is_none());
-                    let many: Vec<TermId> = many.map(|(key, _)| *key).collect();
-                    add_leaves(program, &many, &mut leaves)?;
+                    for (key, _) in keys.iter().zip(asked).filter(|(_, asked)| asked.is_none()) {
+                        let mut of_key = Vec::new();
+                        add_leaves(program, &[*key], &mut of_key)?;
+                        of_key.retain(|leaf| !leaves.contains(leaf));
+                        let width = |leaf: &TermId| leaf_width(program.term(*leaf));
+                        if of_key.iter().all(|leaf| width(leaf) <= most) {
+                            leaves.extend(of_key);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -500,8 +508,9 @@ mod tests {
     use super::*;
     use crate::pipeline::prepared::Prepared;
 
-    /// A list that looks at a number by which flows are looked up behind it, and at another for sets from `0..=1` on.
-    fn list_and_lookup(sets: u128) -> Program {
+    /// A list that looks at a number by which flows are looked up behind it, and at another of so many bytes for sets from
+    /// `0..=1` on.
+    fn list_and_lookup(bytes: u16, sets: u128) -> Program {
         let rule = |i: u128| {
             let key = |high| IntervalSet::range(0, high);
             let cubes = [vec![(0, key(10 * i)), (1, key(i % sets + 1))]].into();
@@ -523,7 +532,9 @@ mod tests {
         };
         Program {
             entry: Port { node: 0, port: 0 },
-            terms: (0..2).map(|i| Term::Input(Field::bytes(Base::Data, 4 * i, 4))).collect(),
+            terms: [(0, 4), (4, bytes)]
+                .map(|(at, bytes)| Term::Input(Field::bytes(Base::Data, at, bytes)))
+                .into(),
             state: vec![],
             lookups: vec![lookup],
             steps: vec![
@@ -542,16 +553,17 @@ mod tests {
 
     #[test]
     fn the_cache_is_asked_before_lists_of_which_little_else_is_asked() {
-        let asks = |sets| {
-            let prepared = Prepared::new(list_and_lookup(sets));
+        let asks = |bytes, sets| {
+            let prepared = Prepared::new(list_and_lookup(bytes, sets));
             let mut compiler = Compiler::new(prepared.program(), &prepared.ranges);
             let exits = [(StepId(2), ExitLengths { outcome: 0, lengths: &[] })].into();
             let compiled = Builder::build(&mut compiler, &exits);
             let site = compiled.sites.first().expect("a site");
             (compiled.asks, site.key.len(), site.deciding(StepId(0)).count_ones())
         };
-        assert_eq!(asks(3), (vec![Some(0), None, None], 1, 3));
+        assert_eq!(asks(4, 3), (vec![Some(0), None, None], 1, 3));
+        assert_eq!(asks(1, 50), (vec![Some(0), None, None], 2, 0));
         // Keys that have the other number, too, would seldom come again.
-        assert_eq!(asks(50), (vec![None, Some(0), None], 1, 0));
+        assert_eq!(asks(4, 50), (vec![None, Some(0), None], 1, 0));
     }
 }
