@@ -222,7 +222,7 @@ impl Pipeline {
             (step, ExitLengths { outcome, lengths })
         });
         let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
-        let compiled = Builder::build(&mut compiler, &exits);
+        let compiled = Builder::build(&mut compiler, &exits, self.scalar.classifiers());
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
         let Compiled { nodes, asks, plans, sites, tick } = compiled;

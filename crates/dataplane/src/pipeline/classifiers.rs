@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
-use ir::NodeId;
 use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
+use ir::{IntervalSet, NodeId};
 
 use super::cache::Missed;
 
@@ -40,11 +40,50 @@ struct Classification {
     /// The greatest value of each key that there is or may come to be.
     greatest: Key,
     rules: Arc<[ClassifyRule]>,
+    asked: Asked,
     structure: RefCell<Structure>,
     /// Keys that were looked up since the rules changed.
     lookups: Cell<u64>,
     /// Another thread's work.
     rebuild: RefCell<Option<Rebuild>>,
+}
+
+/// Sets that rules ask of a key are few up to so many.
+const FEW_SETS: usize = 4;
+
+/// By key: the sets that rules ask of it, if they are few, and how often they do.
+struct Asked([Option<Vec<(IntervalSet, usize)>>; MAX_DIMENSIONS]);
+
+impl Asked {
+    fn of(rules: &[ClassifyRule]) -> Self {
+        let mut asked = Self([const { Some(Vec::new()) }; _]);
+        rules.iter().for_each(|rule| asked.add(rule));
+        asked
+    }
+
+    fn add(&mut self, rule: &ClassifyRule) {
+        for (key, set) in rule.cubes.iter().flatten() {
+            let Some(place) = self.0.get_mut(usize::from(*key)) else { continue };
+            let Some(sets) = place else { continue };
+            let room = sets.len() < FEW_SETS;
+            match sets.iter_mut().find(|(known, _)| known == set) {
+                Some((_, times)) => *times += 1,
+                None if room => sets.push((set.clone(), 1)),
+                None => *place = None,
+            }
+        }
+    }
+
+    /// Takes back what was added. What is not few any more does not become few again.
+    fn remove(&mut self, rule: &ClassifyRule) {
+        for (key, set) in rule.cubes.iter().flatten() {
+            let Some(Some(sets)) = self.0.get_mut(usize::from(*key)) else { continue };
+            if let Some((_, times)) = sets.iter_mut().find(|(known, _)| known == set) {
+                *times -= 1;
+            }
+            sets.retain(|(_, times)| *times > 0);
+        }
+    }
 }
 
 /// A structure that another thread builds.
@@ -204,6 +243,10 @@ impl Library {
             });
         let taken_over = nearest.and_then(|(at, edits)| {
             let mut old = Rc::try_unwrap(all.swap_remove(at)).ok()?;
+            for edit in &edits {
+                old.rules[edit.old.clone()].iter().for_each(|rule| old.asked.remove(rule));
+                rules[edit.new.clone()].iter().for_each(|rule| old.asked.add(rule));
+            }
             old.rules = Arc::clone(rules);
             let changed = old.structure.get_mut().change(&edits, rules, &old.greatest);
             changed.then_some(old)
@@ -214,6 +257,7 @@ impl Library {
             greatest.iter_mut().zip(asked).for_each(|(most, &asked)| *most = asked);
             Classification {
                 structure: RefCell::new(Structure::new(rules, &greatest)),
+                asked: Asked::of(rules),
                 rules: Arc::clone(rules),
                 lookups: Cell::new(0),
                 rebuild: RefCell::new(None),
@@ -258,6 +302,16 @@ impl Classifiers {
         Self { steps: steps.collect() }
     }
 
+    /// The sets that rules ask of a key at a step, if they are few.
+    pub(super) fn asked(
+        &self,
+        step: StepId,
+        key: usize,
+    ) -> Option<impl Iterator<Item = &IntervalSet>> {
+        let of_key = self.steps.get(&step)?.asked.0.get(key)?.as_ref()?;
+        Some(of_key.iter().map(|(set, _)| set))
+    }
+
     /// The arm that a key leads to at a step.
     pub(super) fn lookup(&self, step: StepId, key: &Key) -> Option<u32> {
         let mut found = [None];
@@ -292,8 +346,6 @@ fn matches(rule: &ClassifyRule, key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ir::IntervalSet;
-
     use super::*;
 
     const GREATEST: [u32; 2] = [u32::MAX, 0xffff];
@@ -333,6 +385,46 @@ mod tests {
             assert_eq!(used.structure.borrow().changes(), 2 * round);
             check(&used, &rules);
         }
+    }
+
+    #[test]
+    fn what_few_sets_are_asked_of_is_known_while_rules_change() {
+        let random = &mut fastrand::Rng::with_seed(5);
+        let library = Library::default();
+        let rule = |random: &mut fastrand::Rng, sets: u128| {
+            let mut rule = rule(random);
+            let cube = vec![(0, IntervalSet::range(random.u128(..200), 200))];
+            let narrow = (1, IntervalSet::range(random.u128(..sets), 20));
+            rule.cubes = [cube.into_iter().chain([narrow]).collect()].into();
+            rule
+        };
+        let mut rules: Vec<ClassifyRule> = (0..100).map(|_| rule(random, 2)).collect();
+        let mut used = library.classification(&rules.clone().into(), &GREATEST);
+        let change = |used, rules: &[ClassifyRule]| {
+            drop(used);
+            library.classification(&rules.to_vec().into(), &GREATEST)
+        };
+        let asked = |used: &Rc<Classification>, key: usize| {
+            let steps = HashMap::from([(StepId(0), Rc::clone(used))]);
+            let classifiers = Classifiers { steps };
+            let sets = classifiers.asked(StepId(0), key)?;
+            let mut lows: Vec<u128> = sets.map(|set| set.intervals()[0].0).collect();
+            lows.sort_unstable();
+            Some(lows)
+        };
+        for low in 10..30 {
+            assert_eq!([asked(&used, 0), asked(&used, 1)], [None, Some(vec![0, 1])]);
+            // A third set comes and goes.
+            let mut third = rule(random, 1);
+            third.cubes = [vec![(1, IntervalSet::range(low, 40))]].into();
+            rules.insert(random.usize(..=rules.len()), third.clone());
+            used = change(used, &rules);
+            assert_eq!(asked(&used, 1), Some(vec![0, 1, low]));
+            rules.retain(|rule| *rule != third);
+            used = change(used, &rules);
+        }
+        rules.extend((0..50).map(|_| rule(random, 20)));
+        assert_eq!(asked(&change(used, &rules), 1), None);
     }
 
     #[test]

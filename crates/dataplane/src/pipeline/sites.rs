@@ -11,6 +11,7 @@ use ir::model::BinaryOp;
 use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 
 use super::cache::SLOTS;
+use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, leading_to, reachable};
 use super::lanes::{Cond, Part, Reg};
 use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates};
@@ -71,6 +72,7 @@ pub(super) struct ExitLengths<'a> {
 pub(super) struct Builder<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     exits: &'c HashMap<StepId, ExitLengths<'c>>,
+    classifiers: &'c Classifiers,
     /// By step: whether flows are looked up from there on.
     leads_to_flows: Vec<bool>,
     /// Absent if times are computed in ways that lines cannot follow.
@@ -91,6 +93,7 @@ impl<'c, 'a> Builder<'c, 'a> {
     pub(super) fn build(
         compiler: &'c mut Compiler<'a>,
         exits: &'c HashMap<StepId, ExitLengths<'c>>,
+        classifiers: &'c Classifiers,
     ) -> Compiled {
         let program = compiler.program();
         let leads_to_flows = leading_to(program, |step| matches!(step, Step::Flow { .. }));
@@ -106,8 +109,16 @@ impl<'c, 'a> Builder<'c, 'a> {
         };
         let dominators = vec![NONE; program.steps.len()];
         let asked = vec![false; program.steps.len()];
-        let mut builder =
-            Self { compiler, exits, leads_to_flows, tick, dominators, asked, compiled };
+        let mut builder = Self {
+            compiler,
+            exits,
+            classifiers,
+            leads_to_flows,
+            tick,
+            dominators,
+            asked,
+            compiled,
+        };
         builder.visit();
         builder.share_words();
         builder.compiled.chain_tests();
@@ -260,8 +271,9 @@ impl<'c, 'a> Builder<'c, 'a> {
                     add_leaves(program, key, &mut leaves)?;
                 }
                 Step::Classify { keys, .. } => {
-                    let asked = self.compiler.prepared().asked(at).iter();
-                    for (key, _) in keys.iter().zip(asked).filter(|(_, asked)| asked.is_none()) {
+                    let many =
+                        |(place, _): &(usize, _)| self.classifiers.asked(at, *place).is_none();
+                    for (_, key) in keys.iter().enumerate().filter(many) {
                         let mut of_key = Vec::new();
                         add_leaves(program, &[*key], &mut of_key)?;
                         of_key.retain(|leaf| !leaves.contains(leaf));
@@ -297,10 +309,11 @@ impl<'c, 'a> Builder<'c, 'a> {
                 Some(bits | number(self.compiler.case(*on, set)?, all)?)
             }),
             Step::Classify { keys, .. } => {
-                let differing = keys.iter().zip(self.compiler.prepared().asked(at));
-                let mut differing = differing.filter(|(key, _)| !known.fixed[key.0 as usize]);
-                differing.try_fold(0, |bits, (&key, asked)| {
-                    asked.as_ref()?.iter().try_fold(bits, |bits, set| {
+                let differing = |(_, key): &(usize, &TermId)| !known.fixed[key.0 as usize];
+                let mut differing = keys.iter().enumerate().filter(differing);
+                let classifiers = self.classifiers;
+                differing.try_fold(0, |bits, (place, &key)| {
+                    classifiers.asked(at, place)?.try_fold(bits, |bits, set| {
                         let cond = self.compiler.atom(&Atom::Test(key, set.clone().into()))?;
                         Some(bits | number(cond, all)?)
                     })
@@ -506,6 +519,7 @@ mod tests {
     use ir::{Base, IntervalSet, Port};
 
     use super::*;
+    use crate::pipeline::classifiers::Library;
     use crate::pipeline::prepared::Prepared;
 
     /// A list that looks at a number by which flows are looked up behind it, and at another of so many bytes for sets from
@@ -557,7 +571,8 @@ mod tests {
             let prepared = Prepared::new(list_and_lookup(bytes, sets));
             let mut compiler = Compiler::new(prepared.program(), &prepared.ranges);
             let exits = [(StepId(2), ExitLengths { outcome: 0, lengths: &[] })].into();
-            let compiled = Builder::build(&mut compiler, &exits);
+            let classifiers = Classifiers::new(prepared.program(), &Library::default());
+            let compiled = Builder::build(&mut compiler, &exits, &classifiers);
             let site = compiled.sites.first().expect("a site");
             (compiled.asks, site.key.len(), site.deciding(StepId(0)).count_ones())
         };
