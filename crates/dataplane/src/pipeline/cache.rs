@@ -240,7 +240,8 @@ impl FlowCache {
     }
 
     /// Adds a segment for half of what is in the first one that was not halved since their number doubled. Those that
-    /// were not are twice as full as others: never more than six tenths, for the average is kept at three.
+    /// were not are twice as full as others: never more than four tenths, for the average is kept at two. At three,
+    /// six keys of a thousand find their ways full, take others' lines, and have to take one again whenever they come.
     #[cold]
     fn grow(&mut self) {
         let segments = self.lines.len() / SEGMENT;
@@ -373,7 +374,7 @@ impl FlowCache {
         if members.len() > self.stride {
             return;
         }
-        if self.used * 10 >= self.lines.len() * 3 && self.lines.len() < self.most {
+        if self.used * 10 >= self.lines.len() * 2 && self.lines.len() < self.most {
             self.grow();
         }
         self.put(hash, line, members);
@@ -478,14 +479,14 @@ mod tests {
             insert(&mut cache, line(key.into(), key), &[key, key + 1]);
         }
         let (lines, used) = (cache.lines.len(), cache.used);
-        assert!((lines * 3).abs_diff(used * 10) < 30 * SEGMENT, "{lines} for {used}");
+        assert!((lines * 2).abs_diff(used * 10) < 20 * SEGMENT, "{lines} for {used}");
         let found = |cache: &FlowCache| {
             let lines = (0..keys).filter_map(|key| Some((key, find(cache, key.into(), 0)?)));
             lines.inspect(|(key, line)| assert_eq!(line.plan, *key)).count()
         };
         // A few had to give way where many keys wanted to be in the same place.
         assert_eq!(found(&cache), used);
-        assert!(used > keys as usize * 99 / 100, "{used}");
+        assert!(used > keys as usize * 999 / 1000, "{used}");
         for at in (0..cache.lines.len()).filter(|&at| cache.is_used(at)) {
             let plan = cache.line(at).plan;
             let numbers: Vec<u32> = cache.members(at).map(|member| member.number).collect();
