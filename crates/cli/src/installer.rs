@@ -58,6 +58,8 @@ pub(crate) struct Installer {
     prover: Prover,
     /// Whether other threads make and prove what is made again. If not, it is not proven.
     aside: bool,
+    /// Whether elements also give way to programs that take no less time.
+    every_program: bool,
     /// When the synthesis that goes on began.
     begun: u64,
     /// No synthesis before this time of the router's clock.
@@ -69,7 +71,7 @@ impl Installer {
     pub(crate) fn new(
         chain: &Chain,
         store: Option<Rc<RefCell<Store>>>,
-        aside: bool,
+        (aside, every_program): (bool, bool),
         router: &mut Router,
     ) -> Self {
         let graph = chain.graph.clone();
@@ -84,6 +86,7 @@ impl Installer {
             kept: Vec::new(),
             prover: Prover::default(),
             aside,
+            every_program,
             begun: 0,
             rest: 0,
         }
@@ -269,7 +272,8 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(program, Box::new(stage));
                 }
-                None => native.push(prepared),
+                None if self.every_program || prepared.pays() => native.push(prepared),
+                None => {}
             }
         }
         self.kept.extend(native.iter().cloned());

@@ -513,6 +513,7 @@ fn prepare(
             seed: seed.wrapping_add(part.index as u64),
             path,
             aside: true,
+            every_program: false,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);
         let mut made = Made {

@@ -57,6 +57,8 @@ pub struct Setup<'a> {
     /// Whether programs are made again, and proven then, in other threads, so that no packet waits
     /// for it; which program takes a packet then depends on how long that takes.
     pub aside: bool,
+    /// Whether programs also take the place of elements that would take no longer.
+    pub every_program: bool,
 }
 
 /// Elaborates a configuration with variables given on the command line, makes its elements and
@@ -101,7 +103,8 @@ pub fn assemble(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
-        let mut installer = Installer::new(chain, store, setup.aside, &mut router);
+        let made = (setup.aside, setup.every_program);
+        let mut installer = Installer::new(chain, store, made, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {
             Diagnostic::warning(

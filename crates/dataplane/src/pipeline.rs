@@ -8,6 +8,7 @@ mod burst;
 mod cache;
 mod classifiers;
 mod compile;
+mod gain;
 mod lanes;
 mod plan;
 mod prepared;

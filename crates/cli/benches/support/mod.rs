@@ -194,6 +194,7 @@ impl Data {
             seed: 1,
             path,
             aside: false,
+            every_program: false,
         };
         let mut diagnostics = Vec::new();
         session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(

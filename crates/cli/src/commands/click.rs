@@ -245,6 +245,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         seed: 0,
         path: Path::Synthesised,
         aside: false,
+        every_program: false,
     };
     let variables = options.variables.clone();
     let started = session::start(&mut sources, file, variables, setup, &mut found);

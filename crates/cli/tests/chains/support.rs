@@ -104,6 +104,7 @@ pub fn start_bound(
         seed: 7,
         path,
         aside: false,
+        every_program: true,
     };
     match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
         Some((chain, router)) if !has_errors(&diagnostics) => {

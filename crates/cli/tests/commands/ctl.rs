@@ -363,7 +363,7 @@ fn top_shows_rates() {
     let folder = Folder::new();
     folder.file(
         "chain.click",
-        "in :: InfiniteSource -> nf :: { input -> c :: Counter -> output } -> q :: Queue(9) -> u :: Unqueue -> d :: Discard;",
+        "in :: InfiniteSource -> nf :: { input -> c :: Counter -> Counter -> Counter -> Counter -> output } -> q :: Queue(9) -> u :: Unqueue -> d :: Discard;",
     );
     let (instance, _) = Instance::start(&folder, &[]);
     let top = |more: &[&str]| {
