@@ -33,11 +33,10 @@ pub trait Classifier: Send + Sync {
 const LIST: usize = 256;
 /// A list that costs no more is good enough.
 const CHEAP: usize = 110;
-/// Bit vectors are tried where a forest costs more than [`FAIR`], or [`DEAR`] for more than [`MANY`] cubes: their
-/// memory grows with the square.
-const FAIR: usize = 400;
-const DEAR: usize = 800;
+/// Bit vectors are tried for so many cubes, and for more where a forest costs more than [`DEAR`]: their memory grows
+/// with the square.
 const MANY: usize = 2048;
+const DEAR: usize = 800;
 
 /// Builds the structure that answers fastest for these rules, as far as keys at the corners of
 /// their cubes tell.
@@ -56,7 +55,7 @@ pub fn build(rules: &RuleSet) -> Box<dyn Classifier> {
         return best.1;
     }
     let cost = offer(Box::new(Forest::new(rules)));
-    if cost > FAIR && (count <= MANY || cost > DEAR) {
+    if count <= MANY || cost > DEAR {
         offer(Box::new(BitVector::new(rules)));
     }
     best.1

@@ -11,6 +11,28 @@ use crate::rule_set::Key;
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u32; 16]);
 
+/// Bits that are met with others at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C, align(64))]
+pub(crate) struct Bits(pub(crate) [u64; Self::WORDS]);
+
+impl Bits {
+    pub(crate) const WORDS: usize = 16;
+    pub(crate) const COUNT: usize = 64 * Self::WORDS;
+
+    pub(crate) fn has(&self, bit: usize) -> bool {
+        self.0[bit / 64] >> (bit % 64) & 1 != 0
+    }
+
+    pub(crate) fn flip(&mut self, bit: usize) {
+        self.0[bit / 64] ^= 1 << (bit % 64);
+    }
+
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+}
+
 /// Cubes in a block.
 pub(crate) const CUBES: usize = 4;
 
@@ -65,6 +87,12 @@ impl Level {
 pub(crate) trait Isa: Copy {
     /// How many of the line's first 15 numbers are not above this one.
     fn rank(self, bounds: &Line, number: u32) -> u32;
+
+    /// How many of the line's numbers this one is above.
+    fn above(self, bounds: &Line, number: u32) -> u32;
+
+    /// In which words all of these have a bit in common, as bits; all, if there are none.
+    fn common<'a>(self, of: impl Iterator<Item = &'a Bits>) -> u32;
 
     /// Which cubes of a block hold the key, as bits. For each of the key's first `W` numbers the block has half a
     /// line: the cubes' least numbers, then the complements of their greatest. The key's numbers stand in front of
@@ -160,6 +188,17 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    fn above(self, bounds: &Line, number: u32) -> u32 {
+        bounds.0.iter().map(|&b| u32::from(b < number)).sum()
+    }
+
+    #[inline(always)]
+    fn common<'a>(self, of: impl Iterator<Item = &'a Bits>) -> u32 {
+        let all = of.fold(Bits([u64::MAX; Bits::WORDS]), |all, bits| all.and(bits));
+        (0..).zip(&all.0).map(|(i, &word)| u32::from(word != 0) << i).sum()
+    }
+
+    #[inline(always)]
     fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
         let mut outside = [0u32; CUBES];
         for (slot, d) in block.iter().flat_map(|line| line.0.as_chunks::<SLOT>().0).zip(0..W) {
@@ -182,7 +221,7 @@ impl Isa for Portable {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Isa, Key, Line, Task};
+    use super::{Bits, Isa, Key, Line, Task};
 
     #[derive(Clone, Copy)]
     pub(super) struct Avx2(());
@@ -260,6 +299,46 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn above(self, bounds: &Line, number: u32) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx2,popcnt")]
+            fn above(bounds: &Line, number: u32) -> u32 {
+                let number = _mm256_set1_epi32(number.cast_signed());
+                let not_below = |bounds| {
+                    let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(bounds, number), bounds);
+                    _mm256_movemask_ps(_mm256_castsi256_ps(equal))
+                };
+                let mask = not_below(half::<false>(bounds)) | not_below(half::<true>(bounds)) << 8;
+                16 - mask.count_ones()
+            }
+            // SAFETY: an `Avx2` is made where the processor has these features only.
+            unsafe { above(bounds, number) }
+        }
+
+        #[inline(always)]
+        fn common<'a>(self, of: impl Iterator<Item = &'a Bits>) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx2")]
+            fn common<'a>(of: impl Iterator<Item = &'a Bits>) -> u32 {
+                let mut all = [_mm256_set1_epi32(-1); 4];
+                for bits in of {
+                    for (all, words) in all.iter_mut().zip(bits.0.as_chunks::<4>().0) {
+                        // SAFETY: these are 32 bytes, and aligned to as many.
+                        let words = unsafe { _mm256_load_si256(words.as_ptr().cast()) };
+                        *all = _mm256_and_si256(*all, words);
+                    }
+                }
+                let empty = all.map(|all| {
+                    let empty = _mm256_cmpeq_epi64(all, _mm256_setzero_si256());
+                    _mm256_movemask_pd(_mm256_castsi256_pd(empty)).cast_unsigned()
+                });
+                !(empty[0] | empty[1] << 4 | empty[2] << 8 | empty[3] << 12) & 0xffff
+            }
+            // SAFETY: an `Avx2` is made where the processor has these features only.
+            unsafe { common(of) }
+        }
+
+        #[inline(always)]
         fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
             #[inline]
             #[target_feature(enable = "avx2")]
@@ -305,6 +384,40 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn above(self, bounds: &Line, number: u32) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx512f,popcnt")]
+            fn above(bounds: &Line, number: u32) -> u32 {
+                // SAFETY: a line is 64 bytes aligned to 64.
+                let bounds = unsafe { _mm512_load_si512(bounds.0.as_ptr().cast()) };
+                let number = _mm512_set1_epi32(number.cast_signed());
+                u32::from(_mm512_cmplt_epu32_mask(bounds, number)).count_ones()
+            }
+            // SAFETY: an `Avx512` is made where the processor has these features only.
+            unsafe { above(bounds, number) }
+        }
+
+        #[inline(always)]
+        fn common<'a>(self, of: impl Iterator<Item = &'a Bits>) -> u32 {
+            #[inline]
+            #[target_feature(enable = "avx512f")]
+            fn common<'a>(of: impl Iterator<Item = &'a Bits>) -> u32 {
+                let mut all = [_mm512_set1_epi32(-1); 2];
+                for bits in of {
+                    for (all, words) in all.iter_mut().zip(bits.0.as_chunks::<8>().0) {
+                        // SAFETY: these are 64 bytes, and aligned to as many.
+                        let words = unsafe { _mm512_load_si512(words.as_ptr().cast()) };
+                        *all = _mm512_and_si512(*all, words);
+                    }
+                }
+                let [lower, upper] = all.map(|all| u32::from(_mm512_test_epi64_mask(all, all)));
+                lower | upper << 8
+            }
+            // SAFETY: an `Avx512` is made where the processor has these features only.
+            unsafe { common(of) }
+        }
+
+        #[inline(always)]
         fn matches<const W: usize>(self, block: &[Line], key: &Line) -> u32 {
             #[inline]
             #[target_feature(enable = "avx512f")]
@@ -347,6 +460,7 @@ mod tests {
         lines: &'a [Line],
         order: &'a [u32; 8],
         key: &'a Key,
+        bits: &'a [Bits],
         found: &'a mut Vec<u32>,
     }
 
@@ -354,6 +468,8 @@ mod tests {
         #[inline(always)]
         fn run<const W: usize>(self, isa: impl Isa) {
             self.found.extend(self.lines.iter().map(|line| isa.rank(line, self.key[0])));
+            self.found.extend(self.lines.iter().map(|line| isa.above(line, self.key[0])));
+            self.found.push(isa.common(self.bits.iter()));
             let key = isa.spread(self.key, self.order);
             self.found.push(isa.matches::<W>(self.lines, &key));
             self.found.extend(key.0);
@@ -370,12 +486,17 @@ mod tests {
             lines in prop::collection::vec(prop::array::uniform16(number()), 1..=8),
             key in prop::array::uniform8(number()),
             order in prop::array::uniform8(0u32..8),
+            bits in prop::collection::vec(
+                prop::array::uniform16(prop_oneof![any::<u64>(), Just(0), 0u64..4]),
+                0..=4,
+            ),
         ) {
             let lines: Vec<Line> = lines.into_iter().map(Line).collect();
+            let bits: Vec<Bits> = bits.into_iter().map(Bits).collect();
             let of = |level| {
                 let mut found = Vec::new();
-                                let task =
-                    Compare { lines: &lines, order: &order, key: &key, found: &mut found };
+                let (lines, bits, order, key) = (&lines, &bits, &order, &key);
+                let task = Compare { lines, order, key, bits, found: &mut found };
                 run(level, lines.len(), task);
                 found
             };

@@ -324,7 +324,7 @@ impl Classifier for Forest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Linear;
+    use crate::{BitVector, Linear};
 
     /// Every level finds what a scan of the definition finds.
     #[test]
@@ -356,6 +356,8 @@ mod tests {
                 assert_eq!(found, expected, "forest, {level:?}, {width}");
                 Linear::at(level, &rules).lookup_batch(&keys, &mut found);
                 assert_eq!(found, expected, "list, {level:?}, {width}");
+                BitVector::at(level, &rules).lookup_batch(&keys, &mut found);
+                assert_eq!(found, expected, "bit vectors, {level:?}, {width}");
             }
         }
     }

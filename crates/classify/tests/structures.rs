@@ -145,6 +145,18 @@ fn hostile_sets_stay_small() {
     }
 }
 
+/// Bit vectors of so many segments that several share a row.
+#[test]
+fn segments_that_share_rows_agree() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let rules = rules_of(6000, &mut random, any_range);
+    let vectors = BitVector::new(&rules);
+    assert!(vectors.memory() < 20 << 20, "{} bytes", vectors.memory());
+    for key in telling_keys(&rules, &mut random, 1000) {
+        assert_eq!(vectors.lookup(&key), defined(&rules, &key), "{key:?}");
+    }
+}
+
 /// However rules overlap, a forest's memory grows no faster than their number.
 #[test]
 fn forests_grow_with_their_rules() {
