@@ -62,7 +62,7 @@ pub trait FlowAccess {
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16);
 }
 
-/// Changes that are forgotten if nobody asks for so many.
+/// When there are so many changes that nobody asked for, the next are not written down.
 const LONGEST: usize = 1 << 16;
 
 /// Flows that changed, by table and number.
@@ -80,12 +80,12 @@ impl FlowLog {
         !self.any.get()
     }
 
-    /// A flow of a table changed.
-    pub(crate) fn add(&self, table: u16, number: u32) {
+    /// Flows of a table changed.
+    pub(crate) fn add(&self, table: u16, numbers: impl Iterator<Item = u32>) {
         self.any.set(true);
         let mut changes = self.changes.borrow_mut();
         if changes.len() < LONGEST {
-            changes.push((table, number));
+            changes.extend(numbers.map(|number| (table, number)));
         } else {
             self.lost.set(true);
         }

@@ -88,6 +88,11 @@ pub(crate) struct Flow {
 const _: () = assert!(size_of::<Flow>() == 64);
 
 impl Linked for Flow {
+    const UNUSED: Self = {
+        let none = Key { addresses: 0, ports: 0, map: 0 };
+        Self::new(none, none)
+    };
+
     fn link(&mut self) -> &mut u32 {
         &mut self.next
     }
@@ -96,8 +101,10 @@ impl Linked for Flow {
 impl Flow {
     /// A flow of packets with the key `from`, whose answers have the key `reply`.
     #[inline]
-    pub(crate) fn new(from: Key, reply: Key) -> Self {
-        let side = |Key { addresses, ports, map }| Side { addresses, ports, map, output: 0 };
+    pub(crate) const fn new(from: Key, reply: Key) -> Self {
+        const fn side(Key { addresses, ports, map }: Key) -> Side {
+            Side { addresses, ports, map, output: 0 }
+        }
         Self {
             sides: [side(from), side(reply)],
             expiry: 0,
@@ -150,15 +157,25 @@ impl Flow {
     /// reverse direction.
     #[inline]
     fn sides(&self) -> Range<usize> {
-        let [forward, reverse] = &self.sides;
-        let same = forward.addresses == reverse.addresses
-            && (forward.ports, forward.map) == (reverse.ports, reverse.map);
-        usize::from(same)..2
+        usize::from(self.has_one_key())..2
+    }
+
+    /// Whether both keys are the same.
+    #[inline]
+    fn has_one_key(&self) -> bool {
+        self.key(0) == self.key(1)
     }
 
     /// When it expires, in nanoseconds.
     pub(crate) fn expiry(&self) -> u64 {
         self.expiry
+    }
+
+    /// Says that it is the last of a class, behind another.
+    #[inline]
+    fn place(&mut self, previous: u32, class: u16, expiry: u64) {
+        (self.previous, self.next) = (previous, NONE);
+        (self.class, self.expiry) = (class, expiry);
     }
 }
 
@@ -357,7 +374,7 @@ impl FlowTable {
     #[inline]
     fn changed(&self, numbers: impl Iterator<Item = u32> + Clone) {
         if !self.watchers.is_empty() {
-            self.log(|log, table| numbers.clone().for_each(|number| log.add(table, number)));
+            self.log(|log, table| log.add(table, numbers.clone()));
         }
     }
 
@@ -426,16 +443,13 @@ impl FlowTable {
 
     /// For each hash probably the flow of its key, if any; see [`FlowTable::is`].
     ///
-    /// Memory is touched for the whole batch in loops that do nothing else, so that the processor
-    /// waits for many cache lines at once.
+    /// Each key was expected ([`FlowTable::expect`]), so that the processor waits for many cache lines at once.
     #[inline]
     pub(crate) fn guess<T>(
         &self,
         batch: &mut [T],
         with: impl Fn(&mut T) -> (u64, &mut Option<u32>),
     ) {
-        let touched = batch.iter_mut().fold(0, |sum, item| sum ^ self.index.touch(with(item).0));
-        std::hint::black_box(touched);
         let mut touched = 0;
         for item in batch {
             let (hash, guess) = with(item);
@@ -466,7 +480,6 @@ impl FlowTable {
     }
 
     /// Whether no flow has a key. One that expired gives it up.
-    #[inline]
     pub(crate) fn is_free(&mut self, key: &Hashed, now: u64) -> bool {
         match self.holder(key) {
             Some((number, _)) if self.flows.get(number).expiry > now => false,
@@ -523,6 +536,15 @@ impl FlowTable {
 
     #[inline]
     fn link_last(&mut self, number: u32, class: u16, expiry: u64) -> &mut Flow {
+        let previous = self.make_last(number, class, expiry);
+        let flow = self.flows.get_mut(number);
+        flow.place(previous, class, expiry);
+        flow
+    }
+
+    /// Has the list of a class end with a flow that expires then; gives the one that was the last.
+    #[inline]
+    fn make_last(&mut self, number: u32, class: u16, expiry: u64) -> u32 {
         let list = &mut self.classes[usize::from(class)];
         let previous = std::mem::replace(&mut list.tail, number);
         list.earliest = list.earliest.min(expiry);
@@ -530,10 +552,7 @@ impl FlowTable {
             NONE => list.head = number,
             _ => self.flows.get_mut(previous).next = number,
         }
-        let flow = self.flows.get_mut(number);
-        (flow.previous, flow.next) = (previous, NONE);
-        (flow.class, flow.expiry) = (class, expiry);
-        flow
+        previous
     }
 
     /// Adds a flow of a class whose packet just came, or tells that there is no room; see
@@ -545,9 +564,10 @@ impl FlowTable {
     }
 
     /// The same for a flow whose keys, which have these hashes, no other has.
+    #[inline(always)]
     pub(crate) fn add(
         &mut self,
-        flow: Flow,
+        mut flow: Flow,
         hashes: [u64; 2],
         class: u16,
         now: u64,
@@ -559,14 +579,23 @@ impl FlowTable {
         if full && !self.make_room(expiry, guarantee != 0, now) {
             return None;
         }
-        let number = self.flows.insert(flow);
-        self.append(number, class, expiry);
-        for side in flow.sides() {
-            let entries = Entries { flows: &self.flows, hash: &self.hash };
-            self.index.insert(hashes[side], number << 1 | side as u32, &entries);
-            if number < self.counted {
-                self.taken.add(&flow.key(side));
+        let number = self.flows.next();
+        flow.place(self.make_last(number, class, expiry), class, expiry);
+        flow.stamp = self.stamp;
+        self.stamp = self.stamp.wrapping_add(1);
+        self.flows.insert(flow);
+        let entries = Entries { flows: &self.flows, hash: &self.hash };
+        let counted = number < self.counted;
+        // Not a loop over the directions, for which the flow would have to lie in memory once more.
+        if !flow.has_one_key() {
+            self.index.insert(hashes[0], number << 1, &entries);
+            if counted {
+                self.taken.add(&flow.key(0));
             }
+        }
+        self.index.insert(hashes[1], number << 1 | 1, &entries);
+        if counted {
+            self.taken.add(&flow.key(1));
         }
         Some(number)
     }
@@ -605,14 +634,8 @@ impl FlowTable {
     fn take_out(&mut self, number: u32, hashes: [u64; 2]) {
         let flow = *self.flows.get(number);
         self.unlink(&flow);
-        // No flow that lives has this one.
-        self.flows.remove(number).expiry = 0;
-        for side in flow.sides() {
-            self.index.remove(hashes[side], number << 1 | side as u32);
-            if number < self.counted {
-                self.taken.remove(&flow.key(side));
-            }
-        }
+        self.forget(number, hashes);
+        self.flows.remove(number);
     }
 
     /// Tells the time, before anything is done at that time, and removes flows that expired, and those that there
@@ -648,7 +671,36 @@ impl FlowTable {
             left -= expired;
             let all = &all[..expired];
             self.changed(all.iter().map(|&(number, _)| number));
-            all.iter().for_each(|&(number, hashes)| self.take_out(number, hashes));
+            self.take_out_first(class, all);
+        }
+    }
+
+    /// Removes the first flows of a class, which have keys with these hashes, and of which watchers were told.
+    #[inline]
+    fn take_out_first(&mut self, class: usize, all: &[(u32, [u64; 2])]) {
+        let (Some(&(first, _)), Some(&(last, _))) = (all.first(), all.last()) else { return };
+        let next = self.flows.get(last).next;
+        self.classes[class].head = next;
+        match next {
+            NONE => self.classes[class].tail = NONE,
+            _ => self.flows.get_mut(next).previous = NONE,
+        }
+        all.iter().for_each(|&(number, hashes)| self.forget(number, hashes));
+        self.flows.remove_linked(first, last, all.len());
+    }
+
+    /// Has a flow that is to be removed found by none of its keys, which have these hashes.
+    #[inline(always)]
+    fn forget(&mut self, number: u32, hashes: [u64; 2]) {
+        let flow = self.flows.get_mut(number);
+        // No flow that lives has this one.
+        flow.expiry = 0;
+        let counted = number < self.counted;
+        for side in flow.sides() {
+            self.index.remove(hashes[side], number << 1 | side as u32);
+            if counted {
+                self.taken.remove(&flow.key(side));
+            }
         }
     }
 

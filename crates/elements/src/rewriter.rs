@@ -109,6 +109,17 @@ pub(crate) enum Action {
     Map(Rc<Mapper>),
 }
 
+impl Action {
+    /// The outputs of all new flows, if they have the same.
+    #[inline]
+    fn ports(&self) -> Option<Ports> {
+        match self {
+            Self::Keep(ports) | Self::Pattern(_, ports) => Some(*ports),
+            Self::Drop | Self::Pass(_) | Self::Map(_) => None,
+        }
+    }
+}
+
 /// An input's specification.
 #[derive(Clone)]
 pub(crate) struct Spec {

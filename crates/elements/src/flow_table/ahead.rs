@@ -29,10 +29,15 @@ impl FlowTable {
         let mut all = [(NONE, [0; 2]); AHEAD];
         let mut number = first;
         for (expired, place) in all.iter_mut().take(most).enumerate() {
-            if number == NONE || self.flow(number).expiry > now {
+            if number == NONE {
                 return (all, expired);
             }
+            // Flows that came one after the other mostly lie so, too.
+            self.flows.prefetch(number.wrapping_add(AHEAD as u32));
             let flow = self.flow(number);
+            if flow.expiry > now {
+                return (all, expired);
+            }
             *place = (number, flow.hashes(&self.hash));
             place.1.iter().for_each(|&hash| self.index.prefetch(hash));
             number = flow.next;

@@ -2,7 +2,8 @@
 //!
 //! Open addressing over buckets of eight slots, a cache line each. A bucket knows how many
 //! entries passed it by because it was full, so a search ends at the first bucket that none
-//! passed, and removing leaves nothing behind. The index doubles when three quarters are taken;
+//! passed, and removing leaves nothing behind. The index doubles when half of the slots are taken, so that
+//! hardly any entry passes its bucket by, which would cost a second cache line each time;
 //! the entries move over with the insertions and batches that follow, a bucket each, so that none is slow.
 
 /// Slots of a bucket.
@@ -31,6 +32,11 @@ impl Buckets {
         Self { words, start, mask: count - 1 }
     }
 
+    /// How many entries they may hold.
+    fn most(&self) -> usize {
+        (self.mask + 1) * SLOTS / 2
+    }
+
     #[inline]
     fn get(&self, at: usize) -> &Bucket {
         &self.words[self.start..].as_chunks::<WORDS>().0[at & self.mask]
@@ -47,7 +53,6 @@ impl Buckets {
         &mut self.words[self.start..].as_chunks_mut::<WORDS>().0[at & mask]
     }
 
-    #[inline]
     fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let tag = tag(hash);
         for step in 0..self.mask + 1 {
@@ -61,13 +66,19 @@ impl Buckets {
         None
     }
 
+    /// Adds an entry to the first bucket with room.
     #[inline]
     fn insert(&mut self, hash: u64, number: u32) {
+        if !put(self.get_mut(hash as usize), hash, number) {
+            self.insert_behind(hash, number);
+        }
+    }
+
+    #[cold]
+    fn insert_behind(&mut self, hash: u64, number: u32) {
         for step in 0..self.mask + 1 {
             let bucket = self.get_mut(hash as usize + step);
-            if let Some(slot) = Slots::with(bucket, 0).next() {
-                bucket[slot / 2] |= u32::from(tag(hash)) << (slot % 2 * 16);
-                bucket[NUMBERS + slot] = number;
+            if put(bucket, hash, number) {
                 return;
             }
             bucket[PASSED] += 1;
@@ -76,14 +87,10 @@ impl Buckets {
     }
 
     /// Removes an entry; whether it was there.
-    #[inline]
     fn remove(&mut self, hash: u64, wanted: u32) -> bool {
-        let tag = tag(hash);
         for step in 0..self.mask + 1 {
             let bucket = self.get_mut(hash as usize + step);
-            let found = Slots::with(bucket, tag).find(|&slot| bucket[NUMBERS + slot] == wanted);
-            if let Some(slot) = found {
-                bucket[slot / 2] &= !(0xffff << (slot % 2 * 16));
+            if take(bucket, hash, wanted) {
                 for passed in 0..step {
                     self.get_mut(hash as usize + passed)[PASSED] -= 1;
                 }
@@ -95,6 +102,25 @@ impl Buckets {
         }
         false
     }
+}
+
+/// Puts an entry into a bucket; whether there was room.
+#[inline]
+fn put(bucket: &mut Bucket, hash: u64, number: u32) -> bool {
+    let Some(slot) = Slots::with(bucket, 0).next() else { return false };
+    bucket[slot / 2] |= u32::from(tag(hash)) << (slot % 2 * 16);
+    bucket[NUMBERS + slot] = number;
+    true
+}
+
+/// Takes an entry out of a bucket; whether it was there.
+#[inline]
+fn take(bucket: &mut Bucket, hash: u64, wanted: u32) -> bool {
+    let found = Slots::with(bucket, tag(hash)).find(|&slot| bucket[NUMBERS + slot] == wanted);
+    if let Some(slot) = found {
+        bucket[slot / 2] &= !(0xffff << (slot % 2 * 16));
+    }
+    found.is_some()
 }
 
 #[inline]
@@ -109,8 +135,8 @@ impl Slots {
     /// Those with a tag.
     #[inline]
     fn with(bucket: &Bucket, tag: u16) -> Self {
-        let [a, b, c, d, ..] = *bucket;
-        Self(classify::equal_halves(&[a, b, c, d], tag))
+        let tags = bucket.first_chunk().unwrap_or(&[0; NUMBERS]);
+        Self(classify::equal_halves(tags, tag))
     }
 }
 
@@ -153,32 +179,43 @@ pub(super) struct Index {
     old: Option<Buckets>,
     moved: usize,
     len: usize,
+    /// How many entries there may be until it grows.
+    most: usize,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
-        Self { current: Buckets::new(SMALLEST), old: None, moved: 0, len: 0 }
+        let current = Buckets::new(SMALLEST);
+        Self { most: current.most(), current, old: None, moved: 0, len: 0 }
     }
 
     /// The first number under `hash` that is the `same`.
     #[inline]
-    pub(super) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(super) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
+        // Most that is not there is not even similar to what is.
+        let bucket = self.current.get(hash as usize);
+        let similar = Slots::with(bucket, tag(hash)).0 != 0;
+        if similar || bucket[PASSED] != 0 || self.grows() {
+            return self.find_similar(hash, same);
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn find_similar(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         match (self.current.find(hash, &mut same), &self.old) {
             (None, Some(old)) => old.find(hash, same),
             (found, _) => found,
         }
     }
 
-    /// Brings near the first cache line that `hash` leads to.
+    /// Brings near the first cache lines that `hash` leads to.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         self.current.prefetch(hash as usize);
-    }
-
-    /// Reads a word of the cache line that [`Index::guess`] looks at.
-    #[inline]
-    pub(super) fn touch(&self, hash: u64) -> u32 {
-        self.current.get(hash as usize)[0]
+        if let Some(old) = &self.old {
+            old.prefetch(hash as usize);
+        }
     }
 
     /// A number that is probably under `hash`, from one look at one cache line.
@@ -189,33 +226,44 @@ impl Index {
     }
 
     /// Adds a number, which must not be there yet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
-        self.move_bucket(records);
-        if self.len >= (self.current.mask + 1) * SLOTS / 4 * 3 {
-            self.grow(records);
+        if self.grows() || self.len >= self.most {
+            self.make_room(records);
         }
         self.current.insert(hash, number);
         self.len += 1;
     }
 
     #[cold]
-    fn grow(&mut self, records: &impl Records) {
+    fn make_room(&mut self, records: &impl Records) {
+        self.move_bucket(records);
+        if self.len < self.most {
+            return;
+        }
         // Unless entries were removed and added all the while, nothing is left to move.
         while self.old.is_some() {
             self.move_bucket(records);
         }
         let larger = Buckets::new((self.current.mask + 1) * 2);
+        self.most = larger.most();
         self.old = Some(std::mem::replace(&mut self.current, larger));
         self.moved = 0;
     }
 
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, number: u32) {
-        let found = self.current.remove(hash, number)
-            || self.old.as_mut().is_some_and(|old| old.remove(hash, number));
+        // Nearly all are where they belong.
+        let found = take(self.current.get_mut(hash as usize), hash, number)
+            || self.remove_elsewhere(hash, number);
         debug_assert!(found, "only what was added is removed");
         self.len -= usize::from(found);
+    }
+
+    #[cold]
+    fn remove_elsewhere(&mut self, hash: u64, number: u32) -> bool {
+        self.current.remove(hash, number)
+            || self.old.as_mut().is_some_and(|old| old.remove(hash, number))
     }
 
     /// Whether entries are left that must move over.
@@ -294,7 +342,7 @@ mod tests {
     #[test]
     fn it_grows_to_an_end_without_insertions() {
         let mut index = Index::new();
-        let most = (SMALLEST * SLOTS / 4 * 3) as u32;
+        let most = (SMALLEST * SLOTS / 2) as u32;
         for n in 0..=most {
             assert!(!index.grows());
             index.insert(hash(n), n, &hash);

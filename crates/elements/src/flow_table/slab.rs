@@ -5,8 +5,14 @@ const FIRST: usize = 1024;
 
 /// A record that has room for the number of another while it is not in use.
 pub(super) trait Linked: Copy {
+    /// One that is not in use, and leads to none.
+    const UNUSED: Self;
+
     fn link(&mut self) -> &mut u32;
 }
+
+/// How many records on it is prepared that one is kept.
+const NEAR: u32 = 6;
 
 /// No record.
 pub(super) const NONE: u32 = u32::MAX;
@@ -15,9 +21,13 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Slab<T> {
     /// All but the last are full. Memory is only touched when used.
     chunks: Vec<Vec<T>>,
-    /// The first record that was given up and is not in use again.
+    /// The first and the last of the records that were given up and are not in use again, in the order in which they
+    /// were: records that are given up in the order in which they came stay in it, so that those that follow one
+    /// another mostly lie side by side.
     free: u32,
+    last: u32,
     used: usize,
+    room: usize,
 }
 
 /// The chunk of a record, and its place there.
@@ -30,7 +40,7 @@ fn place(number: u32) -> (usize, usize) {
 
 impl<T: Linked> Slab<T> {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), free: NONE, used: 0 }
+        Self { chunks: Vec::new(), free: NONE, last: NONE, used: 0, room: 0 }
     }
 
     /// Number of records in use.
@@ -40,7 +50,7 @@ impl<T: Linked> Slab<T> {
 
     /// Number of records that were ever in use: no number is greater.
     pub(super) fn room(&self) -> usize {
-        self.chunks.iter().map(Vec::len).sum()
+        self.room
     }
 
     #[inline]
@@ -64,25 +74,32 @@ impl<T: Linked> Slab<T> {
         &mut self.chunks[chunk][at]
     }
 
+    /// The number of the record that is kept next.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        if self.free == NONE { self.room as u32 } else { self.free }
+    }
+
     /// Keeps a record and tells its number.
     #[inline]
     pub(super) fn insert(&mut self, record: T) -> u32 {
         self.used += 1;
         if self.free == NONE {
-            return self.grow(record);
+            self.grow();
         }
         let number = self.free;
         let place = self.get_mut(number);
         let next = *place.link();
         *place = record;
         self.free = next;
-        // Where the next one will be kept.
-        self.prefetch(next);
+        // Where one of the next will be kept.
+        self.prefetch(next.wrapping_add(NEAR));
         number
     }
 
+    /// Makes a record that is not in use.
     #[inline(never)]
-    fn grow(&mut self, record: T) -> u32 {
+    fn grow(&mut self) {
         let size = FIRST << self.chunks.len();
         if self.chunks.last().is_none_or(|last| last.len() == size / 2) {
             let mut chunk = Vec::with_capacity(size);
@@ -90,19 +107,27 @@ impl<T: Linked> Slab<T> {
             self.chunks.push(chunk);
         }
         let at = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[at];
-        chunk.push(record);
-        ((FIRST << at) - FIRST + chunk.len() - 1) as u32
+        self.chunks[at].push(T::UNUSED);
+        (self.free, self.last) = (self.room as u32, self.room as u32);
+        self.room += 1;
     }
 
-    /// Gives a record up, and what is left of it.
+    /// Gives up records that are linked, from the first to the last.
     #[inline]
-    pub(super) fn remove(&mut self, number: u32) -> &mut T {
-        let free = std::mem::replace(&mut self.free, number);
-        self.used -= 1;
-        let record = self.get_mut(number);
-        *record.link() = free;
-        record
+    pub(super) fn remove_linked(&mut self, first: u32, last: u32, count: usize) {
+        *self.get_mut(last).link() = NONE;
+        match self.free {
+            NONE => self.free = first,
+            _ => *self.get_mut(self.last).link() = first,
+        }
+        self.last = last;
+        self.used -= count;
+    }
+
+    /// Gives a record up.
+    #[inline]
+    pub(super) fn remove(&mut self, number: u32) {
+        self.remove_linked(number, number, 1);
     }
 }
 
@@ -111,9 +136,24 @@ mod tests {
     use super::*;
 
     impl Linked for (u32, u32) {
+        const UNUSED: Self = (NONE, 0);
+
         fn link(&mut self) -> &mut u32 {
             &mut self.0
         }
+    }
+
+    #[test]
+    fn places_are_taken_again_in_the_order_in_which_they_were_given_up() {
+        let mut slab = Slab::new();
+        (0..8).for_each(|n| assert_eq!(slab.insert((NONE, n)), n));
+        // Three that are linked, and one more.
+        (slab.get_mut(5).0, slab.get_mut(2).0) = (2, 7);
+        slab.remove_linked(5, 7, 3);
+        slab.remove(0);
+        assert_eq!((slab.len(), slab.next()), (4, 5));
+        assert_eq!([0; 5].map(|_| slab.insert((NONE, 0))), [5, 2, 7, 0, 8]);
+        assert_eq!((slab.len(), slab.next()), (9, 9));
     }
 
     #[test]

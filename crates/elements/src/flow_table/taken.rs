@@ -5,15 +5,16 @@
 //! one above it a word that is full. Words without a set bit do not exist.
 //!
 //! Trying one number after the other is as good as long as few are taken. So groups are counted,
-//! many together by a hash, and have a tree only while they are crowded. What was taken before is
-//! not in it, and is noted when somebody comes across it: a number that is set is taken, but not
-//! the other way round.
+//! many together by a hash, and have a tree only while they are crowded. It is enough to count some of the
+//! numbers: where few of these are taken, a free one is near. What was taken before there was a tree is not in
+//! it, and is noted when somebody comes across it: a number that is set is taken, but not the
+//! other way round.
 
 use net::flow::FlowHash;
 
 use super::Key;
 use super::index::Index;
-use super::slab::{Linked, Slab};
+use super::slab::{Linked, NONE, Slab};
 
 /// What the numbers of a [`Pool`] are in the keys of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +41,45 @@ pub(crate) struct Pool {
 
 /// Counts of groups.
 const CROWDS: usize = 1 << 14;
-/// From so many numbers on, groups are crowded until none is left; in tests from a few, so that small ones have trees.
-const CROWDED: u32 = if cfg!(test) { 8 } else { 512 };
-/// The bit of a count that says so.
-const HAS_TREE: u32 = 1 << 31;
+/// Of numbers, multiples of this are counted; in tests more, so that small groups have trees.
+const COUNTED: u32 = if cfg!(test) { 8 } else { 32 };
+/// From so many counted numbers on, groups are crowded. In others, the first free number is at most about as many times
+/// [`COUNTED`] away.
+const CROWDED: u32 = if cfg!(test) { 1 } else { 16 };
+
+/// Groups that have the same place.
+#[derive(Clone, Copy, Default)]
+struct Crowd {
+    /// Numbers of theirs that are counted and taken; what several pools have counts for each.
+    taken: u32,
+    /// How many numbers their trees have.
+    set: u32,
+}
+
+impl Crowd {
+    /// Whether they have trees, or are to have them.
+    #[inline]
+    fn is_crowded(self) -> bool {
+        self.taken >= CROWDED || self.set > 0
+    }
+}
+
+#[inline]
+fn is_counted(number: u32) -> bool {
+    number.is_multiple_of(COUNTED)
+}
 
 impl Pool {
     fn kind(&self) -> usize {
         self.numbers as usize
+    }
+
+    /// Whether the number of a key of answers is one that is counted.
+    fn counts(&self, key: &Key) -> bool {
+        is_counted(match self.numbers {
+            Numbers::Ports | Numbers::Identifiers => key.dst_port().into(),
+            Numbers::Addresses => key.dst(),
+        })
     }
 
     /// Whether answers to a flow that uses a number of the pool carry such a key.
@@ -85,6 +117,8 @@ struct Word {
 }
 
 impl Linked for Word {
+    const UNUSED: Self = Self { key: 0, bits: 0, link: NONE };
+
     fn link(&mut self) -> &mut u32 {
         &mut self.link
     }
@@ -98,23 +132,29 @@ fn hash_of(hash: &FlowHash, key: u128) -> u64 {
 /// Where a key's group is counted among pools of a kind.
 #[inline]
 fn crowd_of(hash: &FlowHash, kind: usize, key: &Key) -> usize {
-    let (group, _) = group_and_number(kind, key);
-    hash_of(hash, group | kind as u128) as usize % CROWDS
+    let (addresses, ports) = match kind {
+        0 => (key.addresses, key.ports & 0xffff_0000),
+        1 => (key.addresses & !0xffff_ffff, key.ports),
+        _ => (key.addresses, 0),
+    };
+    let rest = u64::from(ports) << 32 | u64::from(key.map) << 8 | kind as u64;
+    hash.two(addresses, rest) as usize % CROWDS
 }
 
 /// See the module.
 pub(super) struct Taken {
     hash: FlowHash,
     pools: Vec<Pool>,
-    /// How many numbers are taken in the groups that have the same place here; what several pools have counts for each.
-    crowds: Box<[u32]>,
+    crowds: Box<[Crowd]>,
+    /// How many of them are crowded.
+    crowded: usize,
     trees: Trees,
 }
 
 impl Taken {
     pub(super) fn new(hash: FlowHash) -> Self {
-        let (crowds, trees) = (vec![0; CROWDS].into(), Trees::new(hash.clone()));
-        Self { hash, pools: Vec::new(), crowds, trees }
+        let (crowds, trees) = (vec![Crowd::default(); CROWDS].into(), Trees::new(hash.clone()));
+        Self { hash, pools: Vec::new(), crowds, crowded: 0, trees }
     }
 
     /// Watches a pool from now on; false if it was watched already.
@@ -132,57 +172,73 @@ impl Taken {
     }
 
     pub(super) fn clear(&mut self) {
-        self.crowds.fill(0);
+        self.crowds.fill(Crowd::default());
+        self.crowded = 0;
         self.trees = Trees::new(self.hash.clone());
     }
 
     /// Notes that a key came into use.
     #[inline]
     pub(super) fn add(&mut self, key: &Key) {
-        let Self { hash, pools, crowds, trees } = self;
-        let covering = pools.iter().filter(|pool| pool.covers(key));
-        covering.for_each(|pool| Self::count(hash, pool.kind(), key, crowds, trees));
+        if self.may_count(key) {
+            (0..self.pools.len()).for_each(|pool| self.count(pool, key));
+        }
     }
 
-    // Most keys are of no pool: they do not pay for it.
+    /// Whether anybody counts a key, unless it is of no pool. Most are not, and do not pay for it.
+    #[inline]
+    fn may_count(&self, key: &Key) -> bool {
+        self.crowded > 0 || is_counted(key.dst_port().into()) || is_counted(key.dst())
+    }
+
     #[inline(never)]
-    fn count(hash: &FlowHash, kind: usize, key: &Key, crowds: &mut [u32], trees: &mut Trees) {
-        let crowd = &mut crowds[crowd_of(hash, kind, key)];
-        *crowd += 1;
-        if *crowd >= CROWDED {
-            *crowd |= HAS_TREE;
-            trees.set(kind, key);
+    fn count(&mut self, pool: usize, key: &Key) {
+        let pool = &self.pools[pool];
+        if !pool.covers(key) {
+            return;
+        }
+        let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
+        let before = crowd.is_crowded();
+        crowd.taken += u32::from(pool.counts(key));
+        if crowd.is_crowded() {
+            crowd.set += u32::from(self.trees.set(pool.kind(), key));
+            self.crowded += usize::from(!before);
         }
     }
 
     /// Notes that a key of a pool is in use that came into use before its group was crowded.
     pub(super) fn note(&mut self, pool: Pool, key: &Key) {
-        self.trees.set(pool.kind(), key);
+        let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
+        self.crowded += usize::from(!crowd.is_crowded());
+        crowd.set += u32::from(self.trees.set(pool.kind(), key));
     }
 
     /// Notes that a key is no longer in use.
     #[inline]
     pub(super) fn remove(&mut self, key: &Key) {
-        let Self { hash, pools, crowds, trees } = self;
-        let covering = pools.iter().filter(|pool| pool.covers(key));
-        covering.for_each(|pool| Self::uncount(hash, pool.kind(), key, crowds, trees));
+        if self.may_count(key) {
+            (0..self.pools.len()).for_each(|pool| self.uncount(pool, key));
+        }
     }
 
     #[inline(never)]
-    fn uncount(hash: &FlowHash, kind: usize, key: &Key, crowds: &mut [u32], trees: &mut Trees) {
-        let crowd = &mut crowds[crowd_of(hash, kind, key)];
-        *crowd -= 1;
-        if *crowd & HAS_TREE != 0 {
-            if *crowd == HAS_TREE {
-                *crowd = 0;
-            }
-            trees.unset(kind, key);
+    fn uncount(&mut self, pool: usize, key: &Key) {
+        let pool = &self.pools[pool];
+        if !pool.covers(key) {
+            return;
+        }
+        let crowd = &mut self.crowds[crowd_of(&self.hash, pool.kind(), key)];
+        let before = crowd.is_crowded();
+        crowd.taken -= u32::from(pool.counts(key));
+        if before {
+            crowd.set -= u32::from(self.trees.unset(pool.kind(), key));
+            self.crowded -= usize::from(!crowd.is_crowded());
         }
     }
 
     /// Whether so many of the group's numbers are taken that [`Taken::first_free`] should be asked.
     pub(super) fn is_crowded(&self, pool: Pool, key: &Key) -> bool {
-        self.crowds[crowd_of(&self.hash, pool.kind(), key)] & HAS_TREE != 0
+        self.crowds[crowd_of(&self.hash, pool.kind(), key)].is_crowded()
     }
 
     /// The least number from `from` to `to` that is not known to be taken, if the pool is watched
@@ -192,10 +248,11 @@ impl Taken {
         self.trees.first_free(group, pool.kind(), from, to)
     }
 
-    /// How many numbers are taken in all groups.
+    /// How many numbers are known to be taken in all groups: of those that are counted, and in trees.
     #[cfg(test)]
-    pub(super) fn counted(&self) -> u32 {
-        self.crowds.iter().map(|crowd| crowd & !HAS_TREE).sum()
+    pub(super) fn counted(&self) -> (u32, u32) {
+        assert_eq!(self.crowded, self.crowds.iter().filter(|crowd| crowd.is_crowded()).count());
+        self.crowds.iter().fold((0, 0), |(taken, set), c| (taken + c.taken, set + c.set))
     }
 
     pub(super) fn watches(&self, pool: Pool) -> bool {
@@ -227,17 +284,19 @@ impl Trees {
         self.find(key).map_or(0, |n| self.words.get(n).bits)
     }
 
-    /// Adds a key's number to its group's set.
+    /// Adds a key's number to its group's set; whether it was not there.
     #[cold]
-    fn set(&mut self, kind: usize, key: &Key) {
+    fn set(&mut self, kind: usize, key: &Key) -> bool {
         let (group, number) = group_and_number(kind, key);
         let mut place = u64::from(number);
+        let mut new = true;
         for layer in 0.. {
             let key = Self::word_key(group, kind, layer, place >> 6);
             let bit = 1 << (place & 63);
             let full = match self.find(key) {
                 Some(n) => {
                     let word = self.words.get_mut(n);
+                    new &= layer > 0 || word.bits & bit == 0;
                     word.bits |= bit;
                     word.bits == u64::MAX
                 }
@@ -254,17 +313,22 @@ impl Trees {
             }
             place >>= 6;
         }
+        new
     }
 
-    /// Removes a key's number from its group's set.
+    /// Removes a key's number from its group's set; whether it was there.
     #[cold]
-    fn unset(&mut self, kind: usize, key: &Key) {
+    fn unset(&mut self, kind: usize, key: &Key) -> bool {
         let (group, number) = group_and_number(kind, key);
         let mut place = u64::from(number);
+        let mut was_there = false;
         for layer in 0.. {
             let key = Self::word_key(group, kind, layer, place >> 6);
             let Some(n) = self.find(key) else { break };
             let word = self.words.get_mut(n);
+            if layer == 0 {
+                was_there = word.bits >> (place & 63) & 1 != 0;
+            }
             let was_full = word.bits == u64::MAX;
             word.bits &= !(1 << (place & 63));
             if word.bits == 0 {
@@ -276,6 +340,7 @@ impl Trees {
             }
             place >>= 6;
         }
+        was_there
     }
 
     /// The least number from `from` to `to` that is not in a set.
@@ -319,15 +384,13 @@ mod tests {
             let key = |n: u32| Key::new(6, 7, 1, base.wrapping_add(n), 2);
             let (group, _) = group_and_number(kind, &key(0));
             let mut taken = taken;
-            taken.iter().for_each(|&n| trees.set(kind, &key(n)));
+            taken.iter().for_each(|&n| assert!(trees.set(kind, &key(n))));
             for n in given_up {
-                if taken.remove(&n) {
-                    trees.unset(kind, &key(n));
-                }
+                assert_eq!(trees.unset(kind, &key(n)), taken.remove(&n));
             }
             let expected = (from..=600).find(|n| !taken.contains(n)).map(|n| base + n);
             prop_assert_eq!(trees.first_free(group, kind, base + from, base + 600), expected);
-            taken.iter().for_each(|&n| trees.unset(kind, &key(n)));
+            taken.iter().for_each(|&n| assert!(trees.unset(kind, &key(n))));
             prop_assert_eq!(trees.words.len(), 0);
         }
     }
@@ -339,12 +402,13 @@ mod tests {
         let mut taken = Taken::new(FlowHash::new(1));
         taken.watch(pool);
         let key = |port| Key::new(17, 1, 53, 9, port);
-        for port in 1024..=65535 {
+        // The first that is counted, and crowds the group, is 1032.
+        for port in (1025..=65535).chain([1024]) {
+            assert_eq!(taken.is_crowded(pool, &key(0)), port == 1024 || port > 1032);
             taken.add(&key(port));
-            assert_eq!(taken.is_crowded(pool, &key(0)), port - 1023 >= CROWDED as u16);
         }
         // The tree is told of what was there before.
-        for port in (1024..).take(CROWDED as usize - 1) {
+        for port in 1025..1032 {
             assert_eq!(taken.first_free(pool, &key(0), 1024, 65535), Some(port.into()));
             taken.note(pool, &key(port));
         }
@@ -368,7 +432,7 @@ mod tests {
             assert!(taken.is_crowded(pool, &key(0)) && taken.trees.words.len() > 0);
             (2000..4000).for_each(|port| taken.remove(&key(port)));
             assert!(!taken.is_crowded(pool, &key(0)));
-            assert_eq!(taken.trees.words.len(), 0);
+            assert_eq!((taken.trees.words.len(), taken.counted()), (0, (0, 0)));
         });
     }
 }

@@ -11,8 +11,8 @@ use net::{Batch, Packet};
 
 use super::pattern::New;
 use super::{
-    Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE, Spec,
-    adjust, adjust_udp, negative,
+    Action, Common, EXHAUSTED, FULL, FlowSet, Kind, NO_HEADER, NO_MAPPING, NOT_TRANSLATABLE, Ports,
+    Spec, adjust, adjust_udp, negative,
 };
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
@@ -32,8 +32,8 @@ pub(crate) struct Rewriter<S> {
     common: Common,
     /// What was seen of the packets of a batch.
     seen: Vec<Seen>,
-    /// Keys of answers to flows that a batch probably makes, and whose packets these are.
-    expected: Vec<(Hashed, usize)>,
+    /// By packet: the key of answers to the flow that it probably makes, where one is tried before any is drawn.
+    expected: Vec<Option<Hashed>>,
     scheme: PhantomData<S>,
 }
 
@@ -226,22 +226,68 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
     }
 }
 
+/// A packet that has no flow yet.
+struct Newcomer<'a> {
+    seen: &'a Seen,
+    /// Whether a flow that expired has the packet's key.
+    expired: bool,
+    /// The key of answers that is tried first, if it is known already.
+    expected: Option<&'a Hashed>,
+}
+
 impl Common {
-    /// Adds a flow for a packet that has none, as the input's specification says; `expired` tells whether one that
-    /// expired has the packet's key.
+    /// Adds a flow for a packet that has none, as the input's specification says.
     #[inline(never)]
-    fn create(
+    fn create<S: Scheme>(
         &mut self,
         input: usize,
-        (seen, expired): (&Seen, bool),
-        set: &mut FlowSet,
+        newcomer: Newcomer<'_>,
+        (set, classes): (&mut FlowSet, &[u16; 5]),
         packet: &Packet,
         cx: &mut Context<'_>,
     ) -> Result<u32, Verdict> {
         let now = cx.now();
+        let Newcomer { seen, expired, expected } = newcomer;
+        let ports = self.specs.get(input).and_then(|spec| spec.action.ports());
+        let (reply, ports) = match (expected, ports) {
+            (Some(reply), Some(ports)) if set.table.holder(reply).is_none() => (*reply, ports),
+            _ => self.choose(input, seen, set, cx)?,
+        };
+        if expired {
+            set.table.vacate(&seen.at);
+        }
+        let mut flow = Flow::new(seen.at.key, reply.key);
+        flow.set_outputs([ports.forward, ports.reply]);
+        flow.deltas = S::KIND.deltas(&flow);
+        flow.input = input as u16;
+        flow.protocol = seen.protocol;
+        flow.group = seen.group;
+        flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
+        flow.state = next_state(S::KIND, seen, 0, 0);
+        let tracking = S::KIND.tracking(seen.protocol);
+        let (first, class) = (classes[tracking.class(0)], classes[tracking.class(flow.state)]);
+        let hashes = [seen.at.hash, reply.hash];
+        let Some(number) = set.table.add(flow, hashes, first, now) else {
+            return Err(self.fail(input, FULL));
+        };
+        if class != first {
+            set.table.touch(number, class, now);
+        }
+        Ok(number)
+    }
+
+    /// The key of answers to a new flow, which no other flow has any more, and its outputs.
+    #[inline(never)]
+    fn choose(
+        &mut self,
+        input: usize,
+        seen: &Seen,
+        set: &mut FlowSet,
+        cx: &mut Context<'_>,
+    ) -> Result<(Hashed, Ports), Verdict> {
+        let now = cx.now();
         let Some(spec) = self.specs.get(input) else { return Err(Verdict::Drop(NO_MAPPING)) };
-        let echo = self.kind == Kind::Ping;
-        if echo && seen.flags & IS_REPLY != 0 {
+        if self.answers_nothing(seen) {
             return Err(self.refuse(input, NO_MAPPING));
         }
         let new = self.new_flow(spec, seen);
@@ -260,27 +306,13 @@ impl Common {
             }
             Action::Map(mapper) => mapper.choose(&new, &mut set.table, now, &mut random),
         };
-        let Some((reply, ports)) = chosen else { return Err(self.fail(input, EXHAUSTED)) };
-        if expired {
-            set.table.vacate(&seen.at);
-        }
-        let mut flow = Flow::new(seen.at.key, reply.key);
-        flow.set_outputs([ports.forward, ports.reply]);
-        flow.deltas = self.kind.deltas(&flow);
-        flow.input = input as u16;
-        flow.protocol = seen.protocol;
-        flow.group = seen.group;
-        flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
-        flow.state = next_state(self.kind, seen, 0, 0);
-        let (classes, tracking) = (set.classes(self.member()), self.kind.tracking(seen.protocol));
-        let (first, class) = (classes[tracking.class(0)], classes[tracking.class(flow.state)]);
-        let hashes = [seen.at.hash, reply.hash];
-        let added = set.table.add(flow, hashes, first, now);
-        let number = added.ok_or_else(|| self.fail(input, FULL))?;
-        if class != first {
-            set.table.touch(number, class, now);
-        }
-        Ok(number)
+        chosen.ok_or_else(|| self.fail(input, EXHAUSTED))
+    }
+
+    /// Whether a packet that has no flow is an answer of ICMP echo, which makes none.
+    #[inline]
+    fn answers_nothing(&self, seen: &Seen) -> bool {
+        self.kind == Kind::Ping && seen.flags & IS_REPLY != 0
     }
 
     /// What a flow is made from for a packet, by an input's specification.
@@ -291,15 +323,22 @@ impl Common {
         New { key, reply_map, echo: self.kind == Kind::Ping, group: seen.group }
     }
 
-    /// Brings near what flows that packets of an input will probably make are looked up by.
+    /// Brings near what flows that packets of an input will probably make are looked up by, and keeps the keys of
+    /// their answers that will be tried first.
     fn expect(
         &self,
         input: usize,
         seen: &[Seen],
-        expected: &mut Vec<(Hashed, usize)>,
+        expected: &mut Vec<Option<Hashed>>,
         set: &FlowSet,
         rng: &fastrand::Rng,
     ) {
+        expected.clear();
+        let makes_one =
+            |seen: &Seen| seen.guess.is_none() && seen.odd.is_none() && !self.answers_nothing(seen);
+        if !seen.iter().any(makes_one) {
+            return;
+        }
         let Some(spec) = self.specs.get(input) else { return };
         let pattern = match &spec.action {
             Action::Pattern(pattern, _) => Some(pattern),
@@ -309,25 +348,27 @@ impl Common {
         // The numbers that creating flows will draw.
         let mut rng = rng.clone();
         let mut random = |low, high| rng.u64(low..=high);
-        expected.clear();
-        for (at, seen) in seen.iter().enumerate() {
-            if seen.guess.is_some() || seen.odd.is_some() {
-                continue;
-            }
-            let new = self.new_flow(spec, seen);
-            let reply = match pattern {
-                Some(pattern) => pattern.first_reply(&new, expected.len(), &mut random),
-                None => new.unchanged(),
+        let expect = |key| {
+            let key = set.table.hashed(key);
+            set.table.expect(&key);
+            key
+        };
+        for seen in seen {
+            let own = if makes_one(seen) {
+                let new = self.new_flow(spec, seen);
+                pattern.map_or_else(|| Some(new.unchanged()), |pattern| pattern.own_reply(&new))
+            } else {
+                None
             };
-            let reply = set.table.hashed(reply);
-            set.table.expect(&reply);
-            expected.push((reply, at));
+            expected.push(own.map(expect));
         }
-        let Some(pattern) = pattern.filter(|pattern| pattern.has_second_reply()) else { return };
-        for (first, at) in expected {
-            let new = self.new_flow(spec, &seen[*at]);
-            let second = pattern.second_reply(&new, set.table.is_likely(first), &mut random);
-            second.iter().for_each(|key| set.table.expect(&set.table.hashed(*key)));
+        let Some(pattern) = pattern else { return };
+        let mut others = 0;
+        for (own, seen) in expected.iter().zip(seen) {
+            if own.map_or_else(|| makes_one(seen), |own| set.table.is_likely(&own)) {
+                expect(pattern.other_reply(&self.new_flow(spec, seen), others, &mut random));
+                others += 1;
+            }
         }
     }
 
@@ -363,13 +404,16 @@ impl<S: Scheme> Element for Rewriter<S> {
         set.expire(now);
         self.seen.clear();
         for packet in batch.iter() {
-            self.seen.push(see(S::KIND, packet, member, &set.table));
+            let seen = see(S::KIND, packet, member, &set.table);
+            set.table.expect(&seen.at);
+            self.seen.push(seen);
         }
         set.table.guess(&mut self.seen, |seen| (seen.at.hash, &mut seen.guess));
         self.common.expect(port, &self.seen, &mut self.expected, set, &cx.core.rng);
-        let (common, mut all) = (&mut self.common, self.seen.iter());
+        let (common, mut all) = (&mut self.common, self.seen.iter().enumerate());
+        let expected = &self.expected;
         cx.each(batch, |packet, cx| {
-            let Some(seen) = all.next() else { return Verdict::Drop(NO_MAPPING) };
+            let Some((at, seen)) = all.next() else { return Verdict::Drop(NO_MAPPING) };
             if let Some(reason) = seen.odd {
                 return common.refuse(port, reason);
             }
@@ -393,10 +437,14 @@ impl<S: Scheme> Element for Rewriter<S> {
                     set.table.touch(number, class, now);
                     (number, side)
                 }
-                None => match common.create(port, (seen, holder.is_some()), set, packet, cx) {
-                    Ok(number) => (number, 0),
-                    Err(verdict) => return verdict,
-                },
+                None => {
+                    let expected = expected.get(at).and_then(Option::as_ref);
+                    let newcomer = Newcomer { seen, expired: holder.is_some(), expected };
+                    match common.create::<S>(port, newcomer, (set, &classes), packet, cx) {
+                        Ok(number) => (number, 0),
+                        Err(verdict) => return verdict,
+                    }
+                }
             };
             let flow = set.table.flow(number);
             rewrite(S::KIND, packet, seen, flow, side);

@@ -437,19 +437,15 @@ impl PatternRef {
         mut random: impl FnMut(u64, u64) -> u64,
     ) -> Option<Hashed> {
         let pattern = self.pattern();
+        let own = self.own_reply(new).map(|own| table.hashed(own));
         let Some((low, high)) = pattern.range(new.group) else {
-            let reply = table.hashed(self.reply(new, None));
-            table.vacate(&reply);
-            return Some(reply);
+            own.iter().for_each(|own| table.vacate(own));
+            return own;
         };
-        let is_port = pattern.changes_port();
-        let own = u32::from(new.key.src_port());
-        if pattern.order == Order::Own && is_port && (low..=high).contains(&own) {
-            let reply = table.hashed(self.reply(new, Some(own)));
-            if table.is_free(&reply, now) {
-                return Some(reply);
-            }
+        if own.is_some_and(|own| table.is_free(&own, now)) {
+            return own;
         }
+        let is_port = pattern.changes_port();
         let top = u64::from(high - low);
         let next = &self.group.next[self.index];
         let first = match pattern.order {
@@ -473,10 +469,23 @@ impl PatternRef {
         Some(reply)
     }
 
-    /// The key of answers that a new flow probably has, after so many others; `random` draws as
-    /// [`PatternRef::choose`] will. If [`PatternRef::has_second_reply`], it is the second unless
-    /// this is free.
-    pub(crate) fn first_reply(
+    /// The key of answers to a new flow that is tried before any number is drawn, if one is.
+    #[inline(always)]
+    pub(crate) fn own_reply(&self, new: &New<'_>) -> Option<Key> {
+        let pattern = self.pattern();
+        let keeps = match pattern.range(new.group) {
+            None => true,
+            Some((low, high)) => {
+                let own = u32::from(new.key.src_port());
+                pattern.order == Order::Own && pattern.changes_port() && (low..=high).contains(&own)
+            }
+        };
+        keeps.then(|| self.reply(new, None))
+    }
+
+    /// The key of answers that a new flow probably has, after so many others, unless it has
+    /// [`PatternRef::own_reply`]; `random` draws as [`PatternRef::choose`] will.
+    pub(crate) fn other_reply(
         &self,
         new: &New<'_>,
         others: usize,
@@ -490,30 +499,10 @@ impl PatternRef {
                     let turn = self.group.next[self.index].get().wrapping_add(others as u64);
                     low + (turn % (top + 1)) as u32
                 }
-                Order::Own if pattern.changes_port() => new.key.src_port().into(),
                 Order::Own | Order::Random => low + random(0, top) as u32,
             }
         });
         self.reply(new, number)
-    }
-
-    /// Whether a number may be drawn because the packet's own is not free.
-    pub(crate) fn has_second_reply(&self) -> bool {
-        let pattern = self.pattern();
-        pattern.order == Order::Own && pattern.changes_port()
-    }
-
-    /// The key of answers that a new flow has if its first is taken, or not one to give out.
-    pub(crate) fn second_reply(
-        &self,
-        new: &New<'_>,
-        is_taken: bool,
-        random: impl FnOnce(u64, u64) -> u64,
-    ) -> Option<Key> {
-        let (low, high) = self.pattern().range(new.group)?;
-        let own = u32::from(new.key.src_port());
-        let second = || self.reply(new, Some(low + random(0, u64::from(high - low)) as u32));
-        (is_taken || !(low..=high).contains(&own)).then(second)
     }
 
     /// The key of answers to a new flow with that number from the range, if there is one.
