@@ -15,6 +15,7 @@ mod prepared;
 mod range_table;
 mod ranges;
 mod scalar;
+mod scouts;
 mod simd;
 mod sites;
 mod tables;
@@ -32,6 +33,7 @@ use net::Batch;
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Missed};
+use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
 pub use classifiers::covered_rules;
 use compile::Compiler;
@@ -40,6 +42,7 @@ use plan::{Node, Plan, Site};
 pub use prepared::Prepared;
 use prepared::Ranges;
 use scalar::Scalar;
+use scouts::Scouts;
 use sites::{Builder, Compiled, ExitLengths};
 pub(crate) use tables::Table;
 use tables::Tables;
@@ -101,7 +104,9 @@ struct Outcome {
 /// Carries out a program.
 pub(crate) struct Pipeline {
     program: Counted,
+    classifiers: Rc<Classifiers>,
     scalar: Scalar,
+    scouts: Scouts,
     tables: Tables,
     lanes: Lanes,
     nodes: Vec<Node>,
@@ -181,6 +186,7 @@ impl Pipeline {
         let tables = lookups.map(|l| table_of(&program, l, chain)).collect::<Result<_, _>>()?;
         let tables = Tables::new(tables);
         let missed = &chain.classifiers().missed;
+        let classifiers = Rc::new(Classifiers::new(&program, chain.classifiers()));
         let mut pipeline = Self {
             lanes: Lanes::default(),
             nodes: Vec::new(),
@@ -192,7 +198,9 @@ impl Pipeline {
             cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
             watch: Watch::new(),
             burst: Burst::default(),
-            scalar: Scalar::new(Rc::clone(&program), chain.classifiers()),
+            scalar: Scalar::new(Rc::clone(&program), Rc::clone(&classifiers)),
+            scouts: Scouts::new(&program, &classifiers),
+            classifiers,
             tables,
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
@@ -223,7 +231,7 @@ impl Pipeline {
             (step, ExitLengths { outcome, lengths })
         });
         let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
-        let compiled = Builder::build(&mut compiler, &exits, self.scalar.classifiers());
+        let compiled = Builder::build(&mut compiler, &exits, &self.classifiers);
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
         let Compiled { nodes, asks, plans, sites, tick } = compiled;

@@ -30,6 +30,12 @@ pub trait FlowAccess {
     /// Number of flows, those that expired but were not removed yet included.
     fn count(&self) -> usize;
 
+    /// Brings near what a key is looked up by.
+    fn expect(&self, key: &[u64]);
+
+    /// Brings near what is probably the flow of a key that was expected a while ago.
+    fn approach(&self, key: &[u64]);
+
     /// The flow of a key, the key's numbers being those that the element's model looks up.
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow>;
 

@@ -397,3 +397,38 @@ fn a_flood_of_flows_is_translated_like_any() {
     assert!((sources.len() - FLOOD as usize..sources.len()).contains(&left), "{left} left");
     assert!(seen[0] == seen[1]);
 }
+
+/// Packets of a few connections that open and close all the time, several of each in a burst: what one changes holds for
+/// the next, though both were looked up together.
+#[test]
+fn what_a_packet_changes_holds_for_the_next_of_a_burst() {
+    let text = "in0 :: Idle -> Strip(0) -> MarkIPHeader
+          -> x :: IPRewriter(pattern 100.0.0.1 1024-65535 - - 0 0) -> y :: IPRewriter(pattern 100.0.1.1 - - - 0 0)
+          -> q :: Queue(1000) -> Idle;";
+    let frame = notation::parse("bare tcp 10.0.0.1:9 > 20.0.0.1:9").expect("the words are right");
+    let mut all = [Path::Native, Path::Synthesised].map(|path| {
+        start("burst", text, Folder::new("."), path)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
+    });
+    let mut rng = fastrand::Rng::with_seed(1);
+    for burst in 0..2000 {
+        let packets: Vec<(u8, u8)> = (0..32).map(|_| (rng.u8(..8), rng.u8(..8))).collect();
+        for started in &mut all {
+            let node = started.chain.graph.find("in0").expect("it is declared");
+            let to = started.chain.graph.successors(Port { node, port: 0 }).next();
+            let mut batch = Batch::new();
+            for (source, flags) in &packets {
+                let mut packet = started.router.core().pool.packet(&frame);
+                (packet.data_mut()[15], packet.data_mut()[33]) = (*source, *flags);
+                batch.push(packet);
+            }
+            started.router.push(to.expect("an edge"), batch);
+            let queue = started.chain.graph.find("q").expect("it is declared");
+            while let Some(packet) = started.router.pull(Port { node: queue, port: 0 }) {
+                started.router.core().pool.recycle(packet);
+            }
+        }
+        let [native, synthesised] = all.each_mut().map(|started| started.router.state());
+        assert!(native == synthesised, "burst {burst}:\n{native:#?}\n{synthesised:#?}");
+    }
+}

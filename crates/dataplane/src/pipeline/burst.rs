@@ -42,6 +42,8 @@ pub(super) struct Burst {
     holds: [u32; LANES],
     /// By lane: where in the flow cache it says what becomes of it, or [`NO_LINE`].
     lines: [u32; LANES],
+    /// Whether the flow cache is what it was when it was asked.
+    current: bool,
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
     members: Vec<Member>,
@@ -108,6 +110,9 @@ impl Burst {
             let line = cache.find_tagged(among, self.keys[lane], site, self.holds[lane]);
             self.lines[lane] = line.map_or(NO_LINE, |at| at as u32);
             found |= u32::from(line.is_some()) << lane;
+            if line.is_none() {
+                cache.prefetch_missed(self.hashes[lane]);
+            }
         }
         self.asked |= lanes;
         self.at_sites |= found;
@@ -138,6 +143,8 @@ impl Pipeline {
         if !self.tables.log.is_empty() {
             self.forget_changed();
         }
+        self.scouts.recall();
+        self.burst.current = true;
         self.burst.send(StepId(0), all);
         let alone = self.walk_together(packets);
         let ordered = if self.tables.len() == 0 { 0 } else { self.barriers() };
@@ -155,7 +162,7 @@ impl Pipeline {
 
     /// Takes all lanes as far as they can go at once; gives those that must go on alone.
     fn walk_together(&mut self, packets: &[Packet]) -> u32 {
-        let Self { lanes, nodes, asks, plans, sites, burst, scalar, cache, .. } = self;
+        let Self { lanes, nodes, asks, plans, sites, burst, classifiers, cache, .. } = self;
         let mut alone = 0;
         let mut spare = std::mem::take(&mut burst.spare);
         let packets = &Packets::new(packets, &mut spare);
@@ -211,7 +218,7 @@ impl Pipeline {
                         }
                         let mut found = [None; LANES];
                         let step = StepId(at as u32);
-                        scalar.classifiers().lookup_batch(step, &numbers[..count], &mut found);
+                        classifiers.lookup_batch(step, &numbers[..count], &mut found);
                         for (lane, arm) in lanes_of(mask).zip(found) {
                             let to = arm.and_then(|arm| arms.get(arm as usize));
                             burst.send(*to.unwrap_or(otherwise), 1 << lane);
@@ -264,7 +271,9 @@ impl Pipeline {
         let taken = if ordered == 0 { self.take_lines(alone, now) } else { 0 };
         for lane in lanes_of((alone | ordered) & !taken) {
             let before = (1u32 << lane) - 1;
-            let Some(packet) = packets.get_mut(lane) else { return before };
+            if lane >= packets.len() {
+                return before;
+            }
             let target = if alone >> lane & 1 == 0 {
                 self.planned_target(lane)
             } else {
@@ -280,10 +289,15 @@ impl Pipeline {
                         Some(self.elements)
                     }
                     None if barrier == Some(self.elements) => return before,
-                    None => match self.carry_out((lane, packet), barrier, from, now) {
-                        Some(target) => target,
-                        None => return before,
-                    },
+                    None => {
+                        if barrier.is_none() && !self.scouts.know(lane) && self.fills(lane) {
+                            self.send_scouts(lane, packets, now);
+                        }
+                        match self.carry_out((lane, &mut packets[lane]), barrier, from, now) {
+                            Some(target) => target,
+                            None => return before,
+                        }
+                    }
                 }
             };
             if let Some(barrier) = barrier
@@ -299,18 +313,25 @@ impl Pipeline {
 
     /// Whether elements take a packet all the way: those whose flow was not seen often lately, and after
     /// them others that are not in the flow cache. Working out what becomes of a flow pays if the
-    /// flow comes again.
+    /// flow comes again, as far as it can be afforded; where many others are known, to part the burst would cost more.
     fn leaves_to_elements(&mut self, lane: usize, barrier: Option<u16>) -> bool {
         let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
         match barrier {
             _ if site == NO_SITE => false,
-            None => self.comes_seldom(hash) && !self.fills(lane),
+            None => {
+                let seldom = self.comes_seldom(hash) && !self.fills(lane);
+                seldom || !self.watch.affords_lines() && self.few_known(lane)
+            }
             Some(target) if target == self.elements => match self.look_up(lane) {
                 None => {
                     self.comes_seldom(hash);
                     true
                 }
-                Some(_) => self.few_known(lane),
+                Some(_) => {
+                    let leaves = self.few_known(lane);
+                    self.burst.seen.known += usize::from(leaves);
+                    leaves
+                }
             },
             Some(_) => false,
         }
@@ -354,9 +375,24 @@ impl Pipeline {
         }
     }
 
+    /// Sends those lanes ahead that are not in the flow cache, from one on.
+    fn send_scouts(&mut self, from: usize, packets: &[Packet], now: u64) {
+        let lanes = lanes_of(self.burst.at_sites & u32::MAX << from);
+        let unknown = lanes.filter(|&lane| self.look_up(lane).is_none());
+        let unknown = unknown.fold(0, |lanes, lane| lanes | 1 << lane);
+        let Self { burst, sites, scouts, tables, cache, .. } = self;
+        let lanes = lanes_of(unknown).map(|lane| {
+            let site = sites.get(usize::from(burst.sites[lane]));
+            (lane, StepId(burst.alone[lane]), site)
+        });
+        scouts.send(lanes, packets, (tables, cache), now);
+    }
+
     /// Brings the flow cache up to date with the tables.
     #[cold]
     fn forget_changed(&mut self) {
+        self.scouts.recall();
+        self.burst.current = false;
         let cache = &mut self.cache;
         if !self.tables.log.take(|table, number| cache.kill(table, number)) {
             cache.clear();
@@ -410,6 +446,9 @@ impl Pipeline {
     #[inline(always)]
     fn look_up(&self, lane: usize) -> Option<usize> {
         let burst = &self.burst;
+        if burst.current {
+            return burst.line(lane);
+        }
         let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
         self.cache.find(hash, key, site, burst.holds[lane])
     }
@@ -423,7 +462,7 @@ impl Pipeline {
     /// Takes what becomes of a lane from the flow cache; gives the target.
     #[inline(always)]
     fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
-        self.burst.seen.hits += 1;
+        self.burst.seen.known += 1;
         let line = self.cache.line(at);
         self.burst.take(lane, line);
         self.target_of(line.plan)
@@ -460,11 +499,20 @@ impl Pipeline {
     ) -> Option<Option<u16>> {
         let (step, site) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
         let site = self.sites.get(usize::from(site)).map(|of| (site, of));
+        self.burst.seen.lines += usize::from(site.is_some());
         let mut relevant = 0;
-        self.scalar.start(now);
-        let step = self.scalar.walk(step, packet, &self.tables, |step| {
-            relevant |= site.map_or(0, |(_, site)| site.deciding(step));
-        });
+        let step = match self.scouts.take_over(lane, &mut self.scalar) {
+            Some((exit, decided)) => {
+                relevant = decided;
+                exit
+            }
+            None => {
+                self.scalar.start(now);
+                self.scalar.walk(step, packet, &self.tables, |step| {
+                    relevant |= site.map_or(0, |(_, site)| site.deciding(step));
+                })
+            }
+        };
         let program = Rc::clone(&self.program);
         let Step::Exit(exit) = program.step(step) else { return None };
         let number = self.outcome_of[step.0 as usize];
@@ -530,7 +578,7 @@ impl Pipeline {
             self.forget_changed();
         }
         self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
-        self.burst.seen.lines += 1;
+        self.burst.current = false;
     }
 
     /// Does what plans say to the lanes that are done.

@@ -346,6 +346,12 @@ impl FlowCache {
         self.find_tagged((ways, self.tagged(ways, hash)), key, site, holds)
     }
 
+    /// Brings near how often a key was looked up in vain.
+    #[inline]
+    pub(super) fn prefetch_missed(&self, hash: u64) {
+        classify::prefetch(&self.missed.marks.borrow(), Missed::place(hash).0);
+    }
+
     /// How often a key was looked up in vain lately, up to [`OFTEN`].
     #[inline]
     pub(super) fn missed(&self, hash: u64) -> u16 {
@@ -367,6 +373,14 @@ impl FlowCache {
     pub(super) fn members(&self, at: usize) -> impl Iterator<Item = Member> + '_ {
         let links = &self.links[at * self.stride..][..usize::from(self.lines[at].flows)];
         links.iter().map(Link::member)
+    }
+
+    /// Brings near where it says which lines were made from a flow.
+    #[inline]
+    pub(super) fn prefetch_flow(&self, table: u16, number: u32) {
+        if let Some(heads) = self.heads.get(usize::from(table)) {
+            classify::prefetch(heads, number as usize);
+        }
     }
 
     /// Adds a line, for another if there must be.

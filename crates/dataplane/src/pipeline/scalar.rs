@@ -12,7 +12,7 @@ use net::{Header, Packet, PacketType};
 
 use super::Counted;
 use super::cache::SLOTS;
-use super::classifiers::{Classifiers, Library};
+use super::classifiers::Classifiers;
 use super::compile::{Slot, Sum};
 use super::tables::Tables;
 
@@ -22,11 +22,12 @@ const MOST_NESTED: usize = 512;
 /// The steps of a program and what is computed on the way.
 pub(super) struct Scalar {
     program: Counted,
-    classifiers: Classifiers,
-    values: Vec<u128>,
-    /// The epoch in which each value was computed.
-    known: Vec<u32>,
+    classifiers: Rc<Classifiers>,
+    /// By term.
+    cells: Vec<Cell>,
     epoch: u32,
+    /// By lookup: the terms that it binds, and which of its numbers they are.
+    binds: Vec<Vec<(TermId, u8)>>,
     scratch: Vec<u128>,
     numbers: Vec<u64>,
     /// What each lookup found on the packet's way.
@@ -38,6 +39,16 @@ pub(super) struct Scalar {
     unbound: bool,
     now: u64,
 }
+
+/// A number, and the epoch in which it was computed.
+#[derive(Clone, Copy)]
+struct Cell {
+    value: u128,
+    epoch: u32,
+}
+
+/// The epoch of constants.
+const ALWAYS: u32 = u32::MAX;
 
 /// Whether a condition holds for these values.
 #[inline]
@@ -76,13 +87,22 @@ fn read_data(data: &[u8], field: Field) -> u128 {
 }
 
 impl Scalar {
-    pub(super) fn new(program: Counted, library: &Library) -> Self {
-        let terms = program.terms.len();
+    pub(super) fn new(program: Counted, classifiers: Rc<Classifiers>) -> Self {
+        let mut binds = vec![Vec::new(); program.lookups.len()];
+        for (term, id) in program.terms.iter().zip(0..) {
+            if let Term::Bound(lookup, index) = term {
+                binds[usize::from(lookup.0)].push((TermId(id), *index));
+            }
+        }
+        let cell = |term: &Term| match term {
+            Term::Const(value) => Cell { value: *value, epoch: ALWAYS },
+            _ => Cell { value: 0, epoch: 0 },
+        };
         Self {
-            classifiers: Classifiers::new(&program, library),
-            values: vec![0; terms],
-            known: vec![0; terms],
+            classifiers,
+            cells: program.terms.iter().map(cell).collect(),
             epoch: 0,
+            binds,
             scratch: Vec::new(),
             numbers: Vec::new(),
             found: vec![None; program.lookups.len()],
@@ -92,10 +112,6 @@ impl Scalar {
             now: 0,
             program,
         }
-    }
-
-    pub(super) fn classifiers(&self) -> &Classifiers {
-        &self.classifiers
     }
 
     /// Forgets the packet before.
@@ -109,9 +125,12 @@ impl Scalar {
 
     fn forget_values(&mut self) {
         self.unbound = false;
-        self.epoch = self.epoch.wrapping_add(1);
-        if self.epoch == 0 {
-            self.known.fill(0);
+        self.epoch += 1;
+        if self.epoch == ALWAYS {
+            self.cells
+                .iter_mut()
+                .filter(|cell| cell.epoch < ALWAYS)
+                .for_each(|cell| cell.epoch = 0);
             self.epoch = 1;
         }
     }
@@ -121,52 +140,59 @@ impl Scalar {
         self.found[usize::from(lookup.0)].as_ref()
     }
 
+    /// The tables and numbers of the flows that were found on the packet's way.
+    pub(super) fn members(&self, tables: &Tables) -> impl Iterator<Item = (u16, u32)> {
+        let member = |&lookup| Some((tables.of(lookup)?, self.found(lookup)?.number));
+        self.hits.iter().filter_map(member)
+    }
+
     /// The value of a term.
     #[inline]
     pub(super) fn value(&mut self, term: TermId, packet: &Packet) -> u128 {
-        match self.program.term(term) {
-            Term::Const(value) => *value,
-            Term::Bound(lookup, index) => self.bound(*lookup, *index),
-            _ if self.known[term.0 as usize] == self.epoch => self.values[term.0 as usize],
-            _ => {
-                let program = Rc::clone(&self.program);
-                self.nested(&program, term, packet, 0)
-            }
+        self.known(term).unwrap_or_else(|| {
+            let program = Rc::clone(&self.program);
+            self.nested(&program, term, packet, 0)
+        })
+    }
+
+    /// The value of a term, if it is known.
+    #[inline]
+    fn known(&self, term: TermId) -> Option<u128> {
+        let Cell { value, epoch } = self.cells[term.0 as usize];
+        (epoch == self.epoch || epoch == ALWAYS).then_some(value)
+    }
+
+    /// Makes known what a lookup bound.
+    fn bind(&mut self, lookup: LookupId) {
+        let Some(found) = &self.found[usize::from(lookup.0)] else { return };
+        let asked = &self.program.lookups[usize::from(lookup.0)];
+        for &(term, index) in &self.binds[usize::from(lookup.0)] {
+            let number = match index.checked_sub(asked.values) {
+                None => found.values.get(usize::from(index)),
+                Some(index) => found.common.get(usize::from(index)),
+            };
+            let value = number.copied().unwrap_or(0).into();
+            self.cells[term.0 as usize] = Cell { value, epoch: self.epoch };
         }
     }
 
-    /// A number that a lookup bound.
-    #[inline]
-    fn bound(&mut self, lookup: LookupId, index: u8) -> u128 {
-        let Some(found) = &self.found[usize::from(lookup.0)] else {
-            self.unbound = true;
-            return 0;
-        };
-        let asked = &self.program.lookups[usize::from(lookup.0)];
-        let number = match index.checked_sub(asked.values) {
-            None => found.values.get(usize::from(index)),
-            Some(index) => found.common.get(usize::from(index)),
-        };
-        number.copied().unwrap_or(0).into()
-    }
-
-    /// The value of a term, so many others deep in it.
+    /// The value of a term that is not known, so many others deep in it.
     fn nested(&mut self, program: &Program, term: TermId, packet: &Packet, depth: usize) -> u128 {
         let at = term.0 as usize;
-        match &program.terms[at] {
-            Term::Const(value) => return *value,
-            Term::Bound(lookup, index) => return self.bound(*lookup, *index),
-            _ => {}
+        if let Term::Bound(..) = &program.terms[at] {
+            self.unbound = true;
+            return 0;
         }
-        if self.known[at] != self.epoch {
-            if depth > MOST_NESTED {
-                self.compute_operands(program, term, packet);
-            }
-            let get = |of: &mut Self, term| of.nested(program, term, packet, depth + 1);
-            self.values[at] = self.compute(&program.terms[at], packet, get);
-            self.known[at] = self.epoch;
+        if depth > MOST_NESTED {
+            self.compute_operands(program, term, packet);
         }
-        self.values[at]
+        let get = |of: &mut Self, term| match of.known(term) {
+            Some(value) => value,
+            None => of.nested(program, term, packet, depth + 1),
+        };
+        let value = self.compute(&program.terms[at], packet, get);
+        self.cells[at] = Cell { value, epoch: self.epoch };
+        value
     }
 
     /// Computes all that a term is made of, without recursion: terms may be nested as deeply as a
@@ -177,15 +203,14 @@ impl Scalar {
         while let Some(&next) = waiting.last() {
             let operands = program.terms[next.0 as usize].operands();
             let is_missing = |of: &&TermId| {
-                let read = matches!(program.term(**of), Term::Const(_) | Term::Bound(..));
-                !read && self.known[of.0 as usize] != self.epoch
+                !matches!(program.term(**of), Term::Bound(..)) && self.known(**of).is_none()
             };
             if let Some(&missing) = operands.iter().find(is_missing) {
                 waiting.push(missing);
                 continue;
             }
             waiting.pop();
-            if next != term {
+            if next != term && self.known(next).is_none() {
                 self.nested(program, next, packet, 0);
             }
         }
@@ -244,7 +269,7 @@ impl Scalar {
                 Some(offset) => u128::from(offset as i32 as u32),
                 None => 0x8000_0000,
             },
-            Term::Bound(lookup, index) => self.bound(*lookup, *index),
+            Term::Bound(..) => 0,
             Term::Sum16 { offset, length } => {
                 let length = get(self, *length);
                 let range = || {
@@ -292,12 +317,29 @@ impl Scalar {
         tables: &Tables,
         mut passed: impl FnMut(StepId),
     ) -> StepId {
+        let mut at = from;
+        loop {
+            at = self.walk_on(at, packet, &mut passed);
+            match self.ask(at, packet) {
+                Some(lookup) => at = self.look_up(at, lookup, tables),
+                None => return at,
+            }
+        }
+    }
+
+    /// Goes on from a step to a lookup or an exit.
+    pub(super) fn walk_on(
+        &mut self,
+        from: StepId,
+        packet: &Packet,
+        mut passed: impl FnMut(StepId),
+    ) -> StepId {
         let program = Rc::clone(&self.program);
         let mut at = from;
         loop {
             passed(at);
             at = match program.step(at) {
-                Step::Exit(_) => return at,
+                Step::Exit(_) | Step::Flow { .. } => return at,
                 Step::Test { atom, yes, no, .. } => {
                     if self.holds(atom, packet) {
                         *yes
@@ -318,35 +360,44 @@ impl Scalar {
                     let arm = self.classifiers.lookup(at, &key);
                     arm.and_then(|arm| arms.get(arm as usize)).copied().unwrap_or(*otherwise)
                 }
-                Step::Flow { lookup, hit, miss } => {
-                    if self.look_up(*lookup, packet, tables) {
-                        *hit
-                    } else {
-                        *miss
-                    }
-                }
             };
         }
     }
 
-    fn look_up(&mut self, lookup: LookupId, packet: &Packet, tables: &Tables) -> bool {
+    /// Computes what a step looks up, if it does.
+    pub(super) fn ask(&mut self, at: StepId, packet: &Packet) -> Option<LookupId> {
         let program = Rc::clone(&self.program);
+        let Step::Flow { lookup, .. } = program.step(at) else { return None };
         let asked = &program.lookups[usize::from(lookup.0)];
         self.numbers.clear();
         for &term in &asked.key {
             let number = u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
             self.numbers.push(number);
         }
+        Some(*lookup)
+    }
+
+    /// What was asked for last.
+    pub(super) fn asked(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Looks up what was asked for at a step; gives the next.
+    pub(super) fn look_up(&mut self, at: StepId, lookup: LookupId, tables: &Tables) -> StepId {
+        let Step::Flow { hit, miss, .. } = *self.program.step(at) else { return at };
         let Some(found) = tables.find(lookup, &self.numbers, self.now) else {
             self.missed = true;
-            return false;
+            return miss;
         };
-        if self.unbound {
-            self.forget_values();
-        }
         self.found[usize::from(lookup.0)] = Some(found);
         self.hits.push(lookup);
-        true
+        if self.unbound {
+            self.forget_values();
+            (0..self.hits.len()).for_each(|at| self.bind(self.hits[at]));
+        } else {
+            self.bind(lookup);
+        }
+        hit
     }
 
     /// Carries out updates of flows; whether more changed than when they expire.
@@ -447,6 +498,7 @@ mod tests {
     use ir::model::BinaryOp;
 
     use super::*;
+    use crate::pipeline::classifiers::Library;
     use crate::pipeline::compile::Compiler;
     use crate::pipeline::prepared::Ranges;
 
@@ -456,7 +508,8 @@ mod tests {
     }
 
     fn scalar(program: &Program) -> Scalar {
-        let mut scalar = Scalar::new(Rc::new(Arc::new(program.clone())), &Library::default());
+        let classifiers = Classifiers::new(program, &Library::default());
+        let mut scalar = Scalar::new(Rc::new(Arc::new(program.clone())), Rc::new(classifiers));
         scalar.start(0);
         scalar
     }

@@ -60,6 +60,20 @@ impl Tables {
         self.all[usize::from(table)].borrow().find(key, now)
     }
 
+    /// Brings near what a key is looked up by.
+    pub(super) fn expect(&self, lookup: LookupId, key: &[u64]) {
+        if let Some(table) = self.of(lookup) {
+            self.all[usize::from(table)].borrow().expect(key);
+        }
+    }
+
+    /// Brings near what is probably the flow of a key that was expected.
+    pub(super) fn approach(&self, lookup: LookupId, key: &[u64]) {
+        if let Some(table) = self.of(lookup) {
+            self.all[usize::from(table)].borrow().approach(key);
+        }
+    }
+
     /// Updates a flow, to common cells, expiry and guarantee; whether more changed than when it
     /// expires.
     pub(super) fn update(

@@ -154,16 +154,20 @@ impl FlowAccess for FlowSet {
         self.table.len()
     }
 
+    fn expect(&self, key: &[u64]) {
+        if let Some(key) = Key::from_numbers(key) {
+            self.table.expect(&self.table.hashed(key));
+        }
+    }
+
+    fn approach(&self, key: &[u64]) {
+        if let Some(key) = Key::from_numbers(key) {
+            self.table.is_likely(&self.table.hashed(key));
+        }
+    }
+
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow> {
-        let &[map, src, src_port, dst, dst_port] = key else { return None };
-        let key = Key::new(
-            map.try_into().ok()?,
-            src.try_into().ok()?,
-            src_port.try_into().ok()?,
-            dst.try_into().ok()?,
-            dst_port.try_into().ok()?,
-        );
-        let (number, side) = self.table.lookup(&key, now)?;
+        let (number, side) = self.table.lookup(&Key::from_numbers(key)?, now)?;
         let flow = self.table.flow(number);
         let to = flow.rewritten(side);
         Some(FoundFlow {
