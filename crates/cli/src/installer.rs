@@ -272,7 +272,7 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(program, Box::new(stage));
                 }
-                None if self.every_program || prepared.pays() => native.push(prepared),
+                None if self.every_program || dataplane::pays(program) => native.push(prepared),
                 None => {}
             }
         }

@@ -21,5 +21,5 @@ pub mod worker;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
-pub use pipeline::{Prepared, covered_rules};
+pub use pipeline::{Prepared, covered_rules, pays};
 pub use router::{Listener, Planner, Rest, Router, Stage, StageContext, Tap, Tapped, Transcript};

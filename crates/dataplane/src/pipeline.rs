@@ -37,6 +37,7 @@ use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
 pub use classifiers::covered_rules;
 use compile::Compiler;
+pub use gain::pays;
 use lanes::Lanes;
 use plan::{Node, Plan, Site};
 pub use prepared::Prepared;

@@ -124,6 +124,12 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         synthesis.notes.push(Note { element: at.node, message });
     }
     synthesis.notes.extend(covered_rules(&synthesis.programs));
+    let gainless = synthesis.programs.iter().filter(|program| !dataplane::pays(program));
+    synthesis.notes.extend(gainless.map(|program| {
+        let message =
+            "`catena run` leaves packets that come here to the elements, which take no longer";
+        Note { element: program.entry.node, message: message.to_string() }
+    }));
     let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     (report.cost.description, report.cost.peak) = (start.elapsed(), peak());
     let paint = Paint(colours(&stdout()));

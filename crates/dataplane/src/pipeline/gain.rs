@@ -15,7 +15,7 @@ const PROGRAM: usize = 10;
 const CACHE: usize = 50;
 
 /// Whether there is a way on which a program takes less time than elements. Without flows, it looks up what they look up.
-pub(super) fn pays(program: &Program) -> bool {
+pub fn pays(program: &Program) -> bool {
     let mut ways = vec![Way::default(); program.steps.len()];
     for (at, step) in program.steps.iter().enumerate() {
         let way = ways[at];

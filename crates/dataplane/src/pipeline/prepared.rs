@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ir::program::{Program, Step, StepId, Term};
 use ir::{IntervalSet, Mapping};
 
-use super::gain;
 use super::range_table::RangeTable;
 
 /// A program and its tables; clones share them.
@@ -34,11 +33,6 @@ impl Prepared {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// Whether it takes less time than the elements in whose place it stands, as far as one can tell beforehand.
-    pub fn pays(&self) -> bool {
-        gain::pays(&self.program)
     }
 
     /// Whether there are clones.
