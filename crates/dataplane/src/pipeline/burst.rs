@@ -313,25 +313,18 @@ impl Pipeline {
 
     /// Whether elements take a packet all the way: those whose flow was not seen often lately, and after
     /// them others that are not in the flow cache. Working out what becomes of a flow pays if the
-    /// flow comes again, as far as it can be afforded; where many others are known, to part the burst would cost more.
+    /// flow comes again.
     fn leaves_to_elements(&mut self, lane: usize, barrier: Option<u16>) -> bool {
         let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
         match barrier {
             _ if site == NO_SITE => false,
-            None => {
-                let seldom = self.comes_seldom(hash) && !self.fills(lane);
-                seldom || !self.watch.affords_lines() && self.few_known(lane)
-            }
+            None => self.comes_seldom(hash) && !self.fills(lane),
             Some(target) if target == self.elements => match self.look_up(lane) {
                 None => {
                     self.comes_seldom(hash);
                     true
                 }
-                Some(_) => {
-                    let leaves = self.few_known(lane);
-                    self.burst.seen.known += usize::from(leaves);
-                    leaves
-                }
+                Some(_) => self.few_known(lane),
             },
             Some(_) => false,
         }

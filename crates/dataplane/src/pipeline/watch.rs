@@ -1,6 +1,6 @@
-//! Whether the flow cache pays. A line costs as much as several packets by elements, so it must be used some times; where
-//! flows do not come again, or lines give way to others before, elements do better. So lines are made on credit, which
-//! their use pays back, and packets are no slower for them than by elements, but for what is lent at first and a small share.
+//! Whether the flow cache pays. A line costs several times what it saves at a packet, so it must be used some
+//! times; where flows do not come again, or are so many that lines give way to others before, elements
+//! do better.
 
 /// Packets after which it is judged whether looking them up pays.
 const STRETCH: usize = 1 << 17;
@@ -8,18 +8,14 @@ const STRETCH: usize = 1 << 17;
 pub(super) const SHARE: usize = 8;
 /// If not, so many packets go by unseen.
 const UNSEEN: usize = 7 * STRETCH;
-
-/// What a line costs, in hundredths of what a packet takes by elements.
-const LINE: usize = 512;
-/// What each of its uses saves,
-const USE: usize = 64;
-/// and what every packet may add.
-const MORE: usize = 4;
-/// What is lent at first, and the most that is put by.
-const LENT: usize = LINE << 16;
-/// Once nothing is left, lines are made again when so much is: many in a row, as bursts of which all packets are known
-/// are quicker.
-const PUT_BY: usize = LINE << 11;
+/// Lines after which it is first judged whether they pay. Twice as many each time that they do not: perhaps there were
+/// too few of them yet.
+const FIRST_TRIAL: usize = 1 << 16;
+const LONGEST_TRIAL: usize = 1 << 22;
+/// How often lines must be used to pay, on average.
+const USES: usize = 4;
+/// If they are not, so many packets for each go by unseen.
+const REST: usize = 8;
 
 /// What was seen of packets.
 #[derive(Clone, Copy, Default)]
@@ -38,14 +34,16 @@ pub(super) struct Watch {
     unseen: usize,
     packets: usize,
     new: usize,
-    credit: usize,
-    /// Whether no lines are made until enough is put by.
-    saves: bool,
+    hits: usize,
+    lines: usize,
+    trial: usize,
+    /// Whether lines paid when it was last judged.
+    paid: bool,
 }
 
 impl Watch {
     pub(super) fn new() -> Self {
-        Self { unseen: 0, packets: 0, new: 0, credit: LENT, saves: false }
+        Self { unseen: 0, packets: 0, new: 0, hits: 0, lines: 0, trial: FIRST_TRIAL, paid: false }
     }
 
     /// Whether these packets are not to be looked up.
@@ -56,26 +54,32 @@ impl Watch {
         passes
     }
 
-    /// Whether lines may be made.
-    #[inline]
-    pub(super) fn affords_lines(&self) -> bool {
-        !self.saves
-    }
-
     /// So many packets were looked up.
     #[inline]
     pub(super) fn saw(&mut self, packets: usize, seen: Seen) {
         self.packets += packets;
         self.new += seen.new;
+        self.hits += seen.known;
+        self.lines += seen.lines;
         if self.packets >= STRETCH {
             if (self.packets - self.new) * SHARE <= self.packets {
                 self.unseen = UNSEEN;
             }
             (self.packets, self.new) = (0, 0);
         }
-        let more = self.credit + packets * MORE + seen.known * USE;
-        self.credit = more.saturating_sub(seen.lines * LINE).min(LENT);
-        self.saves = self.credit < if self.saves { PUT_BY } else { LINE };
+        if self.lines >= self.trial {
+            self.judge();
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self) {
+        let paid = self.hits >= self.lines * USES;
+        if !paid {
+            self.unseen = self.lines * REST;
+            self.trial = if self.paid { FIRST_TRIAL } else { LONGEST_TRIAL.min(2 * self.trial) };
+        }
+        (self.paid, self.hits, self.lines) = (paid, 0, 0);
     }
 }
 
@@ -105,38 +109,27 @@ mod tests {
         assert_eq!(stretch(STRETCH), 0, "and came again");
     }
 
-    /// Makes as many lines as can be afforded.
-    fn spend(watch: &mut Watch) -> usize {
-        let mut lines = 0;
-        while watch.affords_lines() {
-            watch.saw(0, Seen { lines: 1, ..Seen::default() });
-            lines += 1;
+    /// Makes so many lines, each of which is used so often; how many packets go by unseen then.
+    fn rest_after(watch: &mut Watch, lines: usize, uses: usize) -> usize {
+        watch.saw(0, Seen { lines, known: lines * uses, new: 0 });
+        let mut unseen = 0;
+        while watch.passes_over(1) {
+            unseen += 1;
         }
-        lines
+        unseen
     }
 
     #[test]
-    fn lines_that_are_used_pay_for_others() {
+    fn lines_that_are_not_used_are_made_more_and_more_seldom() {
         let mut watch = Watch::new();
-        assert_eq!(spend(&mut watch), LENT / LINE);
-        let known = Seen { known: 1, ..Seen::default() };
-        (1..PUT_BY / USE).for_each(|_| watch.saw(0, known));
-        assert!(!watch.affords_lines(), "not enough for many in a row");
-        watch.saw(0, known);
-        assert_eq!(spend(&mut watch), PUT_BY / LINE);
-        (0..2 * LENT / USE).for_each(|_| watch.saw(0, known));
-        assert_eq!(spend(&mut watch), LENT / LINE, "no more is put by");
-    }
-
-    #[test]
-    fn packets_whose_lines_are_not_used_pay_for_few() {
-        let mut watch = Watch::new();
-        spend(&mut watch);
-        let (mut lines, packets) = (0, 100 * PUT_BY / MORE);
-        for _ in 0..packets {
-            watch.saw(1, Seen::default());
-            lines += spend(&mut watch);
+        let mut lines = FIRST_TRIAL;
+        while lines <= LONGEST_TRIAL {
+            assert_eq!(rest_after(&mut watch, lines - 1, 0), 0, "not yet");
+            assert_eq!(rest_after(&mut watch, 1, USES - 1), lines * REST);
+            lines *= 2;
         }
-        assert_eq!(lines, packets * MORE / LINE);
+        assert_eq!(rest_after(&mut watch, LONGEST_TRIAL, USES), 0, "they pay");
+        assert_eq!(rest_after(&mut watch, LONGEST_TRIAL, 0), LONGEST_TRIAL * REST);
+        assert_eq!(rest_after(&mut watch, FIRST_TRIAL, 0), FIRST_TRIAL * REST, "from the start");
     }
 }
