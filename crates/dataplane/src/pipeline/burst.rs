@@ -455,7 +455,7 @@ impl Pipeline {
     /// Takes what becomes of a lane from the flow cache; gives the target.
     #[inline(always)]
     fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
-        self.burst.seen.known += 1;
+        self.burst.seen.hits += 1;
         let line = self.cache.line(at);
         self.burst.take(lane, line);
         self.target_of(line.plan)

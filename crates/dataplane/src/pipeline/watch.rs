@@ -22,8 +22,8 @@ const REST: usize = 8;
 pub(super) struct Seen {
     /// How many were of flows that did not come lately.
     pub(super) new: usize,
-    /// How many were of flows with lines.
-    pub(super) known: usize,
+    /// How many used lines.
+    pub(super) hits: usize,
     /// How many made lines, or tried to.
     pub(super) lines: usize,
 }
@@ -59,7 +59,7 @@ impl Watch {
     pub(super) fn saw(&mut self, packets: usize, seen: Seen) {
         self.packets += packets;
         self.new += seen.new;
-        self.hits += seen.known;
+        self.hits += seen.hits;
         self.lines += seen.lines;
         if self.packets >= STRETCH {
             if (self.packets - self.new) * SHARE <= self.packets {
@@ -111,7 +111,7 @@ mod tests {
 
     /// Makes so many lines, each of which is used so often; how many packets go by unseen then.
     fn rest_after(watch: &mut Watch, lines: usize, uses: usize) -> usize {
-        watch.saw(0, Seen { lines, known: lines * uses, new: 0 });
+        watch.saw(0, Seen { lines, hits: lines * uses, new: 0 });
         let mut unseen = 0;
         while watch.passes_over(1) {
             unseen += 1;
