@@ -222,8 +222,8 @@ impl Segments {
         starts.retain(|&start| start > 0 && start <= greatest);
         starts.sort_unstable();
         starts.dedup();
-        let most = MEMORY / (size_of::<Bits>() * chunks) - 1;
-        let step = starts.len().div_ceil(most.max(1)).max(1);
+        let most = (MEMORY / (size_of::<Bits>() * chunks)).saturating_sub(1).max(1);
+        let step = starts.len().div_ceil(most).max(1);
         let starts: Vec<u32> = starts.into_iter().step_by(step).collect();
         let segment = |number: u32| starts.partition_point(|&start| start <= number);
         let mut events = vec![(Vec::new(), Vec::new()); starts.len() + 1];
@@ -290,7 +290,7 @@ impl Segments {
     }
 }
 
-/// The structure for rules that overlap a great deal.
+/// The structure for a thousand rules or two, and for more that overlap a great deal.
 #[derive(Clone, Debug)]
 pub struct BitVector {
     level: Level,
@@ -319,7 +319,6 @@ impl BitVector {
         let mut dimensions: Vec<Segments> =
             dimensions.map(|d| Segments::new(rules, d, chunks)).collect();
         dimensions.sort_by_key(|segments| segments.combinations.len());
-        let is_coarse = dimensions.iter().any(|segments| segments.is_coarse);
         let mut groups: Vec<Segments> = Vec::new();
         for segments in dimensions {
             match groups
@@ -330,6 +329,7 @@ impl BitVector {
                 None => groups.push(segments),
             }
         }
+        let is_coarse = groups.iter().any(|segments| segments.is_coarse);
         Self {
             level,
             groups: groups.into_iter().map(|segments| segments.group(rules, chunks)).collect(),
