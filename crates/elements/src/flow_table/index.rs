@@ -33,6 +33,7 @@ impl Buckets {
     }
 
     /// How many entries they may hold.
+    #[inline]
     fn most(&self) -> usize {
         (self.mask + 1) * SLOTS / 2
     }
@@ -179,14 +180,11 @@ pub(super) struct Index {
     old: Option<Buckets>,
     moved: usize,
     len: usize,
-    /// How many entries there may be until it grows.
-    most: usize,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
-        let current = Buckets::new(SMALLEST);
-        Self { most: current.most(), current, old: None, moved: 0, len: 0 }
+        Self { current: Buckets::new(SMALLEST), old: None, moved: 0, len: 0 }
     }
 
     /// The first number under `hash` that is the `same`.
@@ -228,7 +226,7 @@ impl Index {
     /// Adds a number, which must not be there yet.
     #[inline(always)]
     pub(super) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
-        if self.grows() || self.len >= self.most {
+        if self.grows() || self.len >= self.current.most() {
             self.make_room(records);
         }
         self.current.insert(hash, number);
@@ -238,7 +236,7 @@ impl Index {
     #[cold]
     fn make_room(&mut self, records: &impl Records) {
         self.move_bucket(records);
-        if self.len < self.most {
+        if self.len < self.current.most() {
             return;
         }
         // Unless entries were removed and added all the while, nothing is left to move.
@@ -246,7 +244,6 @@ impl Index {
             self.move_bucket(records);
         }
         let larger = Buckets::new((self.current.mask + 1) * 2);
-        self.most = larger.most();
         self.old = Some(std::mem::replace(&mut self.current, larger));
         self.moved = 0;
     }
