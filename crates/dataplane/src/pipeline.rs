@@ -15,11 +15,9 @@ mod prepared;
 mod range_table;
 mod ranges;
 mod scalar;
-mod scouts;
 mod simd;
 mod sites;
 mod tables;
-mod watch;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
@@ -43,11 +41,9 @@ use plan::{Node, Plan, Site};
 pub use prepared::Prepared;
 use prepared::Ranges;
 use scalar::Scalar;
-use scouts::Scouts;
 use sites::{Builder, Compiled, ExitLengths};
 pub(crate) use tables::Table;
 use tables::Tables;
-use watch::Watch;
 
 /// What a pipeline must know of the chain that it stands in.
 pub(crate) trait Surroundings {
@@ -107,7 +103,6 @@ pub(crate) struct Pipeline {
     program: Counted,
     classifiers: Rc<Classifiers>,
     scalar: Scalar,
-    scouts: Scouts,
     tables: Tables,
     lanes: Lanes,
     nodes: Vec<Node>,
@@ -121,14 +116,11 @@ pub(crate) struct Pipeline {
     /// Of the time, what the expiry of flows does not depend on.
     tick: u64,
     cache: FlowCache,
-    watch: Watch,
     burst: Burst,
     outcomes: Vec<Outcome>,
     /// The index of each exit's outcome, by step.
     outcome_of: Vec<u32>,
     targets: Vec<Target>,
-    /// The target where elements take packets all the way.
-    elements: u16,
     /// Whether ways that part here may meet again, so that the order matters in which packets go.
     meet: bool,
     /// Targets that packets go to at present, in the order of their first packets.
@@ -197,16 +189,13 @@ impl Pipeline {
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
-            watch: Watch::new(),
             burst: Burst::default(),
             scalar: Scalar::new(Rc::clone(&program), Rc::clone(&classifiers)),
-            scouts: Scouts::new(&program, &classifiers),
             classifiers,
             tables,
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
             targets: Vec::new(),
-            elements: DROP,
             meet: false,
             used: Vec::new(),
             decided: Vec::new(),
@@ -218,9 +207,6 @@ impl Pipeline {
             pipeline.outcomes.push(outcome);
         }
         pipeline.compile(&prepared.ranges, missed);
-        if !pipeline.sites.is_empty() {
-            pipeline.elements = pipeline.target(program.entry, true, 0, chain);
-        }
         Ok(pipeline)
     }
 
@@ -238,7 +224,8 @@ impl Pipeline {
         let Compiled { nodes, asks, plans, sites, tick } = compiled;
         let flows = if sites.is_empty() { 0 } else { most_flows(&self.program) };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
-        self.burst = Burst::new(nodes.len(), plans.len());
+        let bindings = lanes.bindings(&self.program.lookups);
+        self.burst = Burst::new(nodes.len(), plans.len(), bindings);
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
         self.barriers = plans.iter().map(|plan| target(plan).is_some_and(is_barrier)).collect();
@@ -363,10 +350,6 @@ impl Stage for Pipeline {
         let now = cx.now();
         self.tables.expire(now);
         self.decided.clear();
-        if self.watch.passes_over(batch.len()) {
-            self.decided.resize(batch.len(), self.elements);
-            return self.distribute(batch, cx);
-        }
         let mut done = 0;
         while done < batch.len() {
             let packets = batch.as_mut_slice().get_mut(done..).unwrap_or_default();
@@ -376,9 +359,6 @@ impl Stage for Pipeline {
             if chunk < most {
                 break;
             }
-        }
-        if !self.sites.is_empty() {
-            self.watch.saw(done, std::mem::take(&mut self.burst.seen));
         }
         let mut rest = None;
         if done < batch.len() {

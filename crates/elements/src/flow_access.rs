@@ -22,6 +22,46 @@ pub struct FoundFlow {
     pub expiry: u64,
 }
 
+/// How many keys are looked up at once at the most.
+pub const BURST: usize = 32;
+
+/// The lanes of a mask, in order.
+#[inline]
+pub fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(lane)
+    })
+}
+
+/// What a burst of lookups finds, column by column: see [`FoundFlow`].
+#[derive(Clone, Debug)]
+pub struct FoundFlows {
+    /// The keys that have a flow, a bit each; of all others the columns keep what they held.
+    pub lanes: u32,
+    /// Numbers of the flows.
+    pub numbers: [u32; BURST],
+    /// When they expire.
+    pub expiries: [u64; BURST],
+    /// The directions' numbers.
+    pub values: [[u32; BURST]; VALUES],
+    /// The numbers that both directions share.
+    pub common: [[u32; BURST]; COMMON],
+}
+
+impl Default for FoundFlows {
+    fn default() -> Self {
+        Self {
+            lanes: 0,
+            numbers: [0; BURST],
+            expiries: [0; BURST],
+            values: [[0; BURST]; VALUES],
+            common: [[0; BURST]; COMMON],
+        }
+    }
+}
+
 /// A table of flows that an element keeps.
 pub trait FlowAccess {
     /// Removes flows that expired, a few at a time; to be called before a batch is looked up.
@@ -30,14 +70,12 @@ pub trait FlowAccess {
     /// Number of flows, those that expired but were not removed yet included.
     fn count(&self) -> usize;
 
-    /// Brings near what a key is looked up by.
-    fn expect(&self, key: &[u64]);
-
-    /// Brings near what is probably the flow of a key that was expected a while ago.
-    fn approach(&self, key: &[u64]);
-
     /// The flow of a key, the key's numbers being those that the element's model looks up.
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow>;
+
+    /// Looks a burst of keys up, of which each column holds one number; sets what it finds for these lanes, and
+    /// removes from [`FoundFlows::lanes`] those that have no flow.
+    fn find_all(&self, key: &[&[u32; BURST]], lanes: u32, now: u64, found: &mut FoundFlows);
 
     /// Does what [`ir::Op::FlowUpdate`] does to a flow that was just found. Whether more changed
     /// than the time at which the flow expires.

@@ -410,14 +410,24 @@ impl FlowTable {
         changed
     }
 
-    /// The class whose flows expire and lose their guarantee at these times after a packet now.
-    pub(crate) fn class_until(&self, expiry: u64, guarantee: u64, now: u64) -> Option<u16> {
+    /// The class whose flows expire and lose their guarantee at these times after a packet now; probably the one that is
+    /// expected.
+    pub(crate) fn class_until(
+        &self,
+        expiry: u64,
+        guarantee: u64,
+        now: u64,
+        expected: u16,
+    ) -> Option<u16> {
         let from = self.tick_end(now);
         let fits = |class: &Class| {
             let until = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
             let same = from.saturating_add(class.timeout) == expiry && until == guarantee;
             same && class.era == Era::Now
         };
+        if self.classes.get(usize::from(expected)).is_some_and(fits) {
+            return Some(expected);
+        }
         self.classes.iter().position(fits).and_then(|class| u16::try_from(class).ok())
     }
 
@@ -457,6 +467,12 @@ impl FlowTable {
             touched ^= guess.map_or(0, |entry| self.flows.get(entry >> 1).expiry as u32);
         }
         std::hint::black_box(touched);
+    }
+
+    /// For a key that was expected, a guess of its flow, which is prefetched; see [`FlowTable::is`].
+    #[inline]
+    pub(crate) fn prefetch_guess(&self, key: &Hashed) -> Option<u32> {
+        self.index.guess(key.hash).inspect(|entry| self.flows.prefetch(entry >> 1))
     }
 
     /// The flow that a guess is of, if it is right; it may have expired.

@@ -1,25 +1,25 @@
-//! A burst on its way through a program: all lanes at once as far as possible, one by one where
-//! flows must be asked or changed, and then all that is written.
+//! A burst on its path through a program: all lanes at once, lookups in flow tables included; then, in the order of
+//! packets, what they change in those tables; and last all that is written.
+//!
+//! The walk changes nothing, so a lane's result holds as long as no lane before it changes a flow that it found. Where
+//! one does, the lanes that found that flow walk again.
 
 use std::rc::Rc;
 
-use ir::program::{Effect, Exit, Step, StepId};
+use elements::flow_access::FoundFlows;
+use ir::program::{Effect, LookupId, Step, StepId};
 use net::Packet;
 
 use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
-use super::lanes::{Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
-use super::plan::Node;
-use super::watch::{SHARE, Seen};
+use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
+use super::plan::{Node, Update};
 use super::write::{place, write};
-use super::{DROP, Pipeline};
+use super::{DROP, Pipeline, exit};
 
-/// Instead of a site's number.
+/// Instead of a plan's, a site's and a cache entry's number.
+const NONE: u32 = u32::MAX;
 const NO_SITE: u16 = u16::MAX;
-/// Instead of a line's number.
-const NO_LINE: u32 = u32::MAX;
-/// For fewer lanes that are in the flow cache, elements go on once they have begun.
-const FEW: usize = 12;
 
 /// Where the lanes of a burst are.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub(super) struct Burst {
     planned: Vec<u32>,
     /// Plans that have lanes, in the order in which they got them.
     used: Vec<u32>,
+    /// By lane: its plan, or [`NONE`] if it goes on alone.
+    plan_of: [u32; LANES],
     /// By lane: the step at which it goes on alone.
     alone: [u32; LANES],
     /// By lane: the site at which it is, or [`NO_SITE`], its key, its hash, and which conditions
@@ -40,27 +42,35 @@ pub(super) struct Burst {
     keys: [[u64; 2]; LANES],
     hashes: [u64; LANES],
     holds: [u32; LANES],
-    /// By lane: where in the flow cache it says what becomes of it, or [`NO_LINE`].
-    lines: [u32; LANES],
-    /// Whether the flow cache is what it was when it was asked.
-    current: bool,
+    /// By lane: the entry of the flow cache that says what becomes of it.
+    entries: [u32; LANES],
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
     members: Vec<Member>,
+    /// By lookup: what it found.
+    found: Vec<FoundFlows>,
+    bindings: Vec<Binding>,
+    /// By lookup: whether some lane looked it up since the burst began.
+    looked_up: Vec<bool>,
     /// Lanes that were at a site.
     asked: u32,
-    /// Lanes that are in the flow cache, or were not and must go on alone.
-    at_sites: u32,
-    pub(super) seen: Seen,
+    /// Lanes that are in the flow cache.
+    cached: u32,
+    /// Lanes that looked up flows.
+    flows: u32,
+    common: Vec<u64>,
     spare: Spare,
 }
 
 impl Burst {
-    pub(super) fn new(steps: usize, plans: usize) -> Self {
+    pub(super) fn new(steps: usize, plans: usize, bindings: Vec<Binding>) -> Self {
         Self {
             masks: vec![0; steps],
             active: vec![0; steps.div_ceil(64)],
             planned: vec![0; plans],
+            found: vec![FoundFlows::default(); bindings.len()],
+            looked_up: vec![false; bindings.len()],
+            bindings,
             ..Self::default()
         }
     }
@@ -80,6 +90,24 @@ impl Burst {
             self.used.push(plan);
         }
         *planned |= lanes;
+        for_lanes(lanes, |lane| self.plan_of[lane] = plan);
+    }
+
+    /// Has lanes start again.
+    fn unplan(&mut self, lanes: u32) {
+        for &plan in &self.used {
+            self.planned[plan as usize] &= !lanes;
+        }
+        self.forget(lanes);
+    }
+
+    /// Forgets what becomes of lanes.
+    fn forget(&mut self, lanes: u32) {
+        for_lanes(lanes, |lane| (self.plan_of[lane], self.sites[lane]) = (NONE, NO_SITE));
+        self.asked &= !lanes;
+        self.cached &= !lanes;
+        self.flows &= !lanes;
+        self.found.iter_mut().for_each(|found| found.lanes &= !lanes);
     }
 
     /// Asks the flow cache what becomes of lanes that come to a step with a site; gives those that are there.
@@ -91,7 +119,7 @@ impl Burst {
         lanes: u32,
     ) -> u32 {
         let (mut ways, mut tagged) = ([Ways::default(); LANES], [Tagged::default(); LANES]);
-        // Each loop touches memory that the one before brought near.
+        // Each loop touches memory that the one before prefetched.
         for lane in lanes_of(lanes) {
             let key = [keys.words[0][lane], keys.words[1][lane]];
             let hash = cache.hash(key, site);
@@ -107,31 +135,22 @@ impl Burst {
         let mut found = 0;
         for lane in lanes_of(lanes) {
             let among = (ways[lane], tagged[lane]);
-            let line = cache.find_tagged(among, self.keys[lane], site, self.holds[lane]);
-            self.lines[lane] = line.map_or(NO_LINE, |at| at as u32);
-            found |= u32::from(line.is_some()) << lane;
-            if line.is_none() {
-                cache.prefetch_missed(self.hashes[lane]);
+            match cache.find_tagged(among, self.keys[lane], site, self.holds[lane]) {
+                Some(at) => {
+                    found |= 1 << lane;
+                    self.entries[lane] = at as u32;
+                    let entry = cache.line(at);
+                    for (column, &number) in self.slots.iter_mut().zip(&entry.slots) {
+                        column[lane] = number;
+                    }
+                    self.plan(entry.plan, 1 << lane);
+                }
+                None => cache.prefetch_missed(self.hashes[lane]),
             }
         }
         self.asked |= lanes;
-        self.at_sites |= found;
+        self.cached |= found;
         found
-    }
-
-    /// Where in the flow cache it said what becomes of a lane when it was asked.
-    #[inline]
-    fn line(&self, lane: usize) -> Option<usize> {
-        Some(self.lines[lane]).filter(|&at| at != NO_LINE).map(|at| at as usize)
-    }
-
-    /// Has a line say what becomes of a lane.
-    #[inline(always)]
-    fn take(&mut self, lane: usize, line: &Line) {
-        for (column, &number) in self.slots.iter_mut().zip(&line.slots) {
-            column[lane] = number;
-        }
-        self.plan(line.plan, 1 << lane);
     }
 }
 
@@ -141,33 +160,41 @@ impl Pipeline {
     pub(super) fn chunk(&mut self, packets: &mut [Packet], now: u64) -> usize {
         let all = u32::MAX >> (LANES - packets.len().clamp(1, LANES));
         if !self.tables.log.is_empty() {
-            self.forget_changed();
+            let cache = &mut self.cache;
+            if !self.tables.log.take(|table, number| cache.kill(table, number)) {
+                cache.clear();
+            }
         }
-        self.scouts.recall();
-        self.burst.current = true;
-        self.burst.send(StepId(0), all);
-        let alone = self.walk_together(packets);
-        let ordered = if self.tables.len() == 0 { 0 } else { self.barriers() };
-        let mut done = all;
+        self.burst.forget(u32::MAX);
+        self.burst.looked_up.fill(false);
+        let mut spare = std::mem::take(&mut self.burst.spare);
+        let alone = {
+            let packets = &Packets::new(packets, &mut spare);
+            self.lanes.start(packets);
+            self.walk(packets, all, now)
+        };
+        self.burst.spare = spare;
         let from = self.decided.len();
         self.decided.resize(from + packets.len(), DROP);
-        if alone | ordered != 0 {
-            done = self.walk_alone(packets, (alone, ordered), from, now);
+        let mut ordered = alone | self.burst.flows | self.burst.cached;
+        if self.tables.len() > 0 {
+            ordered |= self.barriers();
         }
+        let done = match ordered & all {
+            0 => all,
+            ordered => self.commit(packets, ordered, from, now).unwrap_or(all),
+        };
         self.finish(packets, done, from);
         let count = done.count_ones() as usize;
         self.decided.truncate(from + count);
         count
     }
 
-    /// Takes all lanes as far as they can go at once; gives those that must go on alone.
-    fn walk_together(&mut self, packets: &[Packet]) -> u32 {
-        let Self { lanes, nodes, asks, plans, sites, burst, classifiers, cache, .. } = self;
+    /// Takes lanes from the first step as far as they can go at once; gives those that must go on alone.
+    fn walk(&mut self, packets: &Packets<'_>, lanes: u32, now: u64) -> u32 {
+        self.burst.send(StepId(0), lanes);
+        let Self { lanes, nodes, asks, plans, sites, burst, classifiers, cache, tables, .. } = self;
         let mut alone = 0;
-        let mut spare = std::mem::take(&mut burst.spare);
-        let packets = &Packets::new(packets, &mut spare);
-        lanes.start(packets);
-        (burst.asked, burst.at_sites) = (0, 0);
         for word in 0..burst.active.len() {
             while burst.active[word] != 0 {
                 let at = word * 64 + burst.active[word].trailing_zeros() as usize;
@@ -177,9 +204,7 @@ impl Pipeline {
                     let site = &sites[usize::from(number)];
                     lanes.compute(&site.needs, packets, &[]);
                     let keys = lanes.keys(&site.key, &site.conditions);
-                    let found = burst.ask((at, number), &keys, cache, mask & !burst.asked);
-                    alone |= found;
-                    mask &= !found;
+                    mask &= !burst.ask((at, number), &keys, cache, mask & !burst.asked);
                 }
                 match &nodes[at] {
                     Node::Tests { needs, conds, no, yes } => {
@@ -224,248 +249,213 @@ impl Pipeline {
                             burst.send(*to.unwrap_or(otherwise), 1 << lane);
                         }
                     }
+                    Node::Flow { needs, lookup, key, hit, miss } => {
+                        lanes.compute(needs, packets, &[]);
+                        let number = usize::from(lookup.0);
+                        let found = &mut burst.found[number];
+                        let key = key.iter().map(|&key| lanes.column(key));
+                        tables.find_all(*lookup, key, (mask, now), found);
+                        let hits = found.lanes & mask;
+                        let Binding { values, numbers, derived } = &burst.bindings[number];
+                        for &(reg, index) in numbers {
+                            let number = match index.checked_sub(*values) {
+                                None => found.values.get(usize::from(index)),
+                                Some(index) => found.common.get(usize::from(index)),
+                            };
+                            lanes.set(reg, hits, number.unwrap_or(&[0; LANES]));
+                        }
+                        // Columns for lanes that were here before have other lanes' numbers now.
+                        if std::mem::replace(&mut burst.looked_up[number], true) {
+                            lanes.forget(derived);
+                        }
+                        burst.flows |= mask;
+                        burst.send(*hit, hits);
+                        burst.send(*miss, mask & !hits);
+                    }
                     Node::Exit(plan) => {
                         lanes.compute(&plans[*plan as usize].needs, packets, &[]);
                         burst.plan(*plan, mask);
                     }
                     Node::Scalar => {
+                        // What was looked up on the path here must be looked up again.
+                        let start = |lane: usize| burst.flows >> lane & 1 == 1;
                         for lane in lanes_of(mask & !burst.asked) {
-                            (burst.sites[lane], burst.alone[lane]) = (NO_SITE, at as u32);
-                            burst.lines[lane] = NO_LINE;
+                            burst.alone[lane] = if start(lane) { 0 } else { at as u32 };
                         }
-                        burst.at_sites |= mask & burst.asked;
                         alone |= mask;
                     }
                 }
             }
         }
-        burst.spare = spare;
         alone
     }
 
     /// Lanes whose plan changes what later lanes may find.
     fn barriers(&self) -> u32 {
-        let barriers = self.burst.used.iter().filter(|plan| self.is_barrier(**plan));
+        let barriers = self.burst.used.iter().filter(|plan| self.barriers[**plan as usize]);
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
-    #[inline]
-    fn is_barrier(&self, plan: u32) -> bool {
-        self.barriers[plan as usize]
-    }
-
-    #[inline]
+    /// The target of a plan.
     fn target_of(&self, plan: u32) -> Option<u16> {
         self.outcomes[self.plans[plan as usize].outcome as usize].target
     }
 
-    /// Takes lanes through one by one, in order; gives the lanes that are done.
-    fn walk_alone(
+    /// Changes flows as these lanes say, in order, up to one that must wait until those before came to rest; gives the
+    /// lanes before that one, if there is one.
+    fn commit(
         &mut self,
         packets: &mut [Packet],
-        (alone, ordered): (u32, u32),
+        ordered: u32,
         from: usize,
         now: u64,
-    ) -> u32 {
+    ) -> Option<u32> {
+        self.prefetch_changes(ordered, now);
         let mut barrier = None;
-        let taken = if ordered == 0 { self.take_lines(alone, now) } else { 0 };
-        for lane in lanes_of((alone | ordered) & !taken) {
+        // Lanes that found what changed since.
+        let mut stale = 0;
+        for lane in lanes_of(ordered) {
             let before = (1u32 << lane) - 1;
-            if lane >= packets.len() {
-                return before;
+            if let Some(barrier) = barrier {
+                if !self.may_follow((lane, &mut packets[lane]), barrier, from, now) {
+                    return Some(before);
+                }
+                continue;
             }
-            let target = if alone >> lane & 1 == 0 {
-                self.planned_target(lane)
+            if stale >> lane & 1 == 1 {
+                self.walk_again(packets, stale & !before, now);
+                stale = 0;
+            }
+            if self.burst.cached >> lane & 1 == 1 && !self.prolong(lane, now) {
+                self.walk_again(packets, 1 << lane, now);
+            }
+            let plan = self.burst.plan_of[lane];
+            let target = if plan == NONE {
+                self.run_alone((lane, &mut packets[lane]), None, from, now)?
             } else {
-                if !self.tables.log.is_empty() {
-                    self.forget_changed();
+                self.update(lane, plan, now);
+                if self.is_frequent(lane) {
+                    self.remember((lane, &packets[lane]), now);
                 }
-                // Flows that packets behind a barrier belong to may be gone.
-                let line = if barrier.is_none() { self.find_line(lane, now) } else { None };
-                match line {
-                    Some(at) => self.take_line(lane, at),
-                    None if self.leaves_to_elements(lane, barrier) => {
-                        self.decided[from + lane] = self.elements;
-                        Some(self.elements)
-                    }
-                    None if barrier == Some(self.elements) => return before,
-                    None => {
-                        if barrier.is_none() && !self.scouts.know(lane) && self.fills(lane) {
-                            self.send_scouts(lane, packets, now);
-                        }
-                        match self.carry_out((lane, &mut packets[lane]), barrier, from, now) {
-                            Some(target) => target,
-                            None => return before,
-                        }
-                    }
-                }
+                self.target_of(plan)
             };
-            if let Some(barrier) = barrier
-                && target != Some(barrier)
-            {
-                self.unplan(lane);
-                return before;
+            if !self.tables.log.is_empty() {
+                stale |= self.changed() & !(before << 1 | 1);
             }
             barrier = target.filter(|&t| self.targets[usize::from(t)].is_barrier());
         }
-        u32::MAX >> (LANES - packets.len().clamp(1, LANES))
+        None
     }
 
-    /// Whether elements take a packet all the way: those whose flow was not seen often lately, and after
-    /// them others that are not in the flow cache. Working out what becomes of a flow pays if the
-    /// flow comes again.
-    fn leaves_to_elements(&mut self, lane: usize, barrier: Option<u16>) -> bool {
-        let (hash, site) = (self.burst.hashes[lane], self.burst.sites[lane]);
-        match barrier {
-            _ if site == NO_SITE => false,
-            None => self.comes_seldom(hash) && !self.fills(lane),
-            Some(target) if target == self.elements => match self.look_up(lane) {
-                None => {
-                    self.comes_seldom(hash);
-                    true
-                }
-                Some(_) => self.few_known(lane),
-            },
-            Some(_) => false,
+    /// Has a lane go the same way as one before it that changes flows where it goes, if the lane depends on none of
+    /// these; whether it does.
+    fn may_follow(
+        &mut self,
+        (lane, packet): (usize, &mut Packet),
+        barrier: u16,
+        from: usize,
+        now: u64,
+    ) -> bool {
+        let plan = self.burst.plan_of[lane];
+        if plan == NONE {
+            return self.run_alone((lane, packet), Some(barrier), from, now).is_some();
         }
-    }
-
-    /// Whether a flow that was looked up in vain did not come often lately.
-    fn comes_seldom(&mut self, hash: u64) -> bool {
-        let times = self.cache.miss(hash);
-        self.burst.seen.new += usize::from(times == 0);
-        times < OFTEN
-    }
-
-    /// Whether so many lanes behind this one that are not in the flow cache are of flows that came often that it pays
-    /// to add them all.
-    fn fills(&self, lane: usize) -> bool {
-        let (mut missed, mut again) = (0, 0);
-        for lane in lanes_of(self.burst.at_sites & u32::MAX << lane << 1) {
-            if self.look_up(lane).is_none() {
-                missed += 1;
-                again += usize::from(self.cache.missed(self.burst.hashes[lane]) == OFTEN);
-            }
-        }
-        again * SHARE > missed
-    }
-
-    /// Whether so few lanes from this one on are in the flow cache that to begin anew with them
-    /// costs more than it saves.
-    fn few_known(&self, from: usize) -> bool {
-        let lanes = lanes_of(self.burst.at_sites & u32::MAX << from);
-        lanes.filter(|&lane| self.look_up(lane).is_some()).count() < FEW
-    }
-
-    fn planned_target(&self, lane: usize) -> Option<u16> {
-        let is_of = |plan: &&u32| self.burst.planned[**plan as usize] >> lane & 1 == 1;
-        self.target_of(*self.burst.used.iter().find(is_of)?)
-    }
-
-    fn unplan(&mut self, lane: usize) {
-        for &plan in &self.burst.used {
-            self.burst.planned[plan as usize] &= !(1 << lane);
-        }
-    }
-
-    /// Sends those lanes ahead that are not in the flow cache, from one on.
-    fn send_scouts(&mut self, from: usize, packets: &[Packet], now: u64) {
-        let lanes = lanes_of(self.burst.at_sites & u32::MAX << from);
-        let unknown = lanes.filter(|&lane| self.look_up(lane).is_none());
-        let unknown = unknown.fold(0, |lanes, lane| lanes | 1 << lane);
-        let Self { burst, sites, scouts, tables, cache, .. } = self;
-        let lanes = lanes_of(unknown).map(|lane| {
-            let site = sites.get(usize::from(burst.sites[lane]));
-            (lane, StepId(burst.alone[lane]), site)
+        let changes = &self.targets[usize::from(barrier)].changes;
+        let depends = self.burst.found.iter().zip(0..).any(|(found, lookup)| {
+            let table = || self.tables.of(LookupId(lookup));
+            found.lanes >> lane & 1 == 1 && table().is_some_and(|t| changes[usize::from(t)])
         });
-        scouts.send(lanes, packets, (tables, cache), now);
+        let is_cached = self.burst.cached >> lane & 1 == 1;
+        if depends || is_cached || self.target_of(plan) != Some(barrier) {
+            return false;
+        }
+        self.update(lane, plan, now);
+        true
     }
 
-    /// Brings the flow cache up to date with the tables.
+    /// Has lanes walk again whose results do not hold any more.
     #[cold]
-    fn forget_changed(&mut self) {
-        self.scouts.recall();
-        self.burst.current = false;
-        let cache = &mut self.cache;
-        if !self.tables.log.take(|table, number| cache.kill(table, number)) {
-            cache.clear();
-        }
+    fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
+        self.burst.unplan(lanes);
+        let mut spare = std::mem::take(&mut self.burst.spare);
+        self.walk(&Packets::new(packets, &mut spare), lanes, now);
+        self.burst.spare = spare;
     }
 
-    /// Takes what becomes of lanes from the flow cache, in order, up to one that is not there or
-    /// changes what is there; gives those that were taken.
-    #[inline(never)]
-    fn take_lines(&mut self, lanes: u32, now: u64) -> u32 {
-        let mut old = 0;
-        for lane in lanes_of(lanes & self.burst.at_sites) {
-            let line = self.burst.line(lane);
-            let is_old = |at: usize| self.cache.line(at).until < now;
-            old |= u32::from(line.is_some_and(is_old)) << lane;
-        }
-        if old != 0 {
-            self.prefetch_flows(old);
-        }
-        let mut taken = 0;
-        for lane in lanes_of(lanes) {
-            let Some(at) = self.burst.line(lane) else { break };
-            if !self.is_good(at, now) || self.is_barrier(self.cache.line(at).plan) {
-                break;
+    /// Takes note of the flows that changed; gives the lanes that found one of them.
+    #[cold]
+    fn changed(&mut self) -> u32 {
+        let Self { tables, cache, burst, .. } = self;
+        let mut lanes = 0;
+        let all = tables.log.take(|table, number| {
+            cache.kill(table, number);
+            for (found, lookup) in burst.found.iter().zip(0..) {
+                if found.lanes != 0 && tables.of(LookupId(lookup)) == Some(table) {
+                    let is_it = |lane: usize| u32::from(found.numbers[lane] == number) << lane;
+                    lanes |= (0..LANES).fold(0, |lanes, lane| lanes | is_it(lane)) & found.lanes;
+                }
             }
-            self.take_line(lane, at);
-            taken |= 1 << lane;
+        });
+        if all {
+            return lanes;
         }
-        taken
+        cache.clear();
+        u32::MAX
     }
 
-    /// Brings near what prolonging the flows of these lanes touches. Each loop touches memory that
-    /// the one before brought near, so that the processor waits for all lanes at once.
-    #[inline(never)]
-    fn prefetch_flows(&self, lanes: u32) {
-        let lines = || lanes_of(lanes).filter_map(|lane| self.burst.line(lane));
-        let members = || lines().flat_map(|at| self.cache.members(at));
-        lines().for_each(|at| self.cache.prefetch_members(at));
-        members().for_each(|m| self.tables.prefetch(m.table, m.number));
-        members().for_each(|m| self.tables.prefetch_changes(m.table, m.number));
-    }
-
-    /// Where in the flow cache it says what becomes of a lane, if that is good.
-    #[inline(always)]
-    fn find_line(&mut self, lane: usize, now: u64) -> Option<usize> {
-        let at = self.look_up(lane)?;
-        self.is_good(at, now).then_some(at)
-    }
-
-    /// Where in the flow cache it says what becomes of a lane.
-    #[inline(always)]
-    fn look_up(&self, lane: usize) -> Option<usize> {
-        let burst = &self.burst;
-        if burst.current {
-            return burst.line(lane);
+    /// Updates the flows of a lane as its plan says.
+    fn update(&mut self, lane: usize, plan: u32, now: u64) {
+        let Self { plans, burst, lanes, tables, .. } = self;
+        for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
+            let found = &burst.found[usize::from(lookup.0)];
+            burst.common.clear();
+            burst.common.extend(common.iter().map(|&reg| u64::from(lanes.column(reg)[lane])));
+            let (expiry, guarantee) =
+                (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
+            tables.update(*lookup, (found.numbers[lane], &burst.common, expiry, guarantee), now);
         }
-        let (hash, key, site) = (burst.hashes[lane], burst.keys[lane], burst.sites[lane]);
-        self.cache.find(hash, key, site, burst.holds[lane])
     }
 
-    /// Whether what a line says still holds.
-    #[inline(always)]
-    fn is_good(&mut self, at: usize, now: u64) -> bool {
-        self.cache.line(at).until >= now || self.prolong(at, now)
+    /// Prefetches what updates of flows change. Each loop touches memory that the one before prefetched, so that the
+    /// processor waits for all lanes at once.
+    fn prefetch_changes(&self, ordered: u32, now: u64) {
+        let Self { plans, burst, lanes, tables, cache, .. } = self;
+        for &plan in &burst.used {
+            for Update { lookup, expiry, .. } in &plans[plan as usize].updates {
+                let found = &burst.found[usize::from(lookup.0)];
+                for lane in lanes_of(burst.planned[plan as usize] & !burst.cached) {
+                    if found.expiries[lane] != expiry.at(lanes, lane, now) {
+                        let table = tables.of(*lookup).unwrap_or_default();
+                        tables.prefetch_changes(table, found.numbers[lane]);
+                    }
+                }
+            }
+        }
+        let is_old = |at: &usize| cache.line(*at).until < now;
+        let entries = || lanes_of(burst.cached & ordered).map(|lane| burst.entries[lane] as usize);
+        let members = || entries().filter(is_old).flat_map(|at| cache.members(at));
+        entries().filter(is_old).for_each(|at| cache.prefetch_members(at));
+        members().for_each(|m| tables.prefetch(m.table, m.number));
+        members().for_each(|m| tables.prefetch_changes(m.table, m.number));
     }
 
-    /// Takes what becomes of a lane from the flow cache; gives the target.
-    #[inline(always)]
-    fn take_line(&mut self, lane: usize, at: usize) -> Option<u16> {
-        self.burst.seen.hits += 1;
-        let line = self.cache.line(at);
-        self.burst.take(lane, line);
-        self.target_of(line.plan)
+    /// Prolongs the flows that a lane's cache entry was made from, if that must be; `false` if the entry does not hold
+    /// any more.
+    #[inline]
+    fn prolong(&mut self, lane: usize, now: u64) -> bool {
+        let at = self.burst.entries[lane] as usize;
+        let (key, site) = (self.burst.keys[lane], self.burst.sites[lane]);
+        if !self.cache.is(at, key, site, self.burst.holds[lane]) {
+            return false;
+        }
+        self.cache.line(at).until >= now || self.prolong_members(at, now)
     }
 
-    /// Prolongs the flows that a line was made from; `false` if one expired.
     #[cold]
-    fn prolong(&mut self, at: usize, now: u64) -> bool {
+    fn prolong_members(&mut self, at: usize, now: u64) -> bool {
         let expiry = |m: &Member| self.tables.expiry(m.table, m.number);
         if self.cache.members(at).any(|m| expiry(&m) <= now) {
+            self.cache.remove(at);
             return false;
         }
         let mut until = now | self.tick;
@@ -480,32 +470,27 @@ impl Pipeline {
         true
     }
 
-    /// Takes a lane from a step on to its exit, and does what that says. Behind a barrier only
-    /// what goes the same way is done, whatever the packets before do there.
+    /// Whether a cache entry pays for a lane's flow: it came often lately, and nothing changed that the entry would depend
+    /// on.
+    #[inline]
+    fn is_frequent(&mut self, lane: usize) -> bool {
+        let is_known = self.burst.sites[lane] == NO_SITE || self.burst.cached >> lane & 1 == 1;
+        !is_known && self.tables.log.is_empty() && self.cache.miss(self.burst.hashes[lane]) == OFTEN
+    }
+
+    /// Takes a lane alone from its step to its exit, and does what that says. Behind a barrier only what goes the same
+    /// way is done, whatever the packets before do there.
     #[inline(never)]
-    fn carry_out(
+    fn run_alone(
         &mut self,
         (lane, packet): (usize, &mut Packet),
         barrier: Option<u16>,
         from: usize,
         now: u64,
     ) -> Option<Option<u16>> {
-        let (step, site) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
-        let site = self.sites.get(usize::from(site)).map(|of| (site, of));
-        self.burst.seen.lines += usize::from(site.is_some());
-        let mut relevant = 0;
-        let step = match self.scouts.take_over(lane, &mut self.scalar) {
-            Some((exit, decided)) => {
-                relevant = decided;
-                exit
-            }
-            None => {
-                self.scalar.start(now);
-                self.scalar.walk(step, packet, &self.tables, |step| {
-                    relevant |= site.map_or(0, |(_, site)| site.deciding(step));
-                })
-            }
-        };
+        self.scalar.start(now);
+        let step = StepId(self.burst.alone[lane]);
+        let step = self.scalar.walk(step, packet, &self.tables, |_| {});
         let program = Rc::clone(&self.program);
         let Step::Exit(exit) = program.step(step) else { return None };
         let number = self.outcome_of[step.0 as usize];
@@ -517,29 +502,7 @@ impl Pipeline {
                 return None;
             }
         }
-        let changed = self.scalar.update(exit, packet, &self.tables);
-        let cached = site.and_then(|(number, site)| Some((number, site.exit(step)?)));
-        if let Some((site, cached)) = cached
-            && let Some(slots) = self.scalar.slots(&cached.slots, packet)
-        {
-            let relevant = relevant | cached.deciding;
-            let line = Line {
-                key: self.burst.keys[lane],
-                until: now | self.tick,
-                relevant,
-                holds: self.burst.holds[lane] & relevant,
-                plan: cached.plan,
-                site,
-                flows: 0,
-                slots,
-            };
-            if !changed && !self.scalar.missed {
-                self.remember(lane, exit, line);
-            }
-            // It is written with the packets of other lanes.
-            self.burst.take(lane, &line);
-            return Some(target);
-        }
+        self.scalar.update(exit, packet, &self.tables);
         let outcome = &mut self.outcomes[number as usize];
         outcome.packets += 1;
         for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
@@ -553,8 +516,32 @@ impl Pipeline {
         Some(target)
     }
 
-    /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that were found on its way.
-    fn remember(&mut self, lane: usize, exit: &Exit, mut line: Line) {
+    /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that it found.
+    #[inline(never)]
+    fn remember(&mut self, (lane, packet): (usize, &Packet), now: u64) {
+        let (step, number) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
+        let Some(site) = self.sites.get(usize::from(number)) else { return };
+        let mut relevant = 0;
+        self.scalar.start(now);
+        let step = self.scalar.walk(step, packet, &self.tables, |step| {
+            relevant |= site.deciding(step);
+        });
+        let (Some(exit), Some(cached)) = (exit(&self.program, step), site.exit(step)) else { return };
+        let Some(slots) = self.scalar.slots(&cached.slots, packet) else { return };
+        if self.scalar.missed {
+            return;
+        }
+        relevant |= cached.deciding;
+        let mut entry = Line {
+            key: self.burst.keys[lane],
+            until: now | self.tick,
+            relevant,
+            holds: self.burst.holds[lane] & relevant,
+            plan: cached.plan,
+            site: number,
+            flows: 0,
+            slots,
+        };
         self.burst.members.clear();
         for &lookup in &self.scalar.hits {
             let Some(found) = self.scalar.found(lookup) else { continue };
@@ -564,14 +551,10 @@ impl Pipeline {
                 .iter()
                 .any(|effect| matches!(effect, Effect::Update { lookup: l, .. } if *l == lookup));
             let number = found.number;
-            line.until = line.until.min(self.tables.expiry(table, number).saturating_sub(1));
+            entry.until = entry.until.min(self.tables.expiry(table, number).saturating_sub(1));
             self.burst.members.push(Member { table, number, prolonged });
         }
-        if !self.tables.log.is_empty() {
-            self.forget_changed();
-        }
-        self.cache.insert(self.burst.hashes[lane], line, &self.burst.members);
-        self.burst.current = false;
+        self.cache.insert(self.burst.hashes[lane], entry, &self.burst.members);
     }
 
     /// Does what plans say to the lanes that are done.

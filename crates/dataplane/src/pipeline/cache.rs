@@ -422,8 +422,16 @@ impl FlowCache {
         }
     }
 
+    /// Whether a line is that of a key, if these conditions on the packet hold and no others.
+    #[inline]
+    pub(super) fn is(&self, at: usize, key: [u64; 2], site: u16, holds: u32) -> bool {
+        let line = &self.lines[at];
+        let same = line.key == key && line.site == site && holds & line.relevant == line.holds;
+        same && self.is_used(at)
+    }
+
     /// Empties a line.
-    fn remove(&mut self, at: usize) {
+    pub(super) fn remove(&mut self, at: usize) {
         if !self.is_used(at) {
             return;
         }

@@ -114,7 +114,7 @@ impl<'a> Compiler<'a> {
         self.prepared
     }
 
-    fn op(&mut self, op: Op) -> Reg {
+    pub(super) fn op(&mut self, op: Op) -> Reg {
         if let Some(&reg) = self.ops.get(&op) {
             return reg;
         }
@@ -155,7 +155,6 @@ impl<'a> Compiler<'a> {
         let own = match with {
             Some(_) if !self.bound[at] => return self.compile(term, &mut None),
             Some(residual) => residual.memo.get(&term),
-            None if self.bound[at] => return None,
             None => self.memo.get(&term),
         };
         if let Some(&known) = own {
@@ -297,6 +296,8 @@ impl<'a> Compiler<'a> {
                 let of = self.whole(*of, with)?;
                 Op::Map { of, table: self.table(table)? }
             }
+            // In columns of the flow cache, what lookups bind is a slot.
+            Term::Bound(lookup, index) if with.is_none() => Op::Bound(lookup.0, *index),
             Term::Bound(..) | Term::Hash(_) | Term::Now => return None,
         };
         Some(self.op(op))
@@ -328,10 +329,11 @@ impl<'a> Compiler<'a> {
             _ => None,
         };
         Some(match op {
-            BinaryOp::Shl => {
-                let by = constant.filter(|by| *by < 32)?;
-                Op::Shl(self.compile(a, with)?, by as u8)
-            }
+            BinaryOp::Shl => match constant {
+                Some(by) if by < 32 => Op::Shl(self.compile(a, with)?, by as u8),
+                Some(_) => return None,
+                None => Op::ShlBy(self.compile(a, with)?, self.whole(b, with)?),
+            },
             BinaryOp::Shr => {
                 let by = constant.filter(|by| *by < 32)?;
                 Op::Shr(self.whole(a, with)?, by as u8)
@@ -501,9 +503,20 @@ impl<'a> Compiler<'a> {
         is_decided(&self.ranges, atom)
     }
 
-    /// A condition on the packet alone.
+    /// A condition on columns that nothing is left out of.
     pub(super) fn atom(&mut self, atom: &Atom) -> Option<Cond> {
         self.cond(atom, &mut None)
+    }
+
+    /// Whether a term is made from what lookups bind.
+    pub(super) fn is_bound(&self, term: TermId) -> bool {
+        self.bound[term.0 as usize]
+    }
+
+    /// A condition on the packet alone.
+    pub(super) fn packet_atom(&mut self, atom: &Atom) -> Option<Cond> {
+        let bound = atom.operands().iter().any(|&term| self.is_bound(term));
+        if bound { None } else { self.atom(atom) }
     }
 
     /// The condition that a number of which 32 bits are all is in a set.

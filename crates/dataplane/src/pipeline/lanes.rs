@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
+use elements::flow_access::BURST;
+pub(super) use elements::flow_access::lanes_of;
 use ir::model::CompareOp;
+use ir::program::FlowLookup;
 use net::{Header, Packet};
 
 use super::plan::MOST_TESTS;
@@ -14,7 +17,7 @@ use super::range_table::RangeTable;
 use super::simd::{self, EIGHT, Isa, Level, Task};
 
 /// Packets that are computed with at once.
-pub(super) const LANES: usize = 32;
+pub(super) const LANES: usize = BURST;
 
 /// Bytes at the start of the data that are within reach at once: headers of all usual packets.
 const WINDOW: usize = 128;
@@ -118,6 +121,8 @@ pub(super) enum Op {
     /// By fewer than 32 bits.
     Shl(Reg, u8),
     Shr(Reg, u8),
+    /// By as many bits as another number says.
+    ShlBy(Reg, Reg),
     /// By a constant that is not 0.
     Div(Reg, u32),
     Rem(Reg, u32),
@@ -131,6 +136,8 @@ pub(super) enum Op {
     },
     /// What was found in the flow cache.
     Slot(u8),
+    /// What a lookup bound, by its number: set where flows are looked up.
+    Bound(u16, u8),
 }
 
 impl Op {
@@ -146,7 +153,8 @@ impl Op {
             | Op::Available(_)
             | Op::Has(_)
             | Op::Position(_)
-            | Op::Slot(_) => [None; 4],
+            | Op::Slot(_)
+            | Op::Bound(..) => [None; 4],
             Op::Sum16 { length: a, .. }
             | Op::Bits { of: a, .. }
             | Op::Map { of: a, .. }
@@ -163,7 +171,8 @@ impl Op {
             | Op::Or(a, b)
             | Op::Xor(a, b)
             | Op::Min(a, b)
-            | Op::Max(a, b) => [Some(*a), Some(*b), None, None],
+            | Op::Max(a, b)
+            | Op::ShlBy(a, b) => [Some(*a), Some(*b), None, None],
             Op::Sum(_) => [None; 4],
             Op::Choose(choice) => {
                 let (cond, a, b) = &**choice;
@@ -177,6 +186,17 @@ impl Op {
         };
         all.into_iter().flatten().chain(many.iter().copied())
     }
+}
+
+/// The columns of what a lookup binds.
+#[derive(Clone, Default)]
+pub(super) struct Binding {
+    /// How many of its numbers are the direction's.
+    pub(super) values: u8,
+    /// With the index of the number in each.
+    pub(super) numbers: Vec<(Reg, u8)>,
+    /// Columns that are computed from these.
+    pub(super) derived: Vec<Reg>,
 }
 
 /// A column and what it holds. Vectors are loaded from it whole if it starts where cache lines do.
@@ -267,16 +287,6 @@ impl Spare {
             window[..length].copy_from_slice(&data[..length]);
         }
     }
-}
-
-/// The lanes of a mask, in order.
-#[inline]
-pub(super) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = (mask != 0).then_some(mask.trailing_zeros() as usize)?;
-        mask &= mask - 1;
-        Some(lane)
-    })
 }
 
 /// Does something for each lane of a mask, in order.
@@ -391,7 +401,45 @@ impl Lanes {
 
     /// Whether a column is there from the start.
     pub(super) fn is_there(&self, reg: Reg) -> bool {
-        matches!(self.op(reg), Op::Const(_) | Op::Shared)
+        matches!(self.op(reg), Op::Const(_) | Op::Shared | Op::Bound(..))
+    }
+
+    /// By lookup: the columns of what it binds.
+    pub(super) fn bindings(&self, lookups: &[FlowLookup]) -> Vec<Binding> {
+        let new = |lookup: &FlowLookup| Binding { values: lookup.values, ..Binding::default() };
+        let mut all: Vec<Binding> = lookups.iter().map(new).collect();
+        for (lookup, binding) in all.iter_mut().enumerate() {
+            let mut depends = vec![false; self.columns.len()];
+            for (reg, Computed { op, .. }) in self.columns.iter().enumerate() {
+                match *op {
+                    Op::Bound(of, index) if usize::from(of) == lookup => {
+                        binding.numbers.push((reg as Reg, index));
+                        depends[reg] = true;
+                    }
+                    ref op if op.operands().any(|of| depends[of as usize]) => {
+                        binding.derived.push(reg as Reg);
+                        depends[reg] = true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        all
+    }
+
+    /// Sets some lanes of a column that nothing else computes.
+    #[inline]
+    pub(super) fn set(&mut self, reg: Reg, lanes: u32, numbers: &Column) {
+        let column = &mut self.columns[reg as usize].column;
+        for lane in 0..LANES {
+            let these = (lanes >> lane & 1).wrapping_neg();
+            column[lane] = column[lane] & !these | numbers[lane] & these;
+        }
+    }
+
+    /// Has columns computed again.
+    pub(super) fn forget(&mut self, regs: &[Reg]) {
+        regs.iter().for_each(|&reg| self.columns[reg as usize].known = 0);
     }
 
     /// Forgets the packets before.
@@ -642,6 +690,7 @@ fn compute(
         Op::Min(a, b) => zip(out, of(a), of(b), u32::min),
         Op::Max(a, b) => zip(out, of(a), of(b), u32::max),
         Op::Shl(a, by) => map(out, of(a), |a| a << by),
+        Op::ShlBy(a, by) => zip(out, of(a), of(by), |a, by| a.checked_shl(by).unwrap_or(0)),
         Op::Shr(a, by) => map(out, of(a), |a| a >> by),
         Op::Div(a, by) => map(out, of(a), |a| a.checked_div(*by).unwrap_or(0)),
         Op::Rem(a, 0xffff) => map(out, of(a), |a| match fold(a) {
@@ -660,6 +709,7 @@ fn compute(
         }
         Op::Map { of: a, table } => tables[*table].find_all(of(a), out),
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
+        Op::Bound(..) => {}
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use ir::program::{Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
+use ir::model::BinaryOp;
+use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write};
 
 use super::compile::{Compiler, Residual, Slot};
-use super::lanes::{Cond, Part, Reg};
+use super::lanes::{Cond, Lanes, Op, Part, Reg};
 use super::prepared::is_small;
 use super::range_table::RangeTable;
 
@@ -42,6 +43,14 @@ pub(super) enum Node {
         arms: Vec<StepId>,
         otherwise: StepId,
     },
+    /// A burst of lookups in a flow table.
+    Flow {
+        needs: Box<[Reg]>,
+        lookup: LookupId,
+        key: Vec<Reg>,
+        hit: StepId,
+        miss: StepId,
+    },
     /// The number of the plan.
     Exit(u32),
     /// Packets go on one by one.
@@ -60,6 +69,7 @@ impl Node {
             Node::Classify { arms, otherwise, .. } => {
                 arms.iter().copied().chain([*otherwise]).collect()
             }
+            Node::Flow { hit, miss, .. } => vec![*hit, *miss],
             Node::Exit(_) | Node::Scalar => Vec::new(),
         };
         all.into_iter()
@@ -71,7 +81,8 @@ impl Node {
             Node::Tests { needs, .. }
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
-            | Node::Classify { needs, .. } => needs,
+            | Node::Classify { needs, .. }
+            | Node::Flow { needs, .. } => needs,
             Node::Exit(_) | Node::Scalar => &[],
         }
     }
@@ -81,7 +92,8 @@ impl Node {
             Node::Tests { needs, .. }
             | Node::Cases { needs, .. }
             | Node::Switch { needs, .. }
-            | Node::Classify { needs, .. } => Some(needs),
+            | Node::Classify { needs, .. }
+            | Node::Flow { needs, .. } => Some(needs),
             Node::Exit(_) | Node::Scalar => None,
         }
     }
@@ -165,6 +177,122 @@ pub(super) struct Plan {
     pub(super) marks: [NewMark; 3],
     pub(super) packet_type: Option<Reg>,
     pub(super) timestamp: Option<u64>,
+    /// Updates of flows, in order; none if the flow cache says what becomes of packets.
+    pub(super) updates: Vec<Update>,
+}
+
+/// An update of the flow that a lookup found.
+pub(super) struct Update {
+    pub(super) lookup: LookupId,
+    pub(super) common: Vec<Reg>,
+    pub(super) expiry: Time,
+    pub(super) guarantee: Time,
+}
+
+/// A time that an update sets: one of some, by index.
+pub(super) struct Time {
+    of: Reg,
+    moments: Vec<Moment>,
+}
+
+impl Time {
+    /// What it comes to for a lane, in nanoseconds of the worker's clock.
+    #[inline]
+    pub(super) fn at(&self, lanes: &Lanes, lane: usize, now: u64) -> u64 {
+        let index = match &self.moments[..] {
+            [only] => return only.at(now),
+            _ => lanes.column(self.of)[lane] as usize,
+        };
+        self.moments.get(index).map_or(0, |moment| moment.at(now))
+    }
+}
+
+/// A time that depends on the clock alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Moment {
+    /// Bits that are set in the time before anything is added; `None` if it is an absolute time.
+    ticks: Option<u64>,
+    more: u64,
+}
+
+impl Moment {
+    #[inline]
+    fn at(self, now: u64) -> u64 {
+        self.ticks.map_or(0, |ticks| now | ticks).saturating_add(self.more)
+    }
+
+    fn plus(self, other: Moment) -> Option<Moment> {
+        let ticks = match (self.ticks, other.ticks) {
+            (Some(_), Some(_)) => return None,
+            (ticks, other) => ticks.or(other),
+        };
+        Some(Moment { ticks, more: self.more.checked_add(other.more)? })
+    }
+}
+
+/// How deeply the terms of times may be nested.
+const DEEPEST: usize = 8;
+
+/// A column for which of some moments a term comes to, each plus another; so many terms deep.
+fn moment(
+    compiler: &mut Compiler<'_>,
+    (term, plus, depth): (TermId, Moment, usize),
+    moments: &mut Vec<Moment>,
+) -> Option<Reg> {
+    if depth > DEEPEST {
+        return None;
+    }
+    let program = compiler.program();
+    let constant = |term: &TermId| match program.term(*term) {
+        Term::Const(number) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    let alone = match program.term(term) {
+        Term::Const(_) => Moment { ticks: None, more: constant(&term)? },
+        Term::Now => Moment { ticks: Some(0), more: 0 },
+        Term::Binary(BinaryOp::Or, a, b) => {
+            let ticks = match (program.term(*a), program.term(*b)) {
+                (Term::Now, _) => constant(b)?,
+                (_, Term::Now) => constant(a)?,
+                _ => return None,
+            };
+            Moment { ticks: Some(ticks), more: 0 }
+        }
+        Term::Binary(BinaryOp::Add, a, b) => {
+            // One of them has one value.
+            let mut single = Vec::new();
+            let none = Moment { ticks: None, more: 0 };
+            for (one, other) in [(a, b), (b, a)] {
+                single.clear();
+                if moment(compiler, (*one, none, depth + 1), &mut single).is_some() && single.len() == 1 {
+                    return moment(compiler, (*other, plus.plus(single[0])?, depth + 1), moments);
+                }
+            }
+            return None;
+        }
+        Term::Choose(atom, a, b) => {
+            let cond = compiler.atom(atom)?;
+            let a = moment(compiler, (*a, plus, depth + 1), moments)?;
+            let b = moment(compiler, (*b, plus, depth + 1), moments)?;
+            return Some(compiler.op(Op::Choose((cond, a, b).into())));
+        }
+        _ => return None,
+    };
+    let moment = alone.plus(plus)?;
+    let at = moments.iter().position(|m| *m == moment).unwrap_or_else(|| {
+        moments.push(moment);
+        moments.len() - 1
+    });
+    Some(compiler.op(Op::Const(u32::try_from(at).ok()?)))
+}
+
+fn time(compiler: &mut Compiler<'_>, term: TermId, regs: &mut Vec<Reg>) -> Option<Time> {
+    let mut moments = Vec::new();
+    let of = moment(compiler, (term, Moment { ticks: None, more: 0 }, 0), &mut moments)?;
+    if moments.len() > 1 {
+        regs.push(of);
+    }
+    Some(Time { of, moments })
 }
 
 /// The steps as nodes, but for sites and exits, which only the caller knows.
@@ -196,7 +324,14 @@ pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
             let needs = compiler.lanes.needs(keys.iter().copied());
             Some(Node::Classify { needs, keys, arms: arms.clone(), otherwise: *otherwise })
         }
-        Step::Flow { .. } | Step::Exit(_) => None,
+        Step::Flow { lookup, hit, miss } => {
+            let keys = &compiler.program().lookups[usize::from(lookup.0)].key;
+            let key: Vec<Reg> =
+                keys.iter().map(|&key| compiler.exactly(key)).collect::<Option<_>>()?;
+            let needs = compiler.lanes.needs(key.iter().copied());
+            Some(Node::Flow { needs, lookup: *lookup, key, hit: *hit, miss: *miss })
+        }
+        Step::Exit(_) => None,
     }
 }
 
@@ -241,6 +376,7 @@ pub(super) fn plan(
     mut with: Option<&mut Residual<'_>>,
 ) -> Option<Plan> {
     let program = compiler.program();
+    let is_direct = with.is_none();
     let mut value = |compiler: &mut Compiler<'_>, term: TermId| match &mut with {
         Some(with) => compiler.residual(term, with),
         None => compiler.term(term),
@@ -268,6 +404,7 @@ pub(super) fn plan(
         marks: [NewMark::Keep; 3],
         packet_type: None,
         timestamp: None,
+        updates: Vec::new(),
     };
     if matches!(exit.end, End::Push { .. }) {
         for (mark, to) in plan.marks.iter_mut().zip(writes.marks) {
@@ -303,6 +440,18 @@ pub(super) fn plan(
         plan.stores = stores(program, &writes.bytes, (first, WINDOW), &mut register)?;
         let area = (0, net::annotation::SIZE);
         plan.annotations = stores(program, &writes.annotations, area, &mut register)?;
+    }
+    if is_direct {
+        for effect in &exit.effects {
+            if let Effect::Update { lookup, common, expiry, guarantee } = effect {
+                let common: Vec<Reg> =
+                    common.iter().map(|&term| compiler.exactly(term)).collect::<Option<_>>()?;
+                regs.extend(&common);
+                let expiry = time(compiler, *expiry, &mut regs)?;
+                let guarantee = time(compiler, *guarantee, &mut regs)?;
+                plan.updates.push(Update { lookup: *lookup, common, expiry, guarantee });
+            }
+        }
     }
     plan.needs = compiler.lanes.needs(regs);
     Some(plan)

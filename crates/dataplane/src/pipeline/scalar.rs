@@ -140,12 +140,6 @@ impl Scalar {
         self.found[usize::from(lookup.0)].as_ref()
     }
 
-    /// The tables and numbers of the flows that were found on the packet's way.
-    pub(super) fn members(&self, tables: &Tables) -> impl Iterator<Item = (u16, u32)> {
-        let member = |&lookup| Some((tables.of(lookup)?, self.found(lookup)?.number));
-        self.hits.iter().filter_map(member)
-    }
-
     /// The value of a term.
     #[inline]
     pub(super) fn value(&mut self, term: TermId, packet: &Packet) -> u128 {
@@ -377,11 +371,6 @@ impl Scalar {
         Some(*lookup)
     }
 
-    /// What was asked for last.
-    pub(super) fn asked(&self) -> &[u64] {
-        &self.numbers
-    }
-
     /// Looks up what was asked for at a step; gives the next.
     pub(super) fn look_up(&mut self, at: StepId, lookup: LookupId, tables: &Tables) -> StepId {
         let Step::Flow { hit, miss, .. } = *self.program.step(at) else { return at };
@@ -400,9 +389,8 @@ impl Scalar {
         hit
     }
 
-    /// Carries out updates of flows; whether more changed than when they expire.
-    pub(super) fn update(&mut self, exit: &Exit, packet: &Packet, tables: &Tables) -> bool {
-        let mut changed = false;
+    /// Updates flows as an exit says.
+    pub(super) fn update(&mut self, exit: &Exit, packet: &Packet, tables: &Tables) {
         for effect in &exit.effects {
             if let Effect::Update { lookup, common, expiry, guarantee } = effect {
                 let Some(found) = self.found[usize::from(lookup.0)] else { continue };
@@ -412,11 +400,10 @@ impl Scalar {
                 let mut time = |term| u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
                 let (expiry, guarantee) = (time(*expiry), time(*guarantee));
                 let to = (found.number, &numbers[..], expiry, guarantee);
-                changed |= tables.update(*lookup, to, self.now);
+                tables.update(*lookup, to, self.now);
                 self.numbers = numbers;
             }
         }
-        changed
     }
 
     /// The length of the data that is left after an exit's writes.

@@ -82,6 +82,8 @@ pub(super) struct Builder<'c, 'a> {
     dominators: Vec<u32>,
     /// By step: whether all lanes that come to it have been at a site.
     asked: Vec<bool>,
+    /// By step: whether lanes that looked up flows come to it. What these bound, no key of the flow cache has.
+    behind_flows: Vec<bool>,
     compiled: Compiled,
 }
 
@@ -109,6 +111,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         };
         let dominators = vec![NONE; program.steps.len()];
         let asked = vec![false; program.steps.len()];
+        let behind_flows = asked.clone();
         let mut builder = Self {
             compiler,
             exits,
@@ -117,6 +120,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             tick,
             dominators,
             asked,
+            behind_flows,
             compiled,
         };
         builder.visit();
@@ -146,14 +150,18 @@ impl<'c, 'a> Builder<'c, 'a> {
                     })
                 }
                 other => {
-                    let may_ask = self.leads_to_flows[at] && !self.asked[at];
+                    let may_ask =
+                        self.leads_to_flows[at] && !self.asked[at] && !self.behind_flows[at];
                     if let Some(site) = may_ask.then(|| self.site(step)).flatten() {
                         self.compiled.asks[at] = u16::try_from(self.compiled.sites.len()).ok();
                         self.compiled.sites.push(site);
                         self.asked[at] = true;
                     }
                     node(self.compiler, step).inspect(|_| {
+                        let is_lookup = matches!(other, Step::Flow { .. });
+                        let behind_flows = self.behind_flows[at] || is_lookup;
                         other.next().for_each(|to| {
+                            self.behind_flows[to.0 as usize] |= behind_flows;
                             self.lead(at as u32, to.0 as usize, reached[to.0 as usize]);
                             reached[to.0 as usize] = true;
                         });
@@ -298,13 +306,14 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         match step {
             Step::Test { atom, .. } if self.compiler.is_decided(atom) => Some(0),
-            Step::Test { atom, .. } => match self.compiler.atom(atom) {
+            Step::Test { atom, .. } => match self.compiler.packet_atom(atom) {
                 Some(cond) => number(cond, all),
                 None => atom
                     .operands()
                     .iter()
                     .try_fold(0, |bits, &term| Some(bits | self.choices(term, known, all)?)),
             },
+            Step::Switch { on, .. } if self.compiler.is_bound(*on) => None,
             Step::Switch { on, cases, .. } => cases.iter().try_fold(0, |bits, (set, _)| {
                 Some(bits | number(self.compiler.case(*on, set)?, all)?)
             }),
@@ -314,7 +323,8 @@ impl<'c, 'a> Builder<'c, 'a> {
                 let classifiers = self.classifiers;
                 differing.try_fold(0, |bits, (place, &key)| {
                     classifiers.asked(at, place)?.try_fold(bits, |bits, set| {
-                        let cond = self.compiler.atom(&Atom::Test(key, set.clone().into()))?;
+                        let atom = Atom::Test(key, set.clone().into());
+                        let cond = self.compiler.packet_atom(&atom)?;
                         Some(bits | number(cond, all)?)
                     })
                 })
@@ -361,7 +371,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             match program.term(term) {
                 Term::Choose(atom, a, b) => {
                     if !atom.operands().iter().all(|t| known.fixed[t.0 as usize]) {
-                        match self.compiler.atom(atom) {
+                        match self.compiler.packet_atom(atom) {
                             Some(cond) => deciding |= number(cond, all)?,
                             // What it compares is itself chosen by such conditions.
                             None => waiting.extend(atom.operands()),

@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use elements::flow_access::{FlowAccess, FlowLog, FoundFlow};
+use elements::flow_access::{FlowAccess, FlowLog, FoundFlow, FoundFlows};
 use ir::program::LookupId;
+use smallvec::SmallVec;
+
+use super::lanes::Column;
 
 /// A table that elements keep.
 pub(crate) type Table = Rc<RefCell<dyn FlowAccess>>;
@@ -60,17 +63,20 @@ impl Tables {
         self.all[usize::from(table)].borrow().find(key, now)
     }
 
-    /// Brings near what a key is looked up by.
-    pub(super) fn expect(&self, lookup: LookupId, key: &[u64]) {
-        if let Some(table) = self.of(lookup) {
-            self.all[usize::from(table)].borrow().expect(key);
-        }
-    }
-
-    /// Brings near what is probably the flow of a key that was expected.
-    pub(super) fn approach(&self, lookup: LookupId, key: &[u64]) {
-        if let Some(table) = self.of(lookup) {
-            self.all[usize::from(table)].borrow().approach(key);
+    /// Looks a burst of keys up, of which each column holds one number.
+    pub(super) fn find_all<'a>(
+        &self,
+        lookup: LookupId,
+        key: impl Iterator<Item = &'a Column>,
+        (lanes, now): (u32, u64),
+        found: &mut FoundFlows,
+    ) {
+        match self.of(lookup) {
+            Some(table) => {
+                let key: SmallVec<[&Column; 8]> = key.collect();
+                self.all[usize::from(table)].borrow().find_all(&key, lanes, now, found);
+            }
+            None => found.lanes &= !lanes,
         }
     }
 

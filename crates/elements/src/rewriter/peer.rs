@@ -5,8 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
-use crate::flow_access::{FlowAccess, FlowLog, FoundFlow};
-use crate::flow_table::{self, Flow, FlowTable, Key};
+use crate::flow_access::{BURST, COMMON, FlowAccess, FlowLog, FoundFlow, FoundFlows, lanes_of};
+use crate::flow_table::{self, Flow, FlowTable, Hashed, Key};
 
 /// Flows whose expiry has come, or that there is no room for, that are removed at a batch, of each class.
 const REMOVED_AT_ONCE: usize = 128;
@@ -154,18 +154,6 @@ impl FlowAccess for FlowSet {
         self.table.len()
     }
 
-    fn expect(&self, key: &[u64]) {
-        if let Some(key) = Key::from_numbers(key) {
-            self.table.expect(&self.table.hashed(key));
-        }
-    }
-
-    fn approach(&self, key: &[u64]) {
-        if let Some(key) = Key::from_numbers(key) {
-            self.table.is_likely(&self.table.hashed(key));
-        }
-    }
-
     fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow> {
         let (number, side) = self.table.lookup(&Key::from_numbers(key)?, now)?;
         let flow = self.table.flow(number);
@@ -190,6 +178,51 @@ impl FlowAccess for FlowSet {
         })
     }
 
+    fn find_all(&self, key: &[&[u32; BURST]], mut lanes: u32, now: u64, found: &mut FoundFlows) {
+        found.lanes &= !lanes;
+        let &[map, src, src_port, dst, dst_port] = key else { return };
+        let mut all = [Hashed::default(); BURST];
+        let mut guesses = [None; BURST];
+        // Each loop touches memory that the one before prefetched.
+        for lane in lanes_of(lanes) {
+            let key = [map[lane], src[lane], src_port[lane], dst[lane], dst_port[lane]];
+            match Key::from_numbers(&key) {
+                Some(key) => all[lane] = self.table.hashed(key),
+                None => lanes &= !(1 << lane),
+            }
+            self.table.expect(&all[lane]);
+        }
+        for lane in lanes_of(lanes) {
+            guesses[lane] = self.table.prefetch_guess(&all[lane]);
+        }
+        for lane in lanes_of(lanes) {
+            let guessed = guesses[lane].and_then(|guess| self.table.is(guess, &all[lane]));
+            let holder = guessed.or_else(|| self.table.holder(&all[lane]));
+            let Some((number, side)) = holder else { continue };
+            let flow = self.table.flow(number);
+            if flow.expiry() <= now {
+                continue;
+            }
+            found.lanes |= 1 << lane;
+            (found.numbers[lane], found.expiries[lane]) = (number, flow.expiry());
+            let to = flow.rewritten(side);
+            let ports = [to.src_port(), to.dst_port(), flow.output(side)].map(u32::from);
+            let values = [to.src(), ports[0], to.dst(), ports[1], ports[2], side as u32];
+            for (column, value) in found.values.iter_mut().zip(values) {
+                column[lane] = value;
+            }
+            let common: [u32; COMMON] = [
+                flow.state.into(),
+                flow.input.into(),
+                flow.protocol.into(),
+                flow.annotation.into(),
+            ];
+            for (column, value) in found.common.iter_mut().zip(common) {
+                column[lane] = value;
+            }
+        }
+    }
+
     fn update(
         &mut self,
         number: u32,
@@ -199,7 +232,7 @@ impl FlowAccess for FlowSet {
         now: u64,
     ) -> bool {
         let before = self.table.class_of(number);
-        let class = self.table.class_until(expiry, guarantee, now).unwrap_or(before);
+        let class = self.table.class_until(expiry, guarantee, now, before).unwrap_or(before);
         let changed = self.table.set_common(number, common);
         self.table.touch(number, class, now);
         changed || class != before
