@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use catena_cli::session::{self, Path as Execution, Setup};
 use cpu_time::ThreadTime;
-use dataplane::clock::RealClock;
+use dataplane::clock::{Clock, RealClock};
 use dataplane::{Router, Transcript};
 use elements::configure::{Devices, Files, Part};
 use elements::device::{Device, DeviceRequest};
@@ -183,27 +183,38 @@ impl Data {
             "{}\nFromDump(in, BURST {}) {} -> ToDump(out);\n{}",
             self.functions, chain.burst, chain.body, chain.beside
         );
-        let mut sources = Sources::new();
-        let file = sources.add(chain.name.as_str(), text);
-        let setup = Setup {
-            part: Part::default(),
-            files: &mut Disk(&self.folder),
-            devices: &mut Memory(&chain.traffic),
-            clock: Box::new(RealClock::new()),
-            listener: Box::new(Transcript::default()),
-            seed: 1,
-            path,
-            aside: false,
-            every_program: false,
-        };
-        let mut diagnostics = Vec::new();
-        session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(
-            || {
-                let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
-                panic!("{}: {}", chain.name, messages.join("; "))
-            },
-        )
+        let devices = &mut Memory(&chain.traffic);
+        load(&chain.name, text, &self.folder, devices, Box::new(RealClock::new()), path)
     }
+}
+
+/// The graph of a configuration, whose files are in a folder, and the router that runs it.
+pub(crate) fn load(
+    name: &str,
+    text: String,
+    folder: &Path,
+    devices: &mut dyn Devices,
+    clock: Box<dyn Clock>,
+    path: Execution,
+) -> (compiler::Chain, Router) {
+    let mut sources = Sources::new();
+    let file = sources.add(name, text);
+    let setup = Setup {
+        part: Part::default(),
+        files: &mut Disk(folder),
+        devices,
+        clock,
+        listener: Box::new(Transcript::default()),
+        seed: 1,
+        path,
+        aside: false,
+        every_program: false,
+    };
+    let mut diagnostics = Vec::new();
+    session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(|| {
+        let messages: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+        panic!("{name}: {}", messages.join("; "))
+    })
 }
 
 /// A chain that runs.
