@@ -28,6 +28,7 @@ use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
 use net::Batch;
 
+use crate::router::Delivery;
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Missed};
@@ -41,7 +42,7 @@ use plan::{Node, Plan, Site};
 pub use prepared::Prepared;
 use prepared::Ranges;
 use scalar::Scalar;
-use sites::{Builder, Compiled, ExitLengths};
+use sites::{Builder, Compiled, ExitLengths, most_lookups};
 pub(crate) use tables::Table;
 use tables::Tables;
 
@@ -57,6 +58,23 @@ pub(crate) trait Surroundings {
     fn classifiers(&self) -> &Library;
     /// How often packets would have come to beginnings of cycles on the way to an exit.
     fn laps(&self, exit: &Exit) -> u32;
+    /// How many elements there are.
+    fn elements(&self) -> usize;
+    /// The elements from which packets can get to some, these included.
+    fn before(&self, elements: &[NodeId]) -> Vec<bool>;
+    /// Whether an element calls handlers.
+    fn calls_handlers(&self, node: NodeId) -> bool;
+}
+
+/// What becomes of a packet that comes to an element while a burst is decided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It waits for its turn: nothing that comes after changes flows that the program looks up.
+    Waits,
+    /// The element takes it at once, so that packets behind it find what it changes.
+    Runs,
+    /// The same, but the element may look at what was not counted yet: all packets behind it wait.
+    Ends,
 }
 
 /// Where packets go that are not dropped.
@@ -74,7 +92,7 @@ struct Target {
 }
 
 impl Target {
-    /// Whether what comes after must wait until what goes there has come to rest.
+    /// Whether flows may change before what goes there has come to rest.
     fn is_barrier(&self) -> bool {
         self.changes.contains(&true)
     }
@@ -127,6 +145,10 @@ pub(crate) struct Pipeline {
     used: Vec<u16>,
     /// Where each packet of the burst goes: its target's number, or [`DROP`].
     decided: Vec<u16>,
+    /// Packets that elements made of others, each before the packet of this number.
+    extra: Vec<(usize, Delivery)>,
+    /// By element.
+    arrivals: Rc<[Arrival]>,
 }
 
 /// A program that other threads may hold, too; to hold on to it for a packet takes no atomic
@@ -199,8 +221,11 @@ impl Pipeline {
             meet: false,
             used: Vec::new(),
             decided: Vec::new(),
+            extra: Vec::new(),
+            arrivals: Rc::default(),
             program: Rc::clone(&program),
         };
+        pipeline.arrivals = pipeline.arrivals(chain);
         for (step, exit) in program.exits() {
             pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32;
             let outcome = pipeline.outcome(exit, chain);
@@ -208,6 +233,22 @@ impl Pipeline {
         }
         pipeline.compile(&prepared.ranges, missed);
         Ok(pipeline)
+    }
+
+    fn arrivals(&self, chain: &dyn Surroundings) -> Rc<[Arrival]> {
+        if self.tables.len() == 0 {
+            return Rc::default();
+        }
+        let of_these = |node: &NodeId| {
+            chain.table(*node).is_some_and(|table| self.tables.number(&table).is_some())
+        };
+        let owners: Vec<NodeId> = (0..chain.elements()).filter(of_these).collect();
+        let arrival = |(node, changes)| match changes {
+            false => Arrival::Waits,
+            true if chain.calls_handlers(node) => Arrival::Ends,
+            true => Arrival::Runs,
+        };
+        (0..).zip(chain.before(&owners)).map(arrival).collect()
     }
 
     fn compile(&mut self, ranges: &Ranges, missed: &Rc<Missed>) {
@@ -222,7 +263,7 @@ impl Pipeline {
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
         let Compiled { nodes, asks, plans, sites, tick } = compiled;
-        let flows = if sites.is_empty() { 0 } else { most_flows(&self.program) };
+        let flows = if sites.is_empty() { 0 } else { most_lookups(&self.program).first().copied().unwrap_or(0) };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
         let bindings = lanes.bindings(&self.program.lookups);
         self.burst = Burst::new(nodes.len(), plans.len(), bindings);
@@ -291,7 +332,8 @@ impl Pipeline {
     fn distribute(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
         let Some(&first) = self.decided.first() else { return };
         // All of them are looked at, eight at a time.
-        if self.decided.iter().fold(0, |differ, number| differ | number ^ first) == 0 {
+        let differ = self.decided.iter().fold(0, |differ, number| differ | number ^ first);
+        if differ == 0 && self.extra.is_empty() {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
                 Some(&Target { to, native, laps, .. }) => {
@@ -302,7 +344,14 @@ impl Pipeline {
             return;
         }
         let mut last = None;
-        for (packet, &number) in batch.drain().zip(&self.decided) {
+        let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
+        for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
+            while let Some((_, Delivery { to, batch, native, laps })) =
+                extra.next_if(|(before, _)| *before == at)
+            {
+                send(&mut self.used, &mut self.targets, cx);
+                cx.push(to, batch, native, laps);
+            }
             if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number) {
                 send(&mut self.used, &mut self.targets, cx);
             }
@@ -319,20 +368,6 @@ impl Pipeline {
         }
         send(&mut self.used, &mut self.targets, cx);
     }
-}
-
-/// How many flows a way finds at the most.
-fn most_flows(program: &Program) -> usize {
-    let mut found = vec![0; program.steps.len()];
-    // Ways lead to later steps only.
-    for (at, step) in program.steps.iter().enumerate().rev() {
-        let most = |next: StepId| found[next.0 as usize];
-        found[at] = match step {
-            Step::Flow { hit, miss, .. } => most(*miss).max(most(*hit) + 1),
-            step => step.next().map(most).max().unwrap_or(0),
-        };
-    }
-    found.first().copied().unwrap_or(0)
 }
 
 /// Sends what was collected for targets.
@@ -354,7 +389,7 @@ impl Stage for Pipeline {
         while done < batch.len() {
             let packets = batch.as_mut_slice().get_mut(done..).unwrap_or_default();
             let most = packets.len().min(lanes::LANES);
-            let chunk = self.chunk(&mut packets[..most], now);
+            let chunk = self.chunk(&mut packets[..most], now, cx);
             done += chunk;
             if chunk < most {
                 break;

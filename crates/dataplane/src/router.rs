@@ -78,14 +78,14 @@ struct Node {
     cycle: Cycle,
 }
 
-/// A batch on its way.
-struct Delivery {
-    to: Port,
-    batch: Batch,
+/// A batch on its path.
+pub(crate) struct Delivery {
+    pub(crate) to: Port,
+    pub(crate) batch: Batch,
     /// Whether the element's own code must take it.
-    native: bool,
+    pub(crate) native: bool,
     /// How often it came to the beginning of a cycle.
-    laps: u32,
+    pub(crate) laps: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -42,8 +42,11 @@ pub struct FoundFlows {
     pub lanes: u32,
     /// Numbers of the flows.
     pub numbers: [u32; BURST],
-    /// When they expire.
+    /// When they expire, and until when they may not be evicted, if a packet that leaves them in their class would not
+    /// change that; else 0.
     pub expiries: [u64; BURST],
+    /// See [`FoundFlows::expiries`].
+    pub guarantees: [u64; BURST],
     /// The directions' numbers.
     pub values: [[u32; BURST]; VALUES],
     /// The numbers that both directions share.
@@ -56,6 +59,7 @@ impl Default for FoundFlows {
             lanes: 0,
             numbers: [0; BURST],
             expiries: [0; BURST],
+            guarantees: [0; BURST],
             values: [[0; BURST]; VALUES],
             common: [[0; BURST]; COMMON],
         }

@@ -7,15 +7,18 @@
 use std::rc::Rc;
 
 use elements::flow_access::FoundFlows;
-use ir::program::{Effect, LookupId, Step, StepId};
+use ir::program::{Effect, LookupId, StepId};
 use net::Packet;
+use smallvec::SmallVec;
 
 use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
-use super::plan::{Node, Update};
+use super::plan::{Node, Plan, Update};
 use super::write::{place, write};
-use super::{DROP, Pipeline, exit};
+use super::{DROP, Pipeline, Target, exit};
+use crate::StageContext;
+use crate::router::Delivery;
 
 /// Instead of a plan's, a site's and a cache entry's number.
 const NONE: u32 = u32::MAX;
@@ -50,8 +53,8 @@ pub(super) struct Burst {
     /// By lookup: what it found.
     found: Vec<FoundFlows>,
     bindings: Vec<Binding>,
-    /// By lookup: whether some lane looked it up since the burst began.
-    looked_up: Vec<bool>,
+    /// By lookup: the lanes that looked it up since the burst began.
+    looked_up: Vec<u32>,
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
@@ -59,6 +62,8 @@ pub(super) struct Burst {
     /// Lanes that looked up flows.
     flows: u32,
     common: Vec<u64>,
+    /// What came of packets that were taken through elements.
+    out: Vec<Delivery>,
     spare: Spare,
 }
 
@@ -69,7 +74,7 @@ impl Burst {
             active: vec![0; steps.div_ceil(64)],
             planned: vec![0; plans],
             found: vec![FoundFlows::default(); bindings.len()],
-            looked_up: vec![false; bindings.len()],
+            looked_up: vec![0; bindings.len()],
             bindings,
             ..Self::default()
         }
@@ -157,7 +162,12 @@ impl Burst {
 impl Pipeline {
     /// Takes at most [`LANES`] packets through the program, until one changes what later ones may
     /// find; the number of those that are done.
-    pub(super) fn chunk(&mut self, packets: &mut [Packet], now: u64) -> usize {
+    pub(super) fn chunk(
+        &mut self,
+        packets: &mut [Packet],
+        now: u64,
+        cx: &mut StageContext<'_>,
+    ) -> usize {
         let all = u32::MAX >> (LANES - packets.len().clamp(1, LANES));
         if !self.tables.log.is_empty() {
             let cache = &mut self.cache;
@@ -166,7 +176,7 @@ impl Pipeline {
             }
         }
         self.burst.forget(u32::MAX);
-        self.burst.looked_up.fill(false);
+        self.burst.looked_up.fill(0);
         let mut spare = std::mem::take(&mut self.burst.spare);
         let alone = {
             let packets = &Packets::new(packets, &mut spare);
@@ -176,15 +186,18 @@ impl Pipeline {
         self.burst.spare = spare;
         let from = self.decided.len();
         self.decided.resize(from + packets.len(), DROP);
-        let mut ordered = alone | self.burst.flows | self.burst.cached;
+        let mut ordered = alone | self.burst.asked;
         if self.tables.len() > 0 {
-            ordered |= self.barriers();
+            ordered |= self.barriers() | self.updates(all, now);
         }
         let done = match ordered & all {
             0 => all,
-            ordered => self.commit(packets, ordered, from, now).unwrap_or(all),
+            ordered => self.commit(packets, ordered, (from, now), cx).unwrap_or(all),
         };
         self.finish(packets, done, from);
+        for plan in self.burst.used.drain(..) {
+            self.burst.planned[plan as usize] = 0;
+        }
         let count = done.count_ones() as usize;
         self.decided.truncate(from + count);
         count
@@ -264,10 +277,11 @@ impl Pipeline {
                             };
                             lanes.set(reg, hits, number.unwrap_or(&[0; LANES]));
                         }
-                        // Columns for lanes that were here before have other lanes' numbers now.
-                        if std::mem::replace(&mut burst.looked_up[number], true) {
+                        // What was computed for lanes that were here before must be for these as well.
+                        if burst.looked_up[number] != 0 {
                             lanes.forget(derived);
                         }
+                        burst.looked_up[number] |= mask;
                         burst.flows |= mask;
                         burst.send(*hit, hits);
                         burst.send(*miss, mask & !hits);
@@ -296,34 +310,48 @@ impl Pipeline {
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
+    /// Of lanes, those whose plan changes a flow.
+    fn updates(&self, these: u32, now: u64) -> u32 {
+        let Self { plans, burst, lanes, .. } = self;
+        let mut changing = 0;
+        for &plan in &burst.used {
+            let planned = burst.planned[plan as usize] & these;
+            for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
+                let found = &burst.found[usize::from(lookup.0)];
+                for (reg, before) in common.iter().zip(&found.common) {
+                    changing |= lanes.differ(*reg, before) & planned;
+                }
+                changing |= expiry.differ(lanes, &found.expiries, now) & planned;
+                changing |= guarantee.differ(lanes, &found.guarantees, now) & planned;
+            }
+        }
+        changing
+    }
+
     /// The target of a plan.
     fn target_of(&self, plan: u32) -> Option<u16> {
         self.outcomes[self.plans[plan as usize].outcome as usize].target
     }
 
-    /// Changes flows as these lanes say, in order, up to one that must wait until those before came to rest; gives the
-    /// lanes before that one, if there is one.
+    /// Changes flows as these lanes say, in order. Gives the lanes that are done if others must wait until these came to
+    /// rest.
     fn commit(
         &mut self,
         packets: &mut [Packet],
         ordered: u32,
-        from: usize,
-        now: u64,
+        (from, now): (usize, u64),
+        cx: &mut StageContext<'_>,
     ) -> Option<u32> {
         self.prefetch_changes(ordered, now);
-        let mut barrier = None;
-        // Lanes that found what changed since.
+        // Lanes whose results do not hold any more.
         let mut stale = 0;
-        for lane in lanes_of(ordered) {
-            let before = (1u32 << lane) - 1;
-            if let Some(barrier) = barrier {
-                if !self.may_follow((lane, &mut packets[lane]), barrier, from, now) {
-                    return Some(before);
-                }
-                continue;
-            }
+        let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()));
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let later = all & (u32::MAX << lane << 1);
             if stale >> lane & 1 == 1 {
-                self.walk_again(packets, stale & !before, now);
+                self.walk_again(packets, stale & u32::MAX << lane, now);
                 stale = 0;
             }
             if self.burst.cached >> lane & 1 == 1 && !self.prolong(lane, now) {
@@ -331,7 +359,7 @@ impl Pipeline {
             }
             let plan = self.burst.plan_of[lane];
             let target = if plan == NONE {
-                self.run_alone((lane, &mut packets[lane]), None, from, now)?
+                self.run_alone((lane, &mut packets[lane]), from, now)
             } else {
                 self.update(lane, plan, now);
                 if self.is_frequent(lane) {
@@ -339,38 +367,97 @@ impl Pipeline {
                 }
                 self.target_of(plan)
             };
-            if !self.tables.log.is_empty() {
-                stale |= self.changed() & !(before << 1 | 1);
+            stale |= self.changed() & later;
+            left |= stale;
+            let is_barrier = |t: &u16| self.targets[usize::from(*t)].is_barrier();
+            if let Some(target) = target.filter(is_barrier) {
+                let run = self.collect_run(lane, target, left & !stale, now);
+                left &= !run;
+                let ends = self.run_ahead(packets, (run, target), from, cx);
+                stale = (stale | self.changed() | self.missed(target)) & later & !run;
+                left |= stale;
+                if ends {
+                    return Some(u32::MAX >> run.leading_zeros());
+                }
             }
-            barrier = target.filter(|&t| self.targets[usize::from(t)].is_barrier());
         }
         None
     }
 
-    /// Has a lane go the same way as one before it that changes flows where it goes, if the lane depends on none of
-    /// these; whether it does.
-    fn may_follow(
+    /// A lane that goes to a target where flows change, and those right behind it of these lanes that go there, too, and
+    /// have found none of the flows that change there.
+    fn collect_run(&mut self, first: usize, target: u16, lanes: u32, now: u64) -> u32 {
+        let mut run = 1u32 << first;
+        for lane in first + 1..LANES {
+            let plan = self.burst.plan_of[lane];
+            let is_walked = lanes & !self.burst.cached & 1 << lane != 0 && plan != NONE;
+            if !is_walked || self.target_of(plan) != Some(target) || !self.tables.log.is_empty() {
+                break;
+            }
+            let changes = &self.targets[usize::from(target)].changes;
+            let depends = self.burst.found.iter().zip(0..).any(|(found, lookup)| {
+                let table = || self.tables.of(LookupId(lookup));
+                found.lanes >> lane & 1 == 1 && table().is_some_and(|t| changes[usize::from(t)])
+            });
+            if depends {
+                break;
+            }
+            self.update(lane, plan, now);
+            run |= 1 << lane;
+        }
+        run
+    }
+
+    /// Takes lanes at once to their target and on, to where nothing changes flows any more; whether packets behind them
+    /// must wait nevertheless.
+    fn run_ahead(
         &mut self,
-        (lane, packet): (usize, &mut Packet),
-        barrier: u16,
+        packets: &mut [Packet],
+        (run, target): (u32, u16),
         from: usize,
-        now: u64,
+        cx: &mut StageContext<'_>,
     ) -> bool {
-        let plan = self.burst.plan_of[lane];
-        if plan == NONE {
-            return self.run_alone((lane, packet), Some(barrier), from, now).is_some();
+        self.finish(packets, run, from);
+        let mut batch = cx.core.batch();
+        for lane in lanes_of(run) {
+            let place = cx.core.pool.alloc(0);
+            batch.push(std::mem::replace(&mut packets[lane], place));
+            self.decided[from + lane] = DROP;
         }
-        let changes = &self.targets[usize::from(barrier)].changes;
-        let depends = self.burst.found.iter().zip(0..).any(|(found, lookup)| {
-            let table = || self.tables.of(LookupId(lookup));
-            found.lanes >> lane & 1 == 1 && table().is_some_and(|t| changes[usize::from(t)])
-        });
-        let is_cached = self.burst.cached >> lane & 1 == 1;
-        if depends || is_cached || self.target_of(plan) != Some(barrier) {
-            return false;
+        let Target { to, native, laps, .. } = self.targets[usize::from(target)];
+        let mut out = std::mem::take(&mut self.burst.out);
+        let arrivals = Rc::clone(&self.arrivals);
+        let ends = cx.run_ahead(Delivery { to, batch, native, laps }, &arrivals, &mut out);
+        let count: usize = out.iter().map(|delivery| delivery.batch.len()).sum();
+        if count > run.count_ones() as usize {
+            let at = from + run.trailing_zeros() as usize;
+            self.extra.extend(out.drain(..).map(|delivery| (at, delivery)));
         }
-        self.update(lane, plan, now);
-        true
+        let mut places = lanes_of(run);
+        for Delivery { to, mut batch, native, laps } in out.drain(..) {
+            let target = self.target(to, native, laps, cx.surroundings());
+            for (packet, lane) in batch.drain().zip(&mut places) {
+                cx.core.pool.recycle(std::mem::replace(&mut packets[lane], packet));
+                self.decided[from + lane] = target;
+            }
+            cx.core.recycle_batch(batch);
+        }
+        self.burst.out = out;
+        ends
+    }
+
+    /// Lanes that looked for flows in vain in tables that changed on the path to a target, and go elsewhere.
+    fn missed(&self, target: u16) -> u32 {
+        let changes = &self.targets[usize::from(target)].changes;
+        let mut missed = 0;
+        for ((found, lanes), lookup) in self.burst.found.iter().zip(&self.burst.looked_up).zip(0..) {
+            if self.tables.of(LookupId(lookup)).is_some_and(|t| changes[usize::from(t)]) {
+                missed |= lanes & !found.lanes;
+            }
+        }
+        let plan = |lane: usize| Some(self.burst.plan_of[lane]).filter(|plan| *plan != NONE);
+        let same = |lane: &usize| plan(*lane).and_then(|p| self.target_of(p)) == Some(target);
+        lanes_of(missed).filter(same).fold(missed, |missed, lane| missed & !(1 << lane))
     }
 
     /// Has lanes walk again whose results do not hold any more.
@@ -383,8 +470,13 @@ impl Pipeline {
     }
 
     /// Takes note of the flows that changed; gives the lanes that found one of them.
-    #[cold]
+    #[inline]
     fn changed(&mut self) -> u32 {
+        if self.tables.log.is_empty() { 0 } else { self.find_changed() }
+    }
+
+    #[cold]
+    fn find_changed(&mut self) -> u32 {
         let Self { tables, cache, burst, .. } = self;
         let mut lanes = 0;
         let all = tables.log.take(|table, number| {
@@ -478,30 +570,21 @@ impl Pipeline {
         !is_known && self.tables.log.is_empty() && self.cache.miss(self.burst.hashes[lane]) == OFTEN
     }
 
-    /// Takes a lane alone from its step to its exit, and does what that says. Behind a barrier only what goes the same
-    /// way is done, whatever the packets before do there.
+    /// Takes a lane alone from its step to its exit, and does what that says; gives its target.
     #[inline(never)]
     fn run_alone(
         &mut self,
         (lane, packet): (usize, &mut Packet),
-        barrier: Option<u16>,
         from: usize,
         now: u64,
-    ) -> Option<Option<u16>> {
+    ) -> Option<u16> {
         self.scalar.start(now);
         let step = StepId(self.burst.alone[lane]);
         let step = self.scalar.walk(step, packet, &self.tables, |_| {});
         let program = Rc::clone(&self.program);
-        let Step::Exit(exit) = program.step(step) else { return None };
+        let exit = exit(&program, step)?;
         let number = self.outcome_of[step.0 as usize];
         let target = self.outcomes[number as usize].target;
-        if let Some(barrier) = barrier {
-            let changes = &self.targets[usize::from(barrier)].changes;
-            let changed = |l| self.tables.of(l).is_some_and(|t| changes[usize::from(t)]);
-            if target != Some(barrier) || self.scalar.hits.iter().any(|&l| changed(l)) {
-                return None;
-            }
-        }
         self.scalar.update(exit, packet, &self.tables);
         let outcome = &mut self.outcomes[number as usize];
         outcome.packets += 1;
@@ -513,7 +596,7 @@ impl Pipeline {
             Some(_) => self.scalar.write(exit, packet),
         }
         self.decided[from + lane] = target.unwrap_or(DROP);
-        Some(target)
+        target
     }
 
     /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that it found.
@@ -557,22 +640,26 @@ impl Pipeline {
         self.cache.insert(self.burst.hashes[lane], entry, &self.burst.members);
     }
 
-    /// Does what plans say to the lanes that are done.
-    fn finish(&mut self, packets: &mut [Packet], done: u32, from: usize) {
+    /// Does what plans say to these lanes.
+    fn finish(&mut self, packets: &mut [Packet], these: u32, from: usize) {
         let Self { lanes, plans, burst, outcomes, decided, .. } = self;
-        let needs = |plan: &u32| &plans[*plan as usize].needs;
-        if burst.used.iter().any(|plan| !lanes.knows(needs(plan))) {
+        let mut used: SmallVec<[(&Plan, u32); 8]> = SmallVec::new();
+        for &number in &burst.used {
+            let planned = &mut burst.planned[number as usize];
+            if *planned & these != 0 {
+                used.push((&plans[number as usize], *planned & these));
+                *planned &= !these;
+            }
+        }
+        if used.iter().any(|(plan, _)| !lanes.knows(&plan.needs)) {
             let all = &Packets::new(packets, &mut burst.spare);
-            for plan in &burst.used {
-                lanes.compute(needs(plan), all, &burst.slots);
+            for (plan, _) in &used {
+                lanes.compute(&plan.needs, all, &burst.slots);
             }
         }
         let decided = &mut decided[from..];
         let mut windows = [0; LANES];
-        for &number in &burst.used {
-            let mask = &mut burst.planned[number as usize];
-            *mask &= done;
-            let (plan, mask) = (&plans[number as usize], *mask);
+        for &(plan, mask) in &used {
             let outcome = &mut outcomes[plan.outcome as usize];
             outcome.packets += u64::from(mask.count_ones());
             for (total, length) in outcome.sums.iter_mut().zip(&plan.lengths) {
@@ -590,11 +677,6 @@ impl Pipeline {
             for_lanes(mask, |lane| decided[lane] = target);
             place(plan, lanes, packets, mask, &mut windows);
         }
-        let all = burst
-            .used
-            .iter()
-            .map(|&number| (&plans[number as usize], burst.planned[number as usize]));
-        write(all, lanes, packets, &windows);
-        burst.used.drain(..).for_each(|number| burst.planned[number as usize] = 0);
+        write(used.iter().copied(), lanes, packets, &windows);
     }
 }

@@ -25,9 +25,9 @@ type Tags = [u8; SEGMENT + WAYS];
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered.
 const MISSED: usize = 1 << 21;
-/// A key is worth a line if it was looked up in vain so often before. A line costs as much as many packets, flows that are as
-/// short as that never pay it back, and the first packets of others change the state of a flow, with which a line dies.
-pub(super) const OFTEN: u16 = 3;
+/// A key is worth an entry if it was looked up in vain so often before. An entry costs as much as some ten packets save
+/// by it, so shorter flows never pay it back; and it goes when the flow's state changes, as with its first packets.
+pub(super) const OFTEN: u16 = 15;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;

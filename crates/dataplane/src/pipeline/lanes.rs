@@ -437,6 +437,16 @@ impl Lanes {
         }
     }
 
+    /// The lanes in which a known column differs from these numbers.
+    #[inline]
+    pub(super) fn differ(&self, reg: Reg, from: &Column) -> u32 {
+        let (column, mut differ) = (self.column(reg), 0);
+        for lane in 0..LANES {
+            differ |= u32::from(column[lane] != from[lane]) << lane;
+        }
+        differ
+    }
+
     /// Has columns computed again.
     pub(super) fn forget(&mut self, regs: &[Reg]) {
         regs.iter().for_each(|&reg| self.columns[reg as usize].known = 0);

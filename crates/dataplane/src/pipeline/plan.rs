@@ -6,7 +6,7 @@ use ir::model::BinaryOp;
 use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write};
 
 use super::compile::{Compiler, Residual, Slot};
-use super::lanes::{Cond, Lanes, Op, Part, Reg};
+use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg};
 use super::prepared::is_small;
 use super::range_table::RangeTable;
 
@@ -204,6 +204,32 @@ impl Time {
             _ => lanes.column(self.of)[lane] as usize,
         };
         self.moments.get(index).map_or(0, |moment| moment.at(now))
+    }
+}
+
+impl Time {
+    /// The lanes for which it differs from these.
+    #[inline]
+    pub(super) fn differ(&self, lanes: &Lanes, from: &[u64; LANES], now: u64) -> u32 {
+        let mut differ = 0;
+        match &self.moments[..] {
+            [only] => {
+                let time = only.at(now);
+                for (lane, from) in from.iter().enumerate() {
+                    differ |= u32::from(*from != time) << lane;
+                }
+            }
+            all => {
+                let column = lanes.column(self.of);
+                for (at, moment) in all.iter().enumerate() {
+                    let time = moment.at(now);
+                    for (lane, from) in from.iter().enumerate() {
+                        differ |= u32::from(column[lane] == at as u32 && *from != time) << lane;
+                    }
+                }
+            }
+        }
+        differ
     }
 }
 

@@ -12,7 +12,7 @@ use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 
 use super::cache::SLOTS;
 use super::classifiers::Classifiers;
-use super::compile::{Compiler, Known, Residual, leading_to, reachable};
+use super::compile::{Compiler, Known, Residual, reachable};
 use super::lanes::{Cond, Part, Reg};
 use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates};
 
@@ -20,6 +20,8 @@ use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates}
 const MOST_CONDITIONS: usize = 32;
 /// Bits of numbers that mostly are the same in all packets of a flow.
 const NARROW: u16 = 8;
+/// Where fewer flows are looked up and no list of rules is, finding these takes less time than a cache entry.
+const FEWEST_LOOKUPS: usize = 2;
 /// Programs with more steps ask tables packet by packet.
 const MOST_STEPS: usize = 100_000;
 
@@ -73,8 +75,8 @@ pub(super) struct Builder<'c, 'a> {
     compiler: &'c mut Compiler<'a>,
     exits: &'c HashMap<StepId, ExitLengths<'c>>,
     classifiers: &'c Classifiers,
-    /// By step: whether flows are looked up from there on.
-    leads_to_flows: Vec<bool>,
+    /// By step: how many flows are looked up from there on, at the most.
+    lookups: Vec<usize>,
     /// Absent if times are computed in ways that lines cannot follow.
     tick: Option<u64>,
     /// By step: the last step that all lanes have been at that come to it; [`NONE`] if there is
@@ -98,7 +100,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         classifiers: &'c Classifiers,
     ) -> Compiled {
         let program = compiler.program();
-        let leads_to_flows = leading_to(program, |step| matches!(step, Step::Flow { .. }));
+        let lookups = most_lookups(program);
         let tick = tick(program).filter(|_| program.steps.len() <= MOST_STEPS);
         let nodes = program.steps.iter().map(|_| Node::Scalar).collect();
         let tick_mask = tick.unwrap_or(0);
@@ -116,7 +118,7 @@ impl<'c, 'a> Builder<'c, 'a> {
             compiler,
             exits,
             classifiers,
-            leads_to_flows,
+            lookups,
             tick,
             dominators,
             asked,
@@ -151,7 +153,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                 }
                 other => {
                     let may_ask =
-                        self.leads_to_flows[at] && !self.asked[at] && !self.behind_flows[at];
+                        self.lookups[at] > 0 && !self.asked[at] && !self.behind_flows[at];
                     if let Some(site) = may_ask.then(|| self.site(step)).flatten() {
                         self.compiled.asks[at] = u16::try_from(self.compiled.sites.len()).ok();
                         self.compiled.sites.push(site);
@@ -231,6 +233,10 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         let program = self.compiler.program();
         let region = reachable(program, step);
+        let is_list = |at: &StepId| matches!(program.step(*at), Step::Classify { .. });
+        if self.lookups[step.0 as usize] < FEWEST_LOOKUPS && !region.iter().any(is_list) {
+            return None;
+        }
         let inputs = self.inputs(&region)?;
         let known = Known { fixed: fixed(program, &inputs) };
         let decides = |key: &TermId| known.fixed[key.0 as usize];
@@ -402,6 +408,20 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         Some(key)
     }
+}
+
+/// By step: how many flows packets look up from there on, at the most.
+pub(super) fn most_lookups(program: &Program) -> Vec<usize> {
+    let mut lookups = vec![0; program.steps.len()];
+    // Steps lead to later ones only.
+    for (at, step) in program.steps.iter().enumerate().rev() {
+        let most = |next: StepId| lookups[next.0 as usize];
+        lookups[at] = match step {
+            Step::Flow { hit, miss, .. } => most(*miss).max(most(*hit) + 1),
+            step => step.next().map(most).max().unwrap_or(0),
+        };
+    }
+    lookups
 }
 
 /// The bit of a condition.

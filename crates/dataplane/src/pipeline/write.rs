@@ -55,10 +55,13 @@ pub(super) fn write<'a>(
     packets: &mut [Packet],
     windows: &Windows,
 ) {
+    let these = all.clone().fold(0, |these, (_, mask)| these | mask);
     if all.clone().any(|(plan, _)| !plan.annotations.is_empty()) {
         let mut areas = [const { None }; LANES];
-        for (area, packet) in areas.iter_mut().zip(packets.iter_mut()) {
-            *area = Some(packet.annotations_mut().bytes_mut());
+        for (lane, (area, packet)) in areas.iter_mut().zip(packets.iter_mut()).enumerate() {
+            if these >> lane & 1 == 1 {
+                *area = Some(packet.annotations_mut().bytes_mut());
+            }
         }
         for (plan, mask) in all.clone() {
             store(&plan.annotations, lanes, mask, &mut areas);
@@ -66,7 +69,12 @@ pub(super) fn write<'a>(
     }
     if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
         let mut areas = [const { None }; LANES];
-        for ((area, packet), &at) in areas.iter_mut().zip(packets).zip(windows) {
+        for (lane, ((area, packet), &at)) in
+            areas.iter_mut().zip(packets).zip(windows).enumerate()
+        {
+            if these >> lane & 1 == 0 {
+                continue;
+            }
             if packet.window::<WINDOW>(at).is_none() {
                 make_room(at, packet);
             }

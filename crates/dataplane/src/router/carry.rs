@@ -7,6 +7,7 @@ use net::Batch;
 use super::cycles::{LOOP, Laps};
 use super::{Cell, Delivery, Nodes, UNCONNECTED, drop_all};
 use crate::latency::Of;
+use crate::pipeline::Arrival;
 
 impl Nodes {
     /// Carries everything on the stack to the end of its way.
@@ -63,6 +64,47 @@ impl Nodes {
         if TIMED {
             self.sampler.end();
         }
+    }
+
+    /// Takes a delivery through elements' own code at once, up to where packets may wait for their turn; gives what came
+    /// there, in order, and whether that may not wait all the same. While packets are followed, nothing is taken
+    /// anywhere.
+    pub(super) fn run_ahead(
+        &mut self,
+        core: &mut Core,
+        delivery: Delivery,
+        arrivals: &[Arrival],
+        out: &mut Vec<Delivery>,
+    ) -> bool {
+        let (base, laps, turns) = (self.stack.len(), self.laps.now, self.laps.turns);
+        let arrival = |to: Port| arrivals.get(to.node).copied().unwrap_or(Arrival::Waits);
+        let mut ended = !self.journeys.is_empty() || arrival(delivery.to) != Arrival::Runs;
+        if ended {
+            out.push(delivery);
+            return ended;
+        }
+        self.laps.turns += delivery.laps;
+        self.stack.push(Delivery { laps: laps + delivery.laps, ..delivery });
+        while self.stack.len() > base
+            && let Some(next) = self.stack.pop()
+        {
+            let arrival = if ended { Arrival::Waits } else { arrival(next.to) };
+            ended |= arrival == Arrival::Ends;
+            if arrival != Arrival::Runs {
+                out.push(Delivery { laps: next.laps - laps, ..next });
+                continue;
+            }
+            self.laps.now = next.laps;
+            if let Some((to, batch)) = self.visit::<false>(core, next.to, next.batch) {
+                let laps = self.laps.now;
+                self.stack.push(Delivery { to, batch, native: false, laps });
+            }
+        }
+        // Those of what waits are counted when it is sent.
+        let later: u32 = out.iter().map(|delivery| delivery.laps).sum();
+        self.laps.turns = self.laps.turns.saturating_sub(later).max(turns);
+        self.laps.now = laps;
+        ended
     }
 
     /// Carries a delivery on while packets are followed.

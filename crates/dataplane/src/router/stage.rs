@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use elements::Element;
 use elements::context::Core;
+use elements::element::HandlerCalls;
 use ir::program::{Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use super::{Delivery, Nodes};
-use crate::pipeline::{Library, Surroundings, Table};
+use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
 /// Carries out a program: takes the packets that come to its entry, in the place of the elements.
 ///
@@ -56,6 +57,21 @@ impl StageContext<'_> {
     #[inline]
     pub fn push(&mut self, to: Port, batch: Batch, native: bool, laps: u32) {
         self.nodes.stages.out.push(Delivery { to, batch, native, laps });
+    }
+
+    /// Takes packets through elements' own code at once: see [`Nodes::run_ahead`].
+    pub(crate) fn run_ahead(
+        &mut self,
+        delivery: Delivery,
+        arrivals: &[Arrival],
+        out: &mut Vec<Delivery>,
+    ) -> bool {
+        self.nodes.run_ahead(self.core, delivery, arrivals, out)
+    }
+
+    /// What surrounds the stage.
+    pub(crate) fn surroundings(&self) -> &dyn Surroundings {
+        self.nodes
     }
 
     /// How often packets would have come to beginnings of cycles on the way to an exit.
@@ -206,6 +222,30 @@ impl Surroundings for Nodes {
 
     fn laps(&self, exit: &Exit) -> u32 {
         self.laps_to(exit)
+    }
+
+    fn elements(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn before(&self, elements: &[NodeId]) -> Vec<bool> {
+        let mut from = vec![Vec::new(); self.nodes.len()];
+        for (node, of) in self.nodes.iter().enumerate() {
+            of.to.iter().flatten().for_each(|to| from[to.node].push(node));
+        }
+        let mut reached = vec![false; self.nodes.len()];
+        let mut waiting = elements.to_vec();
+        while let Some(node) = waiting.pop() {
+            if !std::mem::replace(&mut reached[node], true) {
+                waiting.extend(&from[node]);
+            }
+        }
+        reached
+    }
+
+    fn calls_handlers(&self, node: NodeId) -> bool {
+        let cell = self.nodes[node].cell.as_ref();
+        cell.is_none_or(|cell| cell.element.handler_calls() != HandlerCalls::None)
     }
 }
 

@@ -178,18 +178,22 @@ impl FlowAccess for FlowSet {
         })
     }
 
+    #[inline(never)]
     fn find_all(&self, key: &[&[u32; BURST]], mut lanes: u32, now: u64, found: &mut FoundFlows) {
         found.lanes &= !lanes;
         let &[map, src, src_port, dst, dst_port] = key else { return };
+        for lane in 0..BURST {
+            // No flow has a key with numbers as great as that.
+            let fits = (map[lane] | src_port[lane] | dst_port[lane]) >> 16 == 0;
+            lanes &= !(u32::from(!fits) << lane);
+        }
         let mut all = [Hashed::default(); BURST];
         let mut guesses = [None; BURST];
         // Each loop touches memory that the one before prefetched.
         for lane in lanes_of(lanes) {
-            let key = [map[lane], src[lane], src_port[lane], dst[lane], dst_port[lane]];
-            match Key::from_numbers(&key) {
-                Some(key) => all[lane] = self.table.hashed(key),
-                None => lanes &= !(1 << lane),
-            }
+            let ports = (src_port[lane] as u16, dst_port[lane] as u16);
+            let key = Key::new(map[lane] as u16, src[lane], ports.0, dst[lane], ports.1);
+            all[lane] = self.table.hashed(key);
             self.table.expect(&all[lane]);
         }
         for lane in lanes_of(lanes) {
@@ -203,8 +207,10 @@ impl FlowAccess for FlowSet {
             if flow.expiry() <= now {
                 continue;
             }
+            let (expiry, guarantee) = self.table.lasts_until(flow, now).unwrap_or_default();
             found.lanes |= 1 << lane;
-            (found.numbers[lane], found.expiries[lane]) = (number, flow.expiry());
+            found.numbers[lane] = number;
+            (found.expiries[lane], found.guarantees[lane]) = (expiry, guarantee);
             let to = flow.rewritten(side);
             let ports = [to.src_port(), to.dst_port(), flow.output(side)].map(u32::from);
             let values = [to.src(), ports[0], to.dst(), ports[1], ports[2], side as u32];
