@@ -263,7 +263,11 @@ impl Pipeline {
         let lanes = std::mem::take(&mut compiler.lanes);
         drop((compiler, exits));
         let Compiled { nodes, asks, plans, sites, tick } = compiled;
-        let flows = if sites.is_empty() { 0 } else { most_lookups(&self.program).first().copied().unwrap_or(0) };
+        let flows = if sites.is_empty() {
+            0
+        } else {
+            most_lookups(&self.program).first().copied().unwrap_or(0)
+        };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
         let bindings = lanes.bindings(&self.program.lookups);
         self.burst = Burst::new(nodes.len(), plans.len(), bindings);

@@ -42,11 +42,13 @@ pub struct FoundFlows {
     pub lanes: u32,
     /// Numbers of the flows.
     pub numbers: [u32; BURST],
-    /// When they expire, and until when they may not be evicted, if a packet that leaves them in their class would not
-    /// change that; else 0.
+    /// When they expire after a packet now that only prolongs them ([`FlowAccess::prolong`]), and until when they may not
+    /// be evicted then; 0 if whatever comes changes more.
     pub expiries: [u64; BURST],
     /// See [`FoundFlows::expiries`].
     pub guarantees: [u64; BURST],
+    /// Those that such a packet does not change: they were touched lately.
+    pub settled: u32,
     /// The directions' numbers.
     pub values: [[u32; BURST]; VALUES],
     /// The numbers that both directions share.
@@ -60,6 +62,7 @@ impl Default for FoundFlows {
             numbers: [0; BURST],
             expiries: [0; BURST],
             guarantees: [0; BURST],
+            settled: 0,
             values: [[0; BURST]; VALUES],
             common: [[0; BURST]; COMMON],
         }

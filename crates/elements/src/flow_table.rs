@@ -431,15 +431,14 @@ impl FlowTable {
         self.classes.iter().position(fits).and_then(|class| u16::try_from(class).ok())
     }
 
-    /// When a flow expires and until when it may not be evicted, if a packet now that leaves it in its class would change
-    /// nothing.
+    /// When a flow expires after a packet now that leaves it in its class, and until when it may not be evicted then.
     #[inline]
     pub(crate) fn lasts_until(&self, flow: &Flow, now: u64) -> Option<(u64, u64)> {
         let class = &self.classes[usize::from(flow.class)];
         let from = self.tick_end(now);
         let guarantee = if class.guarantee == 0 { 0 } else { from.saturating_add(class.guarantee) };
         let expiry = from.saturating_add(class.timeout);
-        (class.era == Era::Now && expiry == flow.expiry).then_some((expiry, guarantee))
+        (class.era == Era::Now).then_some((expiry, guarantee))
     }
 
     /// A packet of the flow came that leaves it in its class; gives the new expiry.

@@ -11,7 +11,7 @@ use ir::program::{Effect, LookupId, StepId};
 use net::Packet;
 use smallvec::SmallVec;
 
-use super::cache::{FlowCache, Line, Member, OFTEN, SLOTS, Tagged, Ways};
+use super::cache::{FlowCache, Line, Member, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
@@ -61,6 +61,8 @@ pub(super) struct Burst {
     cached: u32,
     /// Lanes that looked up flows.
     flows: u32,
+    /// Lanes that prolong flows and change nothing else of them.
+    touching: u32,
     common: Vec<u64>,
     /// What came of packets that were taken through elements.
     out: Vec<Delivery>,
@@ -188,7 +190,7 @@ impl Pipeline {
         self.decided.resize(from + packets.len(), DROP);
         let mut ordered = alone | self.burst.asked;
         if self.tables.len() > 0 {
-            ordered |= self.barriers() | self.updates(all, now);
+            ordered |= self.barriers() | self.updates(now);
         }
         let done = match ordered & all {
             0 => all,
@@ -310,12 +312,12 @@ impl Pipeline {
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
-    /// Of lanes, those whose plan changes a flow.
-    fn updates(&self, these: u32, now: u64) -> u32 {
+    /// Finds out what plans do to flows; gives the lanes that do anything to one.
+    fn updates(&mut self, now: u64) -> u32 {
         let Self { plans, burst, lanes, .. } = self;
-        let mut changing = 0;
+        let (mut changing, mut touching) = (0, 0);
         for &plan in &burst.used {
-            let planned = burst.planned[plan as usize] & these;
+            let planned = burst.planned[plan as usize];
             for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
                 let found = &burst.found[usize::from(lookup.0)];
                 for (reg, before) in common.iter().zip(&found.common) {
@@ -323,9 +325,11 @@ impl Pipeline {
                 }
                 changing |= expiry.differ(lanes, &found.expiries, now) & planned;
                 changing |= guarantee.differ(lanes, &found.guarantees, now) & planned;
+                touching |= planned & !found.settled;
             }
         }
-        changing
+        burst.touching = touching & !changing;
+        changing | touching
     }
 
     /// The target of a plan.
@@ -450,7 +454,8 @@ impl Pipeline {
     fn missed(&self, target: u16) -> u32 {
         let changes = &self.targets[usize::from(target)].changes;
         let mut missed = 0;
-        for ((found, lanes), lookup) in self.burst.found.iter().zip(&self.burst.looked_up).zip(0..) {
+        for ((found, lanes), lookup) in self.burst.found.iter().zip(&self.burst.looked_up).zip(0..)
+        {
             if self.tables.of(LookupId(lookup)).is_some_and(|t| changes[usize::from(t)]) {
                 missed |= lanes & !found.lanes;
             }
@@ -464,6 +469,7 @@ impl Pipeline {
     #[cold]
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
         self.burst.unplan(lanes);
+        self.burst.touching &= !lanes;
         let mut spare = std::mem::take(&mut self.burst.spare);
         self.walk(&Packets::new(packets, &mut spare), lanes, now);
         self.burst.spare = spare;
@@ -498,12 +504,18 @@ impl Pipeline {
     /// Updates the flows of a lane as its plan says.
     fn update(&mut self, lane: usize, plan: u32, now: u64) {
         let Self { plans, burst, lanes, tables, .. } = self;
+        if burst.touching >> lane & 1 == 1 {
+            for Update { lookup, .. } in &plans[plan as usize].updates {
+                let number = burst.found[usize::from(lookup.0)].numbers[lane];
+                tables.prolong(tables.of(*lookup).unwrap_or_default(), number, now);
+            }
+            return;
+        }
         for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
             let found = &burst.found[usize::from(lookup.0)];
             burst.common.clear();
             burst.common.extend(common.iter().map(|&reg| u64::from(lanes.column(reg)[lane])));
-            let (expiry, guarantee) =
-                (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
+            let (expiry, guarantee) = (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
             tables.update(*lookup, (found.numbers[lane], &burst.common, expiry, guarantee), now);
         }
     }
@@ -511,15 +523,13 @@ impl Pipeline {
     /// Prefetches what updates of flows change. Each loop touches memory that the one before prefetched, so that the
     /// processor waits for all lanes at once.
     fn prefetch_changes(&self, ordered: u32, now: u64) {
-        let Self { plans, burst, lanes, tables, cache, .. } = self;
+        let Self { plans, burst, tables, cache, .. } = self;
         for &plan in &burst.used {
-            for Update { lookup, expiry, .. } in &plans[plan as usize].updates {
+            for Update { lookup, .. } in &plans[plan as usize].updates {
                 let found = &burst.found[usize::from(lookup.0)];
-                for lane in lanes_of(burst.planned[plan as usize] & !burst.cached) {
-                    if found.expiries[lane] != expiry.at(lanes, lane, now) {
-                        let table = tables.of(*lookup).unwrap_or_default();
-                        tables.prefetch_changes(table, found.numbers[lane]);
-                    }
+                let table = tables.of(*lookup).unwrap_or_default();
+                for lane in lanes_of(burst.planned[plan as usize] & ordered & !found.settled) {
+                    tables.prefetch_changes(table, found.numbers[lane]);
                 }
             }
         }
@@ -566,8 +576,10 @@ impl Pipeline {
     /// on.
     #[inline]
     fn is_frequent(&mut self, lane: usize) -> bool {
-        let is_known = self.burst.sites[lane] == NO_SITE || self.burst.cached >> lane & 1 == 1;
-        !is_known && self.tables.log.is_empty() && self.cache.miss(self.burst.hashes[lane]) == OFTEN
+        let site = self.sites.get(usize::from(self.burst.sites[lane]));
+        let site =
+            site.filter(|_| self.burst.cached >> lane & 1 == 0 && self.tables.log.is_empty());
+        site.is_some_and(|site| self.cache.miss(self.burst.hashes[lane]) >= site.often)
     }
 
     /// Takes a lane alone from its step to its exit, and does what that says; gives its target.
@@ -609,7 +621,9 @@ impl Pipeline {
         let step = self.scalar.walk(step, packet, &self.tables, |step| {
             relevant |= site.deciding(step);
         });
-        let (Some(exit), Some(cached)) = (exit(&self.program, step), site.exit(step)) else { return };
+        let (Some(exit), Some(cached)) = (exit(&self.program, step), site.exit(step)) else {
+            return;
+        };
         let Some(slots) = self.scalar.slots(&cached.slots, packet) else { return };
         if self.scalar.missed {
             return;

@@ -28,6 +28,8 @@ const MISSED: usize = 1 << 21;
 /// A key is worth an entry if it was looked up in vain so often before. An entry costs as much as some ten packets save
 /// by it, so shorter flows never pay it back; and it goes when the flow's state changes, as with its first packets.
 pub(super) const OFTEN: u16 = 15;
+/// The same where an entry saves much.
+pub(super) const SOON: u16 = 3;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -339,23 +341,10 @@ impl FlowCache {
         })
     }
 
-    /// The line of a key.
-    #[inline(always)]
-    pub(super) fn find(&self, hash: u64, key: [u64; 2], site: u16, holds: u32) -> Option<usize> {
-        let ways = self.ways(hash);
-        self.find_tagged((ways, self.tagged(ways, hash)), key, site, holds)
-    }
-
     /// Brings near how often a key was looked up in vain.
     #[inline]
     pub(super) fn prefetch_missed(&self, hash: u64) {
         classify::prefetch(&self.missed.marks.borrow(), Missed::place(hash).0);
-    }
-
-    /// How often a key was looked up in vain lately, up to [`OFTEN`].
-    #[inline]
-    pub(super) fn missed(&self, hash: u64) -> u16 {
-        self.missed.count(hash)
     }
 
     /// Notes that a key was looked up in vain; how often it was before, lately.
@@ -373,14 +362,6 @@ impl FlowCache {
     pub(super) fn members(&self, at: usize) -> impl Iterator<Item = Member> + '_ {
         let links = &self.links[at * self.stride..][..usize::from(self.lines[at].flows)];
         links.iter().map(Link::member)
-    }
-
-    /// Brings near where it says which lines were made from a flow.
-    #[inline]
-    pub(super) fn prefetch_flow(&self, table: u16, number: u32) {
-        if let Some(heads) = self.heads.get(usize::from(table)) {
-            classify::prefetch(heads, number as usize);
-        }
     }
 
     /// Adds a line, for another if there must be.
@@ -481,9 +462,15 @@ mod tests {
         Line { key: [key, !key], until: 1, plan, ..EMPTY }
     }
 
+    /// The entry of a key with this hash.
+    fn find_hashed(cache: &FlowCache, hash: u64, key: u64, holds: u32) -> Option<&Line> {
+        let ways = cache.ways(hash);
+        let found = cache.find_tagged((ways, cache.tagged(ways, hash)), [key, !key], 0, holds);
+        found.map(|at| cache.line(at))
+    }
+
     fn find(cache: &FlowCache, key: u64, holds: u32) -> Option<&Line> {
-        let key = [key, !key];
-        cache.find(cache.hash(key, 0), key, 0, holds).map(|at| cache.line(at))
+        find_hashed(cache, cache.hash([key, !key], 0), key, holds)
     }
 
     fn insert(cache: &mut FlowCache, line: Line, numbers: &[u32]) {
@@ -540,7 +527,7 @@ mod tests {
     fn keys_that_come_again_are_known() {
         let cache = FlowCache::new(1, 1, Rc::default());
         // They share the place where they are remembered. A thousand rounds would not do one time in thirty.
-        let mut waiting: Vec<u64> = (0..4).map(|mark| mark << 50).collect();
+        let mut waiting: Vec<u64> = (0..4).map(|mark| mark << 52).collect();
         for _ in 0..20_000 {
             waiting.retain(|&key| cache.miss(key) < OFTEN);
         }
@@ -563,7 +550,7 @@ mod tests {
             );
         }
         assert_eq!(cache.used, WAYS);
-        let there = |number: u64| cache.find(42, [number, !number], 0, 0).is_some();
+        let there = |number: u64| find_hashed(&cache, 42, number, 0).is_some();
         assert!((1000 - WAYS as u64..1000).all(there), "the oldest give way");
         (0..1000).for_each(|number| cache.kill(0, number));
         assert_eq!(cache.used, 0);

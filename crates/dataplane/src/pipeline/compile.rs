@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
-use ir::program::{Atom, Program, Step, StepId, Term, TermId};
+use ir::program::{Atom, Program, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
@@ -562,15 +562,6 @@ pub(super) fn test(of: Reg, ranges: Vec<(u32, u32)>) -> Cond {
         [(low, high)] => Cond::Range { of, low, span: high - low },
         _ => Cond::Ranges { of, ranges },
     }
-}
-
-/// Steps that lead to some of which a condition holds, themselves included.
-pub(super) fn leading_to(program: &Program, wanted: impl Fn(&Step) -> bool) -> Vec<bool> {
-    let mut leads = vec![false; program.steps.len()];
-    for (at, step) in program.steps.iter().enumerate().rev() {
-        leads[at] = wanted(step) || step.next().any(|to| leads[to.0 as usize]);
-    }
-    leads
 }
 
 /// The steps that a step leads to, itself included, in order.

@@ -290,7 +290,9 @@ fn moment(
             let none = Moment { ticks: None, more: 0 };
             for (one, other) in [(a, b), (b, a)] {
                 single.clear();
-                if moment(compiler, (*one, none, depth + 1), &mut single).is_some() && single.len() == 1 {
+                if moment(compiler, (*one, none, depth + 1), &mut single).is_some()
+                    && single.len() == 1
+                {
                     return moment(compiler, (*other, plus.plus(single[0])?, depth + 1), moments);
                 }
             }
@@ -495,6 +497,8 @@ pub(super) fn updates(exit: &Exit) -> impl Iterator<Item = (&[TermId], [TermId; 
 
 /// Where the flow cache is asked.
 pub(super) struct Site {
+    /// How often a key must have been looked up in vain for an entry.
+    pub(super) often: u16,
     pub(super) needs: Box<[Reg]>,
     /// The key's numbers, and where each goes.
     pub(super) key: Vec<Part>,

@@ -10,7 +10,7 @@ use ir::Field;
 use ir::model::BinaryOp;
 use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 
-use super::cache::SLOTS;
+use super::cache::{OFTEN, SLOTS, SOON};
 use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, reachable};
 use super::lanes::{Cond, Part, Reg};
@@ -22,6 +22,8 @@ const MOST_CONDITIONS: usize = 32;
 const NARROW: u16 = 8;
 /// Where fewer flows are looked up and no list of rules is, finding these takes less time than a cache entry.
 const FEWEST_LOOKUPS: usize = 2;
+/// Where so many flows are looked up, an entry pays sooner.
+const MANY_LOOKUPS: usize = 4;
 /// Programs with more steps ask tables packet by packet.
 const MOST_STEPS: usize = 100_000;
 
@@ -152,8 +154,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                     })
                 }
                 other => {
-                    let may_ask =
-                        self.lookups[at] > 0 && !self.asked[at] && !self.behind_flows[at];
+                    let may_ask = self.lookups[at] > 0 && !self.asked[at] && !self.behind_flows[at];
                     if let Some(site) = may_ask.then(|| self.site(step)).flatten() {
                         self.compiled.asks[at] = u16::try_from(self.compiled.sites.len()).ok();
                         self.compiled.sites.push(site);
@@ -246,7 +247,9 @@ impl<'c, 'a> Builder<'c, 'a> {
             _ => return None,
         }
         let key = self.key(&inputs)?;
+        let often = if self.lookups[step.0 as usize] < MANY_LOOKUPS { OFTEN } else { SOON };
         let mut site = Site {
+            often,
             needs: Box::default(),
             key,
             conditions: Vec::new(),

@@ -69,8 +69,7 @@ pub(super) fn write<'a>(
     }
     if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
         let mut areas = [const { None }; LANES];
-        for (lane, ((area, packet), &at)) in
-            areas.iter_mut().zip(packets).zip(windows).enumerate()
+        for (lane, ((area, packet), &at)) in areas.iter_mut().zip(packets).zip(windows).enumerate()
         {
             if these >> lane & 1 == 0 {
                 continue;

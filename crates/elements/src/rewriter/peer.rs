@@ -181,6 +181,7 @@ impl FlowAccess for FlowSet {
     #[inline(never)]
     fn find_all(&self, key: &[&[u32; BURST]], mut lanes: u32, now: u64, found: &mut FoundFlows) {
         found.lanes &= !lanes;
+        found.settled &= !lanes;
         let &[map, src, src_port, dst, dst_port] = key else { return };
         for lane in 0..BURST {
             // No flow has a key with numbers as great as that.
@@ -208,6 +209,7 @@ impl FlowAccess for FlowSet {
                 continue;
             }
             let (expiry, guarantee) = self.table.lasts_until(flow, now).unwrap_or_default();
+            found.settled |= u32::from(expiry == flow.expiry()) << lane;
             found.lanes |= 1 << lane;
             found.numbers[lane] = number;
             (found.expiries[lane], found.guarantees[lane]) = (expiry, guarantee);
