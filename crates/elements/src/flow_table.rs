@@ -11,9 +11,9 @@
 mod ahead;
 mod declared;
 mod handover;
-mod index;
+pub(crate) mod index;
 mod key;
-mod slab;
+pub(crate) mod slab;
 mod taken;
 
 use std::hash::{BuildHasher, Hasher};
