@@ -36,8 +36,9 @@ element! {
     /// = KEYWORDS
     ///
     /// TABLE (element): an ARPTable to share with others.
-    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY,
-    /// CAPACITY_SLIM_FACTOR, TIMEOUT: as of ARPTable, if TABLE is not given.
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable, if
+    /// TABLE is not given.
+    /// CAPACITY_SLIM_FACTOR, TIMEOUT: the same.
     /// BROADCAST (address): the network's broadcast address, if it does not follow from IP.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
     /// BROADCAST_POLL (bool, default false): whether these requests are broadcast too.

@@ -34,8 +34,8 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY,
-    /// CAPACITY_SLIM_FACTOR: as of ARPTable.
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable.
+    /// CAPACITY_SLIM_FACTOR: the same.
     /// TIMEOUT (time, default 2 min): how long an address is believed; 0 for ever.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
     ///
