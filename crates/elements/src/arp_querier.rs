@@ -36,8 +36,9 @@ element! {
     /// = KEYWORDS
     ///
     /// TABLE (element): an ARPTable to share with others.
-    /// CAPACITY, ENTRY_CAPACITY, ENTRY_PACKET_CAPACITY, CAPACITY_SLIM_FACTOR, TIMEOUT: as of
-    /// ARPTable, if TABLE is not given.
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable, if
+    /// TABLE is not given.
+    /// CAPACITY_SLIM_FACTOR, TIMEOUT: the same.
     /// BROADCAST (address): the network's broadcast address, if it does not follow from IP.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
     /// BROADCAST_POLL (bool, default false): whether these requests are broadcast too.
@@ -60,7 +61,7 @@ element! {
             ("10.0.0.1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1),
             ("10.0.0.1, 02:00:00:00:00:11, TABLE t, BROADCAST_POLL true, POLL_TIMEOUT 10ms", 2, 2)
         ],
-        prelude: "t :: ARPTable(ENTRY_CAPACITY 2, ENTRY_PACKET_CAPACITY 1);"
+        prelude: "t :: ARPTable(ENTRY_CAPACITY 2, INCOMPLETE_CAPACITY 3, ENTRY_PACKET_CAPACITY 1);"
     }
 }
 
@@ -97,9 +98,9 @@ enum Hop {
 
 impl ARPQuerier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 11] = {
-            let [a, b, c, d, e] = KEYWORDS;
-            ["IP", "ETH", "TABLE", "BROADCAST", "POLL_TIMEOUT", "BROADCAST_POLL", a, b, c, d, e]
+        const ALL: [&str; 12] = {
+            let [a, b, c, d, e, f] = KEYWORDS;
+            ["IP", "ETH", "TABLE", "BROADCAST", "POLL_TIMEOUT", "BROADCAST_POLL", a, b, c, d, e, f]
         };
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&ALL);

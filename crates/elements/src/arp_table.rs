@@ -22,7 +22,9 @@ element! {
     /// = KEYWORDS
     ///
     /// CAPACITY (number, default 2048): packets that may wait; 0 for any number.
-    /// ENTRY_CAPACITY (number, default 65536): addresses that are kept; 0 for any number.
+    /// ENTRY_CAPACITY (number, default 65536): known addresses that are kept; 0 for any number.
+    /// INCOMPLETE_CAPACITY (number, default 2048): addresses that are asked for and not known yet,
+    /// apart from the others; 0 for any number. If there are more, the oldest are given up.
     /// ENTRY_PACKET_CAPACITY (number, default 0): packets that may wait for one address; 0 for
     /// any number.
     /// CAPACITY_SLIM_FACTOR (number, default 2): when CAPACITY is exceeded, one part in so many

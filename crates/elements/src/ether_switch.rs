@@ -1,7 +1,5 @@
 //! EtherSwitch.
 
-use std::collections::{BTreeMap, HashMap};
-
 use ir::field::{eth, meta};
 use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::state::{Flow, Flows};
@@ -13,6 +11,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::lru_table::LruTable;
 
 element! {
     /// EtherSwitch([KEYWORDS TIMEOUT]) -- a learning Ethernet switch
@@ -62,11 +61,16 @@ const STATE: &str = "addresses";
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Addresses with their ports, and in the order of expiry.
+/// Addresses with their ports.
+///
+/// All of a list live equally long after their last frame, so that the order of last frames is
+/// that of expiry.
 #[derive(Default)]
 struct Learned {
-    ports: HashMap<u64, Seen>,
-    order: BTreeMap<(u64, u64), u64>,
+    ports: LruTable<Seen>,
+    /// The timeout of each list; `None` for addresses that came in the order of their expiry.
+    timeouts: Vec<Option<u64>>,
+    /// Counts frames, to tell of addresses that expire together which was seen first.
     next: u64,
 }
 
@@ -74,31 +78,47 @@ struct Learned {
 struct Seen {
     port: usize,
     expiry: u64,
-    id: u64,
+    order: u64,
 }
 
 impl Learned {
     fn find(&self, address: u64, now: u64) -> Option<usize> {
-        self.ports.get(&address).filter(|seen| seen.expiry > now).map(|seen| seen.port)
+        let seen = self.ports.get(address.into())?;
+        (seen.expiry > now).then_some(seen.port)
     }
 
-    fn learn(&mut self, address: u64, port: usize, expiry: u64, now: u64) {
-        if let Some(old) = self.ports.remove(&address) {
-            self.order.remove(&(old.expiry, old.id));
+    fn learn(&mut self, address: u64, port: usize, timeout: u64, now: u64) {
+        let list = self.list(Some(timeout));
+        self.add(address, port, now.saturating_add(timeout), list);
+    }
+
+    /// The list of a timeout, instead of one that became empty if it is new.
+    fn list(&mut self, timeout: Option<u64>) -> usize {
+        if let Some(list) = self.timeouts.iter().position(|&of| of == timeout) {
+            return list;
+        }
+        let empty = (0..self.timeouts.len()).find(|&list| self.ports.list_len(list) == 0);
+        let list = empty.unwrap_or(self.timeouts.len());
+        self.timeouts.resize(self.timeouts.len().max(list + 1), None);
+        self.timeouts[list] = timeout;
+        list
+    }
+
+    fn add(&mut self, address: u64, port: usize, expiry: u64, list: usize) {
+        let seen = Seen { port, expiry, order: self.next };
+        self.next += 1;
+        if let Some(known) = self.ports.get_mut(address.into()) {
+            *known = seen;
+            return self.ports.renew(address.into(), list);
         }
         if self.ports.len() >= CAPACITY {
-            // All that expired make room, or else the oldest.
-            while let Some(first) = self.order.first_entry() {
-                let expired = first.key().0 <= now;
-                if !expired && self.ports.len() < CAPACITY {
-                    break;
-                }
-                self.ports.remove(&first.remove());
+            let oldest = (0..self.timeouts.len()).filter_map(|list| self.ports.oldest(list));
+            let first = oldest.min_by_key(|(_, seen)| (seen.expiry, seen.order));
+            if let Some((first, _)) = first {
+                self.ports.remove(first);
             }
         }
-        self.order.insert((expiry, self.next), address);
-        self.ports.insert(address, Seen { port, expiry, id: self.next });
-        self.next += 1;
+        self.ports.insert(address.into(), seen, list);
     }
 }
 
@@ -195,7 +215,7 @@ impl Element for EtherSwitch {
                 continue;
             };
             if *timeout > 0 {
-                learned.learn(number(&frame[6..12]), input, now.saturating_add(*timeout), now);
+                learned.learn(number(&frame[6..12]), input, *timeout, now);
                 let port = learned.find(number(&frame[..6]), now).filter(|_| frame[0] & 1 == 0);
                 if let Some(port) = port {
                     match allowed.get(port) {
@@ -227,10 +247,11 @@ impl Element for EtherSwitch {
 
     fn export(&self, name: &str, store: &mut Store) {
         let mut flows = Flows::new(CAPACITY as u64);
-        for &address in self.learned.order.values() {
-            let Some(seen) = self.learned.ports.get(&address) else { continue };
+        let mut all: Vec<_> = self.learned.ports.iter().collect();
+        all.sort_unstable_by_key(|(_, seen)| seen.order);
+        for (address, seen) in all {
             let flow = Flow {
-                keys: [vec![address.into()], vec![address.into(), 0]],
+                keys: [vec![address], vec![address, 0]],
                 values: [vec![seen.port as u128], vec![seen.port as u128]],
                 common: Vec::new(),
                 expiry: seen.expiry,
@@ -244,12 +265,14 @@ impl Element for EtherSwitch {
     fn import(&mut self, name: &str, store: &Store) {
         let Some(StateValue::Flows(flows)) = store.get(name, STATE) else { return };
         self.learned = Learned::default();
-        for flow in flows.iter() {
-            let (Some(&address), Some(&port)) = (flow.keys[0].first(), flow.values[0].first())
-            else {
-                continue;
-            };
-            self.learned.learn(address as u64, port as usize, flow.expiry, 0);
+        let list = self.learned.list(None);
+        let mut all: Vec<&Flow> = flows.iter().collect();
+        // Stable, so that of those that expire together the order stays.
+        all.sort_by_key(|flow| flow.expiry);
+        for flow in all {
+            if let (Some(&address), Some(&port)) = (flow.keys[0].first(), flow.values[0].first()) {
+                self.learned.add(address as u64, port as usize, flow.expiry, list);
+            }
         }
     }
 
@@ -271,9 +294,9 @@ impl Element for EtherSwitch {
             "table" => {
                 let known = self.learned.ports.iter().filter(|(_, seen)| seen.expiry > cx.now);
                 let mut all: Vec<_> = known.collect();
-                all.sort_unstable_by_key(|(address, _)| **address);
-                let line = |(&address, seen): (&u64, &Seen)| {
-                    let [_, _, a, b, c, d, e, f] = address.to_be_bytes();
+                all.sort_unstable_by_key(|(address, _)| *address);
+                let line = |(address, seen): (u128, &Seen)| {
+                    let [_, _, a, b, c, d, e, f] = (address as u64).to_be_bytes();
                     format!("{:#} {}\n", EtherAddr([a, b, c, d, e, f]), seen.port)
                 };
                 all.into_iter().map(line).collect()

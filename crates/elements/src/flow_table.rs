@@ -11,9 +11,9 @@
 mod ahead;
 mod declared;
 mod handover;
-mod index;
+pub(crate) mod index;
 mod key;
-mod slab;
+pub(crate) mod slab;
 mod taken;
 
 use std::hash::{BuildHasher, Hasher};
@@ -27,8 +27,8 @@ pub(crate) use handover::HandedOver;
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
 use slab::{Linked, NONE, Slab};
-use taken::Taken;
 pub(crate) use taken::{Numbers, Pool};
+use taken::{SMALL_POOL, Taken};
 
 /// There are so many ticks in any timeout at least, unless they would be shorter than about an
 /// eighth of a second.
@@ -40,8 +40,9 @@ const LONGEST_TICK: u64 = (1 << 32) - 1;
 /// Flows whose removal is prepared at once.
 const AHEAD: usize = 32;
 
-/// Candidates that are tried one by one before a crowded pool's tree is asked.
-const TRIES: u32 = 16;
+/// Candidates that are tried one by one before a pool's tree is asked; of a crowded pool fewer.
+pub(crate) const TRIES: u32 = 16;
+const TRIES_IF_CROWDED: u32 = 4;
 
 /// Flows of each class that are removed before the tree is asked, and further candidates that are tried if there are
 /// more to remove; a few in tests, so that small ones leave some.
@@ -765,7 +766,11 @@ impl FlowTable {
     ) -> Option<(u32, Hashed)> {
         let start = start.clamp(low, high);
         let mut number = start;
-        for _ in 0..(high - low).saturating_add(1).min(TRIES) {
+        for tried in 0..(high - low).saturating_add(1).min(TRIES) {
+            let is_large = high - low >= TRIES;
+            if tried == TRIES_IF_CROWDED && is_large && self.is_crowded(pool, &key_of(start)) {
+                break;
+            }
             let key = self.hashed(key_of(number));
             if self.is_free(&key, now) {
                 return Some((number, key));
@@ -778,7 +783,13 @@ impl FlowTable {
         self.allocate_from_many((low, high), (start, number), pool, key_of, now)
     }
 
-    /// The same when [`TRIES`] numbers from `start` on are taken, and `number` is next.
+    /// Whether a pool's tree knows most of the numbers that are taken.
+    fn is_crowded(&self, pool: Option<Pool>, key: &Key) -> bool {
+        let known = pool.filter(|pool| self.counted == ALL && self.taken.watches(*pool));
+        known.is_some_and(|pool| self.taken.is_crowded(pool, key))
+    }
+
+    /// The same when the numbers from `start` to `number` are taken, and that one is next.
     #[cold]
     fn allocate_from_many(
         &mut self,
@@ -791,9 +802,11 @@ impl FlowTable {
         if self.counted < ALL {
             self.count(usize::MAX);
         }
-        let is_crowded =
-            |pool: &Pool| self.taken.watches(*pool) && self.taken.is_crowded(*pool, &key_of(start));
-        let crowded = pool.filter(is_crowded);
+        // A small pool has few numbers that its tree is yet to learn.
+        let crowded = pool.filter(|pool| {
+            let is_small = high - low < SMALL_POOL && self.taken.watches(*pool);
+            is_small || self.is_crowded(Some(*pool), &key_of(start))
+        });
         for tried in TRIES..=high - low {
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.

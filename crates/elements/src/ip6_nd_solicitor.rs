@@ -34,7 +34,8 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// CAPACITY, ENTRY_CAPACITY, ENTRY_PACKET_CAPACITY, CAPACITY_SLIM_FACTOR: as of ARPTable.
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable.
+    /// CAPACITY_SLIM_FACTOR: the same.
     /// TIMEOUT (time, default 2 min): how long an address is believed; 0 for ever.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
     ///
@@ -87,9 +88,9 @@ enum Hop {
 
 impl IP6NDSolicitor {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 8] = {
-            let [a, b, c, d, e] = KEYWORDS;
-            ["IP", "ETH", "POLL_TIMEOUT", a, b, c, d, e]
+        const ALL: [&str; 9] = {
+            let [a, b, c, d, e, f] = KEYWORDS;
+            ["IP", "ETH", "POLL_TIMEOUT", a, b, c, d, e, f]
         };
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&ALL);

@@ -1,6 +1,6 @@
 //! IPReassembler.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ir::field::{ip, meta};
 use ir::{Model, Op, Reason};
@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header::{self, NO_HEADER};
 use crate::legacy::Legacy;
+use crate::lru_table::LruTable;
 
 element! {
     /// IPReassembler([KEYWORDS HIMEM, MAX_MTU_ANNO]) -- puts fragments of IP packets together
@@ -46,21 +47,22 @@ element! {
 
 /// See [`IPReassembler::CLASS`].
 pub(crate) struct IPReassembler {
-    incomplete: HashMap<Key, Incomplete>,
+    /// In one list, the packet whose first fragment came first at its head.
+    incomplete: LruTable<Incomplete>,
     high_memory: usize,
     memory: usize,
     mtu_annotation: Option<usize>,
     /// When old packets are looked for next, in nanoseconds.
     next_reap: u64,
-    /// Number of packets that were begun, to tell which is older.
-    begun: u64,
+    /// Packets that were begun before are old.
+    old_before: u64,
     fragments: u64,
     whole: u64,
     failed: u64,
 }
 
 /// Source, destination, protocol and identification (RFC 791, 2.3).
-type Key = (u32, u32, u8, u16);
+type Key = u128;
 
 /// A packet of which fragments are missing.
 struct Incomplete {
@@ -69,11 +71,10 @@ struct Incomplete {
     /// Where the IP header starts in the data.
     header: usize,
     header_length: usize,
-    /// Parts of the payload that are there: sorted, disjoint, not adjacent.
-    present: Vec<(usize, usize)>,
+    /// Parts of the payload that are there, the end of each by its start: disjoint, not adjacent.
+    present: BTreeMap<usize, usize>,
     /// Length of the payload, once the last fragment came.
     total: Option<usize>,
-    begun: u64,
     /// When the first fragment came, in nanoseconds.
     since: u64,
     longest: u16,
@@ -84,8 +85,12 @@ const GIVEN_UP: Reason = Reason("reassembly-given-up");
 
 const TIMEOUT: u64 = 30_000_000_000;
 const REAP_INTERVAL: u64 = 10_000_000_000;
+/// Old packets that are given up for a fragment at most.
+const REAPED_AT_ONCE: usize = 8;
 /// What a packet costs besides its payload.
 const OVERHEAD: usize = 40;
+/// The list of all incomplete packets.
+const ALL: usize = 0;
 
 /// A fragment's place.
 struct Place {
@@ -110,12 +115,10 @@ impl Place {
             && length <= bytes.len()
             && end + header_length <= 0xffff
             && (!more || payload.is_multiple_of(8));
-        let key = (
-            ip_header::long(header, 12),
-            ip_header::long(header, 16),
-            header[9],
-            ip_header::word(header, 4),
-        );
+        let key = u128::from(ip_header::long(header, 12)) << 56
+            | u128::from(ip_header::long(header, 16)) << 24
+            | u128::from(header[9]) << 16
+            | u128::from(ip_header::word(header, 4));
         fits.then_some(Self { key, header_length, start, end, more })
     }
 }
@@ -176,15 +179,13 @@ impl Incomplete {
     /// Notes that a part of the payload is there.
     fn mark(&mut self, start: usize, end: usize) {
         let (mut low, mut high) = (start, end);
-        self.present.retain(|&(s, e)| {
-            let touches = s <= high && low <= e;
-            if touches {
-                (low, high) = (low.min(s), high.max(e));
-            }
-            !touches
-        });
-        let at = self.present.partition_point(|&(s, _)| s < low);
-        self.present.insert(at, (low, high));
+        while let Some((&s, &e)) = self.present.range(..=high).next_back()
+            && e >= low
+        {
+            self.present.remove(&s);
+            (low, high) = (low.min(s), high.max(e));
+        }
+        self.present.insert(low, high);
     }
 
     /// Makes a packet of the first `payload` bytes.
@@ -208,12 +209,12 @@ impl IPReassembler {
         let mtu_annotation = arguments.keyword::<AnnotationOffset<2>>("MAX_MTU_ANNO");
         arguments.finish()?;
         Ok(Self {
-            incomplete: HashMap::new(),
+            incomplete: LruTable::default(),
             high_memory: high_memory as usize,
             memory: 0,
             mtu_annotation: mtu_annotation.map(|a| a.0),
             next_reap: 0,
-            begun: 0,
+            old_before: 0,
             fragments: 0,
             whole: 0,
             failed: 0,
@@ -228,22 +229,21 @@ impl IPReassembler {
         };
         self.fragments += 1;
         if now >= self.next_reap {
-            self.reap(now.saturating_sub(TIMEOUT), cx);
+            self.old_before = now.saturating_sub(TIMEOUT);
             self.next_reap = now.saturating_add(REAP_INTERVAL);
         }
+        self.reap(cx);
         let at = fragment.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
         let place = fragment.network().and_then(Place::of);
         let (Some(place), Some(at)) = (place, at) else {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
         };
-        if self.memory > self.high_memory {
-            self.make_room(cx);
-        }
-        if !self.incomplete.contains_key(&place.key) {
+        self.make_room(cx);
+        if self.incomplete.get(place.key).is_none() {
             self.begin(&place, &fragment, now, cx);
         }
-        let entry = self.incomplete.get_mut(&place.key)?;
+        let entry = self.incomplete.get_mut(place.key)?;
         let before = entry.extent();
         let added = entry.add(&place, &fragment, at);
         self.memory += entry.extent() - before;
@@ -256,7 +256,7 @@ impl IPReassembler {
             entry.packet.annotations_mut().set_u16(mtu, entry.longest);
         }
         cx.core.pool.recycle(fragment);
-        let total = entry.total.filter(|&total| entry.present == [(0, total)])?;
+        let total = entry.total.filter(|total| entry.present.get(&0) == Some(total))?;
         let entry = self.remove(place.key)?;
         self.whole += 1;
         Some(entry.finish(total, 0, now))
@@ -273,42 +273,37 @@ impl IPReassembler {
             packet,
             header: 0,
             header_length: 20,
-            present: Vec::new(),
+            present: BTreeMap::new(),
             total: None,
-            begun: self.begun,
             since: now,
             longest: 0,
         };
-        self.begun += 1;
         self.memory += OVERHEAD;
-        self.incomplete.insert(place.key, entry);
+        self.incomplete.insert(place.key, entry, ALL);
     }
 
     fn remove(&mut self, key: Key) -> Option<Incomplete> {
-        let entry = self.incomplete.remove(&key)?;
+        let entry = self.incomplete.remove(key)?;
         self.memory -= OVERHEAD + entry.extent();
         Some(entry)
     }
 
-    /// Gives up the packets whose first fragment came before a time, oldest first.
-    fn reap(&mut self, before: u64, cx: &mut Context<'_>) {
-        let old = self.incomplete.iter().filter(|(_, entry)| entry.since < before);
-        let mut old: Vec<(u64, Key)> = old.map(|(key, entry)| (entry.begun, *key)).collect();
-        old.sort_unstable();
-        for (_, key) in old {
-            self.give_up(key, cx);
+    /// Gives up some of the packets that are old, oldest first.
+    fn reap(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..REAPED_AT_ONCE {
+            match self.incomplete.oldest(ALL) {
+                Some((key, entry)) if entry.since < self.old_before => self.give_up(key, cx),
+                _ => return,
+            }
         }
     }
 
-    /// Gives up the oldest packets until a quarter of the memory is free.
+    /// Gives up the oldest packets while more memory is used than may be: as many bytes of theirs
+    /// as the last fragment brought.
     fn make_room(&mut self, cx: &mut Context<'_>) {
-        let mut all: Vec<(u64, Key)> =
-            self.incomplete.iter().map(|(key, entry)| (entry.begun, *key)).collect();
-        all.sort_unstable();
-        for (_, key) in all {
-            if self.memory <= self.high_memory / 4 * 3 {
-                break;
-            }
+        while self.memory > self.high_memory
+            && let Some((key, _)) = self.incomplete.oldest(ALL)
+        {
             self.give_up(key, cx);
         }
     }
@@ -317,8 +312,8 @@ impl IPReassembler {
         let Some(entry) = self.remove(key) else { return };
         self.failed += 1;
         let timestamp = entry.packet.timestamp();
-        match entry.present.first() {
-            Some(&(0, end)) => cx.reject(1, entry.finish(end, MF, timestamp), GIVEN_UP),
+        match entry.present.get(&0) {
+            Some(&end) => cx.reject(1, entry.finish(end, MF, timestamp), GIVEN_UP),
             _ => cx.drop(entry.packet, GIVEN_UP),
         }
     }
@@ -366,7 +361,7 @@ impl Element for IPReassembler {
         let numbers = [
             self.memory as u64,
             self.next_reap,
-            self.begun,
+            self.old_before,
             self.fragments,
             self.whole,
             self.failed,
@@ -375,11 +370,12 @@ impl Element for IPReassembler {
     }
 
     fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
-        if let Some([memory, next_reap, begun, fragments, whole, failed]) = legacy.counts()
+        if let Some([memory, next_reap, old_before, fragments, whole, failed]) = legacy.counts()
             && let Some(incomplete) = legacy.take_native()
         {
             self.incomplete = *incomplete;
-            (self.memory, self.next_reap, self.begun) = (memory as usize, next_reap, begun);
+            (self.memory, self.next_reap) = (memory as usize, next_reap);
+            self.old_before = old_before;
             (self.fragments, self.whole, self.failed) = (fragments, whole, failed);
         }
     }
@@ -393,11 +389,10 @@ impl Element for IPReassembler {
             "fragments seen: {}\npackets reassembled: {}\npackets given up: {}\n",
             self.fragments, self.whole, self.failed
         );
-        let mut all: Vec<_> = self.incomplete.iter().collect();
-        all.sort_unstable_by_key(|(_, entry)| entry.begun);
-        for (&(source, destination, protocol, id), entry) in all {
-            let address = std::net::Ipv4Addr::from_bits;
-            let (source, destination) = (address(source), address(destination));
+        for (key, entry) in self.incomplete.iter_list(ALL) {
+            let address = |shift| std::net::Ipv4Addr::from_bits((key >> shift) as u32);
+            let (source, destination) = (address(56), address(24));
+            let (protocol, id) = ((key >> 16) as u8, key as u16);
             text += &format!("{source} > {destination} protocol {protocol} id {id}:");
             for (start, end) in &entry.present {
                 text += &format!(" {start}-{end}");

@@ -79,6 +79,7 @@ mod ip_summary_dump;
 pub mod legacy;
 mod link_type;
 mod lookup_ip6_route;
+mod lru_table;
 mod mark_ip_header;
 mod meter;
 mod neighbours;

@@ -12,10 +12,17 @@ use crate::argument::{EtherAddress, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
 use crate::legacy::Legacy;
+use crate::lru_table::LruTable;
 
 /// Keywords that say how much is kept and how long.
-pub(crate) const KEYWORDS: [&str; 5] =
-    ["CAPACITY", "ENTRY_CAPACITY", "ENTRY_PACKET_CAPACITY", "CAPACITY_SLIM_FACTOR", "TIMEOUT"];
+pub(crate) const KEYWORDS: [&str; 6] = [
+    "CAPACITY",
+    "ENTRY_CAPACITY",
+    "INCOMPLETE_CAPACITY",
+    "ENTRY_PACKET_CAPACITY",
+    "CAPACITY_SLIM_FACTOR",
+    "TIMEOUT",
+];
 
 /// Too many packets wait for answers.
 pub(crate) const NO_ROOM: Reason = Reason("neighbour-queue-full");
@@ -24,27 +31,41 @@ const UNANSWERED: Reason = Reason("neighbour-unanswered");
 
 const SECOND: u64 = 1_000_000_000;
 
-/// IP addresses (of 32 or 128 bits), their Ethernet addresses, and the packets that wait for them.
+/// Entries of each list that are removed at most when one is added, because they are too old or
+/// there is no room for them any more.
+const REMOVED_AT_ONCE: usize = 2;
+
+/// List of addresses whose Ethernet address is known, in the order in which they became so.
+const KNOWN: usize = 0;
+/// List of addresses that were asked for, without packets that wait for them.
+const ASKED: usize = 1;
+/// List of addresses that packets wait for.
+const AWAITED: usize = 2;
+/// Lists of incomplete entries (RFC 6583), in the order in which they make room.
+const INCOMPLETE: [usize; 2] = [ASKED, AWAITED];
+
+/// Neighbour cache: IP addresses (of 32 or 128 bits), their Ethernet addresses, and the packets
+/// that wait for them.
+///
+/// Known and incomplete entries are bounded apart, so that addresses that nobody has never
+/// displace those of neighbours.
 pub(crate) struct Neighbours {
-    entries: HashMap<u128, Entry>,
+    entries: LruTable<Entry>,
     waiting: usize,
     capacity: usize,
     entry_capacity: usize,
+    incomplete_capacity: usize,
     entry_packet_capacity: usize,
     slim_factor: usize,
     timeout: u64,
     drops: u64,
-    /// Counts how often entries were set, to tell which is older.
-    age: u64,
-    next_slim: u64,
 }
 
-/// What goes over to the table that takes this one's place.
+/// What goes over to the table that replaces this one.
 struct HandedOver {
-    entries: HashMap<u128, Entry>,
+    entries: LruTable<Entry>,
     waiting: usize,
     drops: u64,
-    age: u64,
 }
 
 struct Entry {
@@ -54,14 +75,26 @@ struct Entry {
     polled_at: u64,
     polls: u8,
     waiting: VecDeque<Packet>,
-    age: u64,
 }
 
 impl Entry {
+    fn new(ether: Option<EtherAddr>, live_at: u64) -> Self {
+        Self { ether, live_at, polled_at: 0, polls: 0, waiting: VecDeque::new() }
+    }
+
+    /// The list that it belongs to.
+    fn list(&self) -> usize {
+        match (self.waiting.is_empty(), self.ether) {
+            (false, _) => AWAITED,
+            (true, None) => ASKED,
+            (true, Some(_)) => KNOWN,
+        }
+    }
+
     /// Whether it is time to ask for the address (again); then it is taken as asked for.
     fn poll(&mut self, now: u64) -> bool {
         let pause = if self.polls >= 10 { 2 * SECOND } else { SECOND / 10 };
-        let due = now >= self.polled_at.saturating_add(pause);
+        let due = self.polls == 0 || now >= self.polled_at.saturating_add(pause);
         if due {
             self.polled_at = now;
             self.polls = self.polls.saturating_add(1);
@@ -76,6 +109,7 @@ impl Neighbours {
     pub(crate) fn configure(arguments: &mut Arguments<'_, '_>, seconds: u64) -> Self {
         let capacity = arguments.keyword("CAPACITY").unwrap_or(2048);
         let entry_capacity = arguments.keyword("ENTRY_CAPACITY").unwrap_or(1 << 16);
+        let incomplete_capacity = arguments.keyword("INCOMPLETE_CAPACITY").unwrap_or(2048);
         let entry_packet_capacity = arguments.keyword("ENTRY_PACKET_CAPACITY").unwrap_or(0);
         let factor = arguments.keyword_argument("CAPACITY_SLIM_FACTOR");
         let slim_factor = match &factor {
@@ -87,16 +121,15 @@ impl Neighbours {
         }
         let timeout = arguments.keyword("TIMEOUT").unwrap_or(Nanoseconds(seconds * SECOND));
         Self {
-            entries: HashMap::new(),
+            entries: LruTable::default(),
             waiting: 0,
             capacity,
             entry_capacity,
+            incomplete_capacity,
             entry_packet_capacity,
             slim_factor,
             timeout: timeout.0,
             drops: 0,
-            age: 0,
-            next_slim: 0,
         }
     }
 
@@ -108,41 +141,59 @@ impl Neighbours {
     /// The Ethernet address of an IP address, and when it became known.
     #[inline]
     pub(crate) fn lookup(&self, address: u128, now: u64) -> Option<(EtherAddr, u64)> {
-        let entry = self.entries.get(&address)?;
+        let entry = self.entries.get(address)?;
         let ether = entry.ether?;
         (now <= self.last(entry.live_at)).then_some((ether, entry.live_at))
     }
 
     /// Whether the address is known, or was asked for.
     pub(crate) fn contains(&self, address: u128) -> bool {
-        self.entries.contains_key(&address)
+        self.entries.get(address).is_some()
     }
 
     /// Whether it is time to ask again for an address that is known.
     pub(crate) fn poll(&mut self, address: u128, now: u64) -> bool {
-        self.entries.get_mut(&address).is_some_and(|entry| entry.poll(now))
+        self.entries.get_mut(address).is_some_and(|entry| entry.poll(now))
     }
 
-    /// Whether there would be too many addresses with so many more.
-    fn is_over_full(&self, more: usize) -> bool {
-        self.entry_capacity > 0 && self.entries.len() + more > self.entry_capacity
-    }
-
-    fn ensure(&mut self, address: u128, now: u64, cx: &mut Context<'_>) -> &mut Entry {
-        let new = usize::from(!self.entries.contains_key(&address));
-        if self.is_over_full(new) || now >= self.next_slim {
-            self.slim(now, new, cx);
-            self.next_slim = now.saturating_add(self.timeout.max(SECOND));
+    /// Removes some of the entries that are too old, and some that there is no room for when one
+    /// more is known or, else, incomplete.
+    fn make_room(&mut self, known: bool, now: u64, cx: &mut Context<'_>) {
+        for list in [KNOWN, ASKED, AWAITED] {
+            for _ in 0..REMOVED_AT_ONCE {
+                let is_old = |(_, entry): &(u128, &Entry)| now > self.last(entry.live_at);
+                let Some((address, _)) = self.entries.oldest(list).filter(is_old) else { break };
+                self.remove(address, cx);
+            }
         }
-        self.age += 1;
-        self.entries.entry(address).or_insert_with(|| Entry {
-            ether: None,
-            live_at: now,
-            polled_at: now.saturating_sub(SECOND),
-            polls: 0,
-            waiting: VecDeque::new(),
-            age: self.age,
-        })
+        let (lists, capacity) = match known {
+            true => (&[KNOWN][..], self.entry_capacity),
+            false => (&INCOMPLETE[..], self.incomplete_capacity),
+        };
+        for _ in 0..REMOVED_AT_ONCE {
+            let len: usize = lists.iter().map(|&list| self.entries.list_len(list)).sum();
+            if capacity == 0 || len < capacity {
+                break;
+            }
+            let oldest = lists.iter().find_map(|&list| self.entries.oldest(list));
+            let Some((address, _)) = oldest else { break };
+            self.remove(address, cx);
+        }
+    }
+
+    /// Removes an entry and drops the packets that waited.
+    fn remove(&mut self, address: u128, cx: &mut Context<'_>) {
+        for packet in self.entries.remove(address).into_iter().flat_map(|entry| entry.waiting) {
+            self.waiting -= 1;
+            self.drop(packet, UNANSWERED, cx);
+        }
+    }
+
+    /// Has the entry of an address in the list that it belongs to.
+    fn refile(&mut self, address: u128) {
+        if let Some(list) = self.entries.get(address).map(Entry::list) {
+            self.entries.refile(address, list);
+        }
     }
 
     /// Sets the Ethernet address of an IP address; gives the packets that waited for it.
@@ -153,14 +204,10 @@ impl Neighbours {
         now: u64,
         cx: &mut Context<'_>,
     ) -> VecDeque<Packet> {
-        let entry = self.ensure(address, now, cx);
-        entry.ether = (!ether.is_broadcast()).then_some(ether);
-        entry.live_at = now;
-        entry.polls = 0;
-        entry.polled_at = now.saturating_sub(SECOND);
-        let waited = std::mem::take(&mut entry.waiting);
-        let age = self.age;
-        self.entries.entry(address).and_modify(|entry| entry.age = age);
+        let before = self.entries.remove(address);
+        self.make_room(true, now, cx);
+        self.entries.insert(address, Entry::new(Some(ether), now), KNOWN);
+        let waited = before.map(|entry| entry.waiting).unwrap_or_default();
         self.waiting -= waited.len();
         waited
     }
@@ -173,22 +220,36 @@ impl Neighbours {
         now: u64,
         cx: &mut Context<'_>,
     ) -> bool {
-        let (timeout, entry_packet_capacity) = (self.timeout, self.entry_packet_capacity);
-        let entry = self.ensure(address, now, cx);
-        if timeout > 0 {
-            // An address that is still asked for must not expire.
-            entry.live_at = entry.live_at.max(now.saturating_sub(timeout));
+        if self.entries.get(address).is_none_or(|entry| entry.ether.is_some()) {
+            // One that was known has expired.
+            let before = self.entries.remove(address);
+            self.make_room(false, now, cx);
+            let mut entry = before.unwrap_or_else(|| Entry::new(None, now));
+            (entry.ether, entry.live_at) = (None, now);
+            let list = entry.list();
+            self.entries.insert(address, entry, list);
         }
-        if entry_packet_capacity > 0 && entry.waiting.len() >= entry_packet_capacity {
+        let Some(entry) = self.entries.get_mut(address) else {
+            self.drop(packet, NO_ROOM, cx);
+            return false;
+        };
+        if self.timeout > 0 {
+            // An address that is still asked for must not expire.
+            entry.live_at = entry.live_at.max(now.saturating_sub(self.timeout));
+        }
+        if self.entry_packet_capacity > 0 && entry.waiting.len() >= self.entry_packet_capacity {
             self.drop(packet, NO_ROOM, cx);
             return false;
         }
         let ask = entry.poll(now);
         self.waiting += 1;
         if self.capacity > 0 && self.waiting > self.capacity {
-            self.slim(now, 0, cx);
+            self.slim(cx);
         }
-        self.ensure(address, now, cx).waiting.push_back(packet);
+        if let Some(entry) = self.entries.get_mut(address) {
+            entry.waiting.push_back(packet);
+        }
+        self.entries.refile(address, AWAITED);
         ask
     }
 
@@ -197,40 +258,25 @@ impl Neighbours {
         cx.drop(packet, reason);
     }
 
-    /// Removes what is too old or too much, oldest first, to make room for `new` addresses.
-    fn slim(&mut self, now: u64, new: usize, cx: &mut Context<'_>) {
-        let mut oldest: Vec<(u64, u64, u128)> =
-            self.entries.iter().map(|(&address, e)| (e.live_at, e.age, address)).collect();
-        oldest.sort_unstable();
-        let mut rest = Vec::new();
-        for (live_at, _, address) in oldest {
-            if now > self.last(live_at) || self.is_over_full(new) {
-                let entry = self.entries.remove(&address);
-                for packet in entry.into_iter().flat_map(|entry| entry.waiting) {
-                    self.waiting -= 1;
-                    self.drop(packet, UNANSWERED, cx);
-                }
-            } else {
-                rest.push(address);
-            }
-        }
-        if self.capacity == 0 || self.waiting <= self.capacity {
-            return;
-        }
+    /// Drops a part of the packets that wait, those first that wait for what was first asked for.
+    fn slim(&mut self, cx: &mut Context<'_>) {
         let target = (self.capacity - self.capacity / self.slim_factor).max(1);
-        for address in rest {
-            while self.waiting > target {
-                let entry = self.entries.get_mut(&address);
-                let Some(packet) = entry.and_then(|entry| entry.waiting.pop_front()) else { break };
+        while self.waiting > target
+            && let Some((address, _)) = self.entries.oldest(AWAITED)
+        {
+            while self.waiting > target
+                && let Some(entry) = self.entries.get_mut(address)
+                && let Some(packet) = entry.waiting.pop_front()
+            {
                 self.waiting -= 1;
                 self.drop(packet, NO_ROOM, cx);
             }
+            self.refile(address);
         }
     }
 
     fn clear(&mut self, cx: &mut Context<'_>) {
-        let entries = std::mem::take(&mut self.entries);
-        for packet in entries.into_values().flat_map(|entry| entry.waiting) {
+        for packet in self.entries.drain().into_iter().flat_map(|(_, entry)| entry.waiting) {
             self.drop(packet, UNANSWERED, cx);
         }
         self.waiting = 0;
@@ -252,7 +298,7 @@ impl Neighbours {
     /// Writes the known addresses.
     pub(crate) fn export(&self, owner: &str, store: &mut Store) {
         let mut flows = Flows::new(self.state_capacity());
-        for (&address, entry) in &self.entries {
+        for (address, entry) in self.entries.iter() {
             let Some(ether) = entry.ether else { continue };
             let number = ether.0.iter().fold(0u128, |n, &b| n << 8 | u128::from(b));
             let flow = Flow {
@@ -279,26 +325,21 @@ impl Neighbours {
                 Some((address, (ether, *flow.common.first()? as u64)))
             })
             .collect();
-        for (address, entry) in &mut self.entries {
-            if !known.contains_key(address) {
-                entry.ether = None;
+        for (address, mut entry) in self.entries.drain() {
+            entry.ether = entry.ether.filter(|_| known.contains_key(&address));
+            if entry.ether.is_some() || !entry.waiting.is_empty() || entry.polls > 0 {
+                let list = entry.list();
+                self.entries.insert(address, entry, list);
             }
         }
-        self.entries.retain(|_, entry| {
-            entry.ether.is_some() || !entry.waiting.is_empty() || entry.polls > 0
-        });
+        let mut known: Vec<_> = known.into_iter().collect();
+        known.sort_unstable_by_key(|&(address, (_, live_at))| (live_at, address));
         for (address, (ether, live_at)) in known {
-            self.age += 1;
-            let age = self.age;
-            let entry = self.entries.entry(address).or_insert_with(|| Entry {
-                ether: None,
-                live_at,
-                polled_at: live_at.saturating_sub(SECOND),
-                polls: 0,
-                waiting: VecDeque::new(),
-                age,
-            });
+            let mut entry =
+                self.entries.remove(address).unwrap_or_else(|| Entry::new(None, live_at));
             (entry.ether, entry.live_at) = (Some(ether), live_at);
+            let list = entry.list();
+            self.entries.insert(address, entry, list);
         }
     }
 
@@ -310,9 +351,8 @@ impl Neighbours {
     /// Gives away all entries, with the packets that wait.
     pub(crate) fn hand_over(&mut self) -> Legacy {
         let entries = std::mem::take(&mut self.entries);
-        let handed =
-            HandedOver { entries, waiting: self.waiting, drops: self.drops, age: self.age };
-        self.waiting = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        let handed = HandedOver { entries, waiting, drops: self.drops };
         Legacy { native: Some(Box::new(handed)), ..Legacy::default() }
     }
 
@@ -320,7 +360,7 @@ impl Neighbours {
     pub(crate) fn take_over(&mut self, mut legacy: Legacy) {
         if let Some(handed) = legacy.take_native::<HandedOver>() {
             (self.entries, self.waiting) = (handed.entries, handed.waiting);
-            (self.drops, self.age) = (handed.drops, handed.age);
+            self.drops = handed.drops;
         }
     }
 
@@ -336,8 +376,8 @@ impl Neighbours {
 
     fn describe(&self, now: u64, ip: fn(u128) -> String) -> String {
         let mut all: Vec<_> = self.entries.iter().collect();
-        all.sort_unstable_by_key(|(address, entry)| (entry.live_at, **address));
-        let line = |(&address, entry): (&u128, &Entry)| {
+        all.sort_unstable_by_key(|(address, entry)| (entry.live_at, *address));
+        let line = |(address, entry): (u128, &Entry)| {
             let known = entry.ether.filter(|_| now <= self.last(entry.live_at));
             let ether = entry.ether.unwrap_or(EtherAddr::BROADCAST);
             let age = now.saturating_sub(entry.live_at);
@@ -370,13 +410,30 @@ impl Neighbours {
         let now = cx.now();
         if handler == "insert" {
             let ether = parse_value::<EtherAddress>(word("the Ethernet address")?)?;
+            if ether.is_broadcast() {
+                self.forget(address);
+                return Ok(());
+            }
             let waited = self.insert(address, ether, now, cx);
-            // They go out with the next answer or packet that asks for them.
+            // They leave with the next answer.
             self.waiting += waited.len();
-            self.entries.entry(address).and_modify(|entry| entry.waiting = waited);
-        } else if let Some(entry) = self.entries.get_mut(&address) {
-            entry.ether = None;
+            if let Some(entry) = self.entries.get_mut(address) {
+                entry.waiting = waited;
+            }
+            self.refile(address);
+        } else {
+            self.forget(address);
         }
         Ok(())
+    }
+
+    /// Forgets the Ethernet address of an IP address. Packets that wait go on waiting.
+    fn forget(&mut self, address: u128) {
+        if let Some(entry) = self.entries.get_mut(address) {
+            entry.ether = None;
+            if entry.waiting.is_empty() {
+                self.entries.remove(address);
+            }
+        }
     }
 }

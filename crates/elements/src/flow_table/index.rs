@@ -159,7 +159,7 @@ fn numbers(bucket: &Bucket) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// What an index leads to.
-pub(super) trait Records {
+pub(crate) trait Records {
     /// The hash of a record that is in the index.
     fn hash(&self, number: u32) -> u64;
 
@@ -174,7 +174,7 @@ impl<F: Fn(u32) -> u64> Records for F {
 }
 
 /// See the module.
-pub(super) struct Index {
+pub(crate) struct Index {
     current: Buckets,
     /// Still holds what has not moved over yet, from bucket `moved` on.
     old: Option<Buckets>,
@@ -183,13 +183,13 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { current: Buckets::new(SMALLEST), old: None, moved: 0, len: 0 }
     }
 
     /// The first number under `hash` that is the `same`.
     #[inline]
-    pub(super) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
         // Most that is not there is not even similar to what is.
         let bucket = self.current.get(hash as usize);
         let similar = Slots::with(bucket, tag(hash)).0 != 0;
@@ -209,7 +209,7 @@ impl Index {
 
     /// Brings near the first cache lines that `hash` leads to.
     #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         self.current.prefetch(hash as usize);
         if let Some(old) = &self.old {
             old.prefetch(hash as usize);
@@ -218,14 +218,14 @@ impl Index {
 
     /// A number that is probably under `hash`, from one look at one cache line.
     #[inline]
-    pub(super) fn guess(&self, hash: u64) -> Option<u32> {
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         let bucket = self.current.get(hash as usize);
         Slots::with(bucket, tag(hash)).next().map(|slot| bucket[NUMBERS + slot])
     }
 
     /// Adds a number, which must not be there yet.
     #[inline(always)]
-    pub(super) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
+    pub(crate) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
         if self.grows() || self.len >= self.current.most() {
             self.make_room(records);
         }
@@ -249,7 +249,7 @@ impl Index {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, hash: u64, number: u32) {
+    pub(crate) fn remove(&mut self, hash: u64, number: u32) {
         // Nearly all are where they belong.
         let found = take(self.current.get_mut(hash as usize), hash, number)
             || self.remove_elsewhere(hash, number);
@@ -271,7 +271,7 @@ impl Index {
 
     /// Moves a bucket over, if any is left.
     #[inline]
-    pub(super) fn move_bucket(&mut self, records: &impl Records) {
+    pub(crate) fn move_bucket(&mut self, records: &impl Records) {
         if self.grows() {
             self.move_one(records);
         }

@@ -4,7 +4,7 @@
 const FIRST: usize = 1024;
 
 /// A record that has room for the number of another while it is not in use.
-pub(super) trait Linked: Copy {
+pub(crate) trait Linked: Sized {
     /// One that is not in use, and leads to none.
     const UNUSED: Self;
 
@@ -15,10 +15,10 @@ pub(super) trait Linked: Copy {
 const NEAR: u32 = 6;
 
 /// No record.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// See the module.
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     /// All but the last are full. Memory is only touched when used.
     chunks: Vec<Vec<T>>,
     /// The first and the last of the records that were given up and are not in use again, in the order in which they
@@ -39,29 +39,29 @@ fn place(number: u32) -> (usize, usize) {
 }
 
 impl<T: Linked> Slab<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { chunks: Vec::new(), free: NONE, last: NONE, used: 0, room: 0 }
     }
 
     /// Number of records in use.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.used
     }
 
     /// Number of records that were ever in use: no number is greater.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.room
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> &T {
+    pub(crate) fn get(&self, number: u32) -> &T {
         let (chunk, at) = place(number);
         &self.chunks[chunk][at]
     }
 
     /// Brings a record near.
     #[inline]
-    pub(super) fn prefetch(&self, number: u32) {
+    pub(crate) fn prefetch(&self, number: u32) {
         let (chunk, at) = place(number);
         if let Some(chunk) = self.chunks.get(chunk) {
             classify::prefetch(chunk, at);
@@ -69,20 +69,20 @@ impl<T: Linked> Slab<T> {
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> &mut T {
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
         let (chunk, at) = place(number);
         &mut self.chunks[chunk][at]
     }
 
     /// The number of the record that is kept next.
     #[inline]
-    pub(super) fn next(&self) -> u32 {
+    pub(crate) fn next(&self) -> u32 {
         if self.free == NONE { self.room as u32 } else { self.free }
     }
 
     /// Keeps a record and tells its number.
     #[inline]
-    pub(super) fn insert(&mut self, record: T) -> u32 {
+    pub(crate) fn insert(&mut self, record: T) -> u32 {
         self.used += 1;
         if self.free == NONE {
             self.grow();
@@ -114,7 +114,7 @@ impl<T: Linked> Slab<T> {
 
     /// Gives up records that are linked, from the first to the last.
     #[inline]
-    pub(super) fn remove_linked(&mut self, first: u32, last: u32, count: usize) {
+    pub(crate) fn remove_linked(&mut self, first: u32, last: u32, count: usize) {
         *self.get_mut(last).link() = NONE;
         match self.free {
             NONE => self.free = first,
@@ -126,7 +126,7 @@ impl<T: Linked> Slab<T> {
 
     /// Gives a record up.
     #[inline]
-    pub(super) fn remove(&mut self, number: u32) {
+    pub(crate) fn remove(&mut self, number: u32) {
         self.remove_linked(number, number, 1);
     }
 }

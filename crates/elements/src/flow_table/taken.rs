@@ -5,7 +5,8 @@
 //! one above it a word that is full. Words without a set bit do not exist.
 //!
 //! Trying one number after the other is as good as long as few are taken. So groups are counted,
-//! many together by a hash, and have a tree only while they are crowded. It is enough to count some of the
+//! many together by a hash, and have a tree only while they are crowded, those of small pools once a search
+//! took long. It is enough to count some of the
 //! numbers: where few of these are taken, a free one is near. What was taken before there was a tree is not in
 //! it, and is noted when somebody comes across it: a number that is set is taken, but not the
 //! other way round.
@@ -46,6 +47,10 @@ const COUNTED: u32 = if cfg!(test) { 8 } else { 32 };
 /// From so many counted numbers on, groups are crowded. In others, the first free number is at most about as many times
 /// [`COUNTED`] away.
 const CROWDED: u32 = if cfg!(test) { 1 } else { 16 };
+/// Smaller pools can be full before so many counted numbers are taken. Their groups have a tree once
+/// somebody searches it, which notes what is taken: each number once, so that on average it costs
+/// a flow no more than a number.
+pub(super) const SMALL_POOL: u32 = if cfg!(test) { 64 } else { 2 * COUNTED * CROWDED };
 
 /// Groups that have the same place.
 #[derive(Clone, Copy, Default)]

@@ -11,7 +11,7 @@ use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Part};
 use crate::device::Owned;
-use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool};
+use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool, TRIES};
 
 /// How a number of a range is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(crate) struct PatternRef {
 pub(crate) const NEXT_STATE: &str = "next";
 
 /// Ranges that are smaller are searched number by number.
-const WATCHED: u32 = 64;
+const WATCHED: u32 = TRIES;
 
 impl PatternRef {
     /// What new flows say of source address and port, and destination address and port, where it is not as in the packet.

@@ -1,0 +1,249 @@
+//! LRU table: values under keys of up to 128 bits, in lists from the oldest to the newest.
+//!
+//! Finding, adding, moving and removing a value cost the same however many there are, the first
+//! and the last of a list are at hand, and growing moves a few entries at a time.
+
+use std::hash::{BuildHasher, Hasher};
+
+use net::flow::FlowHash;
+
+use crate::flow_table::index::Index;
+use crate::flow_table::slab::{Linked, NONE, Slab};
+
+/// See the module. Lists have numbers, the first of which is 0.
+pub(crate) struct LruTable<V> {
+    /// Keyed with a secret, as keys come from packets.
+    hash: FlowHash,
+    nodes: Slab<Node<V>>,
+    index: Index,
+    lists: Vec<List>,
+}
+
+#[derive(Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+
+struct Node<V> {
+    key: u128,
+    list: usize,
+    previous: u32,
+    next: u32,
+    value: Option<V>,
+}
+
+impl<V> Linked for Node<V> {
+    const UNUSED: Self = Self { key: 0, list: 0, previous: NONE, next: NONE, value: None };
+
+    fn link(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+}
+
+#[inline]
+fn hash_of(hash: &FlowHash, key: u128) -> u64 {
+    hash.two((key >> 64) as u64, key as u64)
+}
+
+impl<V> Default for LruTable<V> {
+    /// An empty table, with a seed that nobody knows.
+    fn default() -> Self {
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        let (hash, nodes, index) = (FlowHash::new(seed), Slab::new(), Index::new());
+        Self { hash, nodes, index, lists: Vec::new() }
+    }
+}
+
+impl<V> LruTable<V> {
+    /// Number of values in all lists.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of values in a list.
+    pub(crate) fn list_len(&self, list: usize) -> usize {
+        self.lists.get(list).map_or(0, |list| list.len)
+    }
+
+    #[inline]
+    fn find(&self, key: u128) -> Option<u32> {
+        self.index.find(hash_of(&self.hash, key), |number| self.nodes.get(number).key == key)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: u128) -> Option<&V> {
+        self.nodes.get(self.find(key)?).value.as_ref()
+    }
+
+    /// The value of a key, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: u128) -> Option<&mut V> {
+        let number = self.find(key)?;
+        self.nodes.get_mut(number).value.as_mut()
+    }
+
+    /// The oldest of a list, with its key.
+    pub(crate) fn oldest(&self, list: usize) -> Option<(u128, &V)> {
+        self.iter_list(list).next()
+    }
+
+    /// Adds a value as the newest of a list; gives the one that its key had before.
+    pub(crate) fn insert(&mut self, key: u128, value: V, list: usize) -> Option<V> {
+        let before = self.remove(key);
+        let node = Node { key, list, previous: NONE, next: NONE, value: Some(value) };
+        let number = self.nodes.insert(node);
+        let (hash, nodes) = (&self.hash, &self.nodes);
+        let records = |number: u32| hash_of(hash, nodes.get(number).key);
+        self.index.insert(hash_of(hash, key), number, &records);
+        self.append(number, list);
+        before
+    }
+
+    /// Makes a key's value the newest of a list.
+    pub(crate) fn renew(&mut self, key: u128, list: usize) {
+        if let Some(number) = self.find(key) {
+            self.unlink(number);
+            self.append(number, list);
+        }
+    }
+
+    /// Puts a key's value into another list, as its newest; in its own it stays where it is.
+    pub(crate) fn refile(&mut self, key: u128, list: usize) {
+        if self.find(key).is_some_and(|number| self.nodes.get(number).list != list) {
+            self.renew(key, list);
+        }
+    }
+
+    /// Removes a key's value.
+    pub(crate) fn remove(&mut self, key: u128) -> Option<V> {
+        let number = self.find(key)?;
+        self.unlink(number);
+        self.index.remove(hash_of(&self.hash, key), number);
+        let value = self.nodes.get_mut(number).value.take();
+        self.nodes.remove(number);
+        value
+    }
+
+    fn append(&mut self, number: u32, list: usize) {
+        if self.lists.len() <= list {
+            self.lists.resize(list + 1, EMPTY);
+        }
+        let List { head, tail, len } = &mut self.lists[list];
+        let previous = std::mem::replace(tail, number);
+        *len += 1;
+        match previous {
+            NONE => *head = number,
+            _ => self.nodes.get_mut(previous).next = number,
+        }
+        let node = self.nodes.get_mut(number);
+        (node.previous, node.next, node.list) = (previous, NONE, list);
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let &Node { previous, next, list, .. } = self.nodes.get(number);
+        let List { head, tail, len } = &mut self.lists[list];
+        *len -= 1;
+        match previous {
+            NONE => *head = next,
+            _ => self.nodes.get_mut(previous).next = next,
+        }
+        match next {
+            NONE => *tail = previous,
+            _ => self.nodes.get_mut(next).previous = previous,
+        }
+    }
+
+    /// Keys and values of a list, the oldest first.
+    pub(crate) fn iter_list(&self, list: usize) -> impl Iterator<Item = (u128, &V)> {
+        let mut number = self.lists.get(list).map_or(NONE, |list| list.head);
+        std::iter::from_fn(move || {
+            let node = (number != NONE).then(|| self.nodes.get(number))?;
+            number = node.next;
+            node.value.as_ref().map(|value| (node.key, value))
+        })
+    }
+
+    /// Keys and values of all lists, list by list.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &V)> {
+        (0..self.lists.len()).flat_map(|list| self.iter_list(list))
+    }
+
+    /// Removes all values, and gives them, list by list.
+    pub(crate) fn drain(&mut self) -> Vec<(u128, V)> {
+        let keys: Vec<u128> = self.iter().map(|(key, _)| key).collect();
+        keys.into_iter().filter_map(|key| Some((key, self.remove(key)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u128, usize),
+        Renew(u128, usize),
+        Refile(u128, usize),
+        Remove(u128),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let (key, list) = (0u128..30, 0usize..3);
+        prop_oneof![
+            3 => (key.clone(), list.clone()).prop_map(|(k, l)| Step::Insert(k << 70 | k, l)),
+            1 => (key.clone(), list.clone()).prop_map(|(k, l)| Step::Renew(k << 70 | k, l)),
+            1 => (key.clone(), list).prop_map(|(k, l)| Step::Refile(k << 70 | k, l)),
+            1 => key.prop_map(|k| Step::Remove(k << 70 | k)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn lists_are_in_the_order_of_age(steps in proptest::collection::vec(step(), 0..200)) {
+            let mut table = LruTable::default();
+            let (mut values, mut lists) = (HashMap::new(), [const { Vec::new() }; 3]);
+            for (n, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Insert(key, list) => {
+                        lists.iter_mut().for_each(|list| list.retain(|k| *k != key));
+                        lists[list].push(key);
+                        prop_assert_eq!(table.insert(key, n, list), values.insert(key, n));
+                    }
+                    Step::Renew(key, list) | Step::Refile(key, list) => {
+                        let renews = matches!(step, Step::Renew(..)) || !lists[list].contains(&key);
+                        if values.contains_key(&key) && renews {
+                            lists.iter_mut().for_each(|list| list.retain(|k| *k != key));
+                            lists[list].push(key);
+                        }
+                        match step {
+                            Step::Renew(..) => table.renew(key, list),
+                            _ => table.refile(key, list),
+                        }
+                    }
+                    Step::Remove(key) => {
+                        lists.iter_mut().for_each(|list| list.retain(|k| *k != key));
+                        prop_assert_eq!(table.remove(key), values.remove(&key));
+                    }
+                }
+                for (list, keys) in lists.iter().enumerate() {
+                    let expected: Vec<(u128, &usize)> =
+                        keys.iter().map(|key| (*key, &values[key])).collect();
+                    prop_assert_eq!(table.iter_list(list).collect::<Vec<_>>(), expected);
+                    prop_assert_eq!(table.list_len(list), keys.len());
+                }
+                prop_assert_eq!(table.len(), values.len());
+            }
+            prop_assert_eq!(table.drain().into_iter().collect::<HashMap<_, _>>(), values);
+            prop_assert_eq!(table.len(), 0);
+        }
+    }
+}
