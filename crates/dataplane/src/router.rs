@@ -632,7 +632,8 @@ impl Router {
         }
     }
 
-    /// The handlers of an element, the general ones included; of the router if the name is empty.
+    /// The handlers of an element that are not private, the general ones included; of the router if
+    /// the name is empty.
     pub fn handlers(&self, element: &str) -> Option<Vec<Handler>> {
         let node = match element {
             "" => None,
