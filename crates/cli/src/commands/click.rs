@@ -256,6 +256,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
+    signals.started();
     let lines = bindings.take_lines();
     lines.iter().for_each(|line| print_error(&format!("{line}\n")));
     if !lines.is_empty() {

@@ -567,6 +567,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         Err(Refusal::Diagnostics(why)) => return Ok(refuse(run, &why)),
         Err(Refusal::Other(why)) => return Err(why),
     };
+    signals.started();
     for line in bindings.take_lines() {
         run.log.info(&line);
     }
