@@ -64,8 +64,8 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_fsync,
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
-    libc::SYS_fchmodat,
-    libc::SYS_fchownat,
+    libc::SYS_fstatfs,
+    libc::SYS_fchmod,
     // Memory.
     libc::SYS_brk,
     libc::SYS_mmap,
@@ -130,8 +130,6 @@ const NEEDED_HERE: &[libc::c_long] = &[
     libc::SYS_dup2,
     libc::SYS_mkdir,
     libc::SYS_unlink,
-    libc::SYS_chmod,
-    libc::SYS_chown,
     libc::SYS_time,
     libc::SYS_arch_prctl,
 ];
