@@ -1,8 +1,5 @@
 //! Giving up what a run does not need: `catena run --user`.
 
-use std::os::unix::fs::chown;
-use std::path::Path;
-
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
@@ -47,18 +44,28 @@ impl User {
         Ok(Self { name: name.to_string(), uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) })
     }
 
-    /// Leaves a file or folder to the user.
+    /// The user's number, and that of the group.
+    pub(crate) fn ids(&self) -> (Uid, Gid) {
+        (self.uid, self.gid)
+    }
+
+    /// Does something as the user, in a thread that becomes it for good, while this one stays what
+    /// it is.
     ///
     /// # Errors
-    /// Why not.
-    pub(crate) fn own(&self, path: &Path) -> Result<(), String> {
-        let (uid, gid) = (self.uid.as_raw(), self.gid.as_raw());
-        chown(path, Some(uid), Some(gid)).map_err(|e| format!("{}: {e}", path.display()))
+    /// Why it cannot become the user, or what the work says.
+    pub(crate) fn act<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let acting = || self.become_it().and_then(|()| work());
+        let dead = |_| Err(format!("--user {}: a thread died", self.name));
+        std::thread::scope(|scope| scope.spawn(acting).join().unwrap_or_else(dead))
     }
 
     /// Becomes the user for good, with nothing but the capabilities that a chain on interfaces
-    /// needs. To be called before there are threads: those that are started later have what this
-    /// one has.
+    /// needs. It is this thread that does: to be called before there are others, since those that
+    /// are started later have what this one has.
     ///
     /// # Errors
     /// Why not.

@@ -22,13 +22,15 @@ pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
 /// What signals have asked of a run that must not end without having put things right.
 #[derive(Clone, Default)]
 pub(crate) struct Signals {
+    started: Arc<AtomicBool>,
     interrupted: Arc<AtomicBool>,
     hung_up: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Catches SIGINT and SIGTERM, and SIGHUP if it is to be. A second one of the former ends the
-    /// process once `leave` has put things right, and a third one whatever that does.
+    /// Catches SIGINT and SIGTERM, and SIGHUP if it is to be. One of the former ends the process
+    /// once `leave` has put things right: the first while the run starts, whatever its other
+    /// threads are at, and the second from then on. The next one ends it whatever `leave` does.
     pub(crate) fn catch(hang_up: bool, leave: impl FnOnce() + Send + 'static) -> Self {
         let signals = Self::default();
         let (told, last) = (signals.clone(), Arc::new(AtomicBool::new(false)));
@@ -43,7 +45,9 @@ impl Signals {
             for signal in caught.forever() {
                 if signal == SIGHUP {
                     told.hung_up.store(true, Ordering::Relaxed);
-                } else if told.interrupted.swap(true, Ordering::Relaxed) {
+                } else if told.interrupted.swap(true, Ordering::AcqRel)
+                    || !told.started.load(Ordering::Acquire)
+                {
                     last.store(true, Ordering::Relaxed);
                     leave();
                     let _ = emulate_default_handler(signal);
@@ -53,6 +57,11 @@ impl Signals {
         };
         let _ = std::thread::Builder::new().name("signals".into()).spawn(watch);
         signals
+    }
+
+    /// Says that the run looks at [`Signals::interrupted`] from now on, all the time.
+    pub(crate) fn started(&self) {
+        self.started.store(true, Ordering::Release);
     }
 
     /// Whether SIGINT or SIGTERM came.

@@ -64,8 +64,8 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_fsync,
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
-    libc::SYS_fchmodat,
-    libc::SYS_fchownat,
+    libc::SYS_fstatfs,
+    libc::SYS_fchmod,
     // Memory.
     libc::SYS_brk,
     libc::SYS_mmap,
@@ -77,8 +77,6 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_mlock2,
     libc::SYS_munlock,
     // Threads.
-    libc::SYS_clone,
-    libc::SYS_clone3,
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_futex,
@@ -98,8 +96,6 @@ const NEEDED: &[libc::c_long] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_restart_syscall,
-    libc::SYS_kill,
-    libc::SYS_tgkill,
     // Time, chance and limits.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
@@ -130,8 +126,6 @@ const NEEDED_HERE: &[libc::c_long] = &[
     libc::SYS_dup2,
     libc::SYS_mkdir,
     libc::SYS_unlink,
-    libc::SYS_chmod,
-    libc::SYS_chown,
     libc::SYS_time,
     libc::SYS_arch_prctl,
 ];
@@ -142,22 +136,57 @@ const NEEDED_HERE: &[libc::c_long] = &[];
 const FAMILIES: [libc::c_int; 6] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
-fn program() -> Result<BpfProgram, seccompiler::BackendError> {
-    let family = |family: libc::c_int| {
-        let (dword, family) = (SeccompCmpArgLen::Dword, family as u64);
-        let is_it = SeccompCondition::new(0, dword, SeccompCmpOp::Eq, family)?;
-        SeccompRule::new(vec![is_it])
-    };
-    let sockets = FAMILIES.into_iter().map(family).collect::<Result<Vec<_>, _>>()?;
-    // A call without rules is one that may be made with any arguments.
-    let calls = NEEDED.iter().chain(NEEDED_HERE).map(|call| (*call, Vec::new()));
-    let calls = calls.chain([(libc::SYS_socket, sockets)]).collect();
-    let refused = SeccompAction::Errno(libc::EPERM as u32);
+/// A thread that is made shares everything: it is no process, and in no namespace of its own.
+const THREAD: u64 = libc::CLONE_THREAD as u64;
+const APART: u64 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u64;
+
+type Error = seccompiler::BackendError;
+
+/// A filter that does one thing with calls that have rules, of which one holds, and another with
+/// all others. A call without rules is one with any arguments.
+fn filter(
+    calls: impl IntoIterator<Item = (libc::c_long, Vec<SeccompRule>)>,
+    then: SeccompAction,
+    otherwise: SeccompAction,
+) -> Result<BpfProgram, Error> {
     let architecture = std::env::consts::ARCH.try_into()?;
-    SeccompFilter::new(calls, refused, SeccompAction::Allow, architecture)?.try_into()
+    SeccompFilter::new(calls.into_iter().collect(), otherwise, then, architecture)?.try_into()
 }
 
-/// Has all other calls fail with "operation not permitted" from now on, for good: in this thread
+/// Says that there is no clone3(2), whose arguments no filter can look at: clone(2) is called then.
+fn without_clone3() -> Result<BpfProgram, Error> {
+    let absent = SeccompAction::Errno(libc::ENOSYS as u32);
+    filter([(libc::SYS_clone3, Vec::new())], absent, SeccompAction::Allow)
+}
+
+fn only_needed() -> Result<BpfProgram, Error> {
+    let first = |op: SeccompCmpOp, value: u64, length: SeccompCmpArgLen| {
+        SeccompRule::new(vec![SeccompCondition::new(0, length, op, value)?])
+    };
+    let dword = |value: u64| first(SeccompCmpOp::Eq, value, SeccompCmpArgLen::Dword);
+    let sockets =
+        FAMILIES.into_iter().map(|family| dword(family as u64)).collect::<Result<_, _>>()?;
+    let flags = SeccompCmpOp::MaskedEq(THREAD | APART);
+    let threads = vec![first(flags, THREAD, SeccompCmpArgLen::Qword)?];
+    let own = || Ok::<_, Error>(vec![dword(std::process::id().into())?]);
+    let calls = NEEDED.iter().chain(NEEDED_HERE).map(|call| (*call, Vec::new())).chain([
+        (libc::SYS_socket, sockets),
+        (libc::SYS_clone, threads),
+        // The filter before this one says that it is not there.
+        (libc::SYS_clone3, Vec::new()),
+        (libc::SYS_kill, own()?),
+        (libc::SYS_tgkill, own()?),
+    ]);
+    filter(calls, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
+}
+
+/// Has all other calls, and those with other arguments, fail with "operation not permitted" from now on, for good: in this thread
 /// and in those that it starts. A call that should be needed after all is an error then, and no
 /// end of the run.
 ///
@@ -165,8 +194,11 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
 /// Why not.
 pub(crate) fn keep_needed() -> Result<(), String> {
     let explain = |why: &dyn std::fmt::Display| format!("--seccomp: {why}");
-    let program = program().map_err(|e| explain(&e))?;
-    apply_filter(&program).map_err(|e| explain(&e))
+    for program in [without_clone3, only_needed] {
+        let program = program().map_err(|e| explain(&e))?;
+        apply_filter(&program).map_err(|e| explain(&e))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -175,12 +207,16 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
     use std::process::Command;
 
+    use rustix::process::{getpid, getppid, test_kill_process};
+
     use super::*;
 
     #[test]
     fn what_is_not_needed_is_refused() {
+        let parent = getppid().unwrap();
+        assert!(test_kill_process(parent).is_ok());
         // A filter is its thread's.
-        let thread = std::thread::spawn(|| {
+        let thread = std::thread::spawn(move || {
             keep_needed().unwrap();
             let ran = Command::new("true").status();
             assert_eq!(ran.unwrap_err().kind(), ErrorKind::PermissionDenied);
@@ -190,6 +226,8 @@ mod tests {
             assert!(TcpListener::bind("127.0.0.1:0").is_ok());
             assert!(std::fs::read_dir("/").unwrap().count() > 0);
             std::thread::spawn(|| ()).join().unwrap();
+            assert!(test_kill_process(getpid()).is_ok());
+            assert_eq!(test_kill_process(parent), Err(rustix::io::Errno::PERM));
         });
         thread.join().unwrap();
     }

@@ -8,12 +8,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use elements::device::{ControlAddress, ControlSocketRequest};
 
+use crate::place::{Place, SocketFile};
 use crate::router::Router;
 
 /// What a session reads and writes.
@@ -358,7 +359,7 @@ fn canonical(handler: &str) -> &str {
 
 enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, Arc<SocketFile>),
 }
 
 trait Stream: Read + Write + Send {}
@@ -382,22 +383,22 @@ struct Socket {
 /// Sockets in the file system, whose names go when their server does; or before it, where the
 /// process ends without that.
 #[derive(Clone, Default)]
-pub struct SocketFiles(Arc<Mutex<Vec<PathBuf>>>);
+pub struct SocketFiles(Arc<Mutex<Vec<Arc<SocketFile>>>>);
 
 impl SocketFiles {
-    fn all(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<SocketFile>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one away.
-    fn remove(&self, path: &Path) {
-        let _ = std::fs::remove_file(path);
-        self.all().retain(|other| other != path);
+    fn remove(&self, file: &Arc<SocketFile>) {
+        file.remove();
+        self.all().retain(|other| !Arc::ptr_eq(other, file));
     }
 
     /// Takes all away that are there now.
     pub fn remove_all(&self) {
-        self.all().drain(..).for_each(|path| drop(std::fs::remove_file(path)));
+        self.all().drain(..).for_each(|file| file.remove());
     }
 }
 
@@ -435,9 +436,9 @@ fn listen(request: &ControlSocketRequest) -> std::io::Result<Listener> {
             Listener::Tcp(listener)
         }
         ControlAddress::Unix { path } => {
-            let listener = UnixListener::bind(path)?;
+            let (listener, file) = Place::find(Path::new(path))?.listen()?;
             listener.set_nonblocking(true)?;
-            Listener::Unix(listener, path.into())
+            Listener::Unix(listener, Arc::new(file))
         }
     };
     Ok(listener)
@@ -507,17 +508,6 @@ impl ControlServer {
         self.sockets.is_empty()
     }
 
-    /// The addresses that are listened on, for people.
-    pub fn addresses(&self) -> Vec<String> {
-        let show = |socket: &Socket| match (&socket.request.address, socket.request.bound.get()) {
-            (ControlAddress::Tcp { port, .. }, bound) => {
-                format!("TCP port {}", bound.unwrap_or(port))
-            }
-            (ControlAddress::Unix { path }, _) => path.clone(),
-        };
-        self.sockets.iter().map(show).collect()
-    }
-
     /// What there is to tell the user since the last time.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
@@ -582,23 +572,44 @@ impl ControlServer {
 impl Socket {
     /// Takes the name of a socket in the file system away.
     fn close(&self, files: &SocketFiles) {
-        if let Some(Listener::Unix(_, path)) = &self.listener {
-            files.remove(path);
+        if let Some(Listener::Unix(_, file)) = &self.listener {
+            files.remove(file);
         }
     }
 
-    /// Tries to open the socket; a warning if it is to be tried again.
+    /// Where it listens, or is to.
+    fn address(&self) -> String {
+        match &self.request.address {
+            ControlAddress::Tcp { port, .. } => {
+                format!("TCP port {}", self.request.bound.get().unwrap_or(port))
+            }
+            ControlAddress::Unix { path } => path.clone(),
+        }
+    }
+
+    /// Who can use a port, which asks nobody who he is; of a file its mode tells.
+    fn audience(&self) -> Option<String> {
+        let ControlAddress::Tcp { localhost, .. } = self.request.address else { return None };
+        let who = match localhost {
+            true => "every user of this host",
+            false => "everybody who reaches this host by any of its addresses",
+        };
+        let what = if self.request.read_only { "read" } else { "read and write" };
+        Some(format!("{}: {}: {who} can {what} handlers", self.name, self.address()))
+    }
+
+    /// Tries to open the socket; what there is to tell of it, be it that it is to be tried again.
     fn open(&mut self, files: &SocketFiles) -> Result<Option<String>, String> {
         self.next_try = None;
         let why = match listen(&self.request) {
             Ok(listener) => {
-                if let Listener::Unix(_, path) = &listener {
-                    files.all().push(path.clone());
+                if let Listener::Unix(_, file) = &listener {
+                    files.all().push(Arc::clone(file));
                 }
                 self.listener = Some(listener);
-                return Ok(None);
+                return Ok(self.audience());
             }
-            Err(why) => format!("{}: {why}", self.name),
+            Err(why) => format!("{}: {}: {why}", self.name, self.address()),
         };
         let Some(left) = self.tries.checked_sub(1) else { return Err(why) };
         self.tries = left;

@@ -13,6 +13,7 @@ mod interpreted_program;
 pub mod io;
 pub mod latency;
 mod pipeline;
+pub mod place;
 pub mod ports;
 mod router;
 pub mod stats;

@@ -34,6 +34,7 @@ use crate::functions::Functions;
 use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
 use crate::pipeline::{Library, Pipeline, Prepared};
+use crate::place;
 use crate::stats::Load;
 use arrivals::Arrivals;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
@@ -632,7 +633,8 @@ impl Router {
         }
     }
 
-    /// The handlers of an element, the general ones included; of the router if the name is empty.
+    /// The handlers of an element that are not private, the general ones included; of the router if
+    /// the name is empty.
     pub fn handlers(&self, element: &str) -> Option<Vec<Handler>> {
         let node = match element {
             "" => None,
@@ -852,10 +854,8 @@ impl Services for Nodes {
         if !self.writes_files {
             return Ok(());
         }
-        let mut options = std::fs::OpenOptions::new();
-        options.create(true).append(append).write(true).truncate(!append);
-        let mut file = options.open(self.folder.join(path)).map_err(|e| e.to_string())?;
-        file.write_all(bytes).map_err(|e| e.to_string())
+        let file = place::create(&self.folder.join(path), append);
+        file.and_then(|mut file| file.write_all(bytes)).map_err(|e| e.to_string())
     }
 
     fn error(&mut self, node: NodeId, text: &str) {

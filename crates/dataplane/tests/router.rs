@@ -303,7 +303,10 @@ fn handlers_are_read_and_written_through_a_socket() {
          200 Read handler '1.value' OK\r\nDATA 8\r\nvalue  7200 Goodbye!\r\n"
     );
     assert_eq!(*journal.borrow(), ["a: value 7"]);
-    assert_eq!(server.take_messages().len(), 1);
+    let said = server.take_messages();
+    let [who, opened] = &said[..] else { panic!("{said:?}") };
+    assert!(who.ends_with(": every user of this host can read and write handlers"), "{who}");
+    assert_eq!(opened, "control socket: opened connection");
 }
 
 #[test]

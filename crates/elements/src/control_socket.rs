@@ -15,13 +15,16 @@ element! {
     ///
     /// Opens a socket on which programs can read and write handlers while the chain runs, with
     /// version 1.3 of Click's ControlSocket protocol. ControlSocket(TCP, PORT) listens on a TCP
-    /// port; PORT+ takes one of the next ten if it is taken. ControlSocket(UNIX, FILENAME) listens
-    /// on a socket in the file system.
+    /// port of this machine; PORT+ takes one of the next ten if it is taken. Nobody who connects is
+    /// asked who he is. ControlSocket(UNIX, FILENAME) listens on a socket in the file system, which
+    /// only the user can use whom the process belongs to. One that nobody listens on any more is
+    /// replaced.
     ///
     /// = KEYWORDS
     ///
     /// READONLY (bool, default false): whether handlers can only be read.
-    /// LOCALHOST (bool, default false): whether only programs on this machine can connect.
+    /// LOCALHOST (bool, default true): whether only programs on this machine can connect to a port.
+    /// Click's default is false.
     /// VERBOSE (bool, default false): whether connections are announced.
     /// RETRIES (number, default 0): how many more times opening is tried, once a second.
     /// RETRY_WARNINGS (bool, default true): whether a try that failed is announced.
@@ -53,7 +56,7 @@ impl ControlSocket {
         let kind: String = arguments.required("TYPE");
         let address = arguments.next_plain();
         let read_only = arguments.keyword("READONLY").unwrap_or(false);
-        let localhost = arguments.keyword("LOCALHOST").unwrap_or(false);
+        let localhost = arguments.keyword("LOCALHOST").unwrap_or(true);
         let address = match (kind.to_ascii_uppercase().as_str(), &address) {
             ("TCP", Some(port)) => {
                 let (number, search) = match port.text.strip_suffix('+') {

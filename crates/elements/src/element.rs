@@ -309,12 +309,19 @@ pub struct Handler {
     pub write: bool,
     /// Whether it counts something, so that its values on several cores add up.
     pub adds_up: bool,
+    /// Whether only elements of the chain may use it: from outside it is as if it were not there.
+    pub private: bool,
 }
 
 impl Handler {
     /// A handler to read.
     pub const fn read(name: &'static str) -> Self {
-        Self { name, read: true, write: false, adds_up: false }
+        Self { name, read: true, write: false, adds_up: false, private: false }
+    }
+
+    /// A handler that only elements of the chain may read.
+    pub const fn private(name: &'static str) -> Self {
+        Self { private: true, ..Self::read(name) }
     }
 
     /// A handler to read, of a number that counts something.
@@ -324,12 +331,12 @@ impl Handler {
 
     /// A handler to write.
     pub const fn write(name: &'static str) -> Self {
-        Self { name, read: false, write: true, adds_up: false }
+        Self { read: false, write: true, ..Self::read(name) }
     }
 
     /// A handler to read and write.
     pub const fn both(name: &'static str) -> Self {
-        Self { name, read: true, write: true, adds_up: false }
+        Self { write: true, ..Self::read(name) }
     }
 }
 

@@ -79,7 +79,8 @@ impl Reconfigure {
     }
 }
 
-/// Errors in a line. Those of a file are told with its name, others with their column.
+/// Errors in a line, with their columns. Of what is wrong in a file only the place is shown: whoever
+/// may write the handler may not be allowed to read the file.
 fn words(errors: &[&Diagnostic], sources: &Sources, written: FileId) -> String {
     let mut words: Vec<String> = errors
         .iter()
@@ -93,7 +94,7 @@ fn words(errors: &[&Diagnostic], sources: &Sources, written: FileId) -> String {
                         line => format!("line {line}, column {}: ", at.column),
                     }
                 }
-                Some(span) => format!("{}: ", sources.landmark(span)),
+                Some(span) => return format!("{} is wrong", sources.landmark(span)),
                 None => String::new(),
             };
             let help = error.help.iter().map(|help| format!(" ({help})")).collect::<String>();

@@ -74,7 +74,7 @@ element! {
     /// now, now_steady (read): the time in seconds.
     /// readable, writable (read): whether all these handlers exist.
     /// htons, htonl, ntohs, ntohl (read): byte order.
-    /// cat, catq (read): the content of a file.
+    /// cat, catq (read): the content of a file. Only elements of the chain can read these two.
     ///
     /// = EXAMPLE
     ///
@@ -166,8 +166,8 @@ const OWN: [Handler; 14] = [
     Handler::read("readable"),
     Handler::read("writable"),
     Handler::read("unquote"),
-    Handler::read("cat"),
-    Handler::read("catq"),
+    Handler::private("cat"),
+    Handler::private("catq"),
 ];
 
 static HANDLERS: [Handler; OWN.len() + FUNCTIONS.len()] = {

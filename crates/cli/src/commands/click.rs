@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::Bindings;
-use dataplane::{Rest, Router};
+use dataplane::{Rest, Router, place};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
@@ -256,6 +256,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let Some((chain, mut router)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
     };
+    signals.started();
     let lines = bindings.take_lines();
     lines.iter().for_each(|line| print_error(&format!("{line}\n")));
     if !lines.is_empty() {
@@ -268,7 +269,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         None => {}
         Some("-") => print(&flat),
         Some(path) => {
-            if let Err(why) = std::fs::write(path, &flat) {
+            if let Err(why) = place::write(std::path::Path::new(path), &flat) {
                 print_error(&format!("click: {path}: {why}\n"));
                 failed = true;
             }

@@ -1,6 +1,7 @@
 //! `catena fmt`: prints configurations in the canonical way.
 
-use std::io::{Read, stderr, stdin};
+use std::fs::File;
+use std::io::{Read, Write, stderr, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -89,8 +90,11 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let fresh = path.with_file_name(name);
-    let written = std::fs::write(&fresh, text)
-        .and_then(|()| std::fs::set_permissions(&fresh, std::fs::metadata(&path)?.permissions()))
+    // What has that name already, be it a link, is not written to.
+    let mut file = File::create_new(&fresh)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.set_permissions(std::fs::metadata(&path)?.permissions()))
         .and_then(|()| std::fs::rename(&fresh, &path));
     if written.is_err() {
         let _ = std::fs::remove_file(&fresh);

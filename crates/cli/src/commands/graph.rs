@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use dataplane::place;
 use ir::{Sources, has_errors};
 
 use crate::load::{self, Disk};
@@ -76,7 +77,7 @@ pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     };
     match &args.output {
         Some(path) if path.as_os_str() != "-" => {
-            std::fs::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+            place::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         _ => print(&drawn),
     }

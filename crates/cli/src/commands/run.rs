@@ -550,13 +550,13 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let mut server = ControlServer::open(Vec::new(), sockets, &files)?;
     let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose()?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
-    let left = (interfaces.clone(), control.as_ref().map(|control| control.path().to_path_buf()));
+    let left = (interfaces.clone(), control.as_ref().map(ControlSocket::file));
     let hangs_up = control.is_some() || bindings.is_live();
     let signals = Signals::catch(hangs_up, move || {
         let (interfaces, socket) = left;
         interfaces.leave();
         files.remove_all();
-        socket.map(std::fs::remove_file);
+        socket.iter().for_each(|socket| socket.remove());
     });
     if bindings.is_live() {
         run.log.write_aside();
@@ -567,6 +567,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         Err(Refusal::Diagnostics(why)) => return Ok(refuse(run, &why)),
         Err(Refusal::Other(why)) => return Err(why),
     };
+    signals.started();
     for line in bindings.take_lines() {
         run.log.info(&line);
     }

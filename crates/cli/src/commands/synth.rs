@@ -9,6 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use compiler::Note;
 use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
+use dataplane::place;
 use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
 
 use crate::commands::check::Closed;
@@ -140,7 +141,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         if path.as_os_str() == "-" {
             print(&drawn);
         } else {
-            std::fs::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+            place::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
         }
     } else if args.json {
         print(&format!("{:#}\n", synth::json::to_json(&report)));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::fs::File;
 use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +14,7 @@ use compiler::equivalence::{
     verify_chain, verify_pair,
 };
 use compiler::witness::{START, Witness};
+use dataplane::place;
 use ir::{Sources, has_errors};
 use net::pcap::{LinkType, Options, Writer};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn write_capture(path: &Path, packets: &[&Witness]) -> std::io::Result<()> {
         false => LinkType::ETHERNET,
     };
     let options = Options { link_type, ..Options::for_file_name(path) };
-    let mut writer = Writer::new(File::create(path)?, &options)?;
+    let mut writer = Writer::new(place::create(path, false)?, &options)?;
     for packet in packets {
         let length = u32::try_from(packet.frame.len()).unwrap_or(u32::MAX);
         writer.write(packet.now - START.min(packet.now), &packet.frame, length)?;

@@ -1,15 +1,14 @@
 //! Serving the socket. Each connection has its own thread, so that one that is slow keeps nobody
 //! waiting, least of all the workers.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dataplane::place::{Place, SocketFile};
 use serde_json::{Value, json};
 
 use super::stream::Stream;
@@ -26,42 +25,45 @@ const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The socket; its name is gone when this is dropped.
 pub(crate) struct ControlSocket {
-    path: PathBuf,
+    file: Arc<SocketFile>,
     listener: UnixListener,
 }
 
 impl ControlSocket {
-    /// Opens the socket, for a user if one is given. One that nobody listens on any more is
-    /// replaced.
+    /// Opens the socket, for a user if one is given: by root only where nobody else can change
+    /// anything on the path, and by the user itself elsewhere. Missing folders are made, and a
+    /// socket that nobody listens on any more is replaced.
     ///
     /// # Errors
     /// Why it cannot be opened.
     pub(crate) fn open(path: &Path, user: Option<&User>) -> Result<Self, String> {
         let explain = |e: std::io::Error| format!("{}: {e}", path.display());
-        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-            fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(explain)?;
-            user.map_or(Ok(()), |user| user.own(folder))?;
-        }
-        if let Ok(found) = fs::symlink_metadata(path) {
-            use std::os::unix::fs::FileTypeExt;
-            if !found.file_type().is_socket() {
-                return Err(format!("{}: there is a file that is no socket", path.display()));
+        let own = || Place::make(path).and_then(Place::listen).map_err(explain);
+        let (listener, file) = match user {
+            None => own()?,
+            Some(user) => {
+                let (owner, group) = user.ids();
+                match Place::make_for(path, owner, group) {
+                    Ok(place) if place.is_guarded() => {
+                        let (listener, file) = place.listen().map_err(explain)?;
+                        file.leave_to(owner, group).map_err(explain)?;
+                        (listener, file)
+                    }
+                    _ => user.act(own)?,
+                }
             }
-            if UnixStream::connect(path).is_ok() {
-                return Err(format!("{}: another instance listens there", path.display()));
-            }
-            fs::remove_file(path).map_err(explain)?;
-        }
-        let listener = UnixListener::bind(path).map_err(explain)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(explain)?;
-        user.map_or(Ok(()), |user| user.own(path))?;
-        Ok(Self { path: path.to_path_buf(), listener })
+        };
+        Ok(Self { file: Arc::new(file), listener })
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
+    }
+
+    /// Its file, to be taken away where the process ends without dropping this.
+    pub(crate) fn file(&self) -> Arc<SocketFile> {
+        Arc::clone(&self.file)
     }
 
     /// Serves it from now on.
@@ -81,7 +83,7 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.file.remove();
     }
 }
 

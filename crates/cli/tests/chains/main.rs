@@ -13,6 +13,7 @@ mod handover;
 mod law;
 mod lists;
 mod outcome;
+mod private_handlers;
 mod scripts;
 mod support;
 mod tables;

@@ -10,5 +10,6 @@ mod fmt;
 mod graph;
 mod program;
 mod run;
+mod sockets;
 mod synth;
 mod verify;

@@ -1,7 +1,10 @@
 //! `catena run` to the end of its input.
 
 use std::io::Read;
+use std::net::Ipv4Addr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::program::Folder;
 
@@ -39,4 +42,46 @@ fn drops_are_told_in_the_same_order_synthesised_or_not() {
     let synthesised = dropped(&[]);
     assert_eq!(synthesised.as_array().unwrap().len(), 4, "{synthesised}");
     assert_eq!(synthesised, dropped(&["--no-synthesis"]));
+}
+
+/// A signal while a chain is synthesised and proven ends the run at once, and not after it: packets
+/// never pass.
+#[test]
+fn a_signal_ends_a_start_in_the_middle() {
+    // Enough of them for synthesis and proof to take many times as long as to look at a file.
+    let routes: Vec<String> = (0u32..60_000)
+        .map(|n| {
+            format!("{}/24 172.16.{}.{} 0", Ipv4Addr::from((20 << 24) + (n << 8)), n >> 8, n & 255)
+        })
+        .collect();
+    let chain = format!(
+        "InfiniteSource(LIMIT 5, STOP true) -> CheckIPHeader -> DecIPTTL -> GetIPAddress(16)
+         -> RadixIPLookup({}) -> arp :: ARPQuerier(10.0.0.1, 00:00:00:00:00:01) -> Discard;
+         Idle -> [1] arp; ControlSocket(unix, element);",
+        routes.join(", ")
+    );
+    for (signal, number) in [("-TERM", 15), ("-INT", 2)] {
+        let folder = Folder::new();
+        folder.file("c.click", &chain);
+        let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+        let options = ["run", "c.click", "--control", "control", "-u", "option"];
+        let mut child = command.args(options).spawn().unwrap();
+        let tasks = format!("/proc/{}/task", child.id());
+        // It is in its thread that a worker's programs are made.
+        let makes_programs = || {
+            let tasks = std::fs::read_dir(&tasks).unwrap().flatten();
+            let mut names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+            names.any(|name| name.is_ok_and(|name| name == "worker 0\n"))
+        };
+        while !makes_programs() {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.signal(), Some(number), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "a summary: {ended:?}");
+        let left = ["control", "option", "element"].map(|name| folder.path().join(name).exists());
+        assert_eq!(left, [false; 3], "sockets that are left");
+    }
 }

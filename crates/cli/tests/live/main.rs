@@ -5,6 +5,7 @@ mod change;
 mod dispatch;
 mod lab;
 mod manners;
+mod privileges;
 mod protocols;
 mod soak;
 mod talk;

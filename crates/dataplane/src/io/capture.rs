@@ -9,6 +9,8 @@ use net::annotation::EXTRA_LENGTH;
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, Pool};
 
+use crate::place;
+
 /// A capture file that is read. `-` is the standard input.
 pub(super) struct Input {
     path: PathBuf,
@@ -115,7 +117,7 @@ impl Output {
         let file: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(std::io::stdout())
         } else {
-            Box::new(File::create(path).map_err(|e| explain(path, e))?)
+            Box::new(place::create(path, false).map_err(|e| explain(path, e))?)
         };
         let writer = Writer::new(file, options).map_err(|e| explain(path, e))?;
         let link_type = options.link_type.0;

@@ -27,7 +27,6 @@ mod tap;
 mod wait;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,6 +38,8 @@ use net::pcap::{Format, LinkType, Options};
 use faults::Faulty;
 use interface::Interface;
 use live::{Handle, Live};
+
+use crate::place;
 
 pub use dispatch::{Dispatch, MOST_GROUPS, Tag, Tags, Way};
 pub use faults::{FaultInjection, Faults};
@@ -317,7 +318,7 @@ impl Bindings {
         if path == "-" {
             return Ok(Box::new(std::io::stdout()));
         }
-        let file = File::create(self.folder.join(path)).map_err(|e| e.to_string())?;
+        let file = place::create(&self.folder.join(path), false).map_err(|e| e.to_string())?;
         Ok(Box::new(BufWriter::new(file)))
     }
 

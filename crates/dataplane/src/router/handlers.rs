@@ -57,7 +57,7 @@ impl Nodes {
             None => (handler.trim(), ""),
         };
         let (node, name) = match path.rsplit_once('.') {
-            None => (from.filter(|&n| self.access(n, path).is_some()), path),
+            None => (from.filter(|&n| self.access(from, n, path).is_some()), path),
             Some(("", name)) => (None, name),
             Some((element, name)) => match self.find(from, element) {
                 Some(node) => (Some(node), name),
@@ -67,25 +67,27 @@ impl Nodes {
         Ok(Resolved { node, name, parameter })
     }
 
-    /// Whether an element's handler can be read and written; `None` if there is none.
-    fn access(&self, node: NodeId, name: &str) -> Option<(bool, bool)> {
+    /// Whether `from` can read and write an element's handler; `None` if there is none for it. A
+    /// private handler is none for those outside of the chain, whatever they come by: every read
+    /// and write passes here.
+    fn access(&self, from: Option<NodeId>, node: NodeId, name: &str) -> Option<(bool, bool)> {
         let node = &self.nodes[node];
-        let fixed = node.handlers.iter().chain(&GENERAL).find(|h| h.name == name);
-        fixed.map(|h| (h.read, h.write)).or_else(|| {
-            let named = node.cell.as_ref()?.element.named_handlers();
-            let handler = named
-                .iter()
-                .find(|h| h.name == name)
-                .or_else(|| named.iter().find(|h| h.name == "*"))?;
-            Some((handler.read, handler.write))
-        })
+        if let Some(fixed) = node.handlers.iter().chain(&GENERAL).find(|h| h.name == name) {
+            return (from.is_some() || !fixed.private).then_some((fixed.read, fixed.write));
+        }
+        let named = node.cell.as_ref()?.element.named_handlers();
+        let handler = named
+            .iter()
+            .find(|h| h.name == name)
+            .or_else(|| named.iter().find(|h| h.name == "*"))?;
+        Some((handler.read, handler.write))
     }
 
     pub(super) fn handler_exists(&self, from: Option<NodeId>, handler: &str, write: bool) -> bool {
         let choose = |(readable, writable)| if write { writable } else { readable };
         match self.resolve(from, handler) {
             Ok(Resolved { node: Some(node), name, .. }) => {
-                self.access(node, name).is_some_and(choose)
+                self.access(from, node, name).is_some_and(choose)
             }
             Ok(Resolved { node: None, name, .. }) => {
                 let own = GLOBAL.iter().find(|h| h.name == name);
@@ -106,11 +108,12 @@ impl Nodes {
         }
     }
 
+    /// The handlers that are not private.
     pub(super) fn all_handlers(&self, node: Option<NodeId>) -> Vec<Handler> {
         let Some(node) = node else { return GLOBAL.to_vec() };
         let own = self.nodes[node].handlers;
         let general = GENERAL.iter().filter(|g| own.iter().all(|h| h.name != g.name));
-        own.iter().chain(general).copied().collect()
+        own.iter().chain(general).filter(|h| !h.private).copied().collect()
     }
 
     fn list_handlers(&self, node: Option<NodeId>) -> String {
@@ -136,7 +139,7 @@ impl Nodes {
         let Resolved { node, name, parameter } = self.resolve(from, handler)?;
         let Some(node) = node else { return self.read_global(name) };
         let full = || format!("{}.{name}", self.nodes[node].name);
-        match self.access(node, name) {
+        match self.access(from, node, name) {
             None => return Err(format!("no handler named '{}'", full())),
             Some((false, _)) => return Err(format!("write-only handler '{}'", full())),
             Some((true, _)) => {}
@@ -217,7 +220,7 @@ impl Nodes {
         let Resolved { node, name, .. } = self.resolve(from, handler)?;
         let Some(node) = node else { return self.write_global(name, value) };
         let full = || format!("{}.{name}", self.nodes[node].name);
-        match self.access(node, name) {
+        match self.access(from, node, name) {
             None => return Err(format!("no handler named '{}'", full())),
             Some((_, false)) => return Err(format!("read-only handler '{}'", full())),
             Some((_, true)) => {}

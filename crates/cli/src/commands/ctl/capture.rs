@@ -1,11 +1,12 @@
 //! `catena ctl capture`: what is captured goes to a file, or is told line by line.
 
-use std::fs::File;
 use std::io::{Read, Write, stderr, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use dataplane::place;
 use net::pcap::Reader;
 use serde_json::Value;
 
@@ -68,7 +69,8 @@ impl Sink {
         Ok(match path {
             Some("-") => Self::File(Box::new(stdout())),
             Some(path) => {
-                Self::File(Box::new(File::create(path).map_err(|e| format!("{path}: {e}"))?))
+                let file = place::create(Path::new(path), false);
+                Self::File(Box::new(file.map_err(|e| format!("{path}: {e}"))?))
             }
             None => {
                 let (to, from) = channel();
