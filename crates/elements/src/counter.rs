@@ -8,7 +8,7 @@ use net::Batch;
 use crate::argument::{FromArgument, parse_value};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::element::{Element, Handler};
+use crate::element::{Element, Handler, HandlerCalls};
 use crate::handler_call::HandlerCall;
 use crate::names::Names;
 use crate::rate::{AskedRates, show_real};
@@ -140,6 +140,11 @@ impl Element for Counter {
 
     fn wake(&mut self, cx: &mut Context<'_>) {
         self.rates.restart([self.packets, self.bytes], cx.now());
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        let triggers = [&self.count_call, &self.byte_count_call].into_iter().flatten();
+        HandlerCall::all(triggers.map(|trigger| &trigger.call))
     }
 
     fn handlers(&self) -> &'static [Handler] {

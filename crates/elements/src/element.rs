@@ -173,6 +173,18 @@ pub trait Element {
     /// Called when the time asked for with [`Context::wake_at`] has come, and once at the start.
     fn wake(&mut self, _cx: &mut Context<'_>) {}
 
+    /// The handlers that the element calls by itself: when packets or time make it, or another call.
+    fn handler_calls(&self) -> HandlerCalls {
+        HandlerCalls::None
+    }
+
+    /// Whether what becomes of packets here depends on nothing but their bytes, length and time, and on the
+    /// length that they had on the wire: not on other annotations, marked headers, or whom they were
+    /// addressed to. Of elements whose model says what they do, the model says this, too.
+    fn sees_frames_only(&self) -> bool {
+        false
+    }
+
     /// Called when the driver was told to stop, once for each time it was told; an element that
     /// answers `true` has taken this one over (DriverManager), and the chain runs on.
     fn on_stop(&mut self, _cx: &mut Context<'_>) -> bool {
@@ -249,6 +261,19 @@ pub trait Element {
     fn write(&mut self, handler: &str, _value: &str, _cx: &mut Context<'_>) -> Result<(), String> {
         Err(format!("handler '{handler}' is not writable"))
     }
+}
+
+/// The handlers of other elements, and of the driver, that an element calls by itself. Whoever
+/// says what a chain does must look at them: such a call may change what other elements do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HandlerCalls {
+    /// None.
+    #[default]
+    None,
+    /// Those of the driver, and of the elements of these names, as seen from its compound.
+    Of(Vec<String>),
+    /// Those of elements whose names it computes.
+    Any,
 }
 
 /// Packets that came into or went out of the chain through an element.

@@ -468,6 +468,10 @@ impl Element for ToDevice {
         Model::opaque("sends packets")
     }
 
+    fn sees_frames_only(&self) -> bool {
+        true
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         let request = DeviceRequest::Interface { name: self.name.clone(), receive: false };
         self.device = Some(cx.open(&request, self.span)?);

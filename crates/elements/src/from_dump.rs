@@ -12,7 +12,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Received};
-use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
+use crate::element::{Element, Handler, HandlerCalls, HandlerContext, Traffic, Work};
 use crate::handler_call::HandlerCall;
 use crate::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
 
@@ -468,6 +468,13 @@ impl Element for FromDump {
 
     fn model(&self) -> Model {
         Model::opaque("makes packets")
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        match self.stop {
+            true => HandlerCalls::Of(Vec::new()),
+            false => HandlerCall::all(&self.end_call),
+        }
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -6,6 +6,7 @@ use ir::Diagnostic;
 use crate::argument::FromArgument;
 use crate::configure::{Failed, Initialize};
 use crate::context::Context;
+use crate::element::HandlerCalls;
 use crate::names::Names;
 
 /// A handler and the value to write to it: `switch.switch 1`, `stop`.
@@ -47,6 +48,18 @@ impl HandlerCall {
         }
     }
 
+    /// What elements make of their calls.
+    pub(crate) fn all<'a>(calls: impl IntoIterator<Item = &'a HandlerCall>) -> HandlerCalls {
+        let mut calls = calls.into_iter().peekable();
+        if calls.peek().is_none() {
+            return HandlerCalls::None;
+        }
+        // What is written may itself be a call (COUNT_CALL).
+        let words = |call: &'a HandlerCall| call.value.split_whitespace().chain([&*call.handler]);
+        let names = calls.flat_map(words).map(element_of).filter(|name| !name.is_empty());
+        HandlerCalls::Of(names.map(str::to_string).collect())
+    }
+
     /// Writes the handler now.
     pub(crate) fn write(&self, cx: &mut Context<'_>) {
         if let Err(why) = cx.write_handler(&self.handler, &self.value) {
@@ -58,4 +71,9 @@ impl HandlerCall {
     pub(crate) fn write_later(&self, cx: &mut Context<'_>) {
         cx.write_later(&self.handler, &self.value);
     }
+}
+
+/// The element whose handler this is; empty for the driver's.
+pub(crate) fn element_of(handler: &str) -> &str {
+    handler.rsplit_once('.').map_or("", |(element, _)| element)
 }

@@ -14,7 +14,7 @@ use self::program::{Instruction, Label, Program, Target, Text};
 use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed, scopes};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, NamedHandler};
+use crate::element::{Element, Handler, HandlerCalls, HandlerContext, NamedHandler};
 use crate::print::show_time;
 
 element! {
@@ -754,6 +754,10 @@ impl Element for Script {
 
     fn model(&self) -> Model {
         Model::opaque("runs a script")
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        self.program.handler_calls()
     }
 
     fn wake(&mut self, cx: &mut Context<'_>) {

@@ -6,7 +6,7 @@ use net::{Batch, Packet, Pool};
 use crate::argument::{BytesPerSecond, Nanoseconds, parse_value};
 use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
+use crate::element::{Element, Handler, HandlerCalls, HandlerContext, Traffic, Work};
 use crate::handler_call::HandlerCall;
 use crate::token_bucket::TokenBucket;
 
@@ -236,6 +236,10 @@ impl Element for InfiniteSource {
         Model::opaque("makes packets")
     }
 
+    fn handler_calls(&self) -> HandlerCalls {
+        HandlerCall::all(&self.copies.end)
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         self.copies.check(cx)
     }
@@ -400,6 +404,10 @@ impl Element for RatedSource {
         Model::opaque("makes packets")
     }
 
+    fn handler_calls(&self) -> HandlerCalls {
+        HandlerCall::all(&self.copies.end)
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         self.copies.check(cx)
     }
@@ -531,6 +539,10 @@ impl Element for TimedSource {
 
     fn model(&self) -> Model {
         Model::opaque("makes packets")
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        HandlerCall::all(&self.copies.end)
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -15,7 +15,7 @@ use super::{FLAGS, Field, ICMP, TCP, UDP, fields, transport_length};
 use crate::argument::{Nanoseconds, parse_integer, parse_ipv4, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
+use crate::element::{Element, Handler, HandlerCalls, HandlerContext, Traffic, Work};
 use crate::from_dump::LinkType;
 use crate::ip_header::{fill_checksum, put_word};
 
@@ -500,6 +500,13 @@ impl Element for FromIPSummaryDump {
 
     fn model(&self) -> Model {
         Model::opaque("makes packets")
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        match self.stop {
+            true => HandlerCalls::Of(Vec::new()),
+            false => HandlerCalls::None,
+        }
     }
 
     fn has_task(&self) -> bool {

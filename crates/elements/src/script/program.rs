@@ -4,6 +4,8 @@ use click::config::Argument;
 use ir::{Diagnostic, nearest};
 
 use crate::configure::Arguments;
+use crate::element::HandlerCalls;
+use crate::handler_call::element_of;
 
 /// A text that is subject to substitution.
 #[derive(Clone, Debug)]
@@ -64,6 +66,32 @@ pub(super) enum Instruction {
     Error(Text),
     /// Sets the variable `_` and ends.
     Return(usize, Text),
+}
+
+impl Instruction {
+    /// The texts that values are put into.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let (one, other) = match self {
+            Self::Initial
+            | Self::Pause(_)
+            | Self::Label(_)
+            | Self::End
+            | Self::Exit
+            | Self::Stop => (None, None),
+            Self::Wait(text) | Self::Goto { condition: text, .. } => (Some(text), None),
+            Self::Print { text, target: Target::File { path, .. }, .. } => {
+                (Some(&text.text), Some(path))
+            }
+            Self::Print { text, .. }
+            | Self::Read(text)
+            | Self::Write(text)
+            | Self::Set(_, text)
+            | Self::Init { text, .. }
+            | Self::Error(text)
+            | Self::Return(_, text) => (Some(&text.text), None),
+        };
+        one.into_iter().chain(other).map(String::as_str)
+    }
 }
 
 /// A script's instructions and the names of its variables.
@@ -235,6 +263,32 @@ impl Program {
             "error" => Instruction::Error(text(&rest.text)),
             _ => return Err(format!("no instruction is named '{name}'")),
         })
+    }
+
+    /// The handlers that the script calls.
+    pub(super) fn handler_calls(&self) -> HandlerCalls {
+        let mut names = Vec::new();
+        // Names that variables make up are known when the script runs.
+        let mut is_computed = false;
+        let mut call = |handler: &str| match handler.contains('$') {
+            true => is_computed = true,
+            false => names.extend(Some(element_of(handler).to_string()).filter(|n| !n.is_empty())),
+        };
+        for instruction in &self.instructions {
+            if let Instruction::Read(text) | Instruction::Write(text) = instruction {
+                call(&Argument::bare(&text.text).split_word().0.text);
+            }
+            for text in instruction.texts() {
+                // What is written may itself be a call (COUNT_CALL).
+                let words = text.split_whitespace().filter(|word| !word.contains('$'));
+                words.filter(|word| word.contains('.')).for_each(&mut call);
+                for inserted in text.split("$(").skip(1) {
+                    let end = |c: char| c.is_whitespace() || c == ')';
+                    call(inserted.trim_start().split(end).next().unwrap_or_default());
+                }
+            }
+        }
+        if is_computed { HandlerCalls::Any } else { HandlerCalls::Of(names) }
     }
 
     /// The index of a variable, which is made if there is none of that name.
