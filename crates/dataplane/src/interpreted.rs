@@ -243,6 +243,10 @@ impl Element for Interpreted {
         self.element.borrow().sees_frames_only()
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        self.element.borrow().makes_bare_packets()
+    }
+
     fn on_stop(&mut self, cx: &mut Context<'_>) -> bool {
         self.native(|element| element.on_stop(cx))
     }

@@ -194,6 +194,10 @@ impl Element for FromDevice {
         Model::opaque("makes packets")
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        true
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         let request = DeviceRequest::Interface { name: self.name.clone(), receive: true };
         let device = cx.open(&request, self.span)?;
