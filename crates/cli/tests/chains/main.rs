@@ -19,3 +19,4 @@ mod tables;
 mod time;
 mod traffic;
 mod translation;
+mod witnesses;
