@@ -162,7 +162,9 @@ fn every_case_equals_what_it_becomes() {
             element.export(&node.name, &mut state);
         }
         let models = made.elements.iter().map(|element| element.model()).collect();
-        let subjects = Subjects { graph: chain.graph, models, state, places: Vec::new() };
+        let (calls, frames_only, makes_bare) = (Vec::new(), Vec::new(), Vec::new());
+        let (graph, places) = (chain.graph, Vec::new());
+        let subjects = Subjects { graph, models, state, calls, frames_only, makes_bare, places };
         let found = verify_chain(&subjects, Some(Effort { packets: 150, seed: 1 }));
         assert_eq!(found.outcome(), Outcome::Equal, "{}: {found:#?}", name_of(&case));
         proofs += found.proofs.len();

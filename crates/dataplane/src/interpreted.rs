@@ -7,7 +7,7 @@ use elements::Element;
 use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
-use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
+use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
 use elements::legacy::Legacy;
 use ir::interp::{End, Environment, FlowEvent, interpret};
 use ir::model::Rule;
@@ -233,6 +233,18 @@ impl Element for Interpreted {
 
     fn wake(&mut self, cx: &mut Context<'_>) {
         self.native(|element| element.wake(cx));
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        self.element.borrow().handler_calls()
+    }
+
+    fn sees_frames_only(&self) -> bool {
+        self.element.borrow().sees_frames_only()
+    }
+
+    fn makes_bare_packets(&self) -> bool {
+        self.element.borrow().makes_bare_packets()
     }
 
     fn on_stop(&mut self, cx: &mut Context<'_>) -> bool {

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::ControlSocketRequest;
-use elements::element::{Handler, Traffic, Work};
+use elements::element::{Handler, HandlerCalls, Traffic, Work};
 use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
@@ -63,6 +63,8 @@ struct Node {
     config: String,
     inputs: usize,
     handlers: &'static [Handler],
+    /// Whether it calls handlers by itself.
+    calls: bool,
     task: Task,
     /// When the element is to be woken.
     alarm: Option<u64>,
@@ -242,6 +244,7 @@ impl Router {
                 config: n.config.clone(),
                 inputs: n.inputs.len(),
                 handlers: element.handlers(),
+                calls: element.handler_calls() != HandlerCalls::None,
                 task: if element.has_task() { Task::Running } else { Task::None },
                 alarm: None,
                 cell: Some(Box::new(Cell {
@@ -816,6 +819,7 @@ impl Services for Nodes {
         node: NodeId,
         handler: &str,
     ) -> Result<String, String> {
+        debug_assert!(self.nodes[node].calls, "{} calls {handler}", self.nodes[node].name);
         self.read(Some(node), handler, core)
     }
 
@@ -826,10 +830,12 @@ impl Services for Nodes {
         handler: &str,
         value: &str,
     ) -> Result<(), String> {
+        debug_assert!(self.nodes[node].calls, "{} calls {handler}", self.nodes[node].name);
         self.write(Some(node), handler, value, core)
     }
 
     fn write_later(&mut self, node: NodeId, handler: &str, value: &str) {
+        debug_assert!(self.nodes[node].calls, "{} calls {handler}", self.nodes[node].name);
         let (handler, value) = (handler.to_string(), value.to_string());
         self.later.push_back(LaterWrite { from: node, handler, value });
     }

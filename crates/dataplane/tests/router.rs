@@ -12,7 +12,7 @@ use catena_dataplane::{InterpretedProgram, Rest, Router, Stage, StageContext, Tr
 use elements::Element;
 use elements::context::Context;
 use elements::device::{ControlAddress, ControlSocketRequest};
-use elements::element::{Handler, HandlerContext, NamedHandler, Work};
+use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Work};
 use ir::program::{Atom, End, Exit, Program, Step, StepId, Term, TermId, Writes};
 use ir::{Base, Edge, Field, Graph, IntervalSet, Model, Node, Port, Processing, Reason, Store};
 use net::Batch;
@@ -44,6 +44,10 @@ impl Element for Actor {
 
     fn model(&self) -> Model {
         Model::opaque(if self.value == "another model" { "another test" } else { "test" })
+    }
+
+    fn handler_calls(&self) -> HandlerCalls {
+        HandlerCalls::Any
     }
 
     fn has_task(&self) -> bool {

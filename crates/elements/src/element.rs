@@ -185,6 +185,12 @@ pub trait Element {
         false
     }
 
+    /// Whether packets that the element makes have no annotations but the length that they had on
+    /// the wire and the address that IP packets are sent to.
+    fn makes_bare_packets(&self) -> bool {
+        false
+    }
+
     /// Called when the driver was told to stop, once for each time it was told; an element that
     /// answers `true` has taken this one over (DriverManager), and the chain runs on.
     fn on_stop(&mut self, _cx: &mut Context<'_>) -> bool {

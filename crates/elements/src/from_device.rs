@@ -194,6 +194,10 @@ impl Element for FromDevice {
         Model::opaque("makes packets")
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        true
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         let request = DeviceRequest::Interface { name: self.name.clone(), receive: true };
         let device = cx.open(&request, self.span)?;
@@ -466,6 +470,10 @@ impl Element for ToDevice {
 
     fn model(&self) -> Model {
         Model::opaque("sends packets")
+    }
+
+    fn sees_frames_only(&self) -> bool {
+        true
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -470,6 +470,10 @@ impl Element for FromDump {
         Model::opaque("makes packets")
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        true
+    }
+
     fn handler_calls(&self) -> HandlerCalls {
         match self.stop {
             true => HandlerCalls::Of(Vec::new()),

@@ -119,6 +119,10 @@ impl Element for Queue {
         Model::opaque("stores packets")
     }
 
+    fn sees_frames_only(&self) -> bool {
+        true
+    }
+
     fn held(&self) -> usize {
         self.packets.len()
     }

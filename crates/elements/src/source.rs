@@ -236,6 +236,10 @@ impl Element for InfiniteSource {
         Model::opaque("makes packets")
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        true
+    }
+
     fn handler_calls(&self) -> HandlerCalls {
         HandlerCall::all(&self.copies.end)
     }
@@ -404,6 +408,10 @@ impl Element for RatedSource {
         Model::opaque("makes packets")
     }
 
+    fn makes_bare_packets(&self) -> bool {
+        true
+    }
+
     fn handler_calls(&self) -> HandlerCalls {
         HandlerCall::all(&self.copies.end)
     }
@@ -539,6 +547,10 @@ impl Element for TimedSource {
 
     fn model(&self) -> Model {
         Model::opaque("makes packets")
+    }
+
+    fn makes_bare_packets(&self) -> bool {
+        true
     }
 
     fn handler_calls(&self) -> HandlerCalls {

@@ -220,6 +220,10 @@ impl Element for ToDump {
         Model::opaque("writes a file")
     }
 
+    fn sees_frames_only(&self) -> bool {
+        true
+    }
+
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {
         self.resolve_link_type(cx)?;
         self.device = Some(cx.open(&self.request, self.span)?);

@@ -66,6 +66,10 @@ impl Element for Unqueue {
         Model::opaque("pulls packets")
     }
 
+    fn sees_frames_only(&self) -> bool {
+        true
+    }
+
     fn has_task(&self) -> bool {
         true
     }

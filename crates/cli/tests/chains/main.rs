@@ -20,3 +20,4 @@ mod tables;
 mod time;
 mod traffic;
 mod translation;
+mod witnesses;

@@ -16,6 +16,9 @@ use super::verify::Subjects;
 /// One of the two chains.
 pub(super) type Side = usize;
 
+/// What the two chains are called.
+pub(super) const ORDINALS: [&str; 2] = ["first", "second"];
+
 /// Arguments of devices and files that do not change which packets pass.
 const HARMLESS: [&str; 6] = ["BURST", "STOP", "MMAP", "PRELOAD", "PER_NODE", "UNBUFFERED"];
 
@@ -41,16 +44,31 @@ impl Wiring {
         let (mut out, mut pulled) = (vec![Vec::new(); nodes.len()], vec![Vec::new(); nodes.len()]);
         for edge in &chain.graph.edges {
             out[edge.from.node].push((edge.from.port, edge.to));
+        }
+        let opaque = nodes.iter().zip(&chain.models);
+        let opaque: Vec<bool> = opaque
+            .map(|(node, model)| node.inputs.contains(&Processing::Pull) || model.is_opaque())
+            .collect();
+        // What programs pull through is no matter of who pulls.
+        let into: HashMap<Port, Port> = chain.graph.edges.iter().map(|e| (e.to, e.from)).collect();
+        let is_passed = |at: &Port| {
+            !opaque[at.node] && nodes[at.node].outputs.get(at.port) == Some(&Processing::Pull)
+        };
+        for edge in &chain.graph.edges {
             if nodes[edge.to.node].inputs.get(edge.to.port) == Some(&Processing::Pull) {
-                pulled[edge.to.node].push((edge.to.port, edge.from));
+                let mut from = edge.from;
+                for _ in nodes {
+                    let before = into.get(&Port { node: from.node, port: 0 });
+                    match before.filter(|_| is_passed(&from)) {
+                        Some(before) => from = *before,
+                        None => break,
+                    }
+                }
+                pulled[edge.to.node].push((edge.to.port, from));
             }
         }
         out.iter_mut().chain(&mut pulled).for_each(|ports| ports.sort_unstable());
-        let opaque = nodes.iter().zip(&chain.models);
-        let opaque = opaque
-            .map(|(node, model)| node.inputs.contains(&Processing::Pull) || model.is_opaque());
         let names = nodes.iter().enumerate().map(|(i, node)| (node.name.clone(), i)).collect();
-        let opaque: Vec<bool> = opaque.collect();
         // A model that says everything says what becomes of packets that come: where none can,
         // none is made.
         let mut waiting: Vec<NodeId> =
@@ -73,8 +91,6 @@ impl Wiring {
 pub(super) struct Place {
     /// The input of each chain.
     pub(super) at: [Port; 2],
-    /// Whether it is certain that the same packets come.
-    pub(super) certain: bool,
 }
 
 /// Two chains side by side.
@@ -92,19 +108,32 @@ pub(super) struct Alignment<'a> {
 }
 
 impl<'a> Alignment<'a> {
-    pub(super) fn new(chains: [&'a Subjects; 2], programs: [&[Program]; 2]) -> Self {
+    /// Two chains; what their elements mean, also where that is not looked at; which of them
+    /// handlers reach, and so by name; and the chains' programs.
+    pub(super) fn new(
+        chains: [&'a Subjects; 2],
+        models: [&'a [Model]; 2],
+        reached: [&[bool]; 2],
+        programs: [&[Program]; 2],
+    ) -> Self {
         let wiring = chains.map(Wiring::new);
-        let own = own_kinds(chains);
-        let ends = [0, 1].map(|side: Side| ends_of(programs[side], &wiring[side]));
-        let behind = refined(&wiring, &own, Some(&ends));
-        let whole = refined(&wiring, &own, None);
         let names = common_names(chains, &wiring);
+        let own = own_kinds(chains, models, reached, &names);
+        let ends = [0, 1].map(|side: Side| ends_of(programs[side], &wiring[side]));
+        let behind = refined(&wiring, &own, Some(&ends), None);
+        // What is pulled from may lead here in other words.
+        let whole = refined(&wiring, &own, None, Some(&behind));
         Self { chains, wiring, own, behind, whole, names }
     }
 
     /// A name by which elements of both chains are compared that state belongs to.
     pub(super) fn name(&self, side: Side, node: NodeId) -> &str {
         &self.names[side][node]
+    }
+
+    /// The names by which elements of both chains are compared.
+    pub(super) fn names(&self) -> &[Vec<String>; 2] {
+        &self.names
     }
 
     /// The name of the element that has this name in both chains.
@@ -256,11 +285,11 @@ impl<'a> Alignment<'a> {
     }
 
     /// Inputs behind two elements that give out the same packets.
-    pub(super) fn places_behind(&self, (a, b): (NodeId, NodeId), certain: bool) -> Vec<Place> {
+    pub(super) fn places_behind(&self, (a, b): (NodeId, NodeId)) -> Vec<Place> {
         let out = self.wiring[0].out[a].iter();
         let place = |&(port, to): &(usize, Port)| {
             let there = self.wiring[1].leads(Port { node: b, port })?;
-            Some(Place { at: [to, there], certain })
+            Some(Place { at: [to, there] })
         };
         out.filter_map(place).collect()
     }
@@ -270,9 +299,8 @@ impl<'a> Alignment<'a> {
         self.own[0][a] == self.own[1][b]
     }
 
-    /// Elements with code of their own between programs that stand for each other; whether that is
-    /// certain.
-    pub(super) fn pair_opaque(&self) -> Vec<((NodeId, NodeId), bool)> {
+    /// Elements with code of their own between programs that stand for each other.
+    pub(super) fn pair_opaque(&self) -> Vec<(NodeId, NodeId)> {
         let passed_on = |side: Side| {
             let all = 0..self.wiring[side].opaque.len();
             let nodes = &self.chains[side].graph.nodes;
@@ -285,10 +313,6 @@ impl<'a> Alignment<'a> {
         };
         let (mut pairs, mut left, mut right) = (Vec::new(), passed_on(0), passed_on(1));
         for kinds in [&self.behind, &self.own] {
-            let count = |side: Side, all: &[NodeId], kind: u32| {
-                all.iter().filter(|&&n| kinds[side][n] == kind).count()
-            };
-            let (before, others) = (left.clone(), right.clone());
             left.retain(|&a| {
                 let kind = kinds[0][a];
                 let name = &self.names[0][a];
@@ -298,8 +322,7 @@ impl<'a> Alignment<'a> {
                         .position(|&b| kinds[1][b] == kind && (!named || self.names[1][b] == *name))
                 };
                 let Some(at) = same(true).or_else(|| same(false)) else { return true };
-                let alone = count(0, &before, kind) == 1 && count(1, &others, kind) == 1;
-                pairs.push(((a, right.remove(at)), alone));
+                pairs.push((a, right.remove(at)));
                 false
             });
         }
@@ -370,7 +393,7 @@ pub(super) fn device(class: &str, config: &str) -> String {
 }
 
 /// The arguments that matter.
-fn arguments(class: &str, config: &str) -> Vec<String> {
+pub(super) fn arguments(class: &str, config: &str) -> Vec<String> {
     let is_end = class.starts_with("From") || class.starts_with("To");
     let all = Text::bare(config).arguments().into_iter();
     let matters = all.filter(|argument| {
@@ -387,18 +410,26 @@ fn ends_of(programs: &[Program], wiring: &Wiring) -> HashMap<Port, BTreeSet<Port
 }
 
 /// Elements by class, configuration and meaning: files may say more than the configuration.
-fn own_kinds<'a>(chains: [&'a Subjects; 2]) -> Kinds {
+fn own_kinds<'a>(
+    chains: [&'a Subjects; 2],
+    models: [&'a [Model]; 2],
+    reached: [&[bool]; 2],
+    names: &[Vec<String>; 2],
+) -> Kinds {
     type Meanings<'a> = Vec<(&'a Model, u32)>;
-    let mut meanings: HashMap<(&str, Vec<String>), Meanings<'a>> = HashMap::new();
+    type Key<'a> = (&'a str, Vec<String>, Option<String>);
+    let mut meanings: HashMap<Key<'a>, Meanings<'a>> = HashMap::new();
     let mut count = 0;
     let alike = |one: &Model, other: &Model| {
         let kinds = one.state.iter().map(|s| &s.kind).eq(other.state.iter().map(|s| &s.kind));
         kinds && one.inputs == other.inputs
     };
-    chains.map(|chain| {
-        let nodes = chain.graph.nodes.iter().zip(&chain.models);
-        let kind = |(node, model): (&'a ir::Node, &'a Model)| {
-            let key = (&*node.class, arguments(&node.class, &node.config));
+    [0, 1].map(|side: Side| {
+        let nodes = chains[side].graph.nodes.iter().zip(models[side]).enumerate();
+        let kind = |(at, (node, model)): (NodeId, (&'a ir::Node, &'a Model))| {
+            let is_reached = reached[side].get(at).is_some_and(|&reached| reached);
+            let name = is_reached.then(|| names[side][at].clone());
+            let key = (&*node.class, arguments(&node.class, &node.config), name);
             let known = meanings.entry(key).or_default();
             match known.iter().find(|(other, _)| alike(model, other)) {
                 Some((_, kind)) => *kind,
@@ -413,11 +444,13 @@ fn own_kinds<'a>(chains: [&'a Subjects; 2]) -> Kinds {
     })
 }
 
-/// Kinds made finer until elements of one kind lead to the same kinds.
+/// Kinds made finer until elements of one kind lead to the same kinds, and pull from the same: of
+/// these kinds, if they are known.
 fn refined(
     wiring: &[Wiring; 2],
     own: &Kinds,
     programs: Option<&[HashMap<Port, BTreeSet<Port>>; 2]>,
+    sources: Option<&Kinds>,
 ) -> Kinds {
     /// An element as far as it is known.
     type Seen = (u32, Vec<(usize, BTreeSet<(u32, usize)>)>, Vec<(usize, u32, usize)>);
@@ -440,7 +473,8 @@ fn refined(
                     });
                     let pulled = wiring.pulled[node].iter().map(|(port, from)| {
                         let (kind, there) = kind(from);
-                        (*port, kind, there)
+                        let known = sources.map(|kinds| kinds[side][from.node]);
+                        (*port, known.unwrap_or(kind), there)
                     });
                     let next = seen.len() as u32;
                     *seen.entry((kinds[node], out.collect(), pulled.collect())).or_insert(next)

@@ -109,10 +109,9 @@ pub fn run(subject: &Subject<'_>, effort: Effort) -> Evidence {
 
 /// The same; also gives the sequences of packets, to take them other ways.
 pub fn record(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
-    let entries: Vec<(Port, Port)> = subject.programs.iter().map(|p| (p.entry, p.entry)).collect();
-    let elements = Subject { programs: &[], ..*subject };
-    let both = Both { a: elements, b: *subject, entries: &entries, judge: &whole, state: true };
-    run_both(&both, effort)
+    let nothing =
+        Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None, unclear: None };
+    on_large_stack(|| run_here(subject, effort)).unwrap_or((nothing, Vec::new()))
 }
 
 /// Everything counts.
@@ -136,47 +135,16 @@ pub(super) fn endless(a: &Observation, b: &Observation) -> Option<String> {
     a.fates.iter().chain(&b.fates).find_map(is_lost)
 }
 
-/// Takes packets through the programs of two chains, from each of these inputs of the first and of
-/// the second on. Only what becomes of packets counts: what state is good for shows in those that
-/// follow.
-pub fn run_pair(
-    a: &Subject<'_>,
-    b: &Subject<'_>,
-    entries: &[(Port, Port)],
-    judge: Judge<'_>,
-    effort: Effort,
-) -> Evidence {
-    run_both(&Both { a: *a, b: *b, entries, judge, state: false }, effort).0
+/// Whether what becomes of a packet may depend on those before.
+pub(super) fn is_stateful(models: &[Model]) -> bool {
+    models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter)
 }
 
-/// Tells whether two did the same with a packet.
-pub type Judge<'a> = &'a (dyn Fn(&Observation, &Observation) -> Judgement + Sync);
-
-/// What is compared.
-struct Both<'a> {
-    a: Subject<'a>,
-    b: Subject<'a>,
-    /// Inputs of the one and of the other.
-    entries: &'a [(Port, Port)],
-    judge: Judge<'a>,
-    /// Whether state, reasons and the elements on the way count.
-    state: bool,
-}
-
-fn run_both(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
-    let nothing =
-        Evidence { packets: 0, sequences: 0, exits: (0, 0), disagreement: None, unclear: None };
-    on_large_stack(|| run_here(subject, effort)).unwrap_or((nothing, Vec::new()))
-}
-
-fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
+fn run_here(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let mut random = Random(effort.seed);
     let mut run = Run::new(subject);
-    let state = |s: &Subject<'_>| {
-        s.models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter)
-    };
-    let stateful = state(&subject.a) || state(&subject.b);
-    let entries: Vec<Port> = subject.entries.iter().map(|e| e.0).collect();
+    let stateful = is_stateful(subject.models);
+    let entries: Vec<Port> = subject.programs.iter().map(|program| program.entry).collect();
     if entries.is_empty() {
         return run.ended();
     }
@@ -184,21 +152,17 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
     let mut queue: Vec<Arrival> = Vec::new();
     let mut of_flows: Vec<(Arrival, Vec<Held>)> = Vec::new();
     let mut aims = Vec::new();
-    // Packets are aimed at the ways of both, and come to both at the input of the first.
-    for &(at, there) in subject.entries {
-        for (side, entry) in [(&subject.b, there), (&subject.a, at)] {
-            let Some(program) = side.programs.iter().find(|p| p.entry == entry) else { continue };
-            let mut aim = packets::Aim::new(program, at, side.graph, share, &mut random);
-            for (packet, flows) in std::mem::take(&mut aim.packets) {
-                let arrival = Arrival { at, packet };
-                queue.push(arrival.clone());
-                // What the tables of two chains hold is not known to be the same.
-                if subject.state && !flows.is_empty() {
-                    of_flows.push((arrival, flows));
-                }
+    for program in subject.programs {
+        let at = program.entry;
+        let mut aim = packets::Aim::new(program, at, subject.graph, share, &mut random);
+        for (packet, flows) in std::mem::take(&mut aim.packets) {
+            let arrival = Arrival { at, packet };
+            queue.push(arrival.clone());
+            if !flows.is_empty() {
+                of_flows.push((arrival, flows));
             }
-            aims.push(aim);
         }
+        aims.push(aim);
     }
     for packet in crate::witness::seeds() {
         queue.extend(entries.iter().map(|&at| Arrival { at, packet: packet.clone() }));
@@ -217,7 +181,10 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
             kept.extend(made.clone());
             // What was made to order comes twice where the second time may be unlike the first.
             let times = if stateful && made.is_some() { 2 } else { 1 };
-            let arrival = made.unwrap_or_else(|| traffic.next(&kept, &pair, &mut random));
+            let arrival = made.unwrap_or_else(|| {
+                let (past, store) = (&pair.past.arrivals, pair.elements.store());
+                traffic.next(&kept, past, store, &mut random)
+            });
             for _ in 0..times {
                 let mut arrival = arrival.clone();
                 traffic.stamp(&mut arrival, &pair.elements, &mut random);
@@ -245,7 +212,7 @@ fn run_here(subject: &Both<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) {
 
 /// What came of sequences so far.
 struct Run<'a> {
-    subject: &'a Both<'a>,
+    subject: &'a Subject<'a>,
     evidence: Evidence,
     sequences: Vec<Sequence>,
     /// Exits that packets came to, by their program's entry.
@@ -253,11 +220,11 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(subject: &'a Both<'a>) -> Self {
+    fn new(subject: &'a Subject<'a>) -> Self {
         let evidence = Evidence {
             packets: 0,
             sequences: 0,
-            exits: (0, subject.b.programs.iter().map(|p| p.exits().count()).sum()),
+            exits: (0, subject.programs.iter().map(|p| p.exits().count()).sum()),
             disagreement: None,
             unclear: None,
         };
@@ -305,36 +272,31 @@ impl<'a> Run<'a> {
 struct Pair<'a> {
     elements: Walk<'a>,
     programs: Walk<'a>,
-    both: &'a Both<'a>,
     past: Sequence,
 }
 
 impl<'a> Pair<'a> {
-    fn new(both: &'a Both<'a>, flows: Vec<Held>) -> Self {
-        let (mut elements, mut programs) = (Walk::new(&both.a), Walk::new(&both.b));
+    fn new(subject: &'a Subject<'a>, flows: Vec<Held>) -> Self {
+        let mut elements = Walk::new(&Subject { programs: &[], ..*subject });
+        let mut programs = Walk::new(subject);
         elements.hold(&flows, START);
         programs.hold(&flows, START);
-        Self { elements, programs, both, past: Sequence { flows, arrivals: Vec::new() } }
+        Self { elements, programs, past: Sequence { flows, arrivals: Vec::new() } }
     }
 
     fn step(&mut self, arrival: &Arrival) -> (Judgement, Observation, Observation) {
-        let entry = self.both.entries.iter().find(|e| e.0 == arrival.at);
-        let there = entry.map_or(arrival.at, |e| e.1);
         let mut a = self.elements.step(arrival);
-        let mut b = self.programs.step(&Arrival { at: there, packet: arrival.packet.clone() });
-        if !self.both.state {
-            a.only_fates();
-            b.only_fates();
-        } else if self.elements.store() != self.programs.store() {
+        let mut b = self.programs.step(arrival);
+        if self.elements.store() != self.programs.store() {
             (a.state, b.state) = (self.elements.state(), self.programs.state());
         }
         self.past.arrivals.push(arrival.clone());
-        ((self.both.judge)(&a, &b), a, b)
+        (whole(&a, &b), a, b)
     }
 }
 
 /// What the two do with the last packet of a sequence, if they differ then for the first time.
-fn replay(subject: &Both<'_>, sequence: &Sequence) -> Option<(Observation, Observation)> {
+fn replay(subject: &Subject<'_>, sequence: &Sequence) -> Option<(Observation, Observation)> {
     let mut pair = Pair::new(subject, sequence.flows.clone());
     for (i, arrival) in sequence.arrivals.iter().enumerate() {
         let (judgement, a, b) = pair.step(arrival);
@@ -347,7 +309,7 @@ fn replay(subject: &Both<'_>, sequence: &Sequence) -> Option<(Observation, Obser
 }
 
 /// A shorter sequence, and a simpler packet, on which the two still differ.
-fn shorten(subject: &Both<'_>, mut sequence: Sequence) -> Option<Disagreement> {
+fn shorten(subject: &Subject<'_>, mut sequence: Sequence) -> Option<Disagreement> {
     let mut found = replay(subject, &sequence)?;
     // Without everything before, without halves, without one at a time.
     let mut size = sequence.arrivals.len();

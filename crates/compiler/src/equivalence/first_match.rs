@@ -41,8 +41,16 @@ pub(crate) struct Pair {
     pub(crate) a: NodeRef,
     /// By the second.
     pub(crate) b: NodeRef,
-    /// Where that may be; not all, and not certainly if an earlier rule is in the way.
-    pub(crate) samples: Vec<Piece>,
+    /// Where that may be; not all.
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// Where a packet may come to two targets.
+pub(crate) struct Sample {
+    /// Keys that lead there.
+    pub(crate) piece: Piece,
+    /// But for rules of the first and of the second list that stand before these.
+    before: [usize; 2],
 }
 
 impl Space {
@@ -213,6 +221,94 @@ impl Rules {
         self.rules.get(rule).map_or(self.otherwise, |r| r.1)
     }
 
+    /// A part of a piece that none of these rules takes. What is left of it is kept as large as
+    /// possible, so that a part is found soon where there is one.
+    fn free(
+        lists: [(&Rules, usize); 2],
+        piece: Piece,
+        budget: &mut u64,
+    ) -> Result<Option<Piece>, Exhausted> {
+        let size = |piece: &Piece| -> f64 {
+            let length = |set: &IntervalSet| -> f64 {
+                set.intervals().iter().map(|&(low, high)| (high - low) as f64 + 1.0).sum()
+            };
+            piece.iter().map(|set| length(set).ln()).sum()
+        };
+        let mut waiting = vec![(piece, [0; 2])];
+        while let Some((piece, from)) = waiting.pop() {
+            let met = [0, 1].map(|side: usize| {
+                let (rules, end) = (&lists[side].0.rules, lists[side].1);
+                (from[side]..end.min(rules.len())).find(|&at| meets(&piece, &rules[at].0))
+            });
+            let passed =
+                |side: usize| met[side].unwrap_or(lists[side].1).saturating_sub(from[side]);
+            spend(budget, 1 + (passed(0) + passed(1)) / 16)?;
+            let (side, at) = match met {
+                [Some(at), _] => (0, at),
+                [None, Some(at)] => (1, at),
+                [None, None] => return Ok(Some(piece)),
+            };
+            let mut next = [0, 1].map(|side: usize| met[side].unwrap_or(lists[side].1));
+            next[side] = at + 1;
+            let mut rest = Vec::new();
+            outside(piece, &lists[side].0.rules[at].0, &mut rest);
+            rest.sort_by(|a, b| size(a).total_cmp(&size(b)));
+            waiting.extend(rest.into_iter().map(|piece| (piece, next)));
+        }
+        Ok(None)
+    }
+
+    /// A part of a sample of two lists' targets that leads there for certain.
+    pub(crate) fn part_of(
+        &self,
+        other: &Rules,
+        sample: &Sample,
+        budget: &mut u64,
+    ) -> Result<Option<Piece>, Exhausted> {
+        let [here, there] = sample.before;
+        Self::free([(self, here), (other, there)], sample.piece.clone(), budget)
+    }
+
+    /// Parts of rules that only one of two lists has, where they lead to different targets.
+    pub(crate) fn changed(
+        &self,
+        other: &Rules,
+        space: &Space,
+        budget: &mut u64,
+    ) -> Vec<(Piece, NodeRef, NodeRef)> {
+        let (here, common) = self.common(other);
+        let shared: HashSet<usize> = common.iter().map(|pair| pair.1).collect();
+        let there = (0..other.rules.len()).filter(|rule| !shared.contains(rule));
+        let mut here: Vec<usize> = here.into_iter().collect();
+        here.sort_unstable();
+        let all = here.into_iter().map(|rule| (self, rule));
+        let mut parts = Vec::new();
+        for (list, rule) in all.chain(there.map(|rule| (other, rule))) {
+            let Some(own) = inside(&space.all, &list.rules[rule].0) else { continue };
+            let Ok(Some(part)) = Self::free([(list, rule), (list, 0)], own, budget) else {
+                continue;
+            };
+            // One key of it: where that leads is known in both.
+            let least = |set: &IntervalSet| set.intervals().first().map(|interval| interval.0);
+            let key: Option<Vec<u128>> = part.iter().map(least).collect();
+            let Some(key) = key else { continue };
+            let leads = |list: &Rules| {
+                let matches =
+                    |cube: &Cube| cube.iter().all(|(d, set)| set.contains(key[usize::from(*d)]));
+                let first = list.rules.iter().find(|rule| matches(&rule.0));
+                first.map_or(list.otherwise, |rule| rule.1)
+            };
+            let (a, b) = (leads(self), leads(other));
+            if a != b {
+                parts.push((key.iter().map(|&number| IntervalSet::single(number)).collect(), a, b));
+                if parts.len() == SAMPLES {
+                    break;
+                }
+            }
+        }
+        parts
+    }
+
     /// Where a piece leads, part by part.
     pub(crate) fn walk(
         &self,
@@ -279,32 +375,38 @@ impl Rules {
     ) -> Result<Vec<Pair>, Exhausted> {
         let mut pairs: Vec<Pair> = Vec::new();
         let mut place: HashMap<(NodeRef, NodeRef), usize> = HashMap::new();
-        let mut add = |a: NodeRef, b: NodeRef, piece: Option<Piece>| {
+        let mut add = |a: NodeRef, b: NodeRef, piece: Option<Piece>, before: [usize; 2]| {
             let at = *place.entry((a, b)).or_insert_with(|| {
                 pairs.push(Pair { a, b, samples: Vec::new() });
                 pairs.len() - 1
             });
             if pairs[at].samples.len() < SAMPLES {
-                pairs[at].samples.extend(piece);
+                pairs[at].samples.extend(piece.map(|piece| Sample { piece, before }));
             }
         };
         let (only_here, common) = self.common(other);
         for &(i, j) in &common {
             let piece = || inside(&space.all, &self.rules[i].0);
             let (a, b) = (self.rules[i].1, other.rules[j].1);
-            add(a, b, if a == b { None } else { piece() });
+            add(a, b, if a == b { None } else { piece() }, [i, j]);
         }
-        add(self.otherwise, other.otherwise, None);
+        let (a, b) = (self.otherwise, other.otherwise);
+        let rest = if a == b { None } else { Some(space.all.clone()) };
+        add(a, b, rest, [self.rules.len(), other.rules.len()]);
         let here: Vec<usize> = (0..self.rules.len()).filter(|i| only_here.contains(i)).collect();
         for rule in here {
             for piece in self.effective(rule, space, budget)? {
-                other.walk(piece, budget, |part, b| add(self.rules[rule].1, b, Some(part)))?;
+                other.walk(piece, budget, |part, b| {
+                    add(self.rules[rule].1, b, Some(part), [0, 0]);
+                })?;
             }
         }
         let shared: HashSet<usize> = common.iter().map(|c| c.1).collect();
         for rule in (0..other.rules.len()).filter(|j| !shared.contains(j)) {
             for piece in other.effective(rule, space, budget)? {
-                self.walk(piece, budget, |part, a| add(a, other.rules[rule].1, Some(part)))?;
+                self.walk(piece, budget, |part, a| {
+                    add(a, other.rules[rule].1, Some(part), [0, 0]);
+                })?;
             }
         }
         Ok(pairs)

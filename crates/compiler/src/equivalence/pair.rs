@@ -1,15 +1,19 @@
 //! A chain against another.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
-use ir::program::End;
-use ir::{NodeId, Port, Program};
+use ir::program::{End, Mark, Step, Term, Write};
+use ir::{Base, NodeId, Port, Program};
+use net::annotation::{DST_IP, EXTRA_LENGTH};
 
-use super::alignment::{Alignment, Place, Side, handing_over};
+use super::alignment::{Alignment, ORDINALS, Place, Side, handing_over};
 use super::differential::{self, Arrival, Effort, Subject, Walk};
 use super::observe::{Fate, Held, Judgement, Observation, Queue};
+use super::replay::Replay;
+use super::search::{self, Entry};
 use super::verify::{Proof, Subjects, Verification};
-use super::{Around, BUDGET, Comparison, Verdict, View, compare_within};
+use super::{Around, BUDGET, Compared, Comparison, Verdict, View, compare_within, handlers};
 use crate::synthesize::synthesize_wholly;
 use crate::witness::Witness;
 
@@ -17,29 +21,37 @@ use crate::witness::Witness;
 /// the same that stand for the same device or file; queues, what pulls from them, and elements that
 /// only their own code can speak for are compared by class, configuration and what follows. Elements
 /// with state in common were given the same name, or have the same class, configuration and order.
-pub fn verify_pair(a: &Subjects, b: &Subjects, effort: Option<Effort>) -> Verification {
+///
+/// That they are equal is proven; that they differ is shown by packets at their sources, for which
+/// `replay` runs both.
+pub fn verify_pair(
+    a: &Subjects,
+    b: &Subjects,
+    effort: Option<Effort>,
+    replay: &mut dyn Replay,
+) -> Verification {
     let chains = [a, b];
-    let mut programs = chains.map(|chain| synthesize_wholly(&chain.graph, &chain.models).programs);
-    let alignment = Alignment::new(chains, [&programs[0], &programs[1]]);
-    for (side, programs) in programs.iter_mut().enumerate() {
-        programs.retain(|program| alignment.is_alive(side, program.entry.node));
-    }
-    let mut pair = Pair { chains, alignment, programs, differences: Vec::new(), notes: Vec::new() };
+    let reached = chains.map(handlers::reached);
+    let prepared = [0, 1].map(|side: Side| handlers::prepared(chains[side], &reached[side]));
+    let mut pair = Pair::new([&prepared[0], &prepared[1]], chains, [&reached[0], &reached[1]]);
     let places = pair.places();
+    let words = |side: Side, node| pair.alignment.words(side, node);
+    let unlike = handlers::unlike_callers(chains, pair.alignment.names(), words);
+    pair.notes = [unlike, std::mem::take(&mut pair.notes)].concat();
     let proofs: Vec<Proof> = places.iter().map(|place| pair.prove(place)).collect();
-    let effort = effort.unwrap_or_else(|| Effort::fitting(&a.models));
-    let entries: Vec<(Port, Port)> =
-        places.iter().filter(|place| place.certain).map(|p| (p.at[0], p.at[1])).collect();
-    let judge = |a: &Observation, b: &Observation| pair.judge(a, b);
-    let (one, other) = (pair.subject(0), pair.subject(1));
-    let evidence = differential::run_pair(&one, &other, &entries, &judge, effort);
-    let Pair { differences, mut notes, .. } = pair;
-    let told = |why: &String| {
-        let told = |p: &Proof| matches!(&p.verdict, Verdict::Unproven(known) if known == why);
-        proofs.iter().any(told)
+    let is_proven = proofs.iter().all(|proof| matches!(proof.verdict, Verdict::Equal));
+    // Packets are looked for in chains in which nothing holds them back.
+    let opened = chains.map(search::opened);
+    let mut guess = Pair::new([&opened[0], &opened[1]], [&opened[0], &opened[1]], [&[], &[]]);
+    let entries = guess.entries();
+    let candidates = match is_proven && pair.notes.is_empty() {
+        true => Vec::new(),
+        false => guess.candidates(&entries),
     };
-    notes.extend(evidence.unclear.clone().filter(|why| !told(why)));
-    Verification { proofs, evidence, differences, notes }
+    let effort = effort.unwrap_or_else(|| Effort::fitting(&a.models));
+    let subjects = [guess.subject(0), guess.subject(1)];
+    let (evidence, shown) = search::search(&subjects, &entries, candidates, effort, replay);
+    Verification { proofs, evidence, shown, notes: pair.notes }
 }
 
 /// Two chains and their programs.
@@ -47,13 +59,79 @@ struct Pair<'a> {
     chains: [&'a Subjects; 2],
     alignment: Alignment<'a>,
     programs: [Vec<Program>; 2],
-    differences: Vec<String>,
+    /// The elements behind which nothing sees more of packets than frames.
+    frames_only: [Vec<bool>; 2],
     notes: Vec<String>,
 }
 
-const ORDINALS: [&str; 2] = ["first", "second"];
+impl<'a> Pair<'a> {
+    /// Two chains as they are looked at, as they are configured, and which of their elements
+    /// handlers reach.
+    fn new(
+        chains: [&'a Subjects; 2],
+        configured: [&'a Subjects; 2],
+        reached: [&[bool]; 2],
+    ) -> Self {
+        let mut programs =
+            chains.map(|chain| synthesize_wholly(&chain.graph, &chain.models).programs);
+        let models = configured.map(|chain| &chain.models[..]);
+        let alignment = Alignment::new(chains, models, reached, [&programs[0], &programs[1]]);
+        for (side, programs) in programs.iter_mut().enumerate() {
+            programs.retain(|program| alignment.is_alive(side, program.entry.node));
+        }
+        let frames_only = chains.map(|chain| {
+            let nodes = 0..chain.graph.nodes.len();
+            nodes.map(|n| chain.models[n].is_opaque() && chain.leads_to_frames(n)).collect()
+        });
+        Self { chains, alignment, programs, frames_only, notes: Vec::new() }
+    }
 
-impl Pair<'_> {
+    /// The sources of both chains and the inputs behind their outputs. Where only one chain has a
+    /// program there, the other gets one that does nothing.
+    fn entries(&mut self) -> Vec<Entry> {
+        let pairs = self.alignment.pair_sources();
+        let mut entries = Vec::new();
+        for &(a, b) in &pairs {
+            let places = self.alignment.places_behind((a, b));
+            let entry = |place: Place| Entry { source: [Some(a), Some(b)], at: place.at.map(Some) };
+            entries.extend(places.into_iter().map(entry));
+        }
+        for side in [0, 1] {
+            for (from, to) in self.alignment.lacking(side, &pairs) {
+                let pair = pairs.iter().find(|pair| [pair.0, pair.1][side] == from.node);
+                let mut source = pair.map_or([None; 2], |&(a, b)| [Some(a), Some(b)]);
+                let mut at = [None; 2];
+                (source[side], at[side]) = (Some(from.node), Some(to));
+                entries.push(Entry { source, at });
+            }
+        }
+        for entry in &entries {
+            for side in [0, 1] {
+                if let Some(at) = entry.at[side]
+                    && self.program(side, at).is_none()
+                {
+                    self.programs[side].push(handing_over(at));
+                }
+            }
+        }
+        entries
+    }
+
+    /// Packets at sources that may be treated otherwise by the two chains.
+    fn candidates(&self, entries: &[Entry]) -> Vec<(usize, Witness)> {
+        let both = entries.iter().enumerate().filter_map(|(number, entry)| match entry.at {
+            [Some(a), Some(b)] => Some((number, [a, b])),
+            _ => None,
+        });
+        let of = |(number, at): (usize, [Port; 2])| {
+            let within = Within::new(self, at, false);
+            self.compare_at(at, &within);
+            let found = within.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+            found.into_iter().map(move |packet| (number, packet))
+        };
+        both.flat_map(of).collect()
+    }
+
     fn subject(&self, side: Side) -> Subject<'_> {
         let Subjects { graph, models, state, .. } = self.chains[side];
         Subject { graph, models, state, programs: &self.programs[side] }
@@ -74,7 +152,7 @@ impl Pair<'_> {
                         0 => String::new(),
                         port => format!("output {port} of "),
                     };
-                    self.differences.push(format!(
+                    self.notes.push(format!(
                         "what comes from {output}{} of the {} chain does not come from there in the {}",
                         self.alignment.words(side, from.node),
                         ORDINALS[side],
@@ -88,12 +166,12 @@ impl Pair<'_> {
             if !self.alignment.set_alike(a, b) {
                 self.notes.push(self.alignment.unlike(a, b));
             }
-            places.extend(self.alignment.places_behind((a, b), true));
+            places.extend(self.alignment.places_behind((a, b)));
         }
         // Where there are no programs behind them, what follows them says whether they are alike.
         let from_sources = places.len();
-        for (pair, certain) in self.alignment.pair_opaque() {
-            places.extend(self.alignment.places_behind(pair, certain));
+        for pair in self.alignment.pair_opaque() {
+            places.extend(self.alignment.places_behind(pair));
         }
         // Stages that chains are cut into.
         for program in &self.programs[0] {
@@ -102,9 +180,7 @@ impl Pair<'_> {
                 let at = other.entry;
                 at.port == program.entry.port && self.alignment.name(1, at.node) == name
             });
-            places.extend(
-                there.map(|other| Place { at: [program.entry, other.entry], certain: true }),
-            );
+            places.extend(there.map(|other| Place { at: [program.entry, other.entry] }));
         }
         let mut seen = BTreeSet::new();
         let mut number = 0;
@@ -137,44 +213,58 @@ impl Pair<'_> {
         places
     }
 
-    fn prove(&self, place: &Place) -> Proof {
-        let entry = place.at[0];
-        let programs = [0, 1].map(|side| {
-            let mut program = self
-                .program(side, place.at[side])
-                .cloned()
-                .unwrap_or_else(|| handing_over(place.at[side]));
+    /// Both programs at two inputs; what state they share is called by its common name.
+    fn programs_at(&self, at: [Port; 2]) -> [Program; 2] {
+        [0, 1].map(|side| {
+            let program = self.program(side, at[side]).cloned();
+            let mut program = program.unwrap_or_else(|| handing_over(at[side]));
+            if [0, 1].iter().all(|&side: &Side| self.chains[side].is_bare(at[side])) {
+                without_annotations(&mut program);
+            }
+            for step in &mut program.steps {
+                if let Step::Exit(exit) = step
+                    && let End::Push { to, .. } = exit.end
+                    && self.frames_only[side][to.node]
+                {
+                    // Nobody sees the rest.
+                    exit.writes
+                        .annotations
+                        .retain(|write| overlap((write.offset, write.length.into()), EXTRA_LENGTH));
+                    exit.writes.marks = [Mark::Keep; 3];
+                    exit.writes.packet_type = None;
+                }
+            }
             for state in &mut program.state {
                 if let Some(owner) = self.alignment.find(side, &state.owner) {
                     state.owner = self.alignment.name(side, owner).to_string();
                 }
             }
             program
-        });
-        let [a, b] = &programs;
-        let compared = |named: bool| {
-            let within = Within::new(self, place.at, named);
-            let names_a = |node: NodeId| within.end(0, node, false);
-            let names_b = |node: NodeId| within.end(1, node, false);
-            let (names_a, names_b) = (&names_a, &names_b);
-            let (view, budget) = (View::Packets, BUDGET);
-            compare_within(&Comparison { a, b, names_a, names_b, view, budget }, &within)
-        };
-        let found = compared(false);
+        })
+    }
+
+    fn compare_at(&self, at: [Port; 2], within: &Within<'_>) -> Compared {
+        let [a, b] = &self.programs_at(at);
+        let names_a = |node: NodeId| within.end(0, node, false);
+        let names_b = |node: NodeId| within.end(1, node, false);
+        let (names_a, names_b) = (&names_a, &names_b);
+        let (view, budget) = (View::Packets, BUDGET);
+        compare_within(&Comparison { a, b, names_a, names_b, view, budget }, within)
+    }
+
+    fn prove(&self, place: &Place) -> Proof {
+        let entry = place.at[0];
+        let programs = self.programs_at(place.at);
+        let found = self.compare_at(place.at, &Within::new(self, place.at, false));
         let (mut verdict, mut visited) = (found.verdict, found.visited);
         if let (Verdict::Equal, Some(several)) = (&verdict, self.crowd(&programs)) {
-            let named = compared(true);
+            let named = self.compare_at(place.at, &Within::new(self, place.at, true));
             visited += named.visited;
             if !matches!(named.verdict, Verdict::Equal) {
                 verdict = Verdict::Unproven(several);
             }
         }
-        if let (Verdict::Different(_), false) = (&verdict, place.certain) {
-            let [one, other] = [0, 1].map(|side| self.alignment.words(side, place.at[side].node));
-            verdict = Verdict::Unproven(format!(
-                "{one} and {other} differ, but whether the same packets come to them is not clear"
-            ));
-        }
+        let [a, b] = &programs;
         Proof {
             at: entry,
             entry: (self.chains[0].graph.nodes[entry.node].name.clone(), entry.port),
@@ -182,6 +272,32 @@ impl Pair<'_> {
             steps: (a.steps.len(), b.steps.len()),
             visited,
         }
+    }
+
+    /// Why a difference of two programs is none of the chains yet.
+    fn only_here(&self, a: &Observation, b: &Observation) -> String {
+        let does = |side: Side, seen: &Observation| {
+            let words = |name: &str| match self.alignment.find(side, name) {
+                Some(node) => self.alignment.words(side, node),
+                None => format!("'{name}'"),
+            };
+            let fates: Vec<String> = seen
+                .fates
+                .iter()
+                .map(|fate| match fate {
+                    Fate::Arrived(queue, _) => format!("comes to {}", words(&queue.element)),
+                    Fate::Dropped(element, ..) => format!("is dropped at {}", words(element)),
+                    Fate::Fault(why) => format!("fails ({why})"),
+                })
+                .collect();
+            fates.join(" and ")
+        };
+        let (one, other) = (does(0, a), does(1, b));
+        let otherwise = if one == other { ", but not the same" } else { "" };
+        format!(
+            "no packets at the sources were found that show a difference; a packet made up for this \
+             place {one} in the first chain, and {other} in the second{otherwise}"
+        )
     }
 
     /// Why it matters which of several elements takes what, if there are several alike.
@@ -258,6 +374,43 @@ impl Pair<'_> {
     }
 }
 
+/// Whether a run of bytes, by its start and length, overlaps an annotation of four bytes.
+fn overlap((start, length): (i32, i32), annotation: usize) -> bool {
+    let at = annotation as i32;
+    start < at + 4 && at < start + length
+}
+
+/// A program for packets that have no annotations but those that sources may set.
+fn without_annotations(program: &mut Program) {
+    let is_set = |run: (i32, i32)| [EXTRA_LENGTH, DST_IP].iter().any(|&at| overlap(run, at));
+    for term in &mut program.terms {
+        if let Term::Input(field) = term
+            && field.base == Base::Annotation
+        {
+            let (first, end) = field.byte_range();
+            if !is_set((first as i32, (end - first) as i32)) {
+                *term = Term::Const(0);
+            }
+        }
+    }
+    let terms = &program.terms;
+    for step in &mut program.steps {
+        let Step::Exit(exit) = step else { continue };
+        // What is made zero is left as it is.
+        let all = exit.writes.annotations.clone();
+        exit.writes.annotations.retain(|write| {
+            let run = |write: &Write| (write.offset, write.offset + i32::from(write.length));
+            let (start, end) = run(write);
+            let is_alone = !all.iter().any(|other| {
+                let (from, to) = run(other);
+                other != write && from < end && start < to
+            });
+            let is_zero = terms.get(write.value.0 as usize) == Some(&Term::Const(0));
+            !(is_zero && is_alone && !is_set((start, end - start)))
+        });
+    }
+}
+
 /// What lies around two programs of a pair.
 struct Within<'a> {
     pair: &'a Pair<'a>,
@@ -267,11 +420,14 @@ struct Within<'a> {
     named: bool,
     /// The elements of each chain, by the names of the ends that they are.
     nodes: [HashMap<String, NodeId>; 2],
+    /// Packets that the two do not treat alike, as far as can be told here.
+    found: Mutex<Vec<Witness>>,
 }
 
 impl<'a> Within<'a> {
     fn new(pair: &'a Pair<'a>, at: [Port; 2], named: bool) -> Self {
-        let mut within = Self { pair, at, named, nodes: Default::default() };
+        let mut within =
+            Self { pair, at, named, nodes: Default::default(), found: Mutex::default() };
         within.nodes = [0, 1].map(|side| {
             let nodes = 0..pair.chains[side].graph.nodes.len();
             let ends = nodes.flat_map(|node| [true, false].map(|native| (node, native)));
@@ -321,7 +477,16 @@ impl Around for Within<'_> {
             seen.only_fates();
             seen
         });
-        (self.pair.judge(&a, &b), a, b)
+        let judgement = match self.pair.judge(&a, &b) {
+            // Whether such a packet comes here, and such flows are held then, is not known.
+            Judgement::Different => Judgement::Unclear(self.pair.only_here(&a, &b)),
+            other => other,
+        };
+        if judgement != Judgement::Same {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.push(packet.clone());
+        }
+        (judgement, a, b)
     }
 
     fn words(&self, end: &str) -> String {

@@ -14,13 +14,18 @@ use ir::program::{Atom, LookupId, TermId};
 use super::Around;
 use super::arena::Condition;
 use super::decisions::{Classify, Decisions, Egress, Node, NodeRef, Outcome};
-use super::first_match::{Exhausted, Piece, Space};
+use super::first_match::{Exhausted, Pair, Piece, Rules, Space};
 use super::knowledge::Knowledge;
 
 /// Differences after which the comparison ends.
 const MAX_MISMATCHES: usize = 40;
 /// Steps on one way; programs beyond are not compared.
 const MAX_DEPTH: u32 = 20_000;
+/// Effort to find a key that rules before another leave to it.
+const POINTS: u64 = 400_000;
+/// Effort to look at all that leads somewhere, where some of it is known to differ.
+const SUSPECTED: u64 = 1_000_000;
+
 /// What was assumed on a way.
 #[derive(Clone, Debug)]
 pub(crate) enum Assumed {
@@ -363,7 +368,9 @@ impl<'a> Product<'a> {
         let possible: Vec<(NodeRef, Vec<Piece>)> = match &passed {
             Some((other, came)) => {
                 let pairs = space.rules(other).pairs(&rules, &space, &mut self.budget)?;
-                pairs.into_iter().filter(|p| p.a == *came).map(|p| (p.b, p.samples)).collect()
+                let pairs = pairs.into_iter().filter(|p| p.a == *came);
+                let pieces = |p: Pair| p.samples.into_iter().map(|s| s.piece).collect();
+                pairs.map(|p| (p.b, pieces(p))).collect()
             }
             None => rules.targets(&space),
         };
@@ -399,39 +406,101 @@ impl<'a> Product<'a> {
     ) -> Result<(), Exhausted> {
         let space = Space::new([&**x, &**y], |key| self.known(key));
         let (here, there) = (space.rules(x), space.rules(y));
-        for pair in here.pairs(&there, &space, &mut self.budget)? {
+        let pairs = match here.pairs(&there, &space, &mut self.budget) {
+            Ok(pairs) => pairs,
+            Err(exhausted) => {
+                // Not all can be looked at. Some of what was changed can.
+                let changed = here.changed(&there, &space, &mut { POINTS });
+                for (part, to_a, to_b) in changed {
+                    let found = self.suspects(&space, &part, to_a, to_b, depth);
+                    self.mismatches.extend(found);
+                }
+                return Err(exhausted);
+            }
+        };
+        for pair in pairs {
             if pair.a == pair.b {
                 continue;
             }
             let before = self.mismatches.len();
             let mut assumed = self.around(x, pair.a);
             assumed.extend(self.around(y, pair.b));
-            let hint = |s: &Piece| Assumed::Hint(space.keys.clone(), s.clone());
-            assumed.extend(pair.samples.iter().map(hint));
+            let hint = |piece: &Piece| Assumed::Hint(space.keys.clone(), piece.clone());
+            assumed.extend(pair.samples.iter().map(|sample| hint(&sample.piece)));
             assumed.extend([Assumed::Class(a, pair.a), Assumed::Class(b, pair.b)]);
             self.under_all(assumed, &mut |this| this.compare_at(pair.a, pair.b, depth))?;
             if self.mismatches.len() == before {
                 continue;
             }
             self.mismatches.truncate(before);
-            for rule in (0..here.len()).filter(|&rule| here.target(rule) == pair.a) {
-                for piece in here.effective(rule, &space, &mut self.budget)? {
-                    let mut parts = Vec::new();
-                    there.walk(piece, &mut self.budget, |part, to| {
-                        if to == pair.b {
-                            parts.push(part);
-                        }
-                    })?;
-                    for part in parts {
-                        let exactly = self.exactly(&space, &part);
-                        self.under_all(exactly, &mut |this| {
-                            this.compare_at(pair.a, pair.b, depth)
-                        })?;
+            // Perhaps too little was known: again, with just what leads there. Where that is too
+            // much to look at, some of it has to do.
+            let mut suspects = Vec::new();
+            for sample in &pair.samples {
+                if let Ok(Some(part)) = here.part_of(&there, sample, &mut { POINTS }) {
+                    suspects.extend(self.suspects(&space, &part, pair.a, pair.b, depth));
+                }
+            }
+            let whole = self.budget;
+            if !suspects.is_empty() {
+                self.budget = whole.min(SUSPECTED);
+            }
+            let given = self.budget;
+            let result = self.each_part(&here, &there, &space, &pair, depth);
+            self.budget = whole - (given - self.budget);
+            if result.is_err() {
+                if suspects.is_empty() {
+                    return result;
+                }
+                self.mismatches.truncate(before);
+                self.mismatches.extend(suspects);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with every part of two lists' rules that leads to two targets.
+    fn each_part(
+        &mut self,
+        here: &Rules,
+        there: &Rules,
+        space: &Space,
+        pair: &Pair,
+        depth: u32,
+    ) -> Result<(), Exhausted> {
+        for rule in (0..here.len()).filter(|&rule| here.target(rule) == pair.a) {
+            for piece in here.effective(rule, space, &mut self.budget)? {
+                let mut parts = Vec::new();
+                there.walk(piece, &mut self.budget, |part, to| {
+                    if to == pair.b {
+                        parts.push(part);
                     }
+                })?;
+                for part in parts {
+                    let exactly = self.exactly(space, &part);
+                    self.under_all(exactly, &mut |this| this.compare_at(pair.a, pair.b, depth))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Differences behind two targets where keys lead there for certain.
+    fn suspects(
+        &mut self,
+        space: &Space,
+        part: &Piece,
+        a: NodeRef,
+        b: NodeRef,
+        depth: u32,
+    ) -> Vec<Mismatch> {
+        let before = std::mem::take(&mut self.mismatches);
+        let (visited, budget) = (self.visited, std::mem::replace(&mut self.budget, SUSPECTED));
+        let exactly = self.exactly(space, part);
+        // What is cut short may have found some all the same.
+        let _ = self.under_all(exactly, &mut |this| this.compare_at(a, b, depth));
+        (self.visited, self.budget) = (visited, budget);
+        std::mem::replace(&mut self.mismatches, before)
     }
 
     /// Whether an element's own code takes packets there that a program leaves to it.

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ir::{Graph, Model, NodeId, Port, Program, Store};
+use elements::element::HandlerCalls;
+use ir::{Expr, Graph, Model, NodeId, Op, Port, Program, Store};
 
 use super::alignment::device;
 use super::differential::{self, Effort, Evidence, Subject};
+use super::replay::Shown;
 use super::{BUDGET, Comparison, Verdict, View, compare};
 use crate::synthesize::{synthesize, synthesize_plainly};
 
@@ -18,6 +20,12 @@ pub struct Subjects {
     pub models: Vec<Model>,
     /// State at the beginning.
     pub state: Store,
+    /// The handlers that its elements call by themselves; none where that does not matter.
+    pub calls: Vec<HandlerCalls>,
+    /// Whether its elements see nothing of packets but frames; none where that does not matter.
+    pub frames_only: Vec<bool>,
+    /// Whether packets that its elements make have no annotations; none where that does not matter.
+    pub makes_bare: Vec<bool>,
     /// Where its elements were declared, in words; none where that does not matter.
     pub places: Vec<String>,
 }
@@ -25,17 +33,21 @@ pub struct Subjects {
 impl Subjects {
     /// The elements that packets may come out of, or end at, that come to an element.
     fn ends(&self, node: NodeId) -> Vec<NodeId> {
+        let is_end = |node: &ir::Node| node.class.starts_with("To") || node.outputs.is_empty();
+        let behind = self.behind(node).into_iter();
+        behind.filter(|&at| is_end(&self.graph.nodes[at])).collect()
+    }
+
+    /// An element and all that packets may come to from it.
+    fn behind(&self, node: NodeId) -> Vec<NodeId> {
         let (mut seen, mut waiting) = (HashSet::from([node]), vec![node]);
-        let mut ends = Vec::new();
+        let mut behind = Vec::new();
         while let Some(at) = waiting.pop() {
-            let node = &self.graph.nodes[at];
-            if node.class.starts_with("To") || node.outputs.is_empty() {
-                ends.push(at);
-            }
+            behind.push(at);
             let next = self.graph.edges.iter().filter(|e| e.from.node == at);
             waiting.extend(next.map(|e| e.to.node).filter(|&to| seen.insert(to)));
         }
-        ends
+        behind
     }
 
     /// The same by class, with the device or file that it stands for.
@@ -44,9 +56,33 @@ impl Subjects {
         nodes.map(|node| device(&node.class, &node.config)).collect()
     }
 
-    /// Whether packets leave the chain that come to an element.
+    /// Whether packets that come to an element leave the chain, or make handlers be called.
     pub(super) fn leads_out(&self, node: NodeId) -> bool {
+        let calls = |at: NodeId| *self.calls(at) != HandlerCalls::None;
         self.ends(node).into_iter().any(|end| self.models[end].is_opaque())
+            || self.behind(node).into_iter().any(calls)
+    }
+
+    /// Whether nothing that packets may come to from an element sees more of them than frames.
+    pub(super) fn leads_to_frames(&self, node: NodeId) -> bool {
+        let passes = |op: &Op| matches!(op, Op::Emit(Expr::Const(_)) | Op::Count(_) | Op::Drop(_));
+        self.behind(node).into_iter().all(|at| {
+            let model = &self.models[at];
+            let sees_frames_only = self.frames_only.get(at).is_some_and(|&only| only);
+            sees_frames_only || model.inputs.iter().flatten().all(passes)
+        })
+    }
+
+    /// Whether all packets that come to an input have no annotations.
+    pub(super) fn is_bare(&self, at: Port) -> bool {
+        let makes_bare = |node: NodeId| self.makes_bare.get(node).is_some_and(|&bare| bare);
+        let mut into = self.graph.edges.iter().filter(|edge| edge.to == at).peekable();
+        into.peek().is_some() && into.all(|edge| makes_bare(edge.from.node))
+    }
+
+    /// The handlers that an element calls by itself.
+    pub(super) fn calls(&self, node: NodeId) -> &HandlerCalls {
+        self.calls.get(node).unwrap_or(&HandlerCalls::None)
     }
 }
 
@@ -72,8 +108,8 @@ pub struct Verification {
     pub proofs: Vec<Proof>,
     /// What packets showed.
     pub evidence: Evidence,
-    /// What differs for certain, though no packet is needed to show it.
-    pub differences: Vec<String>,
+    /// Packets that show that two chains differ.
+    pub shown: Option<Shown>,
     /// Why more cannot be said.
     pub notes: Vec<String>,
 }
@@ -94,13 +130,13 @@ impl Verification {
     pub fn outcome(&self) -> Outcome {
         let different = |p: &Proof| matches!(p.verdict, Verdict::Different(_));
         if self.evidence.disagreement.is_some()
-            || !self.differences.is_empty()
+            || self.shown.is_some()
             || self.proofs.iter().any(different)
         {
             return Outcome::Different;
         }
         let open = self.proofs.iter().any(|p| matches!(p.verdict, Verdict::Unproven(_)));
-        let untried = self.evidence.packets == 0 && !self.proofs.is_empty();
+        let untried = self.evidence.sequences == 0 && !self.proofs.is_empty();
         if open || untried || !self.notes.is_empty() { Outcome::Undecided } else { Outcome::Equal }
     }
 }
@@ -123,7 +159,7 @@ pub fn verify_programs(
         Subject { graph: &chain.graph, models: &chain.models, state: &chain.state, programs };
     let effort = effort.unwrap_or_else(|| Effort::fitting(&chain.models));
     let evidence = differential::run(&subject, effort);
-    Verification { proofs, evidence, differences: Vec::new(), notes: Vec::new() }
+    Verification { proofs, evidence, shown: None, notes: Vec::new() }
 }
 
 /// Proves that programs that a chain became are what symbolic execution of it comes to. Of each

@@ -3,7 +3,7 @@
 
 use elements::configure::scopes;
 use elements::context::Core;
-use elements::element::Handler;
+use elements::element::{Handler, HandlerCalls};
 use ir::NodeId;
 
 use super::{Node, Nodes, Port, Task};
@@ -231,7 +231,14 @@ impl Nodes {
         }
         self.settle(core);
         let before = self.model_in_use(node);
-        let result = self.lend(core, node, |element, cx| element.write(name, value, cx));
+        let result = self.lend(core, node, |element, cx| {
+            let result = element.write(name, value, cx);
+            (result, element.handler_calls() != HandlerCalls::None)
+        });
+        let result = result.map(|(result, calls)| {
+            self.nodes[node].calls = calls;
+            result
+        });
         if before.is_some() && before != self.model_in_use(node) {
             self.uninstall(core, node);
         }

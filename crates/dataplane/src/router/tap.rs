@@ -119,6 +119,7 @@ impl Nodes {
             config: String::new(),
             inputs: 1,
             handlers: &[],
+            calls: false,
             task: Task::None,
             alarm: None,
             cell: Some(Box::new(cell)),

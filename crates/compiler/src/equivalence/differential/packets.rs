@@ -6,7 +6,7 @@ use ir::state::StateValue;
 use ir::{Graph, IntervalSet, Port, Program, Store};
 use net::checksum::checksum;
 
-use super::{Arrival, Pair, Walk};
+use super::{Arrival, Walk};
 use crate::equivalence::decisions::{Decisions, View};
 use crate::equivalence::{Assumed, Fate, Held, Observation, goals, held};
 use crate::witness::{Goal, Random, START, Witness, seeds, solve, ways};
@@ -18,19 +18,19 @@ const HITS: usize = 3;
 const ATTEMPTS: usize = 4;
 
 /// What packets for a program are made from.
-pub(super) struct Aim {
+pub(in crate::equivalence) struct Aim {
     at: Port,
     decisions: Decisions,
     seeds: Vec<Witness>,
     /// Packets that each take another way, and the flows that are found on it.
-    pub(super) packets: Vec<(Witness, Vec<Held>)>,
+    pub(in crate::equivalence) packets: Vec<(Witness, Vec<Held>)>,
     /// Lookups that find a flow, and what leads to them.
     hits: Vec<(LookupId, Vec<Goal>)>,
 }
 
 impl Aim {
     /// Makes at most `limit` packets for a program.
-    pub(super) fn new(
+    pub(in crate::equivalence) fn new(
         program: &Program,
         at: Port,
         graph: &Graph,
@@ -221,7 +221,7 @@ fn flags(frame: &mut [u8], random: &mut Random) {
 }
 
 /// Packets that follow one another through a chain with state.
-pub(super) struct Traffic<'a> {
+pub(in crate::equivalence) struct Traffic<'a> {
     aims: &'a [Aim],
     stateful: bool,
     now: u64,
@@ -230,18 +230,18 @@ pub(super) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    pub(super) fn new(aims: &'a [Aim], stateful: bool) -> Self {
+    pub(in crate::equivalence) fn new(aims: &'a [Aim], stateful: bool) -> Self {
         Self { aims, stateful, now: START, came: Vec::new() }
     }
 
     /// The next packet: like one before, an answer, or another.
-    pub(super) fn next(
+    pub(in crate::equivalence) fn next(
         &mut self,
         kept: &[Arrival],
-        pair: &Pair<'_>,
+        past: &[Arrival],
+        store: &Store,
         random: &mut Random,
     ) -> Arrival {
-        let past = &pair.past.arrivals;
         let any = |random: &mut Random| kept.get(random.below(kept.len())).cloned();
         let entry = |random: &mut Random| self.aims[random.below(self.aims.len())].at;
         if self.stateful && !past.is_empty() {
@@ -250,7 +250,7 @@ impl<'a> Traffic<'a> {
                 0 => return before,
                 4 | 5 => {
                     let aim = &self.aims[random.below(self.aims.len())];
-                    if let Some(mut arrival) = aim.of_flow(pair.elements.store(), random) {
+                    if let Some(mut arrival) = aim.of_flow(store, random) {
                         flags(&mut arrival.packet.frame, random);
                         return arrival;
                     }
@@ -279,7 +279,12 @@ impl<'a> Traffic<'a> {
     }
 
     /// Says when a packet comes: mostly soon, at times just when a flow expires.
-    pub(super) fn stamp(&mut self, arrival: &mut Arrival, walk: &Walk<'_>, random: &mut Random) {
+    pub(in crate::equivalence) fn stamp(
+        &mut self,
+        arrival: &mut Arrival,
+        walk: &Walk<'_>,
+        random: &mut Random,
+    ) {
         if self.stateful {
             let expiries: Vec<u64> = walk
                 .store()
@@ -308,7 +313,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Remembers what a packet became.
-    pub(super) fn seen(&mut self, observed: &Observation) {
+    pub(in crate::equivalence) fn seen(&mut self, observed: &Observation) {
         for fate in &observed.fates {
             if let Fate::Arrived(_, packet) = fate {
                 self.came.push((**packet).clone());
