@@ -1,6 +1,7 @@
 //! Programs in the place of elements, and again when handlers changed what elements mean or taps
-//! changed where packets pass. Those that a chain starts with are proven before; those that are
-//! made while it runs take their places at once, and are proven then.
+//! changed where packets pass. Those that a chain starts with are proven before; where that takes long,
+//! the chain starts without them, and elements run until they are there. Those that are made again
+//! while it runs take their places at once, and are proven then.
 
 mod prover;
 
@@ -8,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
 
 use compiler::{Chain, Synthesizer};
 use dataplane::worker::aside;
@@ -24,6 +26,10 @@ const REST: u64 = 10;
 /// one that takes more is gone about while the chain runs.
 const PROOF: u64 = 400_000;
 
+/// Reported when a chain starts without its programs, and once they are there.
+const MEANWHILE: &str = "programs are being synthesised; elements run until then";
+const READY: &str = "programs are synthesised and installed";
+
 /// What is said of a program that was found wrong.
 const WRONG: &str = "synthesis went wrong, as `catena verify` shows by a packet: a fault of Catena";
 
@@ -38,8 +44,23 @@ enum Workshop {
 struct Made {
     synthesizer: Box<Synthesizer>,
     programs: Vec<Prepared>,
+    /// What proofs found that were carried out already.
+    found: Vec<Finding>,
     /// Those made before that are still in their places.
     in_place: Vec<Prepared>,
+}
+
+/// How programs are made and installed.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    /// How long a chain waits for the programs that it starts with, which other threads make and
+    /// prove, as they do with what is made again. If not given, all is made by the thread that asks,
+    /// and what is made again is not proven.
+    pub(crate) background: Option<Duration>,
+    /// Whether elements also give way to programs that take no less time.
+    pub(crate) every_program: bool,
+    /// Whether it is reported when the chain runs without its programs.
+    pub(crate) reports: bool,
 }
 
 /// See the module.
@@ -56,10 +77,9 @@ pub(crate) struct Installer {
     /// memory of a large one takes time, which other threads have.
     kept: Vec<Prepared>,
     prover: Prover,
-    /// Whether other threads make and prove what is made again. If not, it is not proven.
-    aside: bool,
-    /// Whether elements also give way to programs that take no less time.
-    every_program: bool,
+    how: How,
+    /// Whether the programs that the chain starts with are being made.
+    starts: bool,
     /// When the synthesis that goes on began.
     begun: u64,
     /// No synthesis before this time of the router's clock.
@@ -71,7 +91,7 @@ impl Installer {
     pub(crate) fn new(
         chain: &Chain,
         store: Option<Rc<RefCell<Store>>>,
-        (aside, every_program): (bool, bool),
+        how: How,
         router: &mut Router,
     ) -> Self {
         let graph = chain.graph.clone();
@@ -85,30 +105,36 @@ impl Installer {
             installed: HashSet::new(),
             kept: Vec::new(),
             prover: Prover::default(),
-            aside,
-            every_program,
+            how,
+            starts: true,
             begun: 0,
             rest: 0,
         }
     }
 
-    /// Makes all programs, proves them and puts them in their places. Tells of those that are
-    /// wrong or cannot be carried out, where elements go on as they are.
+    /// Has all programs made and proven and puts them in their places, or leaves that to
+    /// [`Self::resume`] if it takes too long. Reports those that are wrong or cannot be run, where
+    /// elements go on as they are.
     pub(crate) fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
-        let Workshop::Here(synthesizer) = &mut self.workshop else { return Vec::new() };
-        let programs = synthesizer.synthesize().programs;
-        let mut task = task(synthesizer, programs.clone());
-        let found = task.carry_out(PROOF);
-        let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.open.is_some());
-        task.programs.retain(|program| open.iter().any(|finding| finding.entry == program.entry));
-        if self.aside {
-            self.prover.add(task);
+        self.begin(router);
+        let Workshop::Away(done) = &self.workshop else { return Vec::new() };
+        let patience = self.how.background.unwrap_or(Duration::MAX);
+        match done.recv_timeout(patience) {
+            Ok(made) => {
+                let made = self.receive(made);
+                self.finish(router, made)
+            }
+            Err(_) => {
+                self.report(router, MEANWHILE);
+                Vec::new()
+            }
         }
-        self.installed.extend(wrong.iter().map(|finding| finding.entry));
-        let mut refused: Vec<(Port, String)> =
-            wrong.iter().map(|finding| (finding.entry, WRONG.to_owned())).collect();
-        refused.extend(self.put(router, programs.into_iter().map(Prepared::new)));
-        refused
+    }
+
+    fn report(&self, router: &mut Router, text: &str) {
+        if self.how.reports {
+            router.message(text);
+        }
     }
 
     /// A step on the way to programs for entries that lost theirs, and to proofs of those that have
@@ -117,10 +143,10 @@ impl Installer {
         for finding in self.prover.proceed() {
             self.react(router, finding);
         }
-        if router.is_stale() {
+        if router.is_stale() || self.starts {
             self.make_again(router);
         }
-        self.prover.is_busy()
+        self.prover.is_busy() || self.starts
     }
 
     /// Takes a program out that was found wrong, and tells of it.
@@ -150,7 +176,7 @@ impl Installer {
     }
 
     fn make_again(&mut self, router: &mut Router) {
-        let programs = match &self.workshop {
+        let made = match &self.workshop {
             Workshop::Here(_) if router.time() < self.rest => return,
             Workshop::Here(_) => None,
             Workshop::Away(done) => match done.try_recv() {
@@ -161,16 +187,31 @@ impl Installer {
                     let fresh = Synthesizer::new(self.graph.clone(), models);
                     self.workshop = Workshop::Here(Box::new(fresh));
                     self.taps.clear();
-                    None
+                    return self.pause(router);
                 }
             },
         };
         // What was made of something that changed meanwhile is of no use.
         let changed = self.learn(router);
-        match programs.filter(|_| !changed) {
-            Some(programs) => self.finish(router, programs),
-            None => self.begin(router),
+        match made.filter(|_| !changed) {
+            Some(made) => self.finish_late(router, made),
+            None => {
+                self.begin(router);
+                if self.how.background.is_none()
+                    && let Workshop::Away(done) = &self.workshop
+                    && let Ok(made) = done.try_recv()
+                {
+                    let made = self.receive(made);
+                    self.finish_late(router, made);
+                }
+            }
         }
+    }
+
+    /// Lets time pass before the next synthesis.
+    fn pause(&mut self, router: &mut Router) {
+        let end = router.time();
+        self.rest = end.saturating_add(end.saturating_sub(self.begun).saturating_mul(REST));
     }
 
     /// Has the synthesizer know what elements mean now and where the taps are; whether any of it
@@ -200,53 +241,76 @@ impl Installer {
             return;
         };
         let mut in_place = std::mem::take(&mut self.kept);
+        let starts = self.starts;
         let work = move || {
             in_place.retain(Prepared::is_shared);
-            let programs = synthesizer.synthesize().programs.into_iter().map(Prepared::new);
-            let programs = programs.collect();
+            let programs = synthesizer.synthesize().programs;
+            let mut found = Vec::new();
+            if starts {
+                found = task(&synthesizer, programs.clone()).carry_out(PROOF);
+            }
+            let programs = programs.into_iter().map(Prepared::new).collect();
             // The chain may have ended.
-            let _ = done.send(Made { synthesizer, programs, in_place });
+            let _ = done.send(Made { synthesizer, programs, found, in_place });
         };
-        if !self.aside {
+        if self.how.background.is_none() {
             work();
-            self.resume_with_what_was_made(router);
         } else if let Err(why) = aside("synthesis", work) {
             // The synthesizer is lost; another will be made.
             router.message(&format!("no thread to make programs: {why}"));
         }
     }
 
-    fn resume_with_what_was_made(&mut self, router: &mut Router) {
-        if let Workshop::Away(done) = &self.workshop
-            && let Ok(made) = done.try_recv()
-        {
-            let programs = self.receive(made);
-            self.finish(router, programs);
+    fn receive(&mut self, made: Made) -> (Vec<Prepared>, Vec<Finding>) {
+        self.workshop = Workshop::Here(made.synthesizer);
+        self.kept.extend(made.in_place);
+        (made.programs, made.found)
+    }
+
+    /// Installs what was made while the chain runs.
+    fn finish_late(&mut self, router: &mut Router, made: (Vec<Prepared>, Vec<Finding>)) {
+        let starts = self.starts;
+        for (entry, why) in self.finish(router, made) {
+            router.message(&match starts {
+                true => format!(
+                    "warning: {}: packets go from element to element from here on: {why}",
+                    self.name(entry)
+                ),
+                false => format!("{}: not synthesised again: {why}", self.name(entry)),
+            });
+        }
+        match starts {
+            true => self.report(router, READY),
+            false => self.pause(router),
         }
     }
 
-    fn receive(&mut self, made: Made) -> Vec<Prepared> {
-        self.workshop = Workshop::Here(made.synthesizer);
-        self.kept.extend(made.in_place);
-        made.programs
-    }
-
-    fn finish(&mut self, router: &mut Router, programs: Vec<Prepared>) {
+    /// Puts what was made in its places; what is not proven is from now on.
+    fn finish(
+        &mut self,
+        router: &mut Router,
+        (programs, found): (Vec<Prepared>, Vec<Finding>),
+    ) -> Vec<(Port, String)> {
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
+        let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.open.is_some());
+        let starts = std::mem::take(&mut self.starts);
         if let Workshop::Here(synthesizer) = &self.workshop
-            && self.aside
+            && self.how.background.is_some()
         {
-            let all = programs.iter().map(Prepared::program);
-            let new = all.filter(|program| !self.installed.contains(&program.entry));
+            let is_unproven = |program: &&Program| match starts {
+                true => open.iter().any(|finding| finding.entry == program.entry),
+                false => !self.installed.contains(&program.entry),
+            };
+            let new = programs.iter().map(Prepared::program).filter(is_unproven);
             self.prover.add(task(synthesizer, new.cloned().collect()));
         }
-        for (entry, why) in self.put(router, programs) {
-            router.message(&format!("{}: not synthesised again: {why}", self.name(entry)));
-        }
-        let end = router.time();
-        self.rest = end.saturating_add(end.saturating_sub(self.begun).saturating_mul(REST));
+        self.installed.extend(wrong.iter().map(|finding| finding.entry));
+        let mut refused: Vec<(Port, String)> =
+            wrong.iter().map(|finding| (finding.entry, WRONG.to_owned())).collect();
+        refused.extend(self.put(router, programs));
+        refused
     }
 
     /// Puts programs in their places where there are none.
@@ -272,7 +336,7 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(program, Box::new(stage));
                 }
-                None if self.every_program || dataplane::pays(program) => native.push(prepared),
+                None if self.how.every_program || dataplane::pays(program) => native.push(prepared),
                 None => {}
             }
         }

@@ -134,6 +134,9 @@ pub struct Options {
     pub polling: Polling,
     /// Whether what is wrong is shown in colours.
     pub colour: bool,
+    /// How long the chain that it starts with waits for its programs: elements run until they are
+    /// synthesised and proven.
+    pub patience: Duration,
     /// Takes messages and errors of each worker.
     pub listener: fn() -> Box<dyn Listener>,
 }
@@ -297,7 +300,8 @@ impl Instance {
         ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Staged, Refusal> {
         let clock = RealClock::new();
-        match prepare(&configuration, &ports, &options, clock, ready, None) {
+        let patience = options.patience;
+        match prepare(&configuration, &ports, (&options, patience), clock, ready, None) {
             Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
             Err(refused) => Err(Refusal::of(refused, options.colour)),
         }
@@ -360,7 +364,8 @@ impl Instance {
         let _one = lock(&self.changing);
         let begin = Instant::now();
         let carrier = (!only_try).then(|| self.carrier());
-        let (ports, options) = (&self.ports, &self.options);
+        // What runs until then is the old chain.
+        let (ports, options) = (&self.ports, (&self.options, Duration::MAX));
         let taps = carrier.clone();
         let made = prepare(&configuration, ports, options, self.clock, |_| Ok(()), taps);
         let prepared = made.map_err(|refused| {
@@ -491,7 +496,7 @@ impl Instance {
 fn prepare(
     configuration: &Configuration,
     ports: &[Ports],
-    options: &Options,
+    (options, patience): (&Options, Duration),
     clock: RealClock,
     ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     taps: Option<Carrier>,
@@ -512,7 +517,7 @@ fn prepare(
             // Workers draw different numbers, and a run on one draws what it always did.
             seed: seed.wrapping_add(part.index as u64),
             path,
-            aside: true,
+            background: Some(patience),
             every_program: false,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);
@@ -537,7 +542,7 @@ fn prepare(
         made.refused = ready(&mut router).err();
         if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
     };
-    worker::prepare(options.cpus.len(), options.dispatch.groups(), make)
+    worker::prepare(&options.cpus, options.dispatch.groups(), make)
 }
 
 /// What is known of a configuration once it was made. All workers tell the same, so one is asked.

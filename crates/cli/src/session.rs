@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use compiler::Chain;
 use dataplane::clock::Clock;
@@ -9,7 +10,7 @@ use dataplane::{Interpreted, Listener, Router};
 use elements::configure::{Devices, Files, Part};
 use ir::{Diagnostic, FileId, Sources, Store};
 
-use crate::installer::Installer;
+use crate::installer::{How, Installer};
 
 /// Which code carries packets through the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +55,11 @@ pub struct Setup<'a> {
     pub seed: u64,
     /// Which code carries packets.
     pub path: Path,
-    /// Whether programs are made again, and proven then, in other threads, so that no packet waits
-    /// for it; which program takes a packet then depends on how long that takes.
-    pub aside: bool,
+    /// How long a chain that starts waits for its programs, which other threads make and prove; so
+    /// they do with programs that are made again, so that no packet waits for it. Whether elements or
+    /// which program take a packet then depends on how long that takes. If not given, the thread
+    /// that makes and runs the router does all that, and nothing depends on time.
+    pub background: Option<Duration>,
     /// Whether programs also take the place of elements that would take no longer.
     pub every_program: bool,
 }
@@ -103,8 +106,9 @@ pub fn assemble(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
-        let made = (setup.aside, setup.every_program);
-        let mut installer = Installer::new(chain, store, made, &mut router);
+        let (background, every_program) = (setup.background, setup.every_program);
+        let how = How { background, every_program, reports: setup.part.index == 0 };
+        let mut installer = Installer::new(chain, store, how, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {
             Diagnostic::warning(

@@ -180,6 +180,11 @@ struct Spare {
 }
 
 impl Spare {
+    /// `None` if no worker is bound to a CPU.
+    fn of_bound(workers: &[Option<usize>]) -> Option<Self> {
+        workers.iter().any(Option::is_some).then(|| Self::of(workers)).flatten()
+    }
+
     fn of(workers: &[Option<usize>]) -> Option<Self> {
         let all = sched_getaffinity(None).ok()?;
         let mut cpus = all;
@@ -322,23 +327,26 @@ pub enum Refused<R> {
     Broken(String),
 }
 
-/// Makes a router for each of so many workers, aside, between which so many groups of traffic
-/// classes can go. `make` is called in the thread in which the router is to run.
+/// Makes a router for each of the workers that are to run on these CPUs, aside, between which so many
+/// groups of traffic classes can go. `make` is called in the thread in which the router is to run;
+/// threads that it starts by [`aside`] leave these CPUs to the workers.
 ///
 /// # Errors
 /// If one could not be made; none of them is left then.
 pub fn prepare<R: Send + 'static>(
-    workers: usize,
+    cpus: &[Option<usize>],
     groups: usize,
     make: impl Fn(Part) -> Result<(Router, R), Box<R>> + Send + Sync + 'static,
 ) -> Result<Prepared<R>, Refused<R>> {
     let make = Arc::new(make);
     let (mut threads, mut made) = (Vec::new(), Vec::new());
+    let (workers, spare) = (cpus.len(), Spare::of_bound(cpus));
     for index in 0..workers {
         let (begin, start) = sync_channel(1);
         let (ready, answer) = sync_channel(1);
         let (make, part) = (Arc::clone(&make), Part { index, count: workers, groups });
         let thread = std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
+            SPARE.set(spare);
             match make(part) {
                 Ok((router, report)) => {
                     let _ = ready.send(Ok(report));
@@ -395,7 +403,7 @@ impl<R> Prepared<R> {
     pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>)> {
         crate::io::keep_memory();
         let (rested, rests) = channel();
-        let spare = cpus.iter().any(Option::is_some).then(|| Spare::of(cpus)).flatten();
+        let spare = Spare::of_bound(cpus);
         let mut slots = Vec::new();
         for index in 0..self.threads.len() {
             slots.push(Arc::new(Slot {

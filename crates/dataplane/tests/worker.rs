@@ -30,7 +30,7 @@ impl Drop for Counted {
 }
 
 fn prepare() -> Prepared<()> {
-    let made = worker::prepare(2, 0, |_| {
+    let made = worker::prepare(&[None, None], 0, |_| {
         let clock = Box::new(VirtualClock::new(0));
         Ok((Router::new(&Graph::default(), Vec::new(), clock, 1, Box::new(Counted)), ()))
     });

@@ -64,7 +64,7 @@ impl RouteAddress for u128 {
 }
 
 /// Where packets go from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Hop<A> {
     /// The next router; 0 if the destination is a neighbour.
     pub(crate) gateway: A,
@@ -190,6 +190,8 @@ pub(crate) struct RouteTable<A: Address> {
     /// Where routes lead, each hop once, and the same as a row of the model's table.
     hops: Vec<Hop<A>>,
     rows: Vec<Arc<[u128]>>,
+    /// Hops to where they stand in `hops`.
+    numbers: HashMap<Hop<A>, u32>,
     /// Prefixes to indices of `hops`.
     index: PrefixMap<A>,
     /// The table of the model.
@@ -213,6 +215,7 @@ impl<A: RouteAddress> RouteTable<A> {
             room: BTreeSet::new(),
             hops: Vec::new(),
             rows: Vec::new(),
+            numbers: HashMap::new(),
             index: PrefixMap::default(),
             of_model: Arc::new(PrefixTable::new(A::BITS.into(), [])),
         }
@@ -263,13 +266,11 @@ impl<A: RouteAddress> RouteTable<A> {
 
     /// The index of a hop.
     fn hop(&mut self, hop: Hop<A>) -> u32 {
-        // Few hops are usual, and the last ones are the likeliest.
-        let known = self.hops.iter().rposition(|h| *h == hop);
-        known.unwrap_or_else(|| {
+        *self.numbers.entry(hop).or_insert_with(|| {
             self.hops.push(hop);
             self.rows.push([hop.gateway.into(), hop.port as u128].into());
-            self.hops.len() - 1
-        }) as u32
+            self.hops.len() as u32 - 1
+        })
     }
 
     /// What a route to a hop is in the model's table.

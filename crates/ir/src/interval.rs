@@ -34,14 +34,33 @@ impl Deref for Shared {
     }
 }
 
-impl From<Intervals> for Shared {
-    fn from(intervals: Intervals) -> Self {
-        match intervals[..] {
+impl From<&[(u128, u128)]> for Shared {
+    fn from(intervals: &[(u128, u128)]) -> Self {
+        match *intervals {
             [] => Self::default(),
             [interval] => Self::Few(Some(interval)),
-            _ => Self::Many(intervals[..].into()),
+            _ => Self::Many(intervals.into()),
         }
     }
+}
+
+impl From<Intervals> for Shared {
+    fn from(intervals: Intervals) -> Self {
+        Self::from(&intervals[..])
+    }
+}
+
+/// Index of the first item from `from` on that does not lie before what is sought. The farther it is
+/// away, the longer it takes: to go through a small list along a large one takes hardly more steps
+/// than the small one has items.
+pub(crate) fn seek<T>(items: &[T], from: usize, is_before: impl Fn(&T) -> bool) -> usize {
+    let (mut low, mut step) = (from, 1);
+    while items.get(low + step - 1).is_some_and(&is_before) {
+        low += step;
+        step *= 2;
+    }
+    let high = items.len().min(low + step - 1);
+    low + items[low..high].partition_point(is_before)
 }
 
 impl Default for Shared {
@@ -140,15 +159,25 @@ impl IntervalSet {
     /// The union of any closed intervals, in any order.
     pub fn from_intervals(mut intervals: Vec<(u128, u128)>) -> Self {
         intervals.retain(|(low, high)| low <= high);
-        intervals.sort_unstable();
-        let mut merged = Intervals::new();
-        for (low, high) in intervals {
-            match merged.last_mut() {
-                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
-                _ => merged.push((low, high)),
+        // Mostly they are a few runs in order, which a stable sort merges.
+        intervals.sort();
+        intervals.dedup_by(|next, last| {
+            let joined = next.0 <= last.1.saturating_add(1);
+            if joined {
+                last.1 = last.1.max(next.1);
             }
-        }
-        Self(merged.into())
+            joined
+        });
+        Self(Shared::from(&intervals[..]))
+    }
+
+    /// The union of sets. It takes hardly longer for many of them than for one as large.
+    pub fn union_of<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sets = sets.into_iter();
+        let (Some(first), second) = (sets.next(), sets.next()) else { return Self::empty() };
+        let Some(second) = second else { return first.clone() };
+        let all = [first, second].into_iter().chain(sets);
+        Self::from_intervals(all.flat_map(|set| set.intervals()).copied().collect())
     }
 
     /// The intervals, ascending.
@@ -206,26 +235,40 @@ impl IntervalSet {
                 return part.clone();
             }
         }
-        let (mut i, mut j, mut out) = (0, 0, Intervals::new());
-        while let (Some(&(al, ah)), Some(&(bl, bh))) = (self.0.get(i), other.0.get(j)) {
-            if al.max(bl) <= ah.min(bh) {
-                out.push((al.max(bl), ah.min(bh)));
-            }
-            if ah < bh { i += 1 } else { j += 1 }
-        }
+        let mut out = Intervals::new();
+        self.meet(other, |low, high| {
+            out.push((low, high));
+            true
+        });
         Self(out.into())
     }
 
     /// Whether some number is in both.
     pub fn intersects(&self, other: &Self) -> bool {
+        let mut meet = false;
+        self.meet(other, |_, _| {
+            meet = true;
+            false
+        });
+        meet
+    }
+
+    /// Visits the intervals of numbers in both, in order, as long as `visit` wants more.
+    fn meet(&self, other: &Self, mut visit: impl FnMut(u128, u128) -> bool) {
         let (mut i, mut j) = (0, 0);
         while let (Some(&(al, ah)), Some(&(bl, bh))) = (self.0.get(i), other.0.get(j)) {
-            if al.max(bl) <= ah.min(bh) {
-                return true;
+            if ah < bl {
+                i = seek(&self.0, i + 1, |interval| interval.1 < bl);
+            } else if bh < al {
+                j = seek(&other.0, j + 1, |interval| interval.1 < al);
+            } else if !visit(al.max(bl), ah.min(bh)) {
+                return;
+            } else if ah < bh {
+                i += 1;
+            } else {
+                j += 1;
             }
-            if ah < bh { i += 1 } else { j += 1 }
         }
-        false
     }
 
     /// Numbers in either.
@@ -254,15 +297,31 @@ impl IntervalSet {
     /// Numbers in this one and not in `other`.
     #[must_use]
     pub fn subtract(&self, other: &Self) -> Self {
-        self.intersect(&other.complement(128))
+        let (mut out, mut at) = (Intervals::new(), 0);
+        for &(low, high) in &*self.0 {
+            at = seek(&other.0, at, |interval| interval.1 < low);
+            let mut rest = Some(low);
+            for &(l, h) in other.0[at..].iter().take_while(|interval| interval.0 <= high) {
+                if let Some(start) = rest.filter(|&start| start < l) {
+                    out.push((start, l - 1));
+                }
+                rest = h.checked_add(1);
+            }
+            if let Some(start) = rest.filter(|&start| start <= high) {
+                out.push((start, high));
+            }
+        }
+        Self(out.into())
     }
 
     /// Whether every number here is in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.0.iter().all(|&(low, high)| {
-            let i = other.0.partition_point(|&(_, h)| h < low);
-            other.0.get(i).is_some_and(|&(l, h)| l <= low && high <= h)
-        })
+        let mut at = 0;
+        std::ptr::eq::<[_]>(&*self.0, &*other.0)
+            || self.0.iter().all(|&(low, high)| {
+                at = seek(&other.0, at, |interval| interval.1 < low);
+                other.0.get(at).is_some_and(|&(l, h)| l <= low && high <= h)
+            })
     }
 }
 
@@ -283,6 +342,8 @@ impl fmt::Display for IntervalSet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -324,6 +385,32 @@ mod tests {
                 assert_eq!(x.subtract(y), sets[a & !b]);
                 assert_eq!(x.is_subset(y), a & !b == 0);
                 assert_eq!(x.intersects(y), a & b != 0);
+            }
+        }
+    }
+    /// The same where one set has many more intervals than the other, which are passed over then.
+    #[test]
+    fn algebra_of_small_and_large_sets_agrees_with_sets_of_numbers() {
+        let random = &mut fastrand::Rng::with_seed(2);
+        for sizes in [[0, 200], [1, 200], [3, 200], [40, 200], [200, 2]] {
+            let mut set = |size: usize| {
+                let numbers: BTreeSet<u128> = (0..size).map(|_| random.u128(..600)).collect();
+                let intervals = numbers.iter().map(|&number| (number, number)).collect();
+                (IntervalSet::from_intervals(intervals), numbers)
+            };
+            for _ in 0..20 {
+                let ((x, a), (y, b)) = (set(sizes[0]), set(sizes[1]));
+                let has = |set: &IntervalSet, numbers: BTreeSet<u128>| {
+                    let listed = |&(low, high): &(u128, u128)| low..=high;
+                    assert!(set.intervals().iter().flat_map(listed).eq(numbers));
+                };
+                has(&x.intersect(&y), &a & &b);
+                has(&x.subtract(&y), &a - &b);
+                has(&y.subtract(&x), &b - &a);
+                has(&IntervalSet::union_of([&x, &y, &x]), &a | &b);
+                assert_eq!(x.intersects(&y), !a.is_disjoint(&b));
+                assert_eq!(x.is_subset(&y), a.is_subset(&b));
+                assert!(x.intersect(&y).is_subset(&y));
             }
         }
     }

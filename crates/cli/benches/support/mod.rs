@@ -207,7 +207,7 @@ pub(crate) fn load(
         listener: Box::new(Transcript::default()),
         seed: 1,
         path,
-        aside: false,
+        background: None,
         every_program: false,
     };
     let mut diagnostics = Vec::new();

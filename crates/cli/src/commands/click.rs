@@ -244,7 +244,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         listener: Log::Text.listener()(),
         seed: 0,
         path: Path::Synthesised,
-        aside: false,
+        background: None,
         every_program: false,
     };
     let variables = options.variables.clone();

@@ -317,6 +317,11 @@ impl Progress {
     }
 }
 
+/// How long a chain on interfaces waits for its programs; elements run until they are there.
+const LIVE_PATIENCE: Duration = Duration::from_millis(300);
+/// The same of one that nobody waits for: what comes out does not depend on time unless that is long.
+const FILE_PATIENCE: Duration = Duration::from_secs(20);
+
 /// How long signals wait to be seen when nothing else happens.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -528,6 +533,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         },
         polling,
         colour,
+        patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
         listener: run.log.listener(),
     };
     let writes = run.write.clone();

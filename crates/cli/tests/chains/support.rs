@@ -103,7 +103,7 @@ pub fn start_bound(
         listener: Box::new(heard.clone()),
         seed: 7,
         path,
-        aside: false,
+        background: None,
         every_program: true,
     };
     match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {

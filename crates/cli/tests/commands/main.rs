@@ -8,6 +8,7 @@ mod elements;
 mod explain;
 mod fmt;
 mod graph;
+mod growth;
 mod program;
 mod run;
 mod sockets;

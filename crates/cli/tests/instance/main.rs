@@ -5,4 +5,5 @@
 mod capture;
 mod change;
 mod cores;
+mod start;
 mod support;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use catena_cli::instance::{Configuration, Instance, Options, Refusal};
 use catena_cli::session::Path;
 use dataplane::io::{Dispatch, Interfaces, Polling};
 use dataplane::ports::{Opener, Ports};
-use dataplane::{Listener, Transcript};
+use dataplane::{Listener, Router, Transcript};
 use elements::device::{Device, DeviceRequest, Received};
 use net::{Batch, Packet, Pool};
 
@@ -157,18 +158,34 @@ pub fn start_on(
     path: Path,
     listener: fn() -> Box<dyn Listener>,
 ) -> (Instance, Receiver<()>) {
-    let options = Options {
+    let options = Options { cpus, listener, ..options(path) };
+    start_with(options, text, wires, |_| Ok(()))
+}
+
+/// Options for a worker.
+pub fn options(path: Path) -> Options {
+    Options {
         dispatch: Dispatch::default(),
         interfaces: Interfaces::default(),
-        cpus,
+        cpus: vec![None],
         seed: 1,
         path,
         polling: Polling::default(),
         colour: false,
-        listener,
-    };
+        patience: Duration::MAX,
+        listener: || Box::new(Transcript::default()),
+    }
+}
+
+/// A chain with such options, each of whose routers something is done to before it runs.
+pub fn start_with(
+    options: Options,
+    text: &str,
+    wires: &[Arc<Wire>],
+    ready: fn(&mut Router) -> Result<(), String>,
+) -> (Instance, Receiver<()>) {
     let ports = wires.iter().map(|wire| Ports::new(Box::new(Wired(Arc::clone(wire))))).collect();
-    let staged = Instance::stage(configuration(text), ports, options, |_| Ok(()));
+    let staged = Instance::stage(configuration(text), ports, options, ready);
     let staged = staged.unwrap_or_else(|why: Refusal| panic!("{why}"));
     staged.begin(&mut String::new()).expect("it begins")
 }

@@ -112,16 +112,17 @@ fn number(
     otherwise: StepId,
 ) -> Option<Question> {
     let (field, mapping) = matchable(program, term)?;
-    let mut rest = IntervalSet::full(field.width);
-    let mut sets = Vec::new();
-    for (set, to) in cases {
+    let full = IntervalSet::full(field.width);
+    let numbers = |(set, to): &(IntervalSet, StepId)| {
         let set = match mapping {
             Some(mapping) => mapping.preimage(set),
             None => set.clone(),
         };
-        sets.push((rest.intersect(&set), vec![*to]));
-        rest = rest.subtract(&set);
-    }
+        (full.intersect(&set), vec![*to])
+    };
+    // They are disjoint.
+    let mut sets: Vec<(IntervalSet, Vec<StepId>)> = cases.iter().map(numbers).collect();
+    let rest = full.subtract(&IntervalSet::union_of(sets.iter().map(|(set, _)| set)));
     sets.push((rest, vec![otherwise]));
     sets.retain(|(set, _)| !set.is_empty());
     Some(Question::Number(field, sets))

@@ -89,6 +89,8 @@ pub(crate) struct Arena {
     lookup_ids: HashMap<Lookup, LookupId>,
     /// Widths of what lookups bind, where they are declared.
     widths: HashMap<(LookupId, u8), u16>,
+    /// Bits of what tables map numbers to, by lowest bit and width: tables are large.
+    of_maps: HashMap<(TermId, u32, u32), TermId>,
 }
 
 fn ones(width: u32) -> u128 {
@@ -487,8 +489,13 @@ impl Arena {
                 self.intern(Term::Input(Field::bits(field.base, offset, width as u16)))
             }
             Term::Map(number, table) => {
+                if let Some(&known) = self.of_maps.get(&(of, low, width)) {
+                    return known;
+                }
                 let table = table.map(|value| value >> low & ones(width));
-                self.map(number, &Arc::new(table))
+                let slice = self.map(number, &Arc::new(table));
+                self.of_maps.insert((of, low, width), slice);
+                slice
             }
             Term::Choose(atom, a, b) => {
                 let (a, b) = (self.slice(a, low, width), self.slice(b, low, width));

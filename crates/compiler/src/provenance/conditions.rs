@@ -188,10 +188,8 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
             add(known, Asked::Number(*on), set, *element, order);
         }
         (Step::Switch { on, cases, element, .. }, _) => {
-            let mut set = IntervalSet::full(width(program, *on));
-            for (case, _) in cases {
-                set = set.subtract(case);
-            }
+            let asked = IntervalSet::union_of(cases.iter().map(|(set, _)| set));
+            let set = IntervalSet::full(width(program, *on)).subtract(&asked);
             add(known, Asked::Number(*on), set, *element, order);
         }
         (Step::Classify { rules, element, .. }, branch) => {

@@ -168,14 +168,15 @@ impl Merge {
         if let Step::Switch { cases, otherwise, .. } = &mut step {
             let otherwise = *otherwise;
             cases.retain(|(set, to)| *to != otherwise && !set.is_empty());
-            let mut joined: Vec<(ir::IntervalSet, StepId)> = Vec::new();
+            let mut joined: Vec<(Vec<ir::IntervalSet>, StepId)> = Vec::new();
             for (set, to) in cases.drain(..) {
                 match joined.iter_mut().find(|(_, t)| *t == to) {
-                    Some((all, _)) => *all = all.union(&set),
-                    None => joined.push((set, to)),
+                    Some((all, _)) => all.push(set),
+                    None => joined.push((vec![set], to)),
                 }
             }
-            *cases = joined;
+            let union = |(sets, to): &(Vec<_>, _)| (ir::IntervalSet::union_of(sets), *to);
+            cases.extend(joined.iter().map(union));
         }
         // A step that leads to one place only decides nothing; but a lookup may bind what follows.
         if !matches!(step, Step::Exit(_) | Step::Flow { .. }) {

@@ -19,7 +19,6 @@ use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
 use super::rules::{MAX_KEYS, tests};
 use super::split::{Split, split};
-use super::table::Row;
 use super::terms::{Decided, Terms};
 
 /// An output that nothing is connected to; as the router counts it.
@@ -614,9 +613,7 @@ impl<'a> Machine<'a> {
     ) -> Result<Next<'a>, Stop> {
         let table = self.cache.table(table);
         let possible = way.facts.set(&self.terms, key);
-        let fitting = table.rows.iter().filter(|row| row.keys.intersects(&possible));
-        let fitting: Vec<&Row> = fitting.take(MAX_ROWS + 1).collect();
-        if fitting.len() > MAX_ROWS {
+        let Some(rows) = table.rows_of(&possible, MAX_ROWS) else {
             let (keys, columns) = table.columns();
             let hit = self.terms.test(key, keys);
             match way.facts.resolve(&mut self.terms, &hit) {
@@ -629,24 +626,25 @@ impl<'a> Machine<'a> {
                 bind(way, reg, number);
             }
             return Ok(Next::Go);
-        }
-        if let [row] = fitting[..]
-            && possible.is_subset(&row.keys)
+        };
+        let fitting: Vec<(usize, IntervalSet)> =
+            rows.into_iter().map(|row| (row, table.keys(row))).collect();
+        if let [(row, keys)] = &fitting[..]
+            && possible.is_subset(keys)
         {
-            self.bind_row(way, regs, &row.numbers);
+            self.bind_row(way, regs, table.numbers(*row));
             return Ok(Next::Go);
         }
         if fitting.is_empty() {
             return Ok(Next::Enter(miss));
         }
+        let rest = possible.subtract(&IntervalSet::union_of(fitting.iter().map(|(_, keys)| keys)));
         let mut cases = Vec::with_capacity(fitting.len());
-        let mut rest = possible.clone();
-        for Row { numbers, keys } in fitting {
-            rest = rest.subtract(keys);
+        for (row, keys) in fitting {
             let mut hit = way.clone();
             self.assume_in(&mut hit, key, &keys.intersect(&possible));
-            self.bind_row(&mut hit, regs, numbers);
-            cases.push((keys.clone(), self.later(hit)));
+            self.bind_row(&mut hit, regs, table.numbers(row));
+            cases.push((keys, self.later(hit)));
         }
         let element = way.at.node;
         let otherwise = match (rest.is_empty(), cases.pop()) {

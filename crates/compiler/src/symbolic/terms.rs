@@ -125,6 +125,8 @@ pub(crate) struct Terms {
     bounds: Vec<(u128, u128)>,
     /// Each as a sum; a term that is none is its own only part.
     linear: Vec<Linear>,
+    /// Bits of what tables map numbers to, by lowest bit and width: tables are large.
+    of_maps: HashMap<(TermId, u32, u32), TermId>,
 }
 
 impl Terms {
@@ -379,8 +381,13 @@ impl Terms {
             return of;
         }
         if let Term::Map(number, table) = self.get(of) {
+            if let Some(&known) = self.of_maps.get(&(of, low, width)) {
+                return known;
+            }
             let (number, table) = (*number, table.map(|value| value >> low & mask(width)));
-            return self.map(number, &Arc::new(table));
+            let slice = self.map(number, &Arc::new(table));
+            self.of_maps.insert((of, low, width), slice);
+            return slice;
         }
         match *self.get(of) {
             Term::Const(value) => self.constant(value >> low & mask(width)),
