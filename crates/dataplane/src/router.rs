@@ -9,6 +9,7 @@ mod carry;
 mod change;
 mod cycles;
 mod handlers;
+mod sleep;
 mod stage;
 mod tap;
 mod waiting;
@@ -37,6 +38,7 @@ use crate::pipeline::{Library, Pipeline, Prepared};
 use crate::stats::Load;
 use arrivals::Arrivals;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
+use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 pub use tap::{Tap, Tapped};
@@ -180,7 +182,7 @@ pub struct Router {
     core: Core,
     clock: Box<dyn Clock>,
     /// Elements with tasks, in the order of their turns.
-    tasks: Vec<NodeId>,
+    tasks: Vec<Turn>,
     phase: Phase,
     planner: Option<Planner>,
     /// Whether the planner is to be called in any case.
@@ -266,7 +268,8 @@ impl Router {
             functions: vec![0; functions.names().len()],
         };
         let functions = Rc::new(functions);
-        let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None).collect();
+        let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None);
+        let tasks = tasks.map(|n| Turn::new(graph, &nodes, n)).collect();
         let mut core = Core::new(seed);
         let mut clock = clock;
         core.now = clock.now();
@@ -344,11 +347,16 @@ impl Router {
         }
         worked |= self.fire_timers();
         for i in 0..self.tasks.len() {
-            let node = self.tasks[i];
-            if self.nodes.runcount <= 0 || self.nodes.nodes[node].task == Task::Ended {
+            let node = self.tasks[i].node;
+            if self.nodes.runcount <= 0
+                || self.nodes.nodes[node].task == Task::Ended
+                || self.tasks[i].sleeps(&self.nodes.nodes)
+            {
                 continue;
             }
-            match self.nodes.run(&mut self.core, node) {
+            let work = self.nodes.run(&mut self.core, node);
+            self.tasks[i].idle = work == Work::Idle;
+            match work {
                 Work::Done => worked = true,
                 Work::Idle => {}
                 Work::Ended => {

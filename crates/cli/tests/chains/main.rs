@@ -13,6 +13,7 @@ mod handover;
 mod law;
 mod lists;
 mod outcome;
+mod room;
 mod scripts;
 mod support;
 mod tables;
