@@ -709,13 +709,16 @@ impl Nodes {
         if cell.outputs.is_empty() {
             return;
         }
-        for (port, batch) in cell.outputs.drain_reversed() {
+        for (port, mut batch) in cell.outputs.drain_reversed() {
             match self.nodes[node].leave(port, batch.len()) {
                 Some(to) => {
                     let laps = self.laps.now;
                     self.stack.push(Delivery { to, batch, native: false, laps });
                 }
-                None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
+                None => {
+                    drop_all(core, &mut cell.tally, &mut batch, UNCONNECTED);
+                    core.recycle_batch(batch);
+                }
             }
         }
     }
@@ -786,12 +789,11 @@ impl Nodes {
     }
 }
 
-fn drop_all(core: &mut Core, tally: &mut Tally, mut batch: Batch, reason: Reason) {
-    for packet in batch.drain() {
-        tally.drop(reason, packet.len());
-        core.pool.recycle(packet);
+fn drop_all(core: &mut Core, tally: &mut Tally, batch: &mut Batch, reason: Reason) {
+    if !batch.is_empty() {
+        tally.drop_all(reason, batch.len() as u64, batch.bytes());
+        core.pool.recycle_all(batch);
     }
-    core.recycle_batch(batch);
 }
 
 impl Services for Nodes {
