@@ -33,7 +33,7 @@ pub trait Address: Copy + Ord + Debug {
     /// The next address, if there is one.
     fn next(self) -> Option<Self>;
     /// How many of the ascending numbers are not above this address.
-    fn rank(self, starts: &[Self]) -> usize;
+    fn rank(self, starts: &[[Self; LANES]]) -> usize;
 }
 
 macro_rules! address {
@@ -69,9 +69,15 @@ impl Address for u32 {
     address!(u32);
 
     #[inline]
-    fn rank(self, starts: &[Self]) -> usize {
+    fn rank(self, starts: &[[Self; LANES]]) -> usize {
         // Comparing with all is a handful of vector instructions, and no branch to mispredict.
-        starts.iter().map(|&s| usize::from(s <= self)).sum()
+        let mut above = [0; LANES];
+        for starts in starts {
+            for (above, &start) in above.iter_mut().zip(starts) {
+                *above += u32::from(start > self);
+            }
+        }
+        starts.len() * LANES - above.iter().sum::<u32>() as usize
     }
 }
 
@@ -79,11 +85,13 @@ impl Address for u128 {
     address!(u128);
 
     #[inline]
-    fn rank(self, starts: &[Self]) -> usize {
-        starts.partition_point(|&s| s <= self)
+    fn rank(self, starts: &[[Self; LANES]]) -> usize {
+        starts.as_flattened().partition_point(|&s| s <= self)
     }
 }
 
+/// Ranges that are compared at once.
+const LANES: usize = 8;
 /// Up to so many prefixes are kept as ranges.
 const FEW: usize = 24;
 /// From so many prefixes on, the table is over more bits.
@@ -143,14 +151,19 @@ impl<A: Address> Prefixes<A> {
 
 #[derive(Clone, Debug)]
 enum Index<A> {
-    Ranges { starts: Vec<A>, values: Vec<Option<u32>> },
+    /// Where ranges start, in ascending order, filled up with the last; the value before the first,
+    /// and that of each.
+    Ranges {
+        starts: Vec<[A; LANES]>,
+        values: Vec<Option<u32>>,
+    },
     Trie(Trie),
 }
 
 impl<A: Address> Default for PrefixMap<A> {
     fn default() -> Self {
-        let index = Index::Ranges { starts: Vec::new(), values: Vec::new() };
-        Self { prefixes: Prefixes::default(), index, everywhere: None }
+        let prefixes = Prefixes::default();
+        Self { index: ranges(&prefixes), prefixes, everywhere: None }
     }
 }
 
@@ -176,9 +189,7 @@ impl<A: Address> PrefixMap<A> {
     #[inline]
     pub fn lookup(&self, address: A) -> Option<u32> {
         let found = match &self.index {
-            Index::Ranges { starts, values } => {
-                address.rank(starts).checked_sub(1).and_then(|i| values[i])
-            }
+            Index::Ranges { starts, values } => values[address.rank(starts)],
             Index::Trie(trie) => trie.lookup(address),
         };
         found.or(self.everywhere)
@@ -191,9 +202,9 @@ impl<A: Address> PrefixMap<A> {
     pub fn lookup_batch(&self, addresses: &[A], found: &mut [Option<u32>]) {
         let found = &mut found[..addresses.len()];
         match &self.index {
-            Index::Ranges { .. } => {
+            Index::Ranges { starts, values } => {
                 for (address, found) in addresses.iter().zip(found) {
-                    *found = self.lookup(*address);
+                    *found = values[address.rank(starts)].or(self.everywhere);
                 }
             }
             Index::Trie(trie) => {
@@ -290,6 +301,10 @@ fn ranges<A: Address>(prefixes: &Prefixes<A>) -> Index<A> {
     let mut starts: Vec<A> = prefixes.map.keys().map(|k| k.0).chain(ends).collect();
     starts.sort_unstable();
     starts.dedup();
-    let values = starts.iter().map(|&start| prefixes.longest(start, A::BITS)).collect();
-    Index::Ranges { starts, values }
+    if let Some(&last) = starts.last() {
+        starts.resize(starts.len().next_multiple_of(LANES), last);
+    }
+    let values = starts.iter().map(|&start| prefixes.longest(start, A::BITS));
+    let values = std::iter::once(None).chain(values).collect();
+    Index::Ranges { starts: starts.as_chunks().0.to_vec(), values }
 }

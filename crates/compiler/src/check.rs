@@ -1,9 +1,9 @@
 //! What is right by the rules of the language and cannot have been meant.
 
+use elements::flow_code::flows;
 use ir::{Diagnostic, NodeId};
 
 use crate::expand::Flat;
-use crate::processing::flows;
 use crate::report::Report;
 
 /// Elements of a closed circle that are pointed at.

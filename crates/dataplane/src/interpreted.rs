@@ -195,6 +195,18 @@ impl Element for Interpreted {
         self.element.borrow().held()
     }
 
+    fn waits_for_room(&self) -> bool {
+        self.element.borrow().waits_for_room()
+    }
+
+    fn has_room(&self) -> Option<bool> {
+        self.element.borrow().has_room()
+    }
+
+    fn has_packets(&self) -> Option<bool> {
+        self.element.borrow().has_packets()
+    }
+
     fn starts_over(&self) -> bool {
         self.element.borrow().starts_over()
     }

@@ -9,6 +9,7 @@ mod carry;
 mod change;
 mod cycles;
 mod handlers;
+mod sleep;
 mod stage;
 mod tap;
 mod waiting;
@@ -38,6 +39,7 @@ use crate::place;
 use crate::stats::Load;
 use arrivals::Arrivals;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
+use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
 pub use tap::{Tap, Tapped};
@@ -183,7 +185,7 @@ pub struct Router {
     core: Core,
     clock: Box<dyn Clock>,
     /// Elements with tasks, in the order of their turns.
-    tasks: Vec<NodeId>,
+    tasks: Vec<Turn>,
     phase: Phase,
     planner: Option<Planner>,
     /// Whether the planner is to be called in any case.
@@ -270,7 +272,8 @@ impl Router {
             functions: vec![0; functions.names().len()],
         };
         let functions = Rc::new(functions);
-        let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None).collect();
+        let tasks = (0..nodes.len()).filter(|&n| nodes[n].task != Task::None);
+        let tasks = tasks.map(|n| Turn::new(graph, &nodes, n)).collect();
         let mut core = Core::new(seed);
         let mut clock = clock;
         core.now = clock.now();
@@ -348,11 +351,16 @@ impl Router {
         }
         worked |= self.fire_timers();
         for i in 0..self.tasks.len() {
-            let node = self.tasks[i];
-            if self.nodes.runcount <= 0 || self.nodes.nodes[node].task == Task::Ended {
+            let node = self.tasks[i].node;
+            if self.nodes.runcount <= 0
+                || self.nodes.nodes[node].task == Task::Ended
+                || self.tasks[i].sleeps(&self.nodes.nodes)
+            {
                 continue;
             }
-            match self.nodes.run(&mut self.core, node) {
+            let work = self.nodes.run(&mut self.core, node);
+            self.tasks[i].idle = work == Work::Idle;
+            match work {
                 Work::Done => worked = true,
                 Work::Idle => {}
                 Work::Ended => {
@@ -706,13 +714,16 @@ impl Nodes {
         if cell.outputs.is_empty() {
             return;
         }
-        for (port, batch) in cell.outputs.drain_reversed() {
+        for (port, mut batch) in cell.outputs.drain_reversed() {
             match self.nodes[node].leave(port, batch.len()) {
                 Some(to) => {
                     let laps = self.laps.now;
                     self.stack.push(Delivery { to, batch, native: false, laps });
                 }
-                None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
+                None => {
+                    drop_all(core, &mut cell.tally, &mut batch, UNCONNECTED);
+                    core.recycle_batch(batch);
+                }
             }
         }
     }
@@ -783,12 +794,11 @@ impl Nodes {
     }
 }
 
-fn drop_all(core: &mut Core, tally: &mut Tally, mut batch: Batch, reason: Reason) {
-    for packet in batch.drain() {
-        tally.drop(reason, packet.len());
-        core.pool.recycle(packet);
+fn drop_all(core: &mut Core, tally: &mut Tally, batch: &mut Batch, reason: Reason) {
+    if !batch.is_empty() {
+        tally.drop_all(reason, batch.len() as u64, batch.bytes());
+        core.pool.recycle_all(batch);
     }
-    core.recycle_batch(batch);
 }
 
 impl Services for Nodes {

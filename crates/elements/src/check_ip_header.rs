@@ -159,19 +159,48 @@ const REASONS: Reasons = &[
     (SOURCE, "bad source address"),
 ];
 
-/// The ones' complement sum of a header without options, in the machine's byte order: 0xffff,
-/// which is the same in both, if its checksum is right.
+/// Whether the checksum of a header without options is right, unless the header is all zeros.
+///
+/// Its ones' complement sum is then 0xffff, in whichever byte order: what is summed up, as a plain
+/// number, is a multiple of that.
 #[inline]
-fn sum_of_20(header: &[u8; 20]) -> u16 {
+fn sums_up(header: &[u8; 20]) -> bool {
     let (words, _) = header.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    let sum = (sum >> 48) + (sum >> 32 & 0xffff) + (sum >> 16 & 0xffff) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u16
+    sum.is_multiple_of(0xffff)
 }
 
 /// Sources that a list of bad sources always holds.
 const NEVER_SOURCES: [u32; 2] = [0, u32::MAX];
+
+/// A few addresses. Nearly all others are told apart from them by one bit of a hash.
+#[derive(Default)]
+pub(crate) struct AddressList {
+    list: Vec<u32>,
+    /// The bits of those in the list.
+    bits: u64,
+}
+
+impl AddressList {
+    #[inline]
+    fn bit(address: u32) -> u64 {
+        1 << (address.wrapping_mul(0x9e37_79b1) >> 26)
+    }
+
+    #[inline]
+    fn contains(&self, address: u32) -> bool {
+        self.bits & Self::bit(address) != 0 && self.list.contains(&address)
+    }
+}
+
+impl Extend<u32> for AddressList {
+    fn extend<I: IntoIterator<Item = u32>>(&mut self, addresses: I) {
+        for address in addresses {
+            self.list.push(address);
+            self.bits |= Self::bit(address);
+        }
+    }
+}
 
 /// What makes an IP header valid.
 #[derive(Default)]
@@ -181,7 +210,7 @@ pub(crate) struct ValidHeader {
     /// Whether the checksum counts.
     pub(crate) checksum: bool,
     /// Sources that no packet may have …
-    pub(crate) bad_sources: Vec<u32>,
+    pub(crate) bad_sources: AddressList,
     /// … unless it goes to one of these.
     pub(crate) good_destinations: Vec<u32>,
 }
@@ -192,7 +221,7 @@ impl ValidHeader {
         if let Some(list) = arguments.keyword_argument("INTERFACES") {
             for word in list.words() {
                 let network = arguments.parse::<IpMask>("INTERFACES", &word).unwrap_or_default();
-                self.bad_sources.push(network.address & network.mask | !network.mask);
+                self.bad_sources.extend([network.address & network.mask | !network.mask]);
                 self.good_destinations.push(network.address);
             }
             self.bad_sources.extend(NEVER_SOURCES);
@@ -215,18 +244,17 @@ impl ValidHeader {
     #[inline(always)]
     pub(crate) fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
         let offset = usize::from(self.offset);
-        let bytes = packet.data().get(offset..).unwrap_or(&[]);
+        let header = packet.window::<20>(i32::from(self.offset));
         // Nearly all headers are valid and have no options.
-        let Some(header) = bytes.first_chunk::<20>().filter(|header| header[0] == 0x45) else {
+        let Some(header) = header.filter(|header| header[0] == 0x45) else {
             return self.check_any(packet);
         };
         let length = usize::from(ip_header::word(header, 2));
-        let sum_is_right = !self.checksum || sum_of_20(header) == 0xffff;
+        let sum_is_right = !self.checksum || sums_up(header);
         let source = ip_header::long(header, 12);
         let destination = ip_header::long(header, 16);
-        let fits = 20 <= length && length <= bytes.len();
-        let may_be_bad = !self.bad_sources.is_empty() && self.bad_sources.contains(&source);
-        if !fits || !sum_is_right || may_be_bad {
+        let fits = 20 <= length && offset + length <= packet.len();
+        if !fits || !sum_is_right || self.bad_sources.contains(source) {
             return self.check_any(packet);
         }
         packet.set_ip_header(offset, 20);
@@ -257,7 +285,7 @@ impl ValidHeader {
             return Err(CHECKSUM);
         }
         let (source, destination) = (ip_header::long(header, 12), ip_header::long(header, 16));
-        if self.bad_sources.contains(&source) && !self.good_destinations.contains(&destination) {
+        if self.bad_sources.contains(source) && !self.good_destinations.contains(&destination) {
             return Err(SOURCE);
         }
         packet.set_ip_header(offset, header_length);
@@ -285,8 +313,8 @@ impl ValidHeader {
             let sum = Expr::sum16(Base::Data, self.offset, header_length());
             block.push(unless(CHECKSUM, sum.eq(0xffffu16)));
         }
-        if !self.bad_sources.is_empty() {
-            let bad = field(ip::SRC).is_in(set_of(&self.bad_sources));
+        if !self.bad_sources.list.is_empty() {
+            let bad = field(ip::SRC).is_in(set_of(&self.bad_sources.list));
             let good = field(ip::DST).is_in(set_of(&self.good_destinations));
             block.push(unless(SOURCE, bad.not().or(good)));
         }

@@ -367,17 +367,19 @@ impl<'a> Context<'a> {
             }
         }
         if let Some(verdict) = exception {
-            self.each_mixed(batch, passed, verdict, process);
+            self.each_mixed(batch, passed, verdict, &mut process);
         }
     }
 
-    /// The rest of [`Context::each`] once a packet did not pass.
+    /// The rest of [`Context::each`] once a packet did not pass. It is one for all elements, so that
+    /// what they do stands in a single place and is inlined there.
+    #[inline(never)]
     fn each_mixed(
         &mut self,
         batch: &mut Batch,
         passed: usize,
         first: Verdict,
-        mut process: impl FnMut(&mut Packet, &mut Self) -> Verdict,
+        process: &mut dyn FnMut(&mut Packet, &mut Self) -> Verdict,
     ) {
         let mut kept = self.core.batch();
         for (i, mut packet) in batch.drain().enumerate() {

@@ -143,6 +143,24 @@ pub trait Element {
         Work::Idle
     }
 
+    /// Whether [`Element::run`] makes packets as fast as there is room for them: it has no turn
+    /// while nothing that it pushes to has room ([`Element::has_room`]).
+    fn waits_for_room(&self) -> bool {
+        false
+    }
+
+    /// Whether packets that are pushed in would find room, of an element that sources wait for:
+    /// Click's full notifier. Paths that end at an element without one always have room.
+    fn has_room(&self) -> Option<bool> {
+        None
+    }
+
+    /// Whether there is anything to pull, of an element at which pulling begins: Click's empty
+    /// notifier. A task that found nothing to pull has no turn while nothing upstream has packets.
+    fn has_packets(&self) -> Option<bool> {
+        None
+    }
+
     /// What tells that [`Element::run`] will have something to do again, for work that comes from
     /// outside of the chain. While there is any such, a chain at rest waits and does
     /// not end.

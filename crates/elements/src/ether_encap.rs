@@ -55,11 +55,9 @@ impl EtherEncap {
 
 impl Element for EtherEncap {
     fn push(&mut self, _port: usize, batch: &mut Batch, _cx: &mut Context<'_>) {
+        let header = self.header;
         for packet in batch.iter_mut() {
-            packet.push(14);
-            if let Some(front) = packet.data_mut().first_chunk_mut() {
-                *front = self.header;
-            }
+            packet.prepend(&header);
             packet.set_header_offset(Header::Mac, 0);
             packet.set_header_offset(Header::Network, 14);
         }

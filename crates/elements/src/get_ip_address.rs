@@ -78,15 +78,17 @@ impl Element for GetIPAddress {
         let to = self.to;
         match self.from {
             From::Data(offset) => cx.each(batch, |packet, _| {
-                let bytes = packet.data().get(usize::from(offset)..);
-                let Some(&address) = bytes.and_then(|b| b.first_chunk::<4>()) else {
+                if packet.len() < usize::from(offset) + 4 {
+                    return Verdict::Drop(TOO_SHORT);
+                }
+                let Some(&address) = packet.window(i32::from(offset)) else {
                     return Verdict::Drop(TOO_SHORT);
                 };
                 packet.annotations_mut().set_u32(to, u32::from_be_bytes(address));
                 Verdict::Pass
             }),
             From::Header(offset) => cx.each(batch, |packet, _| {
-                let Some((header, _)) = ip_header::split(packet) else {
+                let Some(header) = ip_header::fixed(packet) else {
                     return Verdict::Drop(NO_HEADER);
                 };
                 let address = ip_header::long(header, usize::from(offset));

@@ -4,7 +4,7 @@ use ir::field::{ip, meta};
 use ir::model::{StateKind, reject};
 use ir::{Model, Op, Reason, StateValue, Store};
 use net::wire::ipv4::{DF, MF, option};
-use net::{Batch, Packet};
+use net::{Batch, Header, Packet};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -175,12 +175,9 @@ fn later_header(first: &[u8], later: &mut [u8; 60]) -> usize {
 
 impl Element for IPFragmenter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let mtu = usize::from(self.mtu);
+        let range = usize::from(self.mtu).saturating_sub(19);
         // Too short and too long in one comparison; an MTU below 20 lets nothing pass.
-        let passes = |packet: &Packet| {
-            let length = packet.network().map_or(0, <[u8]>::len);
-            length.wrapping_sub(20) < mtu.saturating_sub(19)
-        };
+        let passes = |packet: &Packet| packet.header_len(Header::Network).wrapping_sub(20) < range;
         let Some(first) = batch.iter().position(|packet| !passes(packet)) else { return };
         let mut kept = cx.core.batch();
         for (i, mut packet) in batch.drain().enumerate() {

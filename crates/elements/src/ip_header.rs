@@ -22,10 +22,16 @@ pub(crate) fn split(packet: &Packet) -> Option<(&[u8; 20], &[u8])> {
     packet.network()?.split_first_chunk()
 }
 
+/// The marked header's first 20 bytes.
+#[inline]
+pub(crate) fn fixed(packet: &Packet) -> Option<&[u8; 20]> {
+    packet.header_chunk(Header::Network)
+}
+
 /// The marked header's first 20 bytes, to change.
 #[inline]
 pub(crate) fn fixed_mut(packet: &mut Packet) -> Option<&mut [u8; 20]> {
-    packet.network_mut()?.first_chunk_mut()
+    packet.header_chunk_mut(Header::Network)
 }
 
 /// The header's length with options as it says itself, in bytes.

@@ -58,6 +58,9 @@ element! {
 pub(crate) struct RadixIPLookup {
     table: RouteTable<u32>,
     handlers: &'static [Handler],
+    /// The addresses of a batch and what was found for each, kept for their storage.
+    addresses: Vec<u32>,
+    found: Vec<Option<u32>>,
 }
 
 const FIXED: &[Handler] = &[Handler::read("table"), Handler::read("lookup")];
@@ -87,24 +90,27 @@ impl RadixIPLookup {
     }
 
     fn with_handlers(cx: &mut Configure<'_>, handlers: &'static [Handler]) -> Result<Self, Failed> {
-        Ok(Self { table: RouteTable::configure(cx.arguments(&[]))?, handlers })
+        let table = RouteTable::configure(cx.arguments(&[]))?;
+        Ok(Self { table, handlers, addresses: Vec::new(), found: Vec::new() })
     }
 }
 
 impl Element for RadixIPLookup {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let table = &self.table;
-        cx.each(batch, |packet, _| {
-            let annotations = packet.annotations_mut();
-            match table.lookup(annotations.u32(annotation::DST_IP)) {
-                Some(hop) => {
-                    if hop.gateway != 0 {
-                        annotations.set_u32(annotation::DST_IP, hop.gateway);
-                    }
-                    Verdict::To(hop.port)
+        let Self { table, addresses, found, .. } = self;
+        addresses.clear();
+        addresses.extend(batch.iter().map(|p| p.annotations().u32(annotation::DST_IP)));
+        found.resize(addresses.len(), None);
+        table.lookup_batch(addresses, found);
+        let mut found = found.iter();
+        cx.each(batch, |packet, _| match table.found(found.next().copied().flatten()) {
+            Some(hop) => {
+                if hop.gateway != 0 {
+                    packet.annotations_mut().set_u32(annotation::DST_IP, hop.gateway);
                 }
-                None => Verdict::Drop(NO_ROUTE),
+                Verdict::To(hop.port)
             }
+            None => Verdict::Drop(NO_ROUTE),
         });
     }
 

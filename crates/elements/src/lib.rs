@@ -9,6 +9,7 @@ pub mod device;
 #[macro_use]
 pub mod element;
 pub mod flow_access;
+pub mod flow_code;
 pub mod names;
 pub mod registry;
 pub mod selector;

@@ -135,6 +135,14 @@ impl Element for Idle {
         None
     }
 
+    fn has_room(&self) -> Option<bool> {
+        Some(false)
+    }
+
+    fn has_packets(&self) -> Option<bool> {
+        Some(false)
+    }
+
     fn model(&self) -> Model {
         Model::from_block(vec![Op::Drop(IDLE)])
     }

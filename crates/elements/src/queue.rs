@@ -16,7 +16,8 @@ element! {
     ///
     /// Packets that are pushed in wait until they are pulled out. When CAPACITY packets wait,
     /// a new one goes to output 1, or is dropped if that is not connected. The default CAPACITY
-    /// is 1000.
+    /// is 1000. Sources that go as fast as they can, such as InfiniteSource, rest while it is full;
+    /// those that follow a clock or a file go on, and packets are dropped.
     ///
     /// = HANDLERS
     ///
@@ -40,16 +41,20 @@ element! {
 pub(crate) struct Queue {
     packets: VecDeque<Packet>,
     capacity: usize,
-    victim: Victim,
+    kind: Kind,
     highwater: usize,
     drops: u64,
 }
 
-/// Which packet has to go when the queue is full.
+/// What a queue does when it is full.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Victim {
-    Newest,
-    Oldest,
+enum Kind {
+    /// The newest packet has to go; sources that wait for room stop.
+    Notifies,
+    /// The newest packet has to go.
+    DropsNewest,
+    /// The oldest packet has to go.
+    DropsOldest,
 }
 
 const FULL: Reason = Reason("queue-full");
@@ -60,23 +65,23 @@ const INITIAL_ROOM: usize = 1 << 12;
 
 impl Queue {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        Self::with_victim(cx, Victim::Newest)
+        Self::of_kind(cx, Kind::Notifies)
     }
 
-    fn with_victim(cx: &mut Configure<'_>, victim: Victim) -> Result<Self, Failed> {
+    fn of_kind(cx: &mut Configure<'_>, kind: Kind) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["CAPACITY"]);
         let capacity = arguments.optional("CAPACITY").unwrap_or(1000usize);
         arguments.finish()?;
         let packets = VecDeque::with_capacity(capacity.min(INITIAL_ROOM));
-        Ok(Self { packets, capacity, victim, highwater: 0, drops: 0 })
+        Ok(Self { packets, capacity, kind, highwater: 0, drops: 0 })
     }
 
     /// Drops what the capacity has no room for any more.
     fn drop_excess(&mut self, cx: &mut Context<'_>) {
         while self.packets.len() > self.capacity {
-            let packet = match self.victim {
-                Victim::Newest => self.packets.pop_back(),
-                Victim::Oldest => self.packets.pop_front(),
+            let packet = match self.kind {
+                Kind::Notifies | Kind::DropsNewest => self.packets.pop_back(),
+                Kind::DropsOldest => self.packets.pop_front(),
             };
             packet.into_iter().for_each(|p| cx.drop(p, FULL));
         }
@@ -85,9 +90,9 @@ impl Queue {
     #[cold]
     fn overflow(&mut self, newest: Packet, cx: &mut Context<'_>) {
         self.drops += 1;
-        let victim = match self.victim {
-            Victim::Oldest => self.packets.pop_front(),
-            Victim::Newest => None,
+        let victim = match self.kind {
+            Kind::DropsOldest => self.packets.pop_front(),
+            Kind::Notifies | Kind::DropsNewest => None,
         };
         match victim {
             Some(oldest) => {
@@ -125,6 +130,14 @@ impl Element for Queue {
 
     fn held(&self) -> usize {
         self.packets.len()
+    }
+
+    fn has_room(&self) -> Option<bool> {
+        (self.kind == Kind::Notifies).then_some(self.packets.len() < self.capacity)
+    }
+
+    fn has_packets(&self) -> Option<bool> {
+        Some(!self.packets.is_empty())
     }
 
     fn hand_over(&mut self) -> Legacy {
@@ -196,7 +209,7 @@ impl Element for Queue {
 
 /// Declares a class whose elements are a [`Queue`].
 macro_rules! queue {
-    ($name:ident, $victim:ident, $($manual:literal)+) => {
+    ($name:ident, $kind:ident, $($manual:literal)+) => {
         /// A class of [`Queue`] elements.
         pub(crate) struct $name;
 
@@ -207,29 +220,29 @@ macro_rules! queue {
 
         impl $name {
             fn configure(cx: &mut Configure<'_>) -> Result<Queue, Failed> {
-                Queue::with_victim(cx, Victim::$victim)
+                Queue::of_kind(cx, Kind::$kind)
             }
         }
     };
 }
 
-queue!(SimpleQueue, Newest,
+queue!(SimpleQueue, DropsNewest,
     "SimpleQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
     ""
-    "The same as Queue: nothing here depends on notification of downstream elements."
+    "Like Queue, but sources do not wait for room in it: they go on, and it drops."
     ""
     "= SEE ALSO"
     ""
     "Queue");
-queue!(NotifierQueue, Newest,
+queue!(NotifierQueue, DropsNewest,
     "NotifierQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
     ""
-    "The same as Queue."
+    "The same as SimpleQueue."
     ""
     "= SEE ALSO"
     ""
     "Queue");
-queue!(FullNoteQueue, Newest,
+queue!(FullNoteQueue, Notifies,
     "FullNoteQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
     ""
     "The same as Queue."
@@ -237,7 +250,7 @@ queue!(FullNoteQueue, Newest,
     "= SEE ALSO"
     ""
     "Queue");
-queue!(QuickNoteQueue, Newest,
+queue!(QuickNoteQueue, Notifies,
     "QuickNoteQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
     ""
     "The same as Queue."
@@ -245,7 +258,7 @@ queue!(QuickNoteQueue, Newest,
     "= SEE ALSO"
     ""
     "Queue");
-queue!(ThreadSafeQueue, Newest,
+queue!(ThreadSafeQueue, Notifies,
     "ThreadSafeQueue([CAPACITY]) -- stores packets in a first-in first-out queue"
     ""
     "The same as Queue: a chain and all its queues belong to one worker."
@@ -253,11 +266,11 @@ queue!(ThreadSafeQueue, Newest,
     "= SEE ALSO"
     ""
     "Queue");
-queue!(FrontDropQueue, Oldest,
+queue!(FrontDropQueue, DropsOldest,
     "FrontDropQueue([CAPACITY]) -- stores packets in a queue that drops the oldest"
     ""
     "Like Queue, but when CAPACITY packets wait and another comes, the one that has waited"
-    "longest goes to output 1, or is dropped if that is not connected."
+    "longest goes to output 1, or is dropped if that is not connected. Sources do not wait for room."
     ""
     "= SEE ALSO"
     ""

@@ -285,6 +285,17 @@ impl<A: RouteAddress> RouteTable<A> {
         self.hops.get(self.index.lookup(address)? as usize)
     }
 
+    /// Looks several addresses up at once: what is found is for [`RouteTable::found`].
+    pub(crate) fn lookup_batch(&self, addresses: &[A], found: &mut [Option<u32>]) {
+        self.index.lookup_batch(addresses, found);
+    }
+
+    /// Where packets for an address go that was looked up with others.
+    #[inline]
+    pub(crate) fn found(&self, found: Option<u32>) -> Option<&Hop<A>> {
+        self.hops.get(found? as usize)
+    }
+
     /// Makes a way for packets by `key`, leaving the gateway there if the route has one.
     pub(crate) fn model(&self, key: Field) -> Block {
         let (gateway, port) = (Reg(0), Reg(1));

@@ -157,7 +157,8 @@ impl Copies {
 element! {
     /// InfiniteSource([DATA, LIMIT, BURST, ACTIVE, KEYWORDS]) -- makes packets as fast as it can
     ///
-    /// Sends copies of one packet, BURST at a time, or one for each pull.
+    /// Sends copies of one packet, BURST at a time, or one for each pull. It rests while every
+    /// path that its packets may take ends at a full Queue, or at Idle.
     ///
     /// = KEYWORDS
     ///
@@ -250,6 +251,10 @@ impl Element for InfiniteSource {
 
     fn has_task(&self) -> bool {
         !self.copies.pulled
+    }
+
+    fn waits_for_room(&self) -> bool {
+        true
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Work {

@@ -24,6 +24,7 @@ element! {
     /// Switch, Idle
     Suppressor {
         ports: "1-/=", processing: "a/a",
+        flow: "#/#",
         samples: [("", 1, 1), ("", 3, 3)]
     }
 }

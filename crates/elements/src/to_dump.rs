@@ -158,8 +158,12 @@ impl ToDump {
             && (self.extra_length || packet.annotations().u32(EXTRA_LENGTH) == 0)
     }
 
-    fn prepare(&self, batch: &mut Batch, now: u64) {
+    /// Completes what is written of packets, and counts them.
+    fn prepare(&mut self, batch: &mut Batch, now: u64) {
+        self.count += batch.len() as u64;
+        let mut bytes = 0;
         for packet in batch.iter_mut() {
+            bytes += packet.len() as u64;
             if packet.timestamp() == 0 {
                 packet.set_timestamp(now);
             }
@@ -167,12 +171,11 @@ impl ToDump {
                 packet.annotations_mut().set_u32(EXTRA_LENGTH, 0);
             }
         }
+        self.bytes += bytes;
     }
 
     /// Writes packets and recycles them.
     fn consume(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
-        self.count += batch.len() as u64;
-        self.bytes += batch.bytes();
         self.prepare(batch, cx.now());
         let Some(device) = self.device.as_mut() else {
             batch.drain().for_each(|packet| cx.core.pool.recycle(packet));

@@ -77,6 +77,18 @@ struct Inner {
     buffer: Buffer,
 }
 
+impl Inner {
+    /// Sees to it that there is memory for so many bytes, and not far more: one jumbo frame must
+    /// not pin memory for ever.
+    #[inline]
+    fn fit(&mut self, capacity: usize) {
+        let length = self.buffer.len();
+        if length < capacity || (length > 2 * BUFFER_SIZE && capacity <= BUFFER_SIZE) {
+            self.buffer = Buffer::new(capacity.max(BUFFER_SIZE));
+        }
+    }
+}
+
 /// A frame, its header positions and its annotations.
 #[derive(Debug)]
 pub struct Packet(Box<Inner>);
@@ -192,6 +204,15 @@ impl Packet {
             self.make_room(n + HEADROOM, 0);
         }
         self.0.start -= n as u32;
+    }
+
+    /// Adds these bytes in front.
+    #[inline]
+    pub fn prepend<const N: usize>(&mut self, bytes: &[u8; N]) {
+        self.push(N);
+        if let Some(front) = self.window_mut(0) {
+            *front = *bytes;
+        }
     }
 
     /// Removes up to `n` bytes from the end.
@@ -323,6 +344,30 @@ impl Packet {
         p.buffer.get_mut(at..p.end as usize)
     }
 
+    /// Bytes from a header to the end of the data; 0 if the header is not set or starts behind it.
+    #[inline]
+    pub fn header_len(&self, header: Header) -> usize {
+        self.0.end.saturating_sub(self.0.headers[header as usize]) as usize
+    }
+
+    /// The first `N` bytes of a header, if the header is set and so many are there.
+    #[inline]
+    pub fn header_chunk<const N: usize>(&self, header: Header) -> Option<&[u8; N]> {
+        let p = &*self.0;
+        let at = p.headers[header as usize] as usize;
+        let bytes = p.buffer.get(at..at + N)?;
+        if at + N <= p.end as usize { bytes.first_chunk() } else { None }
+    }
+
+    /// Like [`Packet::header_chunk`], to change.
+    #[inline]
+    pub fn header_chunk_mut<const N: usize>(&mut self, header: Header) -> Option<&mut [u8; N]> {
+        let p = &mut *self.0;
+        let at = p.headers[header as usize] as usize;
+        let bytes = p.buffer.get_mut(at..at + N)?;
+        if at + N <= p.end as usize { bytes.first_chunk_mut() } else { None }
+    }
+
     /// From the network header to the end.
     #[inline]
     pub fn network(&self) -> Option<&[u8]> {
@@ -361,8 +406,11 @@ impl Packet {
     /// header right behind it.
     #[inline]
     pub fn set_ip_header(&mut self, offset: usize, header_len: usize) {
-        self.set_header_offset(Header::Network, offset as isize);
-        self.set_header_offset(Header::Transport, (offset + header_len) as isize);
+        let p = &mut *self.0;
+        let at = |offset| p.start.saturating_add(u32::try_from(offset).unwrap_or(UNSET));
+        let (network, transport) = (at(offset), at(offset + header_len));
+        p.headers[Header::Network as usize] = network;
+        p.headers[Header::Transport as usize] = transport;
     }
 
     /// The group of traffic classes that a tag said it is of when it came in, from 1 on; 0 if it had
@@ -469,11 +517,7 @@ impl Pool {
             self.created += 1;
             Packet::with(Buffer::new(BUFFER_SIZE))
         });
-        // An oversize buffer is not kept: one jumbo frame must not pin memory for ever.
-        let length = packet.0.buffer.len();
-        if length < capacity || (length > 2 * BUFFER_SIZE && capacity <= BUFFER_SIZE) {
-            packet.0.buffer = Buffer::new(capacity.max(BUFFER_SIZE));
-        }
+        packet.0.fit(capacity);
         packet
     }
 
@@ -492,6 +536,27 @@ impl Pool {
         let mut packet = self.alloc(bytes.len());
         packet.data_mut().copy_from_slice(bytes);
         packet
+    }
+
+    /// Appends packets with these frames to a batch.
+    #[inline]
+    pub fn packets<'a>(
+        &mut self,
+        batch: &mut Batch,
+        frames: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) {
+        while self.free.len() < frames.len() {
+            self.created += 1;
+            self.free.push(Packet::with(Buffer::new(BUFFER_SIZE)));
+        }
+        let (first, rest) = (batch.len(), self.free.len() - frames.len());
+        batch.extend(self.free.drain(rest..));
+        for (packet, frame) in batch.as_mut_slice()[first..].iter_mut().zip(frames) {
+            let p = &mut *packet.0;
+            p.fit(HEADROOM + frame.len());
+            p.buffer[HEADROOM..HEADROOM + frame.len()].copy_from_slice(frame);
+            packet.reset(HEADROOM, frame.len());
+        }
     }
 
     /// A copy: bytes (stripped ones before the data too), header positions and annotations.
@@ -664,6 +729,61 @@ mod tests {
         assert_eq!((q.timestamp(), q.annotations().u8(3), q.data()), (0, 0, &b"d"[..]));
         assert_eq!((q.mark(), pool.came_back(identity, 1)), (0, false));
         assert_eq!(pool.outstanding(), 1);
+    }
+
+    #[test]
+    fn parts_of_headers_are_given_only_where_all_of_them_is_data() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"0123456789");
+        assert_eq!(
+            (p.header_len(Header::Network), p.header_chunk::<1>(Header::Network)),
+            (0, None)
+        );
+        p.set_header_offset(Header::Network, 4);
+        p.pull(6);
+        assert_eq!(p.header_len(Header::Network), 6);
+        assert_eq!(p.header_chunk(Header::Network), Some(b"456789"));
+        assert_eq!(p.header_chunk::<7>(Header::Network), None);
+        p.header_chunk_mut::<2>(Header::Network).unwrap()[1] = b'x';
+        assert_eq!(p.network(), Some(&b"4x6789"[..]));
+        p.set_ip_header(4, 20);
+        assert_eq!(p.header_len(Header::Transport), 0);
+        assert_eq!(p.header_chunk::<1>(Header::Transport), None);
+        assert_eq!(p.header_chunk_mut::<1>(Header::Transport), None);
+        p.set_ip_header(usize::MAX / 2, 20);
+        assert_eq!((p.network(), p.transport()), (None, None));
+    }
+
+    #[test]
+    fn bytes_are_added_in_front() {
+        let mut pool = Pool::new();
+        let mut p = pool.packet(b"cd");
+        p.prepend(b"ab");
+        assert_eq!(p.data(), b"abcd");
+        p.prepend(&[b'x'; HEADROOM]);
+        assert_eq!(p.len(), HEADROOM + 4);
+        assert_eq!(p.data()[HEADROOM - 1..], *b"xabcd");
+    }
+
+    #[test]
+    fn many_packets_are_as_one_by_one() {
+        let mut pool = Pool::with_packets(2);
+        let jumbo = vec![7; 5000];
+        for _ in 0..3 {
+            let mut batch = Batch::new();
+            batch.push(pool.packet(b"first"));
+            pool.packets(&mut batch, [&b"abc"[..], b"", &jumbo].into_iter());
+            let lengths: Vec<usize> = batch.iter().map(Packet::len).collect();
+            assert_eq!(lengths, [5, 3, 0, 5000]);
+            assert_eq!((batch.as_slice()[1].data(), pool.outstanding()), (&b"abc"[..], 4));
+            for packet in batch.iter_mut() {
+                assert_eq!((packet.timestamp(), packet.network()), (0, None));
+                packet.set_timestamp(1);
+                packet.set_header_offset(Header::Network, 0);
+            }
+            pool.recycle_all(&mut batch);
+        }
+        assert_eq!((pool.created(), pool.outstanding()), (4, 0));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod law;
 mod lists;
 mod outcome;
 mod private_handlers;
+mod room;
 mod scripts;
 mod support;
 mod tables;

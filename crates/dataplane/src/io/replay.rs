@@ -75,16 +75,17 @@ impl Device for Running {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        let n = self.left.min(burst as u64);
-        self.left -= n;
-        for _ in 0..n {
-            let start = if self.next == 0 { 0 } else { self.ends[self.next - 1] };
-            let end = self.ends[self.next];
-            batch.push(pool.packet(&self.bytes[start..end]));
-            self.next += 1;
-            if self.next == self.ends.len() {
-                self.next = 0;
-            }
+        let mut wanted = self.left.min(burst as u64) as usize;
+        self.left -= wanted as u64;
+        while wanted > 0 {
+            // As many as there are before the capture begins anew.
+            let ends = &self.ends[self.next..];
+            let ends = &ends[..wanted.min(ends.len())];
+            let mut start = self.next.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let frame = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
+            pool.packets(batch, ends.iter().map(frame));
+            wanted -= ends.len();
+            self.next = (self.next + ends.len()) % self.ends.len();
         }
         Ok(if self.left == 0 { Received::End } else { Received::More })
     }

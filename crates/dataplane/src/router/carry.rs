@@ -1,7 +1,7 @@
 //! Carrying packets from element to element, or to the stage that stands there.
 
 use elements::context::{Context, Core};
-use ir::Port;
+use ir::{NodeId, Port};
 use net::Batch;
 
 use super::cycles::{LOOP, Laps};
@@ -26,18 +26,19 @@ impl Nodes {
     /// The same, timed or not.
     fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
         let mut timing = TIMED.then(|| self.sampler.begin());
-        while let Some(Delivery { to, batch, native, laps }) = self.stack.pop() {
+        while let Some(Delivery { to, mut batch, native, laps }) = self.stack.pop() {
             self.laps.now = laps;
-            let mut next = Some((to, batch, native));
-            while let Some((to, batch, native)) = next.take() {
+            let mut next = Some((to, native));
+            while let Some((to, native)) = next {
                 if !self.journeys.is_empty() {
-                    next = self.carry_watched(core, to, batch, native);
+                    next = self.carry_watched(core, to, &mut batch, native).map(|to| (to, false));
                     continue;
                 }
-                let packets = batch.len() as u64;
+                let packets = if TIMED { batch.len() as u64 } else { 0 };
                 match self.stage(to, native) {
                     Some(stage) => {
-                        self.enter(core, stage, batch);
+                        self.enter(core, stage, &mut batch);
+                        next = None;
                         if let Some(timing) = &mut timing {
                             let elements = self.stages.elements(stage);
                             // One that begins at a tap is called after what comes behind that.
@@ -47,8 +48,7 @@ impl Nodes {
                         }
                     }
                     None => {
-                        let on = self.visit::<false>(core, to, batch);
-                        next = on.map(|(to, batch)| (to, batch, false));
+                        next = self.visit::<false>(core, to, &mut batch).map(|to| (to, false));
                         if let Some(timing) = &mut timing
                             && to.node < self.elements
                         {
@@ -60,6 +60,7 @@ impl Nodes {
                     }
                 }
             }
+            core.recycle_batch(batch);
         }
         if TIMED {
             self.sampler.end();
@@ -94,10 +95,14 @@ impl Nodes {
                 out.push(Delivery { laps: next.laps - laps, ..next });
                 continue;
             }
-            self.laps.now = next.laps;
-            if let Some((to, batch)) = self.visit::<false>(core, next.to, next.batch) {
-                let laps = self.laps.now;
-                self.stack.push(Delivery { to, batch, native: false, laps });
+            let Delivery { to, mut batch, laps, .. } = next;
+            self.laps.now = laps;
+            match self.visit::<false>(core, to, &mut batch) {
+                Some(to) => {
+                    let laps = self.laps.now;
+                    self.stack.push(Delivery { to, batch, native: false, laps });
+                }
+                None => core.recycle_batch(batch),
             }
         }
         // Those of what waits are counted when it is sent.
@@ -107,69 +112,79 @@ impl Nodes {
         ended
     }
 
-    /// Carries a delivery on while packets are followed.
+    /// Carries a batch to one input while packets are followed; where to next, if anything is left
+    /// of it.
     #[cold]
     fn carry_watched(
         &mut self,
         core: &mut Core,
         to: Port,
-        mut batch: Batch,
+        batch: &mut Batch,
         native: bool,
-    ) -> Option<(Port, Batch, bool)> {
-        let native = self.single_out(core, to, &mut batch, native);
+    ) -> Option<Port> {
+        let native = self.single_out(core, to, batch, native);
         match self.stage(to, native) {
             Some(stage) => {
                 self.enter(core, stage, batch);
                 None
             }
-            None => {
-                let on = self.visit::<true>(core, to, batch);
-                on.map(|(to, batch)| (to, batch, false))
-            }
+            None => self.visit::<true>(core, to, batch),
         }
     }
 
-    /// Pushes a batch into an element; what stays and has nothing emitted before it is returned.
-    #[inline]
+    /// Pushes a batch into an element. Where to next, if packets stay in the batch and nothing was
+    /// emitted before them; else the batch is empty.
+    #[inline(always)]
     fn visit<const WATCHED: bool>(
         &mut self,
         core: &mut Core,
         to: Port,
-        mut batch: Batch,
-    ) -> Option<(Port, Batch)> {
+        batch: &mut Batch,
+    ) -> Option<Port> {
         let node = to.node;
         let lost = self.goes_round(node);
         let mut cell = self.nodes[node].cell.take().expect("elements are visited one at a time");
-        let before = if WATCHED { self.look_at(&cell, Some(&batch)) } else { None };
+        let before = if WATCHED { self.look_at(&cell, Some(batch)) } else { None };
         let Cell { element, outputs, tally } = &mut *cell;
         if lost {
-            for packet in batch.drain() {
-                tally.drop(LOOP, packet.len());
-                core.pool.recycle(packet);
-            }
+            drop_all(core, tally, batch, LOOP);
         } else {
             let mut cx = Context::new(core, tally, outputs, self, node);
-            element.push(to.port, &mut batch, &mut cx);
+            element.push(to.port, batch, &mut cx);
         }
         if let Some(before) = before {
             let stay = batch.iter_mut().map(|packet| (0, packet));
             self.look_back(core, node, &mut cell, stay, &before);
         }
-        let mut next = None;
-        if batch.is_empty() {
-            core.recycle_batch(batch);
-        } else {
-            match self.nodes[node].leave(0, batch.len()) {
-                Some(to) if cell.outputs.is_empty() => next = Some((to, batch)),
-                Some(to) => {
-                    let laps = self.laps.now;
-                    self.stack.push(Delivery { to, batch, native: false, laps });
-                }
-                None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
+        let at = &mut self.nodes[node];
+        let next = if batch.is_empty() { None } else { at.leave(0, batch.len()) };
+        if cell.outputs.is_empty() && (next.is_some() || batch.is_empty()) {
+            at.cell = Some(cell);
+            return next;
+        }
+        self.part(core, node, cell, batch, next);
+        None
+    }
+
+    /// Puts what an element emitted on the stack, above what stays, which is for `next`.
+    #[inline(never)]
+    fn part(
+        &mut self,
+        core: &mut Core,
+        node: NodeId,
+        mut cell: Box<Cell>,
+        batch: &mut Batch,
+        next: Option<Port>,
+    ) {
+        match next {
+            Some(to) => {
+                let batch = std::mem::replace(batch, core.batch());
+                let laps = self.laps.now;
+                self.stack.push(Delivery { to, batch, native: false, laps });
             }
+            None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
         }
         self.collect(core, node, &mut cell);
         self.nodes[node].cell = Some(cell);
-        next
     }
 }

@@ -322,17 +322,16 @@ impl Nodes {
         (!native && self.may_enter(installed.laps)).then_some(number)
     }
 
-    /// Lets a stage take a batch.
+    /// Lets a stage take a batch, which is empty then.
     #[inline]
-    pub(super) fn enter(&mut self, core: &mut Core, number: u32, mut batch: Batch) {
-        self.with_stage(core, number, |stage, cx| stage.process(&mut batch, cx));
+    pub(super) fn enter(&mut self, core: &mut Core, number: u32, batch: &mut Batch) {
+        self.with_stage(core, number, |stage, cx| stage.process(batch, cx));
         self.stages.unsettled = true;
         for delivery in &mut self.stages.out {
             self.laps.turns += delivery.laps;
             delivery.laps += self.laps.now;
         }
         self.stack.extend(self.stages.out.drain(..).rev());
-        core.recycle_batch(batch);
     }
 
     fn with_stage(

@@ -18,7 +18,7 @@ impl Router {
 
     /// What tells that an element will have something to do.
     fn wait_on(&self) -> impl Iterator<Item = Wake> + '_ {
-        let running = self.tasks.iter().map(|&task| &self.nodes.nodes[task]);
+        let running = self.tasks.iter().map(|turn| &self.nodes.nodes[turn.node]);
         let running = running.filter(|node| node.task == Task::Running);
         running.filter_map(|node| node.cell.as_ref()?.element.wait_on())
     }

@@ -266,6 +266,22 @@ impl Element for Observed {
         !self.silent && self.element.has_task()
     }
 
+    fn held(&self) -> usize {
+        self.element.held()
+    }
+
+    fn waits_for_room(&self) -> bool {
+        self.element.waits_for_room()
+    }
+
+    fn has_room(&self) -> Option<bool> {
+        self.element.has_room()
+    }
+
+    fn has_packets(&self) -> Option<bool> {
+        self.element.has_packets()
+    }
+
     fn run(&mut self, cx: &mut Context<'_>) -> Work {
         if let Some(inlet) = &self.inlet {
             let inlet = inlet.borrow();
