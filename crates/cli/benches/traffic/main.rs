@@ -259,9 +259,9 @@ fn main() -> ExitCode {
     if request.table {
         print!("{}", report::table(&findings));
     }
-    match findings.iter().all(|finding| finding.output == Output::Same) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    match findings.iter().any(|finding| finding.output == Output::Different) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
     }
 }
 

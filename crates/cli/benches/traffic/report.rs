@@ -44,7 +44,7 @@ impl Taken {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Output {
     Same,
-    /// The same packets in another order.
+    /// The same packets in another order: elements that split a batch send each part on its own.
     OtherOrder,
     Different,
 }
@@ -113,7 +113,7 @@ impl Finding {
 
     /// Whether it is neither slower nor uneven, and right.
     pub(crate) fn passes(&self) -> bool {
-        !self.is_slower() && !self.is_uneven() && self.output == Output::Same
+        !self.is_slower() && !self.is_uneven() && self.output != Output::Different
     }
 
     fn fastclick(&self) -> Option<f64> {
