@@ -4,33 +4,65 @@ use std::fmt::Write as _;
 
 use crate::workload::Workload;
 
-/// Routers and translators as `bench-chains` of the shared data has them.
-/// `R` routes 20.0.0.0/16 to 20.9.0.0/16, `RI` everything.
+/// Network functions with what comes from clients at input 0, and replies at input 1 where there are any. Routers and translators
+/// are those of the reference measurements. `R` routes 20.0.0.0/16 to 20.9.0.0/16, `RI` everything.
 const FUNCTIONS: &str = "
-elementclass R { $ip |
-  input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24) -> GetIPAddress(16)
-    -> rt :: RadixIPLookup(20.0.0.0/16 0, 20.1.0.0/16 0, 20.2.0.0/16 0, 20.3.0.0/16 0, 20.4.0.0/16 0,
-                           20.5.0.0/16 0, 20.6.0.0/16 0, 20.7.0.0/16 0, 20.8.0.0/16 0, 20.9.0.0/16 0);
-  rt[0] -> DropBroadcasts -> dt :: DecIPTTL -> FixIPSrc($ip) -> fr :: IPFragmenter(1500)
+elementclass Forward { $ip |
+  input -> DropBroadcasts -> dt :: DecIPTTL -> FixIPSrc($ip) -> fr :: IPFragmenter(1500)
         -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:02) -> output;
   dt[1] -> ICMPError($ip, timeexceeded) -> Discard;
   fr[1] -> ICMPError($ip, unreachable, needfrag) -> Discard;
+}
+elementclass R { $ip |
+  input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24, CHECKSUM true) -> GetIPAddress(16)
+    -> RadixIPLookup(20.0.0.0/16 0, 20.1.0.0/16 0, 20.2.0.0/16 0, 20.3.0.0/16 0, 20.4.0.0/16 0,
+                     20.5.0.0/16 0, 20.6.0.0/16 0, 20.7.0.0/16 0, 20.8.0.0/16 0, 20.9.0.0/16 0)
+    -> Forward($ip) -> output;
 }
 elementclass RI { $ip |
-  input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24) -> GetIPAddress(16)
-    -> rt :: RadixIPLookup(0.0.0.0/0 0, 10.0.0.0/8 0, 20.0.0.0/8 0, 40.0.0.0/8 0, 60.0.0.0/8 0, 80.0.0.0/8 0,
-                           100.0.0.0/8 0, 120.0.0.0/8 0, 160.0.0.0/8 0, 200.0.0.0/8 0);
-  rt[0] -> DropBroadcasts -> dt :: DecIPTTL -> FixIPSrc($ip) -> fr :: IPFragmenter(1500)
-        -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:02) -> output;
-  dt[1] -> ICMPError($ip, timeexceeded) -> Discard;
-  fr[1] -> ICMPError($ip, unreachable, needfrag) -> Discard;
+  input -> Strip(14) -> CheckIPHeader(INTERFACES $ip/24, CHECKSUM true) -> GetIPAddress(16)
+    -> RadixIPLookup(0.0.0.0/0 0, 10.0.0.0/8 0, 20.0.0.0/8 0, 40.0.0.0/8 0, 60.0.0.0/8 0, 80.0.0.0/8 0,
+                     100.0.0.0/8 0, 120.0.0.0/8 0, 160.0.0.0/8 0, 200.0.0.0/8 0)
+    -> Forward($ip) -> output;
+}
+elementclass RBoth { $ip |
+  input[0] -> Strip(14) -> check :: CheckIPHeader(INTERFACES $ip/24, CHECKSUM true) -> GetIPAddress(16)
+    -> rt :: RadixIPLookup(20.0.0.0/16 0, 20.1.0.0/16 0, 20.2.0.0/16 0, 20.3.0.0/16 0, 20.4.0.0/16 0,
+                           20.5.0.0/16 0, 20.6.0.0/16 0, 20.7.0.0/16 0, 20.8.0.0/16 0, 20.9.0.0/16 0,
+                           10.0.0.0/8 1, 30.0.0.0/8 1, 100.64.0.0/10 1);
+  input[1] -> Strip(14) -> check;
+  rt[0] -> Forward($ip) -> [0] output;
+  rt[1] -> Forward($ip) -> [1] output;
 }
 elementclass N { $ip, $timeout, $guarantee |
-  input -> Strip(14) -> CheckIPHeader
-    -> rw :: IPRewriter(pattern $ip 1024-65535 - - 0 1, UDP_TIMEOUT $timeout,
+  input -> Strip(14) -> CheckIPHeader(CHECKSUM true)
+    -> rw :: IPRewriter(pattern $ip 1024-65535 - - 0 1, MAPPING_CAPACITY 4194304, UDP_TIMEOUT $timeout,
                         UDP_STREAMING_TIMEOUT $timeout, UDP_GUARANTEE $guarantee);
   rw[0] -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) -> output;
   rw[1] -> Discard;
+}
+elementclass NBoth { $ip, $timeout, $guarantee |
+  rw :: IPRewriter(pattern $ip 1024-65535 - - 0 1, drop, MAPPING_CAPACITY 4194304, UDP_TIMEOUT $timeout,
+                   UDP_STREAMING_TIMEOUT $timeout, UDP_GUARANTEE $guarantee);
+  input[0] -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> [0] rw;
+  input[1] -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> [1] rw;
+  rw[0] -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) -> [0] output;
+  rw[1] -> EtherEncap(0x0800, 02:00:00:01:02:01, 02:00:00:01:02:02) -> [1] output;
+}
+elementclass Homes { $timeout, $guarantee |
+  input -> c :: Classifier(29/00%03, 29/01%03, 29/02%03, -);
+  c[0] -> N(100.64.0.1, $timeout, $guarantee) -> output; c[1] -> N(100.64.0.2, $timeout, $guarantee) -> output;
+  c[2] -> N(100.64.0.3, $timeout, $guarantee) -> output; c[3] -> N(100.64.0.4, $timeout, $guarantee) -> output;
+}
+elementclass HomesBoth { $timeout, $guarantee |
+  h0 :: NBoth(100.64.0.1, $timeout, $guarantee); h1 :: NBoth(100.64.0.2, $timeout, $guarantee);
+  h2 :: NBoth(100.64.0.3, $timeout, $guarantee); h3 :: NBoth(100.64.0.4, $timeout, $guarantee);
+  input[0] -> c :: Classifier(29/00%03, 29/01%03, 29/02%03, -);
+  c[0] -> [0] h0 [0] -> [0] output; c[1] -> [0] h1 [0] -> [0] output;
+  c[2] -> [0] h2 [0] -> [0] output; c[3] -> [0] h3 [0] -> [0] output;
+  input[1] -> r :: Classifier(30/64400001, 30/64400002, 30/64400003, 30/64400004);
+  r[0] -> [1] h0 [1] -> [1] output; r[1] -> [1] h1 [1] -> [1] output;
+  r[2] -> [1] h2 [1] -> [1] output; r[3] -> [1] h3 [1] -> [1] output;
 }
 ";
 
@@ -56,7 +88,7 @@ enum Part {
 
 use Part::{Balancer, Homes, List, Napt, Router};
 
-/// Chains, the shortest first.
+/// All chains.
 pub(crate) const CHAINS: [Chain; 10] = [
     Chain { name: "R1", tables: 0, parts: &[Router] },
     Chain { name: "R4", tables: 0, parts: &[Router; 4] },
@@ -74,54 +106,45 @@ pub(crate) const CHAINS: [Chain; 10] = [
 pub(crate) const BARE: Chain = Chain { name: "bare", tables: 0, parts: &[] };
 
 impl Chain {
-    /// Its configuration for packets of a workload.
-    pub(crate) fn text(&self, workload: &Workload, burst: usize) -> String {
+    /// Its configuration for packets of a workload, from a source to a sink; of replies, from and to devices.
+    pub(crate) fn text(&self, workload: &Workload, source: &str, sink: &str) -> String {
+        let both = if workload.replies { "Both" } else { "" };
         let router = if workload.any_destination { "RI" } else { "R" };
         // Click's defaults, or flows that are soon forgotten.
         let lifetime = if workload.short_lived { "1, 1" } else { "300, 5" };
         let mut text = FUNCTIONS.to_owned();
-        let mut chain = String::new();
+        let (mut there, mut back) = (source.to_owned(), "ToDump(back-out)".to_owned());
         for (at, part) in self.parts.iter().enumerate() {
             let i = at + 1;
-            let _ = match part {
-                Router => write!(chain, " -> {router}(172.16.{i}.1)"),
-                Napt => write!(chain, " -> N(30.0.{i}.1, {lifetime})"),
-                List => {
-                    let rules = rules();
-                    let _ = writeln!(
-                        text,
-                        "elementclass F {{ input -> Strip(14) -> CheckIPHeader -> IPFilter({rules}) -> EtherEncap(0x0800, 02:00:00:02:01:01, 02:00:00:02:01:02) -> output; }}"
-                    );
-                    write!(chain, " -> F")
-                }
-                Homes => {
-                    let _ = writeln!(
-                        text,
-                        "elementclass Homes {{ input -> c :: Classifier(29/00%03, 29/01%03, 29/02%03, -);
-                           c[0] -> N(100.64.0.1, {lifetime}) -> output; c[1] -> N(100.64.0.2, {lifetime}) -> output;
-                           c[2] -> N(100.64.0.3, {lifetime}) -> output; c[3] -> N(100.64.0.4, {lifetime}) -> output; }}"
-                    );
-                    write!(chain, " -> Homes")
-                }
-                Balancer => {
-                    let server = |s: u32| format!("- - 20.{}.{}.9 - 0 1", s % 10, s / 10);
-                    let servers: Vec<String> = (0..128).map(server).collect();
-                    let (servers, (timeout, guarantee)) =
-                        (servers.join(", "), lifetime.split_once(", ").expect("two"));
-                    let _ = writeln!(
-                        text,
-                        "elementclass B {{ input -> Strip(14) -> CheckIPHeader -> lb :: IPRewriter(m, UDP_TIMEOUT {timeout},
-                             UDP_STREAMING_TIMEOUT {timeout}, UDP_GUARANTEE {guarantee});
-                           m :: RoundRobinIPMapper({servers});
-                           lb[0] -> EtherEncap(0x0800, 02:00:00:03:01:01, 02:00:00:03:01:02) -> output; lb[1] -> Discard; }}"
-                    );
-                    write!(chain, " -> B")
-                }
+            let function = match part {
+                Router => format!("{router}{both}(172.16.{i}.1)"),
+                Napt => format!("N{both}(30.0.{i}.1, {lifetime})"),
+                List => list(&mut text, workload.replies),
+                Homes => format!("Homes{both}({lifetime})"),
+                Balancer => balancer(&mut text, workload.replies) + &format!("({lifetime})"),
             };
+            let _ = writeln!(text, "f{i} :: {function};");
+            let _ = write!(there, " -> [0] f{i} [0]");
+            back = format!("[1] f{i} [1] -> {back}");
         }
-        let _ = writeln!(text, "FromDump(in, BURST {burst}){chain} -> ToDump(out);");
+        let _ = writeln!(text, "{there} -> {sink};");
+        if workload.replies {
+            let _ = writeln!(text, "FromDump(back-in, BURST 32) -> {back};");
+        }
         text
     }
+}
+
+/// Adds an access list.
+fn list(text: &mut String, replies: bool) -> String {
+    let rules = rules();
+    let back = if replies { "input[1] -> [1] output;" } else { "" };
+    let _ = writeln!(
+        text,
+        "elementclass F {{ input -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> IPFilter({rules})
+           -> EtherEncap(0x0800, 02:00:00:02:01:01, 02:00:00:02:01:02) -> output; {back} }}"
+    );
+    "F".into()
 }
 
 /// A thousand rules: for each /23 of the servers what may reach it, between rules for others.
@@ -140,4 +163,26 @@ fn rules() -> String {
     }
     rules.push("allow all".into());
     rules.join(", ")
+}
+
+/// Adds a load balancer.
+fn balancer(text: &mut String, replies: bool) -> String {
+    let server = |s: u32| format!("- - 20.{}.{}.9 - 0 1", s % 10, s / 10);
+    let servers = (0..128).map(server).collect::<Vec<_>>().join(", ");
+    let (input, back) = match replies {
+        false => ("m", "lb[1] -> Discard;"),
+        true => (
+            "m, drop",
+            "input[1] -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> [1] lb;
+             lb[1] -> EtherEncap(0x0800, 02:00:00:03:02:01, 02:00:00:03:02:02) -> [1] output;",
+        ),
+    };
+    let _ = writeln!(
+        text,
+        "elementclass B {{ $timeout, $guarantee | m :: RoundRobinIPMapper({servers});
+           input -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> lb :: IPRewriter({input}, MAPPING_CAPACITY 4194304,
+             UDP_TIMEOUT $timeout, UDP_STREAMING_TIMEOUT $timeout, UDP_GUARANTEE $guarantee);
+           lb[0] -> EtherEncap(0x0800, 02:00:00:03:01:01, 02:00:00:03:01:02) -> output; {back} }}"
+    );
+    "B".into()
 }

@@ -1,6 +1,6 @@
 //! Chains under traffic of many kinds, element by element and synthesised as by default: one core, in memory.
 //!
-//! `cargo bench -p catena-cli --bench traffic -- [CHAIN… TRAFFIC…] [--rounds N] [--packets N] [--quick] [--json]
+//! `cargo bench -p catena-cli --bench traffic -- [CHAIN… TRAFFIC…] [--rounds N] [--packets N] [--quick] [--json] [--table]
 //! [--only bare|elements|synthesised] [--instructions] [--list]`
 //!
 //! A word selects the chain of this name, or traffic whose name has all its parts: `conn10`, `open1M-zipf0`. Every round
@@ -12,13 +12,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod chains;
+mod devices;
+mod fastclick;
+mod report;
 #[path = "../support/mod.rs"]
 mod support;
 mod workload;
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::rc::Rc;
 
 use catena_cli::session::Path as Execution;
@@ -26,21 +29,17 @@ use chains::{BARE, CHAINS, Chain};
 use cpu_time::ThreadTime;
 use dataplane::Router;
 use dataplane::clock::VirtualClock;
-use elements::configure::Devices;
-use elements::device::{Device, DeviceRequest, Received};
-use net::{Batch, Pool};
-use serde_json::json;
-use support::Spread;
-use workload::{Source, Traffic, Workload};
+use devices::{Memory, Sent};
+use fastclick::FastClick;
+use report::{Finding, Output, Taken};
+use workload::{Traffic, Workload};
 
 /// Packets that a source hands on at a time.
 const BURST: usize = 32;
-/// Bursts of a stretch: 10,016 packets.
+/// Bursts of a stretch: 10,016 packets, and the replies to them.
 const STRETCH: usize = 313;
-/// What the time of synthesised chains may be in relation to the better of the others.
-const SLOWER: f64 = 1.05;
-/// What a variant's worst stretch may be in relation to its median.
-const WORSE: f64 = 1.3;
+/// When the clock starts, in nanoseconds since 1970.
+const START: u64 = 1_800_000_000_000_000_000;
 
 /// How a chain runs.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,69 +63,8 @@ impl Variant {
     }
 }
 
-/// What came out.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Sent {
-    packets: u64,
-    bytes: u64,
-    /// Of all bytes, if they are looked at.
-    digest: u64,
-}
-
-/// A device that keeps a count of what is sent, and a digest where it is asked to.
-struct Sink {
-    sent: Rc<RefCell<Sent>>,
-    digests: bool,
-}
-
-impl Device for Sink {
-    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
-        Ok(Received::End)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        let mut sent = self.sent.borrow_mut();
-        for packet in batch.iter() {
-            sent.packets += 1;
-            sent.bytes += packet.len() as u64;
-            if self.digests {
-                let mix = |n: u64, word: u64| {
-                    (n ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-                };
-                sent.digest = mix(sent.digest, packet.len() as u64);
-                for word in packet.data().chunks(8) {
-                    let mut bytes = [0; 8];
-                    bytes[..word.len()].copy_from_slice(word);
-                    sent.digest = mix(sent.digest, u64::from_le_bytes(bytes));
-                }
-            }
-        }
-        pool.recycle_all(batch);
-        Ok(())
-    }
-}
-
-/// What a chain reads from and writes to.
-struct Memory<'a> {
-    workload: &'a Rc<Workload>,
-    clock: (VirtualClock, u64),
-    sent: &'a Rc<RefCell<Sent>>,
-    digests: bool,
-}
-
-impl Devices for Memory<'_> {
-    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
-        Ok(match request {
-            DeviceRequest::CaptureOut { .. } => {
-                Box::new(Sink { sent: Rc::clone(self.sent), digests: self.digests })
-            }
-            _ => Box::new(Source::new(self.workload, self.clock.clone())),
-        })
-    }
-}
-
 /// A chain under some traffic.
-struct Cell<'a> {
+struct Case<'a> {
     chain: &'a Chain,
     traffic: &'a Traffic,
     workload: Rc<Workload>,
@@ -140,6 +78,8 @@ struct Run {
     start: f64,
     /// Nanoseconds per packet of each stretch.
     stretches: Vec<f64>,
+    /// How many packets were measured.
+    received: u64,
     sent: Sent,
 }
 
@@ -149,7 +89,7 @@ impl Run {
     }
 }
 
-impl Cell<'_> {
+impl Case<'_> {
     fn stretches(&self) -> usize {
         (self.packets as usize).div_ceil(BURST * STRETCH)
     }
@@ -158,57 +98,37 @@ impl Cell<'_> {
     fn run(&self, variant: Variant, digests: bool) -> Run {
         let chain = if variant == Bare { &BARE } else { self.chain };
         let path = if variant == Synthesised { Execution::Synthesised } else { Execution::Native };
-        let (clock, sent) = (VirtualClock::new(1_700_000_000 << 30), Rc::default());
+        let clock = VirtualClock::new(START);
         let gap = self.traffic.gap(self.chain.tables);
-        let mut devices =
-            Memory { workload: &self.workload, clock: (clock.clone(), gap), sent: &sent, digests };
-        let text = chain.text(&self.workload, BURST);
+        let mut devices = Memory::new(&self.workload, (clock.clone(), gap), digests);
+        let source = format!("FromDump(in, BURST {BURST})");
+        let text = chain.text(&self.workload, &source, "ToDump(out)");
         let (_, mut router) =
             support::load(chain.name, text, Path::new("."), &mut devices, Box::new(clock), path);
-        let settle = self.workload.settle / BURST as u64;
+        let received = &*devices.received;
         let begin = ThreadTime::now();
-        (0..settle).for_each(|_| {
+        (0..self.workload.settle / BURST as u64).for_each(|_| {
             router.round();
         });
-        let start = begin.elapsed().as_nanos() as f64 / (settle * BURST as u64) as f64;
+        let start = begin.elapsed().as_nanos() as f64 / received.get() as f64;
+        received.set(0);
         let mut stretches = Vec::with_capacity(self.stretches());
-        measured_stretches(&mut router, &mut stretches);
-        let sent = *sent.borrow();
-        Run { start, stretches, sent }
+        measured_stretches(&mut router, received, &mut stretches);
+        Run { start, stretches, received: received.get(), sent: devices.sent.get() }
     }
 }
 
 /// Moves as many stretches of packets as there is room for, and notes nanoseconds per packet. Callgrind
 /// counts what happens in here.
 #[inline(never)]
-fn measured_stretches(router: &mut Router, stretches: &mut Vec<f64>) {
+fn measured_stretches(router: &mut Router, received: &Cell<u64>, stretches: &mut Vec<f64>) {
     while stretches.len() < stretches.capacity() {
-        let begin = ThreadTime::now();
+        let (before, begin) = (received.get(), ThreadTime::now());
         (0..STRETCH).for_each(|_| {
             router.round();
         });
-        let packets = (STRETCH * BURST) as f64;
+        let packets = (received.get() - before) as f64;
         stretches.push(begin.elapsed().as_nanos() as f64 / packets);
-    }
-}
-
-/// What a variant took in all rounds.
-struct Taken {
-    time: Spread,
-    means: Vec<f64>,
-    starts: Vec<f64>,
-    /// The worst stretch in relation to the median one, of what each stretch took at least.
-    worst: f64,
-}
-
-impl Taken {
-    fn of(runs: &[Run]) -> Self {
-        let means: Vec<f64> = runs.iter().map(Run::mean).collect();
-        let starts = runs.iter().map(|run| run.start).collect();
-        let least = |at: usize| Spread::of(runs.iter().map(|run| run.stretches[at])).least;
-        let stretches = Spread::of((0..runs[0].stretches.len()).map(least));
-        let worst = stretches.greatest / stretches.median;
-        Self { time: Spread::of(means.iter().copied()), means, starts, worst }
     }
 }
 
@@ -218,6 +138,7 @@ struct Request {
     rounds: usize,
     packets: u64,
     json: bool,
+    table: bool,
     only: Option<Variant>,
     instructions: bool,
     list: bool,
@@ -230,6 +151,7 @@ impl Request {
             rounds: 5,
             packets: 200_000,
             json: false,
+            table: false,
             only: None,
             instructions: false,
             list: false,
@@ -242,6 +164,7 @@ impl Request {
                 "--packets" => request.packets = next().parse().expect("a number"),
                 "--quick" => (request.rounds, request.packets) = (3, 100_000),
                 "--json" => request.json = true,
+                "--table" => request.table = true,
                 "--only" => {
                     let name = next();
                     let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
@@ -289,28 +212,24 @@ fn captures() -> Option<PathBuf> {
     Some(folder)
 }
 
-fn main() {
+fn main() -> ExitCode {
     let request = Request::read();
     let (chains, traffic) = request.select(Traffic::all(captures().as_deref()));
     if request.list {
         chains.iter().for_each(|chain| println!("{}", chain.name));
         traffic.iter().for_each(|traffic| println!("{}", traffic.name));
-        return;
+        return ExitCode::SUCCESS;
     }
-    if !request.json && request.only.is_none() {
+    if request.instructions {
         println!(
-            "{:<12} {:<24} {:>6} {:>24} {:>24} {:>6} {:>6} {:>12}",
-            "chain",
-            "traffic",
-            "bare",
-            "elements",
-            "synthesised",
-            "ratio",
-            "start",
-            "worst stretch"
+            "{:<12} {:<22} {:>8} {:>9} {:>12}",
+            "chain", "traffic", "bare", "elements", "synthesised"
         );
+    } else if !request.json && request.only.is_none() {
+        println!("{}", Finding::header());
     }
-    let mut failed = 0;
+    let has_fastclick = request.only.is_none() && !request.instructions && FastClick::is_there();
+    let mut findings = Vec::new();
     for traffic in &traffic {
         let mut workload = None;
         for chain in &chains {
@@ -319,83 +238,83 @@ fn main() {
                 continue;
             }
             let kept = workload.take().filter(|_| !traffic.depends_on_tables());
-            let drawn = kept
-                .unwrap_or_else(|| Rc::new(traffic.draw(request.packets + 10_016, chain.tables)));
-            let cell =
-                Cell { chain, traffic, workload: Rc::clone(&drawn), packets: request.packets };
+            let most = request.packets + (STRETCH * BURST) as u64;
+            let drawn = kept.unwrap_or_else(|| Rc::new(traffic.draw(most, chain.tables)));
+            let case =
+                Case { chain, traffic, workload: Rc::clone(&drawn), packets: request.packets };
             workload = Some(drawn);
-            match request.only {
-                Some(variant) => alone(&cell, variant, request.rounds),
-                None => failed += usize::from(!compare(&cell, &request)),
+            if let Some(variant) = request.only {
+                alone(&case, variant, request.rounds);
+                continue;
             }
+            let finding = compare(&case, request.rounds, has_fastclick);
+            println!("{}", if request.json { finding.json() } else { finding.line() });
+            findings.push(finding);
         }
     }
-    if failed > 0 && !request.json {
-        println!("{failed} did not pass");
+    if !findings.is_empty() && !request.json {
+        let passed = findings.iter().filter(|finding| finding.passes()).count();
+        println!("{passed} of {} pass", findings.len());
+    }
+    if request.table {
+        print!("{}", report::table(&findings));
+    }
+    match findings.iter().any(|finding| finding.output == Output::Different) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
     }
 }
 
-/// Measures all variants in turns and prints what they took; whether the synthesised one passes.
-fn compare(cell: &Cell<'_>, request: &Request) -> bool {
-    let sent = [Elements, Synthesised].map(|variant| cell.run(variant, true).sent);
-    let name = format!("{} {}", cell.chain.name, cell.traffic.name);
-    assert_eq!(sent[0], sent[1], "{name}: elements and programs sent different packets");
-    let mut runs = Variant::ALL.map(|_| Vec::new());
-    for _ in 0..request.rounds {
+/// Compares what all variants send, and measures them in turns.
+fn compare(case: &Case<'_>, rounds: usize, has_fastclick: bool) -> Finding {
+    let check = [Elements, Synthesised].map(|variant| case.run(variant, true));
+    let [expected, other] = check.each_ref().map(|run| run.sent);
+    let output = match () {
+        () if expected == other => Output::Same,
+        () if (Sent { digest: expected.digest, ..other }) == expected => Output::OtherOrder,
+        () => Output::Different,
+    };
+    // Replies that come back would need FastClick to make them.
+    let packets = (case.stretches() * STRETCH * BURST) as u64;
+    let fastclick =
+        (has_fastclick && !case.workload.replies).then(|| FastClick::new(&case.workload, packets));
+    let (mut runs, mut click) = (Variant::ALL.map(|_| Vec::new()), Vec::new());
+    for _ in 0..rounds {
         for (variant, runs) in Variant::ALL.into_iter().zip(&mut runs) {
-            let run = cell.run(variant, false);
-            let counts = |sent: Sent| (sent.packets, sent.bytes);
-            assert!(variant == Bare || counts(run.sent) == counts(sent[0]), "{name}: counts");
+            let run = case.run(variant, false);
             runs.push(run);
+        }
+        if let Some(fastclick) = &fastclick {
+            let take = |chain: &Chain| fastclick.run(chain, &case.workload);
+            // Its source is not ours.
+            let bare = runs[0].last().map_or(0.0, Run::mean);
+            click.push(take(case.chain) - take(&BARE) + bare);
         }
     }
     let [bare, elements, synthesised] = runs.each_ref().map(|runs| Taken::of(runs));
-    let ratio = Spread::of_ratios(&synthesised.means, &elements.means).median;
-    let start = Spread::of_ratios(&synthesised.starts, &elements.starts).median;
-    let (is_slower, is_worse) = (ratio > SLOWER, synthesised.worst > WORSE);
-    if request.json {
-        let variant = |taken: &Taken| {
-            json!({
-                "median": taken.time.median, "least": taken.time.least, "greatest": taken.time.greatest,
-                "start": Spread::of(taken.starts.iter().copied()).median, "worst_stretch": taken.worst,
-            })
-        };
-        let line = json!({
-            "chain": cell.chain.name, "traffic": cell.traffic.name, "rounds": request.rounds,
-            "packets": cell.stretches() * STRETCH * BURST, "sent": sent[0].packets,
-            "bare": variant(&bare), "elements": variant(&elements), "synthesised": variant(&synthesised),
-            "ratio": ratio, "start_ratio": start, "passes": !(is_slower || is_worse),
-        });
-        println!("{line}");
-    } else {
-        println!(
-            "{:<12} {:<24} {:>6.1} {:>24} {:>24} {:>6.2} {:>6.2} {:>5.2} {:>6.2}{}{}",
-            cell.chain.name,
-            cell.traffic.name,
-            bare.time.median,
-            elements.time.to_string(),
-            synthesised.time.to_string(),
-            ratio,
-            start,
-            elements.worst,
-            synthesised.worst,
-            if is_slower { "  slower" } else { "" },
-            if is_worse { "  uneven" } else { "" },
-        );
+    Finding {
+        chain: case.chain.name,
+        traffic: case.traffic.name.clone(),
+        packets: check[0].received,
+        sent: expected.packets,
+        bare,
+        elements,
+        synthesised,
+        fastclick: click,
+        output,
     }
-    !(is_slower || is_worse)
 }
 
 /// Runs one variant.
-fn alone(cell: &Cell<'_>, variant: Variant, rounds: usize) {
-    let runs: Vec<Run> = (0..rounds).map(|_| cell.run(variant, false)).collect();
+fn alone(case: &Case<'_>, variant: Variant, rounds: usize) {
+    let runs: Vec<Run> = (0..rounds).map(|_| case.run(variant, false)).collect();
     let taken = Taken::of(&runs);
     println!(
         "{} {} {}: {} packets measured in each of {rounds} rounds, {} ns per packet, worst stretch {:.2} of the median",
-        cell.chain.name,
-        cell.traffic.name,
+        case.chain.name,
+        case.traffic.name,
         variant.name(),
-        cell.stretches() * STRETCH * BURST,
+        runs[0].received,
         taken.time,
         taken.worst,
     );
@@ -403,11 +322,11 @@ fn alone(cell: &Cell<'_>, variant: Variant, rounds: usize) {
 
 /// Has callgrind count the instructions of each variant, and prints how many a packet takes.
 fn instructions(chain: &Chain, traffic: &Traffic, request: &Request) {
-    let counts = Variant::ALL.map(|variant| {
+    let count = |variant: Variant| {
         if request.only.is_some_and(|only| only != variant) {
             return "-".to_owned();
         }
-        let out = std::env::temp_dir().join(format!("catena-traffic-{}", std::process::id()));
+        let out = std::env::temp_dir().join(format!("catena-traffic-{}.out", std::process::id()));
         let result = Command::new("valgrind")
             .args(["--tool=callgrind", "--toggle-collect=traffic::measured_stretches*"])
             .arg(format!("--callgrind-out-file={}", out.display()))
@@ -417,15 +336,17 @@ fn instructions(chain: &Chain, traffic: &Traffic, request: &Request) {
             .output()
             .expect("valgrind runs");
         let _ = std::fs::remove_file(&out);
-        let text = String::from_utf8_lossy(&result.stderr).into_owned();
-        let collected = text.lines().find_map(|line| line.split("Collected : ").nth(1));
-        let collected: f64 = collected.and_then(|n| n.trim().parse().ok()).expect("a count");
-        let packets = (request.packets as usize).div_ceil(BURST * STRETCH) * BURST * STRETCH;
-        format!("{:.0}", collected / packets as f64)
-    });
-    let [bare, elements, synthesised] = counts;
-    println!(
-        "{:<12} {:<24} instructions per packet: bare {bare}, elements {elements}, synthesised {synthesised}",
-        chain.name, traffic.name
-    );
+        let [printed, errors] =
+            [&result.stdout, &result.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        let number =
+            |text: &str| text.split_whitespace().next().and_then(|n| n.parse::<f64>().ok());
+        let collected = errors.lines().find_map(|l| number(l.split("Collected : ").nth(1)?));
+        let packets = printed.lines().find_map(|l| number(l.split(": ").nth(1)?));
+        match (collected, packets) {
+            (Some(collected), Some(packets)) => format!("{:.0}", collected / packets),
+            _ => panic!("{} {}: {printed}{errors}", chain.name, traffic.name),
+        }
+    };
+    let [bare, elements, synthesised] = Variant::ALL.map(count);
+    println!("{:<12} {:<22} {bare:>8} {elements:>9} {synthesised:>12}", chain.name, traffic.name);
 }

@@ -4,11 +4,9 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use elements::device::{Device, Received};
 use fastrand::Rng;
 use net::pcap::Reader;
 use net::wire::ip_protocol;
-use net::{Batch, Pool};
 
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -161,12 +159,18 @@ pub(crate) struct Workload {
     pub(crate) any_destination: bool,
     /// Whether flows of UDP are forgotten after a second.
     pub(crate) short_lived: bool,
+    /// Whether servers reply.
+    pub(crate) replies: bool,
 }
 
 impl Workload {
+    fn new(packets: Packets, settle: usize) -> Self {
+        let settle = settle as u64;
+        Self { packets, settle, any_destination: false, short_lived: false, replies: false }
+    }
+
     fn drawn(shapes: Vec<Shape>, settle: usize, events: Vec<Event>) -> Self {
-        let packets = Packets::Drawn { shapes, events };
-        Self { packets, settle: settle as u64, any_destination: false, short_lived: false }
+        Self::new(Packets::Drawn { shapes, events }, settle)
     }
 }
 
@@ -203,6 +207,8 @@ enum What {
     Nothing,
     /// Half of the connections end by RST.
     Reset,
+    /// Servers reply to each packet.
+    Replies,
     /// Per cent of the packets that have IP options.
     Options(u8),
     /// Half of the packets expire.
@@ -233,7 +239,9 @@ impl Traffic {
             }
         }
         let special = [
-            ("reset", 10, What::Reset),
+            ("conn10-reset", 10, What::Reset),
+            ("conn10-replies", 10, What::Replies),
+            ("conn50-replies", 50, What::Replies),
             ("options-0", 1000, What::Options(0)),
             ("options-10", 1000, What::Options(10)),
             ("options-50", 1000, What::Options(50)),
@@ -299,13 +307,11 @@ impl Traffic {
                 let mut reader = Reader::open(file).expect("a capture");
                 let mut frames = Vec::new();
                 while let Ok(Some(record)) = reader.next() {
-                    let mut frame = record.data.to_vec();
-                    frame.truncate(LONGEST);
-                    frames.push(frame);
+                    frames.push(record.data.to_vec());
                 }
-                let settle = frames.len().max(SETTLE) as u64;
-                let packets = Packets::Captured(frames);
-                Workload { packets, settle, any_destination: true, short_lived: false }
+                let settle = frames.len().max(SETTLE);
+                let workload = Workload::new(Packets::Captured(frames), settle);
+                Workload { any_destination: true, ..workload }
             }
         }
     }
@@ -337,7 +343,8 @@ impl Connections {
                 next += 1;
             }
         }
-        Workload::drawn(shapes.0, settle, events)
+        let replies = self.what == What::Replies;
+        Workload { replies, ..Workload::drawn(shapes.0, settle, events) }
     }
 
     fn shape(&self, sequence: u16, random: &mut Rng) -> Shape {
@@ -348,7 +355,7 @@ impl Connections {
             _ => Shape { flags: Some(FIN | ACK), ..DATA },
         };
         match self.what {
-            What::Nothing | What::Reset => segment,
+            What::Nothing | What::Reset | What::Replies => segment,
             What::Options(share) => Shape { option: random.u8(..100) < share, ..segment },
             What::Expiring => Shape { ttl: if random.bool() { 1 } else { 64 }, ..segment },
             What::Unroutable => Shape { network: if random.bool() { 20 } else { 99 }, ..segment },
@@ -415,59 +422,52 @@ impl Ranks {
     }
 }
 
-/// Sends a workload's packets from the first to the last, and again.
-pub(crate) struct Source {
+/// A workload's frames from the first to the last, and again.
+pub(crate) struct Frames {
     workload: Rc<Workload>,
     templates: Vec<Template>,
     next: usize,
-    /// The clock, and how far it goes on with each packet.
-    clock: (dataplane::clock::VirtualClock, u64),
 }
 
-impl Source {
-    pub(crate) fn new(
-        workload: &Rc<Workload>,
-        clock: (dataplane::clock::VirtualClock, u64),
-    ) -> Self {
+impl Frames {
+    pub(crate) fn new(workload: &Rc<Workload>) -> Self {
         let templates = match &workload.packets {
             Packets::Drawn { shapes, .. } => shapes.iter().copied().map(Template::new).collect(),
             Packets::Captured(_) => Vec::new(),
         };
-        Self { workload: Rc::clone(workload), templates, next: 0, clock }
+        Self { workload: Rc::clone(workload), templates, next: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn next_frame(&mut self) -> &[u8] {
+        let at = self.next;
+        let (frame, all) = match &self.workload.packets {
+            Packets::Drawn { events, .. } => {
+                let event = events[at];
+                (self.templates[usize::from(event.template)].complete(event), events.len())
+            }
+            Packets::Captured(frames) => (&frames[at][..], frames.len()),
+        };
+        self.next = if at + 1 == all { 0 } else { at + 1 };
+        frame
     }
 }
 
-impl Device for Source {
-    fn receive(
-        &mut self,
-        burst: usize,
-        batch: &mut Batch,
-        pool: &mut Pool,
-    ) -> Result<Received, String> {
-        let all = match &self.workload.packets {
-            Packets::Drawn { events, .. } => events.len(),
-            Packets::Captured(frames) => frames.len(),
-        };
-        for _ in 0..burst {
-            let frame = match &self.workload.packets {
-                Packets::Drawn { events, .. } => {
-                    let event = events[self.next];
-                    self.templates[usize::from(event.template)].complete(event)
-                }
-                Packets::Captured(frames) => &frames[self.next],
-            };
-            batch.push(pool.packet(frame));
-            self.next += 1;
-            if self.next == all {
-                self.next = 0;
-            }
-        }
-        self.clock.0.advance(burst as u64 * self.clock.1);
-        Ok(Received::More)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        pool.recycle_all(batch);
-        Err("only a source".into())
-    }
+/// Makes a TCP segment the reply to it: addresses and ports trade places, so that only flags change the checksum. Nobody
+/// replies to RST.
+pub(crate) fn reply(frame: &mut [u8]) -> bool {
+    const AT: usize = ETHERNET + 20;
+    let Some(flags) = frame.get(AT + 13).copied().filter(|flags| flags & RST == 0) else {
+        return false;
+    };
+    let (source, target) = frame[ETHERNET + 12..ETHERNET + 20].split_at_mut(4);
+    source.swap_with_slice(target);
+    let (source, target) = frame[AT..AT + 4].split_at_mut(2);
+    source.swap_with_slice(target);
+    let with_ack = flags | ACK;
+    frame[AT + 13] = with_ack;
+    let checksum = u16::from_be_bytes([frame[AT + 16], frame[AT + 17]]);
+    let checksum = folded(u32::from(!checksum) + u32::from(with_ack - flags));
+    frame[AT + 16..AT + 18].copy_from_slice(&checksum.to_be_bytes());
+    true
 }
