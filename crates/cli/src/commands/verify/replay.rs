@@ -184,7 +184,7 @@ impl Started {
             listener: Box::new(Silent),
             seed,
             path: Path::Native,
-            aside: false,
+            background: None,
             every_program: false,
         };
         let mut router = assemble(&self.chain, &mut self.sources, setup, &mut Vec::new())?;
