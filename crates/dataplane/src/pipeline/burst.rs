@@ -162,8 +162,8 @@ impl Burst {
 }
 
 impl Pipeline {
-    /// Takes at most [`LANES`] packets through the program, until one changes what later ones may
-    /// find; the number of those that are done.
+    /// Takes at most [`LANES`] packets through the program, up to one that must come to rest before the next is decided;
+    /// gives the number of those that are done.
     pub(super) fn chunk(
         &mut self,
         packets: &mut [Packet],
