@@ -59,10 +59,9 @@ fn all_classes() -> String {
         let inside = match WITHOUT_SAMPLES.iter().find(|(other, _)| *other == name) {
             Some((_, inside)) => (*inside).to_string(),
             None if class.samples.is_empty() && class.ports == "0/0" => format!("x :: {name};"),
-            None if name.ends_with("Queue") => format!("Idle -> x :: {name} -> Unqueue -> Idle;"),
+            None if class.samples.is_empty() => format!("Idle -> x :: {name} -> Idle;"),
             None => {
-                let sample = class.samples.first();
-                let sample = sample.unwrap_or_else(|| panic!("there is no chain for {name}"));
+                let sample = &class.samples[0];
                 let mut inside = format!("{} x :: {name}({});", class.prelude, sample.config);
                 (0..sample.inputs).for_each(|port| inside += &format!(" Idle -> [{port}] x;"));
                 (0..sample.outputs).for_each(|port| inside += &format!(" x [{port}] -> Idle;"));
