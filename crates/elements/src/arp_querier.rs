@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header;
 use crate::legacy::Legacy;
-use crate::neighbours::{KEYWORDS, Neighbours};
+use crate::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Probe, Unsolicited};
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -30,6 +30,12 @@ element! {
     /// Packets without next hop are dropped.
     ///
     /// Input 1 takes ARP replies in Ethernet frames, which let packets go that wait for them.
+    /// Replies that were not asked for are believed if they are addressed to IP, belong to its
+    /// network, if its length is known, and if their address is not in the table. One that
+    /// contradicts the table has the address be asked for again, by broadcast.
+    ///
+    /// Known addresses are asked for again from time to time, of the neighbour alone, and if it
+    /// does not answer three times, by broadcast.
     ///
     /// If there is one argument, it is a name that stands for both addresses.
     ///
@@ -38,10 +44,12 @@ element! {
     /// TABLE (element): an ARPTable to share with others.
     /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable, if
     /// TABLE is not given.
-    /// CAPACITY_SLIM_FACTOR, TIMEOUT: the same.
+    /// CAPACITY_SLIM_FACTOR, TIMEOUT, QUERY_RATE, UNSOLICITED_RATE: the same.
     /// BROADCAST (address): the network's broadcast address, if it does not follow from IP.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
-    /// BROADCAST_POLL (bool, default false): whether these requests are broadcast too.
+    /// BROADCAST_POLL (bool, default false): whether these requests are broadcast from the first.
+    /// UNSOLICITED (never, new or always, default new): which replies are believed that were not
+    /// asked for: none, those above, or also gratuitous ones and those that change a known address.
     ///
     /// = HANDLERS
     ///
@@ -59,7 +67,9 @@ element! {
         samples: [
             ("10.0.0.1/24, 02:00:00:00:00:11", 2, 2),
             ("10.0.0.1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1),
-            ("10.0.0.1, 02:00:00:00:00:11, TABLE t, BROADCAST_POLL true, POLL_TIMEOUT 10ms", 2, 2)
+            ("10.0.0.1, 02:00:00:00:00:11, TABLE t, BROADCAST_POLL true, POLL_TIMEOUT 10ms", 2, 2),
+            ("10.0.0.1/24, 02:00:00:00:00:11, UNSOLICITED always, QUERY_RATE 3, UNSOLICITED_RATE 2", 2, 2),
+            ("10.0.0.1/8, 02:00:00:00:00:11, UNSOLICITED never, INCOMPLETE_CAPACITY 2", 2, 1)
         ],
         prelude: "t :: ARPTable(ENTRY_CAPACITY 2, INCOMPLETE_CAPACITY 3, ENTRY_PACKET_CAPACITY 1);"
     }
@@ -68,8 +78,11 @@ element! {
 /// See [`ARPQuerier::CLASS`].
 pub(crate) struct ARPQuerier {
     address: u32,
+    /// The mask of its network, or that of its address alone.
+    mask: u32,
     ether: EtherAddr,
     broadcast: u32,
+    unsolicited: Unsolicited,
     poll_timeout: u64,
     broadcast_poll: bool,
     table: Rc<RefCell<Neighbours>>,
@@ -98,9 +111,25 @@ enum Hop {
 
 impl ARPQuerier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 12] = {
-            let [a, b, c, d, e, f] = KEYWORDS;
-            ["IP", "ETH", "TABLE", "BROADCAST", "POLL_TIMEOUT", "BROADCAST_POLL", a, b, c, d, e, f]
+        const ALL: [&str; 15] = {
+            let [a, b, c, d, e, f, g, h] = KEYWORDS;
+            [
+                "IP",
+                "ETH",
+                "TABLE",
+                "BROADCAST",
+                "POLL_TIMEOUT",
+                "BROADCAST_POLL",
+                "UNSOLICITED",
+                a,
+                b,
+                c,
+                d,
+                e,
+                f,
+                g,
+                h,
+            ]
         };
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&ALL);
@@ -108,6 +137,7 @@ impl ARPQuerier {
         let broadcast = arguments.keyword::<Ip>("BROADCAST");
         let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
         let broadcast_poll = arguments.keyword("BROADCAST_POLL").unwrap_or(false);
+        let unsolicited = arguments.keyword("UNSOLICITED").unwrap_or(Unsolicited::New);
         let shared = arguments.keyword_argument("TABLE");
         let first = arguments.keyword_argument("IP").or_else(|| arguments.next_raw());
         let second = arguments.keyword_argument("ETH").or_else(|| arguments.next_raw());
@@ -139,8 +169,10 @@ impl ARPQuerier {
         let own = if own == network.address { u32::MAX } else { own };
         Ok(Self {
             address: network.address,
+            mask: network.mask,
             ether,
             broadcast: broadcast.map_or(own, |b| b.0.to_bits()),
+            unsolicited,
             poll_timeout: poll_timeout.0,
             broadcast_poll,
             table: found.unwrap_or_else(|| Rc::new(RefCell::new(table))),
@@ -224,13 +256,10 @@ impl ARPQuerier {
                 out.push(packet);
             }
             Hop::Old(ether) => {
-                if table.poll(to.into(), now) {
-                    let broadcast = self.broadcast_poll;
-                    let query = self.query(
-                        &packet,
-                        if broadcast { EtherAddr::BROADCAST } else { ether },
-                        cx,
-                    );
+                if let Some(probe) = table.probe(to.into(), now) {
+                    let all = self.broadcast_poll || probe == Probe::All;
+                    let whom = if all { EtherAddr::BROADCAST } else { ether };
+                    let query = self.query(&packet, whom, cx);
                     self.ask(query, out, cx);
                 }
                 self.encapsulate(&mut packet, ether);
@@ -249,13 +278,31 @@ impl ARPQuerier {
         }
     }
 
+    /// Whether a reply that was not asked for may be believed, by what it is about and for.
+    fn unsolicited(&self, address: u32, to: u32) -> Unsolicited {
+        let is_own = self.mask == u32::MAX || (address ^ self.address) & self.mask == 0;
+        let is_host = address != 0 && address >> 28 < 0xe && address != self.broadcast;
+        match is_own && is_host && address != self.address {
+            true if to == self.address || self.unsolicited == Unsolicited::Always => {
+                self.unsolicited
+            }
+            _ => Unsolicited::Never,
+        }
+    }
+
     fn take_reply(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let Some((address, ether)) = reply(packet.data()) else {
+        let Some(Reply { address, ether, to }) = reply(packet.data()) else {
             return cx.drop(packet, NOT_A_REPLY);
+        };
+        let answer =
+            Answer { address: address.into(), ether, unsolicited: self.unsolicited(address, to) };
+        let now = cx.now();
+        let waited = self.table.borrow_mut().answer(answer, self.poll_timeout, now, cx);
+        let Some(waited) = waited else {
+            return cx.drop(packet, NOT_ASKED);
         };
         self.responses += 1;
         cx.core.pool.recycle(packet);
-        let waited = self.table.borrow_mut().insert(address.into(), ether, cx.now(), cx);
         for mut packet in waited {
             self.encapsulate(&mut packet, ether);
             out.push(packet);
@@ -263,16 +310,26 @@ impl ARPQuerier {
     }
 }
 
-/// What an ARP reply says: an IP address and its Ethernet address.
-fn reply(frame: &[u8]) -> Option<(u32, EtherAddr)> {
+/// What an ARP reply says.
+struct Reply {
+    address: u32,
+    ether: EtherAddr,
+    /// The address of whom it is for.
+    to: u32,
+}
+
+/// What a frame says if it is an ARP reply.
+fn reply(frame: &[u8]) -> Option<Reply> {
     let frame = frame.first_chunk::<FRAME>()?;
     let &ether = frame[22..].first_chunk::<6>()?;
+    let ether = EtherAddr(ether);
     let is_reply = ip_header::word(frame, 12) == ether_type::ARP
         && ip_header::word(frame, 14) == wire::ETHERNET
         && ip_header::word(frame, 16) == ether_type::IPV4
         && ip_header::word(frame, 20) == wire::REPLY
-        && !EtherAddr(ether).is_multicast();
-    is_reply.then(|| (ip_header::long(frame, 28), EtherAddr(ether)))
+        && !ether.is_multicast();
+    let (address, to) = (ip_header::long(frame, 28), ip_header::long(frame, 38));
+    is_reply.then_some(Reply { address, ether, to })
 }
 
 impl Element for ARPQuerier {

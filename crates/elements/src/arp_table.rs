@@ -30,6 +30,12 @@ element! {
     /// CAPACITY_SLIM_FACTOR (number, default 2): when CAPACITY is exceeded, one part in so many
     /// is dropped.
     /// TIMEOUT (time, default 5 min): how long an address is believed; 0 for ever.
+    /// QUERY_RATE (number, default 1000): how many requests a second are sent for addresses that
+    /// are not known, and as many at once; 0 for any number. Packets to further addresses are
+    /// dropped. Known addresses are refreshed all the same.
+    /// UNSOLICITED_RATE (number, default 100): how many addresses a second are learned without
+    /// being asked for, and as many at once; 0 for any number. They make room for others first, and
+    /// never take that of addresses that were asked for.
     ///
     /// = HANDLERS
     ///

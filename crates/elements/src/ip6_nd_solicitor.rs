@@ -18,7 +18,7 @@ use crate::element::{Element, Handler, HandlerContext};
 use crate::ip_header;
 use crate::ip6_header::{self, ICMP6};
 use crate::legacy::Legacy;
-use crate::neighbours::{KEYWORDS, Neighbours};
+use crate::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Unsolicited};
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -30,14 +30,17 @@ element! {
     /// next hop are dropped.
     ///
     /// Input 1 takes neighbour advertisements in Ethernet frames, which let packets go that wait
-    /// for them. Advertisements that were not asked for are dropped.
+    /// for them. Advertisements that were not asked for are dropped. Known addresses are asked for
+    /// again from time to time, by multicast.
     ///
     /// = KEYWORDS
     ///
     /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable.
-    /// CAPACITY_SLIM_FACTOR: the same.
+    /// CAPACITY_SLIM_FACTOR, QUERY_RATE, UNSOLICITED_RATE: the same.
     /// TIMEOUT (time, default 2 min): how long an address is believed; 0 for ever.
     /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
+    /// UNSOLICITED (never, new or always, default never): which advertisements are believed that
+    /// were not asked for: none, those to IP whose address is not in the table, or all.
     ///
     /// = HANDLERS
     ///
@@ -51,7 +54,8 @@ element! {
         ports: "1-2/1-2", processing: "h/h",
         samples: [
             ("2001:db8::1, 02:00:00:00:00:11", 2, 2),
-            ("2001:db8::1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1)
+            ("2001:db8::1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1),
+            ("2001:db8::1, 02:00:00:00:00:11, UNSOLICITED new, QUERY_RATE 2, INCOMPLETE_CAPACITY 2", 2, 2)
         ]
     }
 }
@@ -60,6 +64,7 @@ element! {
 pub(crate) struct IP6NDSolicitor {
     address: Ipv6Addr,
     ether: EtherAddr,
+    unsolicited: Unsolicited,
     poll_timeout: u64,
     neighbours: RefCell<Neighbours>,
     outputs: usize,
@@ -68,7 +73,6 @@ pub(crate) struct IP6NDSolicitor {
 
 const NO_NEXT_HOP: Reason = Reason("no-next-hop");
 const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
-const NOT_ASKED: Reason = Reason("neighbour-not-asked-for");
 
 /// Bytes of a frame with a solicitation or advertisement and its option.
 pub(crate) const FRAME: usize = 14 + 40 + 32;
@@ -88,20 +92,22 @@ enum Hop {
 
 impl IP6NDSolicitor {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 9] = {
-            let [a, b, c, d, e, f] = KEYWORDS;
-            ["IP", "ETH", "POLL_TIMEOUT", a, b, c, d, e, f]
+        const ALL: [&str; 12] = {
+            let [a, b, c, d, e, f, g, h] = KEYWORDS;
+            ["IP", "ETH", "POLL_TIMEOUT", "UNSOLICITED", a, b, c, d, e, f, g, h]
         };
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&ALL);
         let neighbours = Neighbours::configure(&mut arguments, 120);
         let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
+        let unsolicited = arguments.keyword("UNSOLICITED").unwrap_or(Unsolicited::Never);
         let address: Ip6 = arguments.required("IP");
         let ether: EtherAddress = arguments.required("ETH");
         arguments.finish()?;
         Ok(Self {
             address: address.0,
             ether,
+            unsolicited,
             poll_timeout: poll_timeout.0,
             neighbours: RefCell::new(neighbours),
             outputs,
@@ -177,7 +183,7 @@ impl IP6NDSolicitor {
                 out.push(packet);
             }
             Hop::Old(ether) => {
-                if self.neighbours.get_mut().poll(to, now) {
+                if self.neighbours.get_mut().probe(to, now).is_some() {
                     self.ask(to, out, cx);
                 }
                 self.encapsulate(&mut packet, ether);
@@ -193,14 +199,21 @@ impl IP6NDSolicitor {
     }
 
     fn take_advertisement(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let Some((address, ether)) = advertisement(packet.data()) else {
+        let Some(Advertisement { address, ether, to }) = advertisement(packet.data()) else {
             return cx.drop(packet, NOT_AN_ADVERTISEMENT);
         };
-        if !self.neighbours.get_mut().contains(address) {
+        let is_host = address != 0 && address >> 120 != 0xff && address != self.address.to_bits();
+        let unsolicited = match self.unsolicited {
+            Unsolicited::New if to != self.address.to_bits() => Unsolicited::Never,
+            unsolicited if is_host => unsolicited,
+            _ => Unsolicited::Never,
+        };
+        let (answer, now) = (Answer { address, ether, unsolicited }, cx.now());
+        let waited = self.neighbours.get_mut().answer(answer, self.poll_timeout, now, cx);
+        let Some(waited) = waited else {
             return cx.drop(packet, NOT_ASKED);
-        }
+        };
         cx.core.pool.recycle(packet);
-        let waited = self.neighbours.get_mut().insert(address, ether, cx.now(), cx);
         for mut packet in waited {
             self.encapsulate(&mut packet, ether);
             out.push(packet);
@@ -251,12 +264,21 @@ pub(crate) fn is_neighbour_message(message_type: u8, least: usize) -> Cond {
         .and(ip6_header::icmp_sum(Base::Data, 14, &length).eq(0xffffu16))
 }
 
-/// What an advertisement says: an IPv6 address and its Ethernet address.
-fn advertisement(frame: &[u8]) -> Option<(u128, EtherAddr)> {
+/// What an advertisement says.
+struct Advertisement {
+    address: u128,
+    ether: EtherAddr,
+    /// The address that it was sent to.
+    to: u128,
+}
+
+/// What a frame says if it is an advertisement with an Ethernet address.
+fn advertisement(frame: &[u8]) -> Option<Advertisement> {
     let icmp = neighbour_message(frame, message::NEIGHBOR_ADVERT, BARE + 8)?;
     let ether = EtherAddr(icmp[BARE + 2..BARE + 8].try_into().ok()?);
     let has_ether = icmp[BARE..BARE + 2] == [option::TARGET_LINK_LAYER, 1];
-    (has_ether && !ether.is_multicast()).then(|| (ip6_header::address(icmp, 8), ether))
+    let (address, to) = (ip6_header::address(icmp, 8), ip6_header::address(frame, 38));
+    (has_ether && !ether.is_multicast()).then_some(Advertisement { address, ether, to })
 }
 
 impl Element for IP6NDSolicitor {

@@ -2,30 +2,39 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use click::config::Argument;
 use ir::model::StateKind;
 use ir::state::{Flow, Flows};
 use ir::{Reason, StateValue, Store};
 use net::Packet;
 use net::wire::EtherAddr;
 
-use crate::argument::{EtherAddress, Nanoseconds, parse_value};
+use crate::argument::{EtherAddress, FromArgument, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
 use crate::legacy::Legacy;
 use crate::lru_table::LruTable;
+use crate::names::Names;
+use crate::token_bucket::TokenBucket;
 
 /// Keywords that say how much is kept and how long.
-pub(crate) const KEYWORDS: [&str; 6] = [
+pub(crate) const KEYWORDS: [&str; 8] = [
     "CAPACITY",
     "ENTRY_CAPACITY",
     "INCOMPLETE_CAPACITY",
     "ENTRY_PACKET_CAPACITY",
     "CAPACITY_SLIM_FACTOR",
     "TIMEOUT",
+    "QUERY_RATE",
+    "UNSOLICITED_RATE",
 ];
 
 /// Too many packets wait for answers.
 pub(crate) const NO_ROOM: Reason = Reason("neighbour-queue-full");
+/// Too many addresses are asked for in too short a time.
+const QUERY_LIMIT: Reason = Reason("neighbour-query-limit");
+/// An answer that nobody asked for, and that is not believed.
+pub(crate) const NOT_ASKED: Reason = Reason("neighbour-not-asked-for");
 /// The answer did not come in time.
 const UNANSWERED: Reason = Reason("neighbour-unanswered");
 
@@ -41,8 +50,60 @@ const KNOWN: usize = 0;
 const ASKED: usize = 1;
 /// List of addresses that packets wait for.
 const AWAITED: usize = 2;
+/// List of addresses whose Ethernet address came without being asked for.
+const UNSOLICITED: usize = 3;
 /// Lists of incomplete entries (RFC 6583), in the order in which they make room.
 const INCOMPLETE: [usize; 2] = [ASKED, AWAITED];
+/// Lists of all others, in that order.
+const COMPLETE: [usize; 2] = [UNSOLICITED, KNOWN];
+
+/// How long answers take at most to queries for known addresses; longer than between two of these.
+const ANSWER_TIME: u64 = 3 * SECOND;
+
+/// A known address is asked for so many times of its neighbour alone, then of all.
+const UNICAST_PROBES: u8 = 3;
+
+/// What becomes of answers that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsolicited {
+    /// They are dropped.
+    Never,
+    /// They add addresses that are not in the table; if one contradicts it, all are asked.
+    New,
+    /// They are believed.
+    Always,
+}
+
+impl FromArgument for Unsolicited {
+    const EXPECTED: &'static str = "never, new or always";
+
+    fn from_argument(argument: &Argument, _: &Names, _: &str) -> Result<Self, String> {
+        match argument.text.as_str() {
+            "never" => Ok(Self::Never),
+            "new" => Ok(Self::New),
+            "always" => Ok(Self::Always),
+            _ => Err(format!("'{}' is not {}", argument.text, Self::EXPECTED)),
+        }
+    }
+}
+
+/// An answer: an IP address and its Ethernet address.
+#[derive(Clone, Copy)]
+pub(crate) struct Answer {
+    pub address: u128,
+    pub ether: EtherAddr,
+    /// What if it was not asked for.
+    pub unsolicited: Unsolicited,
+}
+
+/// Who is to be asked for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// The neighbour whose address it was.
+    Neighbour,
+    /// Everybody.
+    All,
+}
 
 /// Neighbour cache: IP addresses (of 32 or 128 bits), their Ethernet addresses, and the packets
 /// that wait for them.
@@ -58,6 +119,10 @@ pub(crate) struct Neighbours {
     entry_packet_capacity: usize,
     slim_factor: usize,
     timeout: u64,
+    /// Queries for addresses that are not known.
+    queries: TokenBucket,
+    /// Addresses that come without being asked for.
+    unsolicited: TokenBucket,
     drops: u64,
 }
 
@@ -74,12 +139,24 @@ struct Entry {
     live_at: u64,
     polled_at: u64,
     polls: u8,
+    /// Whether the Ethernet address is an answer.
+    asked: bool,
+    /// Whether somebody else claimed the address.
+    doubted: bool,
     waiting: VecDeque<Packet>,
 }
 
 impl Entry {
     fn new(ether: Option<EtherAddr>, live_at: u64) -> Self {
-        Self { ether, live_at, polled_at: 0, polls: 0, waiting: VecDeque::new() }
+        Self {
+            ether,
+            live_at,
+            polled_at: 0,
+            polls: 0,
+            asked: true,
+            doubted: false,
+            waiting: VecDeque::new(),
+        }
     }
 
     /// The list that it belongs to.
@@ -87,19 +164,27 @@ impl Entry {
         match (self.waiting.is_empty(), self.ether) {
             (false, _) => AWAITED,
             (true, None) => ASKED,
-            (true, Some(_)) => KNOWN,
+            (true, Some(_)) if self.asked => KNOWN,
+            (true, Some(_)) => UNSOLICITED,
         }
     }
 
-    /// Whether it is time to ask for the address (again); then it is taken as asked for.
-    fn poll(&mut self, now: u64) -> bool {
+    /// Whether it is time to ask for the address (again).
+    fn is_due(&self, now: u64) -> bool {
         let pause = if self.polls >= 10 { 2 * SECOND } else { SECOND / 10 };
-        let due = self.polls == 0 || now >= self.polled_at.saturating_add(pause);
-        if due {
-            self.polled_at = now;
-            self.polls = self.polls.saturating_add(1);
-        }
-        due
+        self.polls == 0 || now >= self.polled_at.saturating_add(pause)
+    }
+
+    /// Whether an answer would be one to a query.
+    fn is_asked(&self, now: u64) -> bool {
+        let lately = self.polls > 0 && now <= self.polled_at.saturating_add(ANSWER_TIME);
+        self.ether.is_none() || lately
+    }
+
+    /// Notes that the address is asked for.
+    fn poll(&mut self, now: u64) {
+        self.polled_at = now;
+        self.polls = self.polls.saturating_add(1);
     }
 }
 
@@ -119,6 +204,8 @@ impl Neighbours {
         if let Some(word) = factor.filter(|_| slim_factor == 0) {
             arguments.error(&word, "CAPACITY_SLIM_FACTOR cannot be zero");
         }
+        let queries = arguments.keyword("QUERY_RATE").unwrap_or(1000);
+        let unsolicited = arguments.keyword("UNSOLICITED_RATE").unwrap_or(100);
         let timeout = arguments.keyword("TIMEOUT").unwrap_or(Nanoseconds(seconds * SECOND));
         Self {
             entries: LruTable::default(),
@@ -129,6 +216,8 @@ impl Neighbours {
             entry_packet_capacity,
             slim_factor,
             timeout: timeout.0,
+            queries: TokenBucket::with_duration(queries, SECOND),
+            unsolicited: TokenBucket::with_duration(unsolicited, SECOND),
             drops: 0,
         }
     }
@@ -146,20 +235,18 @@ impl Neighbours {
         (now <= self.last(entry.live_at)).then_some((ether, entry.live_at))
     }
 
-    /// Whether the address is known, or was asked for.
-    pub(crate) fn contains(&self, address: u128) -> bool {
-        self.entries.get(address).is_some()
-    }
-
-    /// Whether it is time to ask again for an address that is known.
-    pub(crate) fn poll(&mut self, address: u128, now: u64) -> bool {
-        self.entries.get_mut(address).is_some_and(|entry| entry.poll(now))
+    /// Who is to be asked again for an address that is known, if it is time.
+    pub(crate) fn probe(&mut self, address: u128, now: u64) -> Option<Probe> {
+        let entry = self.entries.get_mut(address).filter(|entry| entry.is_due(now))?;
+        let all = entry.doubted || entry.polls >= UNICAST_PROBES;
+        entry.poll(now);
+        Some(if all { Probe::All } else { Probe::Neighbour })
     }
 
     /// Removes some of the entries that are too old, and some that there is no room for when one
     /// more is known or, else, incomplete.
     fn make_room(&mut self, known: bool, now: u64, cx: &mut Context<'_>) {
-        for list in [KNOWN, ASKED, AWAITED] {
+        for list in [KNOWN, ASKED, AWAITED, UNSOLICITED] {
             for _ in 0..REMOVED_AT_ONCE {
                 let is_old = |(_, entry): &(u128, &Entry)| now > self.last(entry.live_at);
                 let Some((address, _)) = self.entries.oldest(list).filter(is_old) else { break };
@@ -167,8 +254,8 @@ impl Neighbours {
             }
         }
         let (lists, capacity) = match known {
-            true => (&[KNOWN][..], self.entry_capacity),
-            false => (&INCOMPLETE[..], self.incomplete_capacity),
+            true => (COMPLETE, self.entry_capacity),
+            false => (INCOMPLETE, self.incomplete_capacity),
         };
         for _ in 0..REMOVED_AT_ONCE {
             let len: usize = lists.iter().map(|&list| self.entries.list_len(list)).sum();
@@ -196,17 +283,68 @@ impl Neighbours {
         }
     }
 
+    /// Takes an answer; gives the packets that waited for it, or `None` if it is not believed.
+    /// `old` is after how many nanoseconds known addresses are asked for again, 0 for never.
+    pub(crate) fn answer(
+        &mut self,
+        Answer { address, ether, unsolicited }: Answer,
+        old: u64,
+        now: u64,
+        cx: &mut Context<'_>,
+    ) -> Option<VecDeque<Packet>> {
+        let last = |live_at| self.last(live_at);
+        let known = self.entries.get(address);
+        if known.is_some_and(|entry| entry.is_asked(now)) {
+            return Some(self.insert(address, ether, true, now, cx));
+        }
+        let known = known.filter(|entry| now <= last(entry.live_at));
+        let known = known.map(|entry| (entry.ether == Some(ether), entry.asked, entry.live_at));
+        match (unsolicited, known) {
+            (Unsolicited::Never, _) => None,
+            // Others heard an answer to somebody who shares the address.
+            (_, Some((true, asked, _))) => Some(self.insert(address, ether, asked, now, cx)),
+            (Unsolicited::New, Some((false, _, live_at))) => {
+                // Of those who claim an address within a second, the first is believed.
+                if old > 0 && now >= live_at.saturating_add(SECOND) {
+                    self.doubt(address, now.saturating_sub(old));
+                }
+                None
+            }
+            _ => {
+                self.unsolicited.fill(now);
+                let is_full =
+                    self.entry_capacity > 0 && self.entries.list_len(KNOWN) >= self.entry_capacity;
+                if self.unsolicited.available() == 0 || known.is_none() && is_full {
+                    return None;
+                }
+                self.unsolicited.take(1);
+                Some(self.insert(address, ether, false, now, cx))
+            }
+        }
+    }
+
+    /// Has an address be asked for again, of everybody, with the next packet.
+    fn doubt(&mut self, address: u128, live_at: u64) {
+        if let Some(entry) = self.entries.get_mut(address) {
+            entry.doubted = true;
+            entry.live_at = entry.live_at.min(live_at);
+        }
+    }
+
     /// Sets the Ethernet address of an IP address; gives the packets that waited for it.
-    pub(crate) fn insert(
+    fn insert(
         &mut self,
         address: u128,
         ether: EtherAddr,
+        asked: bool,
         now: u64,
         cx: &mut Context<'_>,
     ) -> VecDeque<Packet> {
         let before = self.entries.remove(address);
         self.make_room(true, now, cx);
-        self.entries.insert(address, Entry::new(Some(ether), now), KNOWN);
+        let entry = Entry { asked, ..Entry::new(Some(ether), now) };
+        let list = entry.list();
+        self.entries.insert(address, entry, list);
         let waited = before.map(|entry| entry.waiting).unwrap_or_default();
         self.waiting -= waited.len();
         waited
@@ -220,12 +358,24 @@ impl Neighbours {
         now: u64,
         cx: &mut Context<'_>,
     ) -> bool {
-        if self.entries.get(address).is_none_or(|entry| entry.ether.is_some()) {
+        let before = self.entries.get(address);
+        let is_new = before.is_none_or(|entry| entry.ether.is_some());
+        let mut ask = before.is_none_or(|entry| entry.is_due(now));
+        if ask {
+            self.queries.fill(now);
+            ask = self.queries.available() > 0;
+            if is_new && !ask {
+                self.drop(packet, QUERY_LIMIT, cx);
+                return false;
+            }
+            self.queries.take(u64::from(ask));
+        }
+        if is_new {
             // One that was known has expired.
             let before = self.entries.remove(address);
             self.make_room(false, now, cx);
             let mut entry = before.unwrap_or_else(|| Entry::new(None, now));
-            (entry.ether, entry.live_at) = (None, now);
+            (entry.ether, entry.live_at, entry.doubted) = (None, now, false);
             let list = entry.list();
             self.entries.insert(address, entry, list);
         }
@@ -237,11 +387,13 @@ impl Neighbours {
             // An address that is still asked for must not expire.
             entry.live_at = entry.live_at.max(now.saturating_sub(self.timeout));
         }
+        if ask {
+            entry.poll(now);
+        }
         if self.entry_packet_capacity > 0 && entry.waiting.len() >= self.entry_packet_capacity {
             self.drop(packet, NO_ROOM, cx);
-            return false;
+            return ask;
         }
-        let ask = entry.poll(now);
         self.waiting += 1;
         if self.capacity > 0 && self.waiting > self.capacity {
             self.slim(cx);
@@ -414,7 +566,7 @@ impl Neighbours {
                 self.forget(address);
                 return Ok(());
             }
-            let waited = self.insert(address, ether, now, cx);
+            let waited = self.insert(address, ether, true, now, cx);
             // They leave with the next answer.
             self.waiting += waited.len();
             if let Some(entry) = self.entries.get_mut(address) {
