@@ -579,7 +579,7 @@ impl Pipeline {
         let site = self.sites.get(usize::from(self.burst.sites[lane]));
         let site =
             site.filter(|_| self.burst.cached >> lane & 1 == 0 && self.tables.log.is_empty());
-        site.is_some_and(|site| self.cache.miss(self.burst.hashes[lane]) >= site.often)
+        site.is_some_and(|site| self.cache.is_frequent(self.burst.hashes[lane], site.one_of))
     }
 
     /// Takes a lane alone from its step to its exit, and does what that says; gives its target.

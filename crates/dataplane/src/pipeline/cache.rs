@@ -25,11 +25,12 @@ type Tags = [u8; SEGMENT + WAYS];
 const FEWEST: usize = 1 << 10;
 /// How many keys that were looked up in vain are remembered.
 const MISSED: usize = 1 << 21;
-/// A key is worth an entry if it was looked up in vain so often before. An entry costs as much as some ten packets save
-/// by it, so shorter flows never pay it back; and it goes when the flow's state changes, as with its first packets.
-pub(super) const OFTEN: u16 = 15;
-/// The same where an entry saves much.
-pub(super) const SOON: u16 = 3;
+/// A key may get an entry if it was looked up in vain so often before: the first packets of a flow change its state, with
+/// which its entries go.
+pub(super) const OFTEN: u16 = 3;
+/// Of such keys one in so many gets one each time, where an entry saves little: to make it takes as long as some ten
+/// packets save by it, so short flows would not pay it back.
+pub(super) const RARELY: u64 = 32;
 /// Bytes that lines and their dependencies may take.
 const MOST_BYTES: usize = 512 << 20;
 const NONE: u32 = u32::MAX;
@@ -131,12 +132,18 @@ impl Missed {
         let marks = &mut *self.marks.borrow_mut();
         let Some(last) = marks.get_mut(place) else { return count };
         // Not always, or two keys that share a place would displace each other for ever.
-        let coin = self.coin.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        self.coin.set(coin);
-        if *last == 0 || count > 0 || coin >> 63 > 0 {
+        if *last == 0 || count > 0 || self.draw(2) {
             *last = mark | OFTEN.min(count + 1);
         }
         count
+    }
+
+    /// True one time in so many.
+    #[inline]
+    fn draw(&self, times: u64) -> bool {
+        let coin = self.coin.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        self.coin.set(coin);
+        coin >> 32 < (1 << 32) / times
     }
 }
 
@@ -347,9 +354,10 @@ impl FlowCache {
         classify::prefetch(&self.missed.marks.borrow(), Missed::place(hash).0);
     }
 
-    /// Notes that a key was looked up in vain; how often it was before, lately.
-    pub(super) fn miss(&self, hash: u64) -> u16 {
-        self.missed.add(hash)
+    /// Notes that a key was looked up in vain; whether to make it an entry, one of so many such keys.
+    #[inline]
+    pub(super) fn is_frequent(&self, hash: u64, one_of: u64) -> bool {
+        self.missed.add(hash) >= OFTEN && (one_of == 1 || self.missed.draw(one_of))
     }
 
     /// Brings near where it says which flows a line was made from.
@@ -527,15 +535,25 @@ mod tests {
     fn keys_that_come_again_are_known() {
         let cache = FlowCache::new(1, 1, Rc::default());
         // They share the place where they are remembered. A thousand rounds would not do one time in thirty.
-        let mut waiting: Vec<u64> = (0..4).map(|mark| mark << 52).collect();
+        let mut waiting: Vec<u64> = (0..4).map(|mark| mark << 50).collect();
         for _ in 0..20_000 {
-            waiting.retain(|&key| cache.miss(key) < OFTEN);
+            waiting.retain(|&key| cache.missed.add(key) < OFTEN);
         }
         assert!(waiting.is_empty(), "{waiting:?}");
         let cache = FlowCache::new(1, 1, Rc::default());
         for times in 0..=OFTEN + 1 {
-            assert!((1..1000).all(|key| cache.miss(key << 28) == times.min(OFTEN)), "{times}");
+            let times_of = |key: u64| cache.missed.add(key << 28);
+            assert!((1..1000).all(|key| times_of(key) == times.min(OFTEN)), "{times}");
         }
+    }
+
+    #[test]
+    fn of_frequent_keys_one_in_some_gets_an_entry_each_time() {
+        let cache = FlowCache::new(1, 1, Rc::default());
+        assert!((0..OFTEN).all(|_| !cache.is_frequent(7 << 28, 1)));
+        assert!((0..100).all(|_| cache.is_frequent(7 << 28, 1)));
+        let times = (0..32_000).filter(|_| cache.is_frequent(7 << 28, RARELY)).count();
+        assert!((500..2000).contains(&times), "{times}");
     }
 
     #[test]

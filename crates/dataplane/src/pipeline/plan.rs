@@ -497,8 +497,8 @@ pub(super) fn updates(exit: &Exit) -> impl Iterator<Item = (&[TermId], [TermId; 
 
 /// Where the flow cache is asked.
 pub(super) struct Site {
-    /// How often a key must have been looked up in vain for an entry.
-    pub(super) often: u16,
+    /// Of frequent keys, one of so many gets an entry each time.
+    pub(super) one_of: u64,
     pub(super) needs: Box<[Reg]>,
     /// The key's numbers, and where each goes.
     pub(super) key: Vec<Part>,
