@@ -1,5 +1,6 @@
 //! What it costs that a chain can be watched: latency sampling, which is always on in `catena run`, against none;
-//! telling what was done once (a scrape); and a connection that was tapped before, against one that never was.
+//! telling what was done once (a scrape); and a connection that was tapped before, against one that never was. Before
+//! that (`listing`), how long packets wait while flows are listed.
 //! One core, in memory, as in the bench `chains`; synthesised. Times are the thread's CPU time.
 //!
 //! `cargo bench -p catena-cli --bench watching -- [FILTER…] [--rounds N] [--packets N]`
@@ -11,16 +12,20 @@
 
 mod support;
 
+use std::path::Path as Folder;
 use std::time::Instant;
 
-use catena_cli::session::Path;
-use dataplane::Router;
+use catena_cli::session::{self, Path, Setup};
+use dataplane::clock::RealClock;
+use dataplane::io::{Binding, Bindings};
+use dataplane::{Reading, Router, Transcript};
 use elements::Element;
+use elements::configure::Part;
 use elements::context::Context;
-use ir::{Model, Port};
+use ir::{Model, Port, Sources};
 use net::Batch;
 
-use support::{Chain, Data, Running, isp, napts, percentile, routers};
+use support::{Chain, Data, Disk, Running, isp, napts, percentile, routers};
 
 /// Lets everything pass.
 struct Pass;
@@ -63,6 +68,63 @@ fn compare(
     format!("{median:.2} ({low:.1} to {high:.1})")
 }
 
+/// How many flows are listed.
+const FLOWS: [u32; 3] = [1000, 32_000, 526_000];
+
+/// How long packets wait while a table of flows is read: for a slice of it, between two rounds, and for all of it at
+/// once, as scripts in the chain read it.
+fn listing() {
+    println!(
+        "{:<10} {:>8} {:>30} {:>14}",
+        "flows", "slices", "a slice: median, p99, longest", "all at once"
+    );
+    for flows in FLOWS {
+        let mut sources = Sources::new();
+        let text = format!(
+            "FromDevice(in) -> Strip(14) -> CheckIPHeader
+                -> nat :: IPRewriter(keep 0 0, MAPPING_CAPACITY {flows}) -> Discard;"
+        );
+        let file = sources.add("listing", text);
+        let mut bindings = Bindings::default();
+        let source = Binding::source(&format!("gen:flows={flows},count={}", 4 * flows));
+        bindings.inputs.insert("in".to_string(), source.expect("a generator"));
+        let setup = Setup {
+            part: Part::default(),
+            files: &mut Disk(Folder::new("")),
+            devices: &mut bindings,
+            clock: Box::new(RealClock::new()),
+            listener: Box::new(Transcript::default()),
+            seed: 1,
+            path: Path::Synthesised,
+            background: None,
+            every_program: false,
+        };
+        let started = session::start(&mut sources, file, Vec::new(), setup, &mut Vec::new());
+        let (_, mut router) = started.expect("a chain");
+        router.run(|_, _| false);
+        let (mut times, mut from, mut listed) = (Vec::new(), Some(0), 0);
+        while let Some(at) = from {
+            let begin = Instant::now();
+            let read = router.read_slice("nat.table", at);
+            times.push(begin.elapsed().as_secs_f64() * 1e6);
+            let Ok(Reading::Slice(slice)) = read else { panic!("{read:?}") };
+            (from, listed) = (slice.next, listed + slice.records.len());
+        }
+        assert_eq!(listed, 2 * flows as usize, "both directions");
+        times.sort_by(f64::total_cmp);
+        let [median, late, longest] = [0.5, 0.99, 1.0].map(|share| percentile(&times, share));
+        let begin = Instant::now();
+        drop(router.read_handler("nat.table"));
+        let all = begin.elapsed();
+        println!(
+            "{flows:<10} {:>8} {:>30} {:>14}",
+            times.len(),
+            format!("{median:.1}, {late:.1}, {longest:.1} µs"),
+            format!("{all:.1?}")
+        );
+    }
+}
+
 fn main() {
     let (mut filters, mut rounds, mut packets) = (Vec::new(), 201usize, 60_000u64);
     let mut arguments = std::env::args().skip(1);
@@ -74,6 +136,9 @@ fn main() {
             "--bench" => {}
             _ => filters.push(argument),
         }
+    }
+    if filters.is_empty() || filters.iter().any(|filter| filter == "listing") {
+        listing();
     }
     let Some(data) = Data::find() else { return };
     let mix = data.mix(60);

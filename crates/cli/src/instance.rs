@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use compiler::Chain;
-use dataplane::change::{Inventory, Plan};
+use dataplane::change::{Inventory, Keeper, Plan};
 use dataplane::clock::RealClock;
 use dataplane::io::{Dispatch, Interfaces, Polling};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
-use dataplane::{Listener, Router};
+use dataplane::{Lifetime, Listener, Router};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
+use ir::model::StateKind;
 use ir::{Diagnostic, FileId, Model, Sources, has_errors};
 
 use crate::diagnostics;
@@ -147,6 +148,7 @@ struct Made {
     sources: Sources,
     files: Disk,
     inventory: Inventory,
+    lifetime: Lifetime,
     sockets: Vec<(String, ControlSocketRequest)>,
     in_use: InUse,
     /// Why it must not run, though it could.
@@ -158,6 +160,7 @@ struct Made {
 struct Running {
     configuration: Configuration,
     inventory: Inventory,
+    lifetime: Lifetime,
     sockets: Vec<(String, ControlSocketRequest)>,
     in_use: Vec<InUse>,
 }
@@ -171,8 +174,21 @@ pub struct Changed {
     pub swapped: Vec<Swapped>,
     /// Warnings, for people.
     pub warnings: String,
+    /// Why the change is made only if it is forced, if so.
+    pub objection: Option<String>,
     /// How long it took to make the new routers, aside.
     pub preparation: Duration,
+}
+
+/// How far a change of the chain goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything is made, and nothing changed.
+    Check,
+    /// The chain is changed, unless that would end a run that would go on otherwise.
+    Change,
+    /// The chain is changed in any case.
+    Force,
 }
 
 /// What moving a group of traffic classes came to.
@@ -257,6 +273,17 @@ impl Staged {
     /// The control sockets that the elements of the first worker ask for.
     pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
         self.prepared.reports.first().map(|made| made.sockets.clone()).unwrap_or_default()
+    }
+
+    /// Whether the chain goes on for ever.
+    pub fn is_endless(&self) -> bool {
+        self.prepared.reports.first().is_some_and(|made| made.lifetime == Lifetime::Endless)
+    }
+
+    /// The elements that have flows, also together with others.
+    pub fn flow_keepers(&self) -> Vec<String> {
+        let made = self.prepared.reports.first();
+        made.map(|made| flow_keepers(&made.inventory)).unwrap_or_default()
     }
 
     /// Lets the workers begin. The receiver hears of every worker that comes to have nothing to
@@ -355,14 +382,15 @@ impl Instance {
         models.ok_or_else(|| "the worker is dead".to_string())
     }
 
-    /// Lets another configuration take the place of the one that runs, and all state that can go
-    /// on with it. With `only_try`, everything is made and nothing changed.
+    /// Lets another configuration replace the one that runs; all state that can be carried over
+    /// is.
     ///
     /// # Errors
     /// What is wrong with it, for people; the old one runs on.
-    pub fn change(&self, configuration: Configuration, only_try: bool) -> Result<Changed, String> {
+    pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, String> {
         let _one = lock(&self.changing);
         let begin = Instant::now();
+        let only_try = extent == Extent::Check;
         let carrier = (!only_try).then(|| self.carrier());
         // What runs until then is the old chain.
         let (ports, options) = (&self.ports, (&self.options, Duration::MAX));
@@ -373,15 +401,27 @@ impl Instance {
             Refusal::of(refused, false).to_string()
         })?;
         let preparation = begin.elapsed();
+        let objection = {
+            let running = lock(&self.running);
+            let lifetime = prepared.reports.first().map(|made| &made.lifetime);
+            let shorter = lifetime.filter(|new| new.is_shorter_than(&running.lifetime));
+            shorter.map(|lifetime| format!("{}: {lifetime}", configuration.name()))
+        };
+        if let (Some(why), Extent::Change) = (&objection, extent) {
+            prepared.dismiss();
+            self.close_unused();
+            return Err(format!("{why}; --force has it replace the one that runs all the same"));
+        }
         let new = prepared.reports.first().map(|made| &made.inventory);
         let old = lock(&self.running).inventory.clone();
         let plan = Plan::new(&old, &self.fleet.holdings(), new.unwrap_or(&Inventory::default()));
-        let mut warnings = String::new();
+        let mut warnings = self.devices_left(&prepared.reports, configuration.name());
         if only_try {
             let reports = prepared.dismiss();
             settle(configuration, reports, false, &mut warnings);
             self.close_unused();
-            return Ok(Changed { plan, swapped: Vec::new(), warnings, preparation });
+            let swapped = Vec::new();
+            return Ok(Changed { plan, swapped, warnings, objection, preparation });
         }
         let plan = Arc::new(plan);
         let (swapped, reports) = self.fleet.swap(prepared, &plan)?;
@@ -392,7 +432,7 @@ impl Instance {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.close_unused();
         let plan = Arc::unwrap_or_clone(plan);
-        Ok(Changed { plan, swapped, warnings, preparation })
+        Ok(Changed { plan, swapped, warnings, objection, preparation })
     }
 
     /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
@@ -463,9 +503,20 @@ impl Instance {
     ///
     /// # Errors
     /// If there is none, or it cannot be made again.
-    pub fn roll_back(&self) -> Result<Changed, String> {
+    pub fn roll_back(&self, extent: Extent) -> Result<Changed, String> {
         let former = lock(&self.former).clone();
-        self.change(former.ok_or("no other configuration has run")?, false)
+        self.change(former.ok_or("no other configuration has run")?, extent)
+    }
+
+    /// A line for each device that the chain has elements for and a new one has not.
+    fn devices_left(&self, new: &[Made], name: &str) -> String {
+        let running = lock(&self.running);
+        let (Some(old), Some(new)) = (running.in_use.first(), new.first()) else {
+            return String::new();
+        };
+        let line =
+            |device| format!("warning: {name}: no element is for the device '{device}' any more\n");
+        old.left_by(&new.in_use).into_iter().map(line).collect()
     }
 
     fn close_unused(&self) {
@@ -486,10 +537,24 @@ impl Instance {
         (all, sum)
     }
 
+    /// The elements that have flows, also together with others.
+    pub fn flow_keepers(&self) -> Vec<String> {
+        flow_keepers(&lock(&self.running).inventory)
+    }
+
     /// The control sockets that the elements of the first worker ask for.
     pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
         lock(&self.running).sockets.clone()
     }
+}
+
+/// The elements that have flows, also together with others.
+fn flow_keepers(inventory: &Inventory) -> Vec<String> {
+    let has_flows = |keeper: &&Keeper| {
+        let is_flows = |(_, kind): &(_, StateKind)| matches!(kind, StateKind::Flows { .. });
+        keeper.shares.is_some() || keeper.state.iter().any(is_flows)
+    };
+    inventory.elements.iter().filter(has_flows).map(|keeper| keeper.name.clone()).collect()
 }
 
 /// Makes the routers of a configuration, aside.
@@ -526,6 +591,7 @@ fn prepare(
             sources,
             files,
             inventory: Inventory::default(),
+            lifetime: Lifetime::default(),
             sockets: Vec::new(),
             in_use: devices.in_use(),
             refused: None,
@@ -540,6 +606,7 @@ fn prepare(
             taps.insert(&mut router, part.index, &configuration, &made.in_use);
         }
         made.refused = ready(&mut router).err();
+        made.lifetime = router.lifetime();
         if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
     };
     worker::prepare(&options.cpus, options.dispatch.groups(), make)
@@ -556,13 +623,13 @@ fn settle(
     match reports.into_iter().next() {
         Some(made) => {
             warnings.push_str(&diagnostics::render(&made.found, &made.sources, colour));
-            let Made { sources, files, inventory, sockets, .. } = made;
+            let Made { sources, files, inventory, lifetime, sockets, .. } = made;
             let configuration = Configuration { sources, files, ..configuration };
-            Running { configuration, inventory, sockets, in_use }
+            Running { configuration, inventory, lifetime, sockets, in_use }
         }
         None => {
             let (inventory, sockets) = (Inventory::default(), Vec::new());
-            Running { configuration, inventory, sockets, in_use }
+            Running { configuration, inventory, lifetime: Lifetime::default(), sockets, in_use }
         }
     }
 }

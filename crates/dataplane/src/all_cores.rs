@@ -1,7 +1,13 @@
 //! Handlers of a chain that runs on several cores, each with its own copy of every element.
 
+use elements::listing::{self, FlowRecord, Record, Slice};
+
 use crate::control_socket::Handlers;
+use crate::router::Reading;
 use crate::worker::Fleet;
+
+/// Flows that a handler lists, by worker.
+pub type FlowsByWorker = Vec<(usize, Vec<FlowRecord>)>;
 
 /// The handlers of all workers: what counts something is added up, other values that differ are
 /// told core by core, and what is written is written on all of them.
@@ -19,10 +25,57 @@ impl AllCores<'_> {
         }
     }
 
-    /// The values of a handler, by worker.
+    /// The values of a handler, by worker. What lists is read slice by slice, and packets pass in
+    /// between.
     pub fn each(&self, handler: &str) -> Vec<(usize, Result<String, String>)> {
         let asked = handler.to_string();
-        self.0.call_all(move |router| router.read_handler(&asked))
+        let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
+        let value = |worker, reading| match reading {
+            Reading::Whole(value) => Ok(value),
+            Reading::Slice(first) => self.rest(worker, handler, first).map(listing::render),
+        };
+        begun.into_iter().map(|(w, reading)| (w, reading.and_then(|r| value(w, r)))).collect()
+    }
+
+    /// All slices of a worker's listing.
+    fn rest(&self, worker: usize, handler: &str, first: Slice) -> Result<Vec<Slice>, String> {
+        let mut next = first.next;
+        let mut all = vec![first];
+        while let Some(from) = next {
+            let asked = handler.to_string();
+            let read = self.0.call(worker, move |router| router.read_slice(&asked, from));
+            let Reading::Slice(slice) = read.ok_or(DEAD)?? else {
+                return Err("the chain changed meanwhile; read it again".to_string());
+            };
+            next = slice.next;
+            all.push(slice);
+        }
+        Ok(all)
+    }
+
+    /// The flows that a handler lists, by worker, in the order in which they were touched; `None` of
+    /// one that lists none.
+    ///
+    /// # Errors
+    /// A message.
+    pub fn flows(&self, handler: &str) -> Result<Option<FlowsByWorker>, String> {
+        let asked = handler.to_string();
+        let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
+        let mut all = Vec::new();
+        for (worker, reading) in begun {
+            let Reading::Slice(first) = reading? else { return Ok(None) };
+            let slices = self.rest(worker, handler, first)?;
+            let touches = slices.last().map_or(0, |slice| slice.touches);
+            let records = slices.into_iter().flat_map(|slice| slice.records);
+            let flow = |record| match record {
+                Record::Flow(flow) => Some(flow),
+                _ => None,
+            };
+            let mut flows: Vec<FlowRecord> = records.filter_map(flow).collect();
+            listing::in_order(&mut flows, touches);
+            all.push((worker, flows));
+        }
+        Ok(Some(all))
     }
 }
 

@@ -9,6 +9,7 @@ use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
 use elements::legacy::Legacy;
+use elements::listing::FlowRecord;
 use ir::interp::{End, Environment, FlowEvent, interpret};
 use ir::model::Rule;
 use ir::{Model, Reason, Store};
@@ -243,6 +244,14 @@ impl Element for Interpreted {
         self.element.borrow().wait_on()
     }
 
+    fn is_endless(&self) -> bool {
+        self.element.borrow().is_endless()
+    }
+
+    fn stops_driver(&self) -> bool {
+        self.element.borrow().stops_driver()
+    }
+
     fn wake(&mut self, cx: &mut Context<'_>) {
         self.native(|element| element.wake(cx));
     }
@@ -301,6 +310,10 @@ impl Element for Interpreted {
         let mut element = self.element.borrow_mut();
         element.import(&self.name, &self.store.borrow());
         element.read(handler, parameter, cx)
+    }
+
+    fn remove_flow(&mut self, flow: &FlowRecord, cx: &HandlerContext<'_>) -> bool {
+        self.native(|element| element.remove_flow(flow, cx))
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

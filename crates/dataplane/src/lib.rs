@@ -23,4 +23,7 @@ pub mod worker;
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
 pub use pipeline::{Prepared, covered_rules, pays};
-pub use router::{Listener, Planner, Rest, Router, Stage, StageContext, Tap, Tapped, Transcript};
+pub use router::{
+    Lifetime, Listener, Planner, Reading, Rest, Router, Stage, StageContext, Tap, Tapped,
+    Transcript,
+};

@@ -1,7 +1,7 @@
 //! A worker's devices, which outlive the chain that uses them: when one router takes the place of
 //! another, both have the same devices in their hands, and nothing is closed, opened or lost.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -60,6 +60,13 @@ impl InUse {
     pub fn elements_at<'a>(&'a self, interface: &'a str) -> impl Iterator<Item = &'a str> {
         let at = move |(_, name): &&(String, String)| name == interface;
         self.interfaces.iter().filter(at).map(|(element, _)| element.as_str())
+    }
+
+    /// The devices that elements of a chain were for and those of another are not for any more, by
+    /// their names in the chain.
+    pub fn left_by<'a>(&'a self, other: &InUse) -> BTreeSet<&'a str> {
+        let names = self.interfaces.iter().map(|(_, name)| name.as_str());
+        names.filter(|name| other.elements_at(name).next().is_none()).collect()
     }
 }
 

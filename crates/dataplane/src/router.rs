@@ -9,6 +9,7 @@ mod carry;
 mod change;
 mod cycles;
 mod handlers;
+mod lifetime;
 mod sleep;
 mod stage;
 mod tap;
@@ -39,6 +40,8 @@ use crate::place;
 use crate::stats::Load;
 use arrivals::Arrivals;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
+pub use handlers::Reading;
+pub use lifetime::Lifetime;
 use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
@@ -196,6 +199,8 @@ pub struct Router {
     busy: bool,
     /// Kept for its storage.
     waits_on: Vec<RawFd>,
+    /// Whether a handler that was written from outside has stopped the driver.
+    was_stopped: bool,
 }
 
 /// Makes stages for entries that lost theirs, see [`Router::stale`]; now or at a later call. Says
@@ -310,6 +315,7 @@ impl Router {
             load: Load::default(),
             busy: false,
             waits_on: Vec::new(),
+            was_stopped: false,
         }
     }
 
@@ -601,8 +607,10 @@ impl Router {
     /// A message for whoever asked.
     pub fn write_handler(&mut self, handler: &str, value: &str) -> Result<(), String> {
         self.core.now = self.clock.now();
+        let before = self.nodes.runcount;
         let result = self.nodes.write(None, handler, value, &mut self.core);
         self.nodes.deliver(&mut self.core);
+        self.was_stopped |= self.nodes.runcount < before;
         result
     }
 

@@ -118,6 +118,11 @@ impl Element for Counter {
         model
     }
 
+    fn stops_driver(&self) -> bool {
+        let mut triggers = [&self.count_call, &self.byte_count_call].into_iter().flatten();
+        triggers.any(|trigger| trigger.call.stops_driver())
+    }
+
     fn counted(&self) -> Option<(u64, u64)> {
         Some((self.packets, self.bytes))
     }

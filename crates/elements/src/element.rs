@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::device::{ControlSocketRequest, Owned, Wake};
 use crate::flow_access::FlowAccess;
 use crate::legacy::{Legacy, UNCLAIMED};
+use crate::listing::{FlowRecord, Slice};
 
 /// What happens to a packet after an element looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +169,17 @@ pub trait Element {
         None
     }
 
+    /// Whether the element goes on for ever to have work of its own: it receives from an interface,
+    /// or is a source without a limit.
+    fn is_endless(&self) -> bool {
+        self.wait_on().is_some()
+    }
+
+    /// Whether the element stops the driver one day, as its configuration says (`STOP true`).
+    fn stops_driver(&self) -> bool {
+        false
+    }
+
     /// External addresses and ports that the element gives out, each worker its share.
     fn owned(&self) -> Vec<Owned> {
         Vec::new()
@@ -276,6 +288,18 @@ pub trait Element {
         _cx: &HandlerContext<'_>,
     ) -> Result<String, String> {
         Err(format!("handler '{handler}' is not readable"))
+    }
+
+    /// A slice of what a handler lists that can be read; none of a handler that lists nothing, which
+    /// is read at once. `from` is where the slice before says that the next one begins, and 0 at
+    /// first. No slice takes longer the more there is to list.
+    fn list(&self, _handler: &str, _from: u64, _cx: &HandlerContext<'_>) -> Option<Slice> {
+        None
+    }
+
+    /// Removes a flow that the element listed; whether it was still there.
+    fn remove_flow(&mut self, _flow: &FlowRecord, _cx: &HandlerContext<'_>) -> bool {
+        false
     }
 
     /// Writes one of [`Element::handlers`].

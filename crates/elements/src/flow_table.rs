@@ -157,7 +157,7 @@ impl Flow {
     /// The directions that can be looked up. If both keys are the same, packets are of the
     /// reverse direction.
     #[inline]
-    fn sides(&self) -> Range<usize> {
+    pub(crate) fn sides(&self) -> Range<usize> {
         usize::from(self.has_one_key())..2
     }
 
@@ -170,6 +170,11 @@ impl Flow {
     /// When it expires, in nanoseconds.
     pub(crate) fn expiry(&self) -> u64 {
         self.expiry
+    }
+
+    /// Its place in the order in which flows were touched; wraps.
+    pub(crate) fn touched(&self) -> u32 {
+        self.stamp
     }
 
     /// Says that it is the last of a class, behind another.
@@ -854,8 +859,23 @@ impl FlowTable {
         self.classes.iter_mut().for_each(|class| *class = class.emptied());
     }
 
-    /// Numbers of all flows, in the order in which they were touched, and the directions that
-    /// can be looked up.
+    /// Calls for each of so many flows from a place on, in no order; where the next ones are, if
+    /// there may be any, and how many flows have been touched, modulo 2^32.
+    pub(crate) fn visit(
+        &self,
+        from: u64,
+        most: usize,
+        visit: impl FnMut(&Flow),
+    ) -> (Option<u64>, u32) {
+        let room = self.flows.room();
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(room);
+        let end = from.saturating_add(most).min(room);
+        let all = (from..end).map(|number| self.flows.get(number as u32));
+        all.filter(|flow| flow.expiry != 0).for_each(visit);
+        ((end < room).then_some(end as u64), self.stamp)
+    }
+
+    /// Numbers of all flows, in the order in which they were touched, and their directions.
     pub(crate) fn in_order(&self) -> Vec<(u32, Range<usize>)> {
         let mut all = Vec::with_capacity(self.flows.len());
         for class in &self.classes {

@@ -506,6 +506,10 @@ impl Element for FromDump {
         Ok(())
     }
 
+    fn stops_driver(&self) -> bool {
+        self.end_call.as_ref().map_or(self.stop, HandlerCall::stops_driver)
+    }
+
     fn has_task(&self) -> bool {
         !self.pulled
     }

@@ -60,6 +60,11 @@ impl HandlerCall {
         HandlerCalls::Of(names.map(str::to_string).collect())
     }
 
+    /// Whether it stops the driver.
+    pub(crate) fn stops_driver(&self) -> bool {
+        matches!(self.handler.as_str(), "stop" | ".stop")
+    }
+
     /// Writes the handler now.
     pub(crate) fn write(&self, cx: &mut Context<'_>) {
         if let Err(why) = cx.write_handler(&self.handler, &self.value) {

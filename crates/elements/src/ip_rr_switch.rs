@@ -11,6 +11,7 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::flow_table::{Flow, FlowTable, HandedOver, Key};
 use crate::ip_header::{self, NO_HEADER};
 use crate::legacy::Legacy;
+use crate::listing::{self, Record, SLICE, Slice};
 
 element! {
     /// IPRRSwitch([KEYWORDS MAX, CAPACITY]) -- sends flows to its outputs in turn
@@ -234,9 +235,17 @@ impl Element for IPRRSwitch {
         const { &[Handler::count("flow_count")] }
     }
 
-    fn read(&self, _: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        let flows = self.flows.in_order();
-        let living = |&&(number, _): &&(u32, _)| self.flows.flow(number).expiry() > cx.now;
-        Ok(flows.iter().filter(living).count().to_string())
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(listing::whole(|from| self.list(handler, from, cx)))
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        if handler != "flow_count" {
+            return None;
+        }
+        let mut living = 0;
+        let count = |flow: &Flow| living += u64::from(flow.expiry() > cx.now);
+        let (next, touches) = self.flows.visit(from, SLICE, count);
+        Some(Slice { records: vec![Record::Count(0, living)], next, touches })
     }
 }

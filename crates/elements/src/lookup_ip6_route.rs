@@ -7,6 +7,7 @@ use net::{Batch, annotation};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::listing::{self, Slice};
 use crate::route_table::{NO_ROUTE, RouteTable};
 
 element! {
@@ -90,8 +91,12 @@ impl Element for LookupIP6Route {
     fn read(&self, handler: &str, value: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         match handler {
             "lookup" => self.table.lookup_text(value),
-            _ => Ok(self.table.dump()),
+            _ => Ok(listing::whole(|from| self.table.list(handler, from))),
         }
+    }
+
+    fn list(&self, handler: &str, from: u64, _: &HandlerContext<'_>) -> Option<Slice> {
+        self.table.list(handler, from)
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {

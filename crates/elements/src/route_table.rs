@@ -16,6 +16,7 @@ use ir::{PrefixEntry, PrefixTable};
 
 use crate::argument::{FromArgument, Ip6Prefix, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::configure::{Arguments, Failed};
+use crate::listing::{ROWS, Record, Slice};
 use crate::names::Names;
 
 /// No route leads to the destination.
@@ -108,7 +109,7 @@ impl<A: RouteAddress> Route<A> {
             text + "\t" + more
         };
         let (network, gateway) = (column(self.network(), 17), column(self.gateway(), 9));
-        format!("{network}{gateway}{}\n", self.hop.port)
+        format!("{network}{gateway}{}", self.hop.port)
     }
 }
 
@@ -311,9 +312,18 @@ impl<A: RouteAddress> RouteTable<A> {
         ]
     }
 
-    /// All routes, in columns.
-    pub(crate) fn dump(&self) -> String {
-        self.routes.iter().flatten().map(Route::line).collect()
+    /// A slice of what the handler `table` lists: routes, in columns.
+    pub(crate) fn list(&self, handler: &str, from: u64) -> Option<Slice> {
+        if handler != "table" {
+            return None;
+        }
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(self.routes.len());
+        let end = from.saturating_add(ROWS).min(self.routes.len());
+        let rows = (from..end).zip(&self.routes[from..end]);
+        let row =
+            |(at, route): (usize, &Option<Route<A>>)| Some(Record::Row(at, route.as_ref()?.line()));
+        let next = (end < self.routes.len()).then_some(end as u64);
+        Some(Slice { records: rows.filter_map(row).collect(), next, touches: 0 })
     }
 
     /// Answers the handler `lookup`: output and gateway, or -1.

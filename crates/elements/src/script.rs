@@ -783,6 +783,12 @@ impl Element for Script {
         rest == Rest::Blocked
     }
 
+    fn stops_driver(&self) -> bool {
+        // The others run when somebody calls them.
+        matches!(self.kind, Kind::Active | Kind::Driver | Kind::Packet)
+            && self.program.instructions.iter().any(Instruction::stops_driver)
+    }
+
     fn signals(&self) -> &[String] {
         match &self.kind {
             Kind::Signal(names) => names,

@@ -117,6 +117,16 @@ impl Copies {
         Some(self.make(&mut cx.core.pool, now))
     }
 
+    /// Whether there will always be another packet.
+    fn is_endless(&self) -> bool {
+        self.active && self.left() == u64::MAX
+    }
+
+    /// Whether the driver is stopped after the last packet.
+    fn stops_driver(&self) -> bool {
+        self.left() < u64::MAX && self.end.as_ref().is_some_and(HandlerCall::stops_driver)
+    }
+
     fn traffic(&self) -> Traffic {
         Traffic { source: true, packets: self.count, bytes: self.sent_bytes }
     }
@@ -272,6 +282,14 @@ impl Element for InfiniteSource {
             cx.emit(0, packet);
         }
         Work::Done
+    }
+
+    fn is_endless(&self) -> bool {
+        self.copies.is_endless()
+    }
+
+    fn stops_driver(&self) -> bool {
+        self.copies.stops_driver()
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -457,6 +475,14 @@ impl Element for RatedSource {
         Work::Done
     }
 
+    fn is_endless(&self) -> bool {
+        self.copies.is_endless()
+    }
+
+    fn stops_driver(&self) -> bool {
+        self.copies.stops_driver()
+    }
+
     fn traffic(&self) -> Option<Traffic> {
         Some(self.copies.traffic())
     }
@@ -585,6 +611,14 @@ impl Element for TimedSource {
             self.due = None;
             self.copies.reach_end(cx);
         }
+    }
+
+    fn is_endless(&self) -> bool {
+        self.copies.is_endless()
+    }
+
+    fn stops_driver(&self) -> bool {
+        self.copies.stops_driver()
     }
 
     fn traffic(&self) -> Option<Traffic> {

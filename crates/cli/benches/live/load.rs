@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 /// Opens the interface of a load or an end, in the namespace of the calling thread.
 pub(crate) fn open(receive: bool) -> Box<dyn Device + Send> {
     let mode = Some(Mode::AfPacketMmsg);
-    let spec = InterfaceSpec { name: "veth0".to_string(), mode, batch: None };
+    let spec = InterfaceSpec { name: "veth0".to_string(), mode, batch: None, shared: false };
     let mut bindings = Bindings::default();
     bindings.inputs.insert("veth0".to_string(), Binding::Interface(spec.clone()));
     bindings.outputs.insert("veth0".to_string(), Binding::Interface(spec));

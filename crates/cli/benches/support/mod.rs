@@ -294,7 +294,7 @@ impl Devices for Memory<'_> {
 }
 
 /// Files beside the chains, compressed or not.
-struct Disk<'a>(&'a Path);
+pub(crate) struct Disk<'a>(pub(crate) &'a Path);
 
 impl Files for Disk<'_> {
     fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {

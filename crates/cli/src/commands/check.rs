@@ -7,8 +7,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use dataplane::io::Way;
+use elements::Element;
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
+use ir::model::StateKind;
 use ir::{Diagnostic, Severity, Sources};
 use net::{Batch, Pool};
 use serde_json::{Value, json};
@@ -30,6 +33,9 @@ pub(crate) struct Check {
     /// Print JSON: for each file its diagnostics with their places
     #[arg(long)]
     json: bool,
+    /// Warn of what does not go with packets that find their workers in this way, as for 'catena run'
+    #[arg(long, value_name = "WAY")]
+    dispatch: Option<Way>,
     /// Count warnings as errors
     #[arg(long)]
     strict: bool,
@@ -100,7 +106,15 @@ impl Checked {
     }
 }
 
-fn check(name: &str, variables: &[(String, String)]) -> Checked {
+/// Why an element that has flows does not go with packets that are spread by queues.
+pub(crate) fn spread_by_queue(element: &str) -> String {
+    format!(
+        "by --dispatch queue, packets of a flow of '{element}' may come to workers that do not know it; \
+         --dispatch hash brings both directions of a flow to one worker"
+    )
+}
+
+fn check(name: &str, variables: &[(String, String)], dispatch: Option<Way>) -> Checked {
     let mut checked = Checked {
         name: if name == "-" { "<stdin>".into() } else { name.to_string() },
         sources: Sources::new(),
@@ -130,6 +144,15 @@ fn check(name: &str, variables: &[(String, String)]) -> Checked {
             diagnostic.severity = Severity::Warning;
         }
         diagnostics.extend(compiler::shadowed_rules(&chain, &made));
+        let nodes = chain.graph.nodes.iter().zip(&made.elements);
+        let has_flows = |element: &dyn Element| {
+            let kinds = element.model().state;
+            kinds.iter().any(|state| matches!(state.kind, StateKind::Flows { .. }))
+        };
+        for (node, _) in nodes.filter(|(_, e)| dispatch == Some(Way::Queue) && has_flows(&***e)) {
+            let why = spread_by_queue(&node.name);
+            diagnostics.push(Diagnostic::warning("flows-by-queue", why).label(node.span, ""));
+        }
     }
     checked
 }
@@ -146,7 +169,7 @@ pub(crate) fn main(args: &Check) -> Result<ExitCode, String> {
     let colour = colours(&stdout());
     let paint = Paint(colour);
     for name in &files {
-        let mut checked = check(name, &variables);
+        let mut checked = check(name, &variables, args.dispatch);
         checked.diagnostics.sort_by_key(|d| {
             let place = d.span().map(|s| (s.file, s.start));
             (std::cmp::Reverse(d.severity), place)

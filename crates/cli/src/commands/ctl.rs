@@ -1,6 +1,7 @@
 //! `catena ctl`: controls an instance that runs.
 
 mod capture;
+mod flows;
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -53,6 +54,8 @@ enum Action {
         /// What is written; words are joined by spaces
         value: Vec<String>,
     },
+    /// List the flows of elements, count them, or delete one; packets pass meanwhile
+    Flows(flows::Flows),
     /// Show what every element took in, gave out, counted, dropped and holds
     Counters,
     /// Show how packets find their workers: the groups of traffic classes, what a switch must match
@@ -85,12 +88,20 @@ enum Action {
     Swap {
         /// The configuration; `-` for the standard input
         file: String,
-        /// Only tell what would become of the state of elements
-        #[arg(long)]
+        /// Only show what would become of the state of elements, and whether the change would be
+        /// refused, which the exit status says, too
+        #[arg(long, conflicts_with = "force")]
         check: bool,
+        /// Change the chain also where the new one ends by itself and the one that runs does not
+        #[arg(long)]
+        force: bool,
     },
     /// Return to the configuration that ran before
-    Rollback,
+    Rollback {
+        /// As for swap
+        #[arg(long)]
+        force: bool,
+    },
     /// Show what runs
     Status,
     /// End the run
@@ -229,22 +240,23 @@ fn request(action: &Action) -> Result<Value, String> {
         Action::Write { handler, value } => {
             json!({ "do": "write", "handler": handler, "value": value.join(" ") })
         }
+        Action::Flows(flows) => flows.request(),
         Action::Counters => json!({ "do": "counters" }),
         Action::Dispatch { action: None } => json!({ "do": "dispatch" }),
         Action::Dispatch { action: Some(Dispatch::Move { group, worker }) } => {
             json!({ "do": "move", "group": group, "worker": worker })
         }
         Action::Dispatch { action: Some(Dispatch::Balance) } => json!({ "do": "balance" }),
-        Action::Swap { file, check } if file == "-" => {
+        Action::Swap { file, check, force } if file == "-" => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
-            json!({ "do": "swap", "path": "<stdin>", "text": text, "check": check })
+            json!({ "do": "swap", "path": "<stdin>", "text": text, "check": check, "force": force })
         }
-        Action::Swap { file, check } => {
+        Action::Swap { file, check, force } => {
             // The instance may have been started elsewhere.
             let path = std::path::absolute(file).map_err(|e| format!("{file}: {e}"))?;
             let path = path.to_str().ok_or_else(|| format!("{file}: not UTF-8"))?;
-            json!({ "do": "swap", "path": path, "check": check })
+            json!({ "do": "swap", "path": path, "check": check, "force": force })
         }
         Action::Capture(capture) => json!({
             "do": "capture", "edge": capture.edge, "filter": capture.filter.join(" "),
@@ -255,7 +267,7 @@ fn request(action: &Action) -> Result<Value, String> {
             "colours": colours(&std::io::stdout()),
         }),
         Action::Faults { faults } => json!({ "do": "faults", "set": faults }),
-        Action::Rollback => json!({ "do": "rollback" }),
+        Action::Rollback { force } => json!({ "do": "rollback", "force": force }),
         Action::Status => json!({ "do": "status" }),
         Action::Stop => json!({ "do": "stop" }),
     })
@@ -275,7 +287,8 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
     let mut out = std::io::stdout().lock();
     let text = if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) };
     let _ = out.write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    let is_objected_to = answer["changed"] == false && answer["objection"].is_string();
+    Ok(if is_objected_to { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Prints the stories of packets.
@@ -316,11 +329,12 @@ fn show(action: &Action, answer: &Value) -> String {
         }
         Action::Handlers { .. } => show_handlers(answer),
         Action::Faults { .. } => format!("  {}\n", answer.as_str().unwrap_or("")),
+        Action::Flows(flows) => flows.show(answer),
         Action::Counters => show_counters(&answer["all"]),
         Action::Dispatch { action: None } => show_dispatch(answer),
         Action::Dispatch { action: Some(Dispatch::Move { .. }) } => show_move(answer),
         Action::Dispatch { action: Some(Dispatch::Balance) } => show_balance(answer),
-        Action::Swap { .. } | Action::Rollback => show_change(answer),
+        Action::Swap { .. } | Action::Rollback { .. } => show_change(answer),
         Action::Status => show_status(answer),
     }
 }
@@ -568,6 +582,9 @@ fn show_change(answer: &Value) -> String {
         }
     } else {
         let _ = writeln!(out, "  nothing was changed: it could be made, in {made:.1} ms");
+        if let Some(why) = answer["objection"].as_str() {
+            let _ = writeln!(out, "  without --force it would be refused: {why}");
+        }
     }
     out
 }

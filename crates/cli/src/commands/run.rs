@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,12 @@ use dataplane::io::{
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
 
+use super::check;
 use crate::control::metrics::MetricsSocket;
 use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled};
 use crate::groups::Grouping;
-use crate::instance::{Changed, Configuration, Instance, Options, Refusal};
+use crate::instance::{Changed, Configuration, Extent, Instance, Options, Refusal};
 use crate::log::{self, Log};
 use crate::privileges::User;
 use crate::session::Path;
@@ -39,7 +40,7 @@ use crate::{control, cores, drive, system_calls};
 
 /// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
 #[derive(Args, Debug)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, after_help = EXIT_STATUS)]
 pub(crate) struct Run {
     /// The configuration; `-` for the standard input
     file: String,
@@ -57,11 +58,11 @@ pub(crate) struct Run {
     #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
     /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
-    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (blocks of frames in
-    /// shared memory, up to a millisecond late), af-packet (one frame in a system call). As many
-    /// frames are taken at a time as the load asks for, or always up to N, also where there is no
-    /// choice but that (tap0=batch=N)
-    #[arg(long, value_name = "[INTERFACE=]MODE[,batch=N]")]
+    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (frames in shared
+    /// memory), af-packet (one frame in a system call). As many frames are taken at a time as the
+    /// load asks for, or always up to N, also where there is no choice but that (tap0=batch=N).
+    /// 'shared' has an interface though another run has it
+    #[arg(long, value_name = "[INTERFACE=]MODE[,batch=N][,shared]")]
     io: Vec<String>,
     /// What DPDK's environment (EAL) is started with, in the place of --in-memory --no-telemetry
     #[cfg(feature = "dpdk")]
@@ -142,6 +143,15 @@ pub(crate) struct Run {
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
 }
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  the run was stopped (SIGINT, SIGTERM, 'catena ctl stop', the handler 'stop'), or ended as its
+     chain says: its input came to an end, an element stopped it
+  1  something failed: the chain is wrong, a device cannot be opened, an element met an error
+  2  the command line is wrong
+  3  the run ended by itself though its chain goes on for ever, on interfaces or sources without a
+     limit: another chain was swapped in by force, a handler changed what it does, a worker is dead";
 
 /// `NAME=VALUE`, for an option of this name.
 fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
@@ -399,7 +409,7 @@ impl Reload {
                     Err("the standard input has said all; `catena ctl swap FILE` takes a file"
                         .into())
                 }
-                file => controlled.reload(file, false),
+                file => controlled.reload(file, Extent::Change),
             };
             match changed {
                 Ok(changed) => {
@@ -440,8 +450,9 @@ fn what_is_lost(changed: &Changed) -> String {
 }
 
 impl Supervision<'_> {
-    /// Until all workers have come to rest for good, or a signal says stop.
-    fn run(self, mut progress: Progress) {
+    /// Until all workers have come to rest for good, or a signal or a client says stop; whether one
+    /// of the latter did.
+    fn run(self, mut progress: Progress) -> bool {
         let Self { instance, server, log, rests, signals, stop, reload, stays } = self;
         let mut generation = instance.generation();
         loop {
@@ -455,9 +466,10 @@ impl Supervision<'_> {
             if signals.take_hang_up() {
                 reload.begin();
             }
-            let ends = signals.interrupted() || stop.load(Ordering::Relaxed);
-            if ends || is_over(instance.fleet(), server.is_empty() && !stays) {
-                break;
+            let is_told = signals.interrupted() || stop.load(Ordering::Relaxed);
+            if is_told || is_over(instance.fleet(), server.is_empty() && !stays) {
+                log::wipe_progress();
+                return is_told;
             }
             let patience = match (worked, server.is_empty()) {
                 (true, _) => Duration::ZERO,
@@ -466,7 +478,6 @@ impl Supervision<'_> {
             };
             let _ = rests.recv_timeout(patience);
         }
-        log::wipe_progress();
     }
 }
 
@@ -518,6 +529,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         Err(why) => return Ok(refuse(run, &why)),
     };
     let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
+    let (workers, by_queue) = (cpus.len(), dispatch.way() == Way::Queue);
     bindings.dispatch = dispatch.clone();
     line.iter().filter(|_| bindings.is_live()).for_each(|line| say(run, line));
     let options = Options {
@@ -578,6 +590,12 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         run.log.info(&line);
     }
     warn_of_unused(run, &bindings);
+    if bindings.is_live() && workers > 1 && by_queue {
+        for element in staged.flow_keepers() {
+            run.log.warn(&check::spread_by_queue(&element));
+        }
+    }
+    let is_endless = staged.is_endless();
     server.extend(staged.control_sockets())?;
     let mut said = String::new();
     let (instance, rests) = staged.begin(&mut said)?;
@@ -592,6 +610,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         faults: bindings.faults.clone(),
         dispatch: control::dispatch::Told::new(why),
         stop: end,
+        answering: AtomicUsize::new(0),
     });
     if let Some(control) = &control {
         control.serve(Arc::clone(&controlled)).map_err(|e| format!("--control: {e}"))?;
@@ -615,11 +634,12 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         stays: control.is_some() && run.control.is_some(),
     };
     manager.tell("READY=1");
-    supervision.run(Progress::new(!run.quiet && run.log == Log::Text));
+    let is_told = supervision.run(Progress::new(!run.quiet && run.log == Log::Text));
     manager.tell("STOPPING=1");
+    controlled.finish_answers();
     let elapsed = instance.age();
     drop((server, control));
-    let (out, ended) = finish(run, instance, elapsed);
+    let (out, ended) = finish(run, instance, elapsed, (is_told, is_endless));
     instance.close();
     // Whoever reads may take his time now.
     interfaces.leave();
@@ -639,14 +659,25 @@ fn refuse(run: &Run, why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Ends a run; what there is to tell of it on the standard output, and how it ended.
-fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> (String, ExitCode) {
+/// The exit status of a run that nobody stopped, and that was to go on for ever.
+const ENDED_BY_ITSELF: u8 = 3;
+
+/// Ends a run that somebody stopped, or nobody, and that was to go on for ever, or not; what there is
+/// to show of it on the standard output, and its exit status.
+fn finish(
+    run: &Run,
+    instance: &Instance,
+    elapsed: Duration,
+    (is_told, is_endless): (bool, bool),
+) -> (String, ExitCode) {
     let fleet = instance.fleet();
-    let errors = fleet.call_all(|router| {
+    let statuses: Vec<Status> = (0..fleet.len()).map(|worker| fleet.status(worker)).collect();
+    let ends = fleet.call_all(|router| {
         router.finish();
-        router.errors()
+        (router.errors(), router.was_stopped())
     });
-    let mut failed = errors.len() < fleet.len() || errors.iter().any(|(_, errors)| *errors > 0);
+    let was_stopped = is_told || ends.iter().any(|(_, (_, was_stopped))| *was_stopped);
+    let mut failed = ends.len() < fleet.len() || ends.iter().any(|(_, (errors, _))| *errors > 0);
     let mut out = String::new();
     for handler in &run.read {
         match AllCores(fleet).read(handler) {
@@ -664,9 +695,24 @@ fn finish(run: &Run, instance: &Instance, elapsed: Duration) -> (String, ExitCod
     {
         let summary = Summary::of(&stats, elapsed);
         let _ = match run.json {
-            true => writeln!(out, "{}", summary.to_json()),
+            true => {
+                let mut summary = summary.to_json();
+                summary["stopped"] = was_stopped.into();
+                writeln!(out, "{summary}")
+            }
             false => write!(out, "{}", summary.render()),
         };
     }
-    (out, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    if was_stopped || !is_endless {
+        return (out, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
+    let why = if statuses.contains(&Status::Dead) {
+        "a worker is dead"
+    } else if statuses.contains(&Status::Stopped) {
+        "an element of the chain stopped the driver"
+    } else {
+        "no element of the chain has anything to do any more"
+    };
+    run.log.error(&format!("the run ended by itself: {why}"));
+    (out, ExitCode::from(ENDED_BY_ITSELF))
 }

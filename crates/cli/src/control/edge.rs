@@ -129,6 +129,15 @@ impl Names<'_> {
 
     fn named(&self, name: &str) -> Result<Named, String> {
         let (graph, chain) = (self.graph(), self.configuration.chain());
+        // An element or compound of a device's name is there for it: its own connections, inside and
+        // outside, would show each packet twice, or those of one direction only.
+        let bound = self.interfaces.iter().filter(|(_, interface)| interface == name);
+        let names = bound.map(|(name, _)| name.as_str()).chain([name]);
+        let elements = names.flat_map(|name| self.devices.elements_at(name));
+        let elements: HashSet<NodeId> = elements.filter_map(|name| chain.find(name)).collect();
+        if !elements.is_empty() {
+            return Ok(Named::Interface(elements));
+        }
         if let Some(element) = chain.find(name) {
             return Ok(Named::Element(element));
         }
@@ -138,13 +147,6 @@ impl Names<'_> {
                 rest.is_some_and(|rest| rest.starts_with('/'))
             };
             return Ok(Named::Group(group, (0..graph.nodes.len()).filter(inside).collect()));
-        }
-        let bound = self.interfaces.iter().filter(|(_, interface)| interface == name);
-        let names = bound.map(|(name, _)| name.as_str()).chain([name]);
-        let elements = names.flat_map(|name| self.devices.elements_at(name));
-        let elements: HashSet<NodeId> = elements.filter_map(|name| chain.find(name)).collect();
-        if !elements.is_empty() {
-            return Ok(Named::Interface(elements));
         }
         let elements = graph.nodes.iter().map(|node| node.name.as_str());
         let groups = graph.groups.iter().map(|group| group.name.as_str());

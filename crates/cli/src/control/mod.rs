@@ -6,6 +6,7 @@
 mod capture;
 pub(crate) mod dispatch;
 mod edge;
+mod flows;
 pub(crate) mod metrics;
 pub(crate) mod notify;
 mod server;
@@ -15,7 +16,7 @@ mod trace;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Line, Plan};
@@ -26,7 +27,7 @@ use dataplane::stats::{ElementStats, FunctionStats, Stats};
 use dataplane::worker::Status;
 use serde_json::{Map, Value, json};
 
-use crate::instance::{Changed, Configuration, Instance};
+use crate::instance::{Changed, Configuration, Extent, Instance};
 use stream::Stream;
 
 pub(crate) use server::ControlSocket;
@@ -81,6 +82,9 @@ pub(crate) fn default_path() -> PathBuf {
     }
 }
 
+/// How long the end of a run waits for answers.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// An instance with what its configurations are read with.
 pub(crate) struct Controlled {
     pub(crate) instance: Instance,
@@ -93,6 +97,8 @@ pub(crate) struct Controlled {
     pub(crate) faults: Option<FaultInjection>,
     /// Ends the run.
     pub(crate) stop: Box<dyn Fn() + Send + Sync>,
+    /// Requests that are being answered.
+    pub(crate) answering: AtomicUsize,
 }
 
 type Answer = Result<Value, String>;
@@ -132,11 +138,31 @@ fn index(request: &Map<String, Value>, name: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("'{name}' is missing, or no number"))
 }
 
+/// How far a change goes that is asked for.
+fn extent(request: &Map<String, Value>) -> Result<Extent, String> {
+    let is = |name: &str| request.get(name).and_then(Value::as_bool).unwrap_or(false);
+    match (is("check"), is("force")) {
+        (true, true) => Err("'check' changes nothing that could be forced".to_string()),
+        (true, false) => Ok(Extent::Check),
+        (false, true) => Ok(Extent::Force),
+        (false, false) => Ok(Extent::Change),
+    }
+}
+
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
 impl Controlled {
+    /// Waits until whoever asked for something has the answer, so that a run that a request ended
+    /// does not end before; not for long, nor for answers that go on.
+    pub(crate) fn finish_answers(&self) {
+        let begin = Instant::now();
+        while self.answering.load(Ordering::Acquire) > 0 && begin.elapsed() < LAST_WORDS {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+
     /// Whether the answer to a request goes on.
     fn goes_on(request: &Map<String, Value>) -> bool {
         matches!(request.get("do").and_then(Value::as_str), Some("capture" | "trace"))
@@ -177,17 +203,18 @@ impl Controlled {
                     "held_back": moved.held_back,
                 }))
             }
+            "flows" => flows::answer(&self.instance, request),
             "faults" => self.faults(request.get("set").and_then(Value::as_str)),
             "balance" => dispatch::balance(&self.instance),
             "status" => Ok(self.status()),
             "swap" => self.swap(request),
-            "rollback" => Ok(changed(&self.instance.roll_back()?)),
+            "rollback" => Ok(changed(&self.instance.roll_back(extent(request)?)?)),
             "stop" => {
                 (self.stop)();
                 Ok(Value::Null)
             }
             other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, dispatch, move, balance, faults, \
+                "there is no '{other}', only read, write, handlers, counters, flows, dispatch, move, balance, faults, \
                  status, swap, rollback, capture, trace and stop"
             )),
         }
@@ -197,36 +224,36 @@ impl Controlled {
     ///
     /// # Errors
     /// What is wrong with it; the old one runs on.
-    pub(crate) fn reload(&self, path: &str, only_try: bool) -> Result<Changed, String> {
+    pub(crate) fn reload(&self, path: &str, extent: Extent) -> Result<Changed, String> {
         let mut warnings = String::new();
         let read = Configuration::read(path, &self.elaboration, false, &mut warnings)?;
-        self.change(read, &warnings, only_try)
+        self.change(read, &warnings, extent)
     }
 
     fn change(
         &self,
         configuration: Configuration,
         warnings: &str,
-        only_try: bool,
+        extent: Extent,
     ) -> Result<Changed, String> {
         if configuration.chain().graph.nodes.is_empty() {
             // A file that is about to be written, most likely.
             return Err(format!("{}: it is empty; no chain was found in it", configuration.name()));
         }
-        let mut changed = self.instance.change(configuration, only_try)?;
+        let mut changed = self.instance.change(configuration, extent)?;
         changed.warnings.insert_str(0, warnings);
         Ok(changed)
     }
 
     fn swap(&self, request: &Map<String, Value>) -> Answer {
-        let only_try = request.get("check").and_then(Value::as_bool).unwrap_or(false);
+        let extent = extent(request)?;
         let path = text(request, "path")?;
         let Some(text) = request.get("text").and_then(Value::as_str) else {
-            return Ok(changed(&self.reload(path, only_try)?));
+            return Ok(changed(&self.reload(path, extent)?));
         };
         let mut warnings = String::new();
         let read = Configuration::of_text(path, text, &self.elaboration, &mut warnings)?;
-        Ok(changed(&self.change(read, &warnings, only_try)?))
+        Ok(changed(&self.change(read, &warnings, extent)?))
     }
 
     /// What faults happen from now on.
@@ -394,5 +421,6 @@ fn changed(changed: &Changed) -> Value {
         "preparation_ms": milliseconds(changed.preparation),
         "standstill_ms": standstills,
         "warnings": changed.warnings,
+        "objection": changed.objection,
     })
 }

@@ -6,6 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dataplane::place::{Place, SocketFile};
@@ -121,8 +122,13 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
                 writeln!(writer, "{}", render(last))?;
                 return writer.shutdown(Shutdown::Both);
             }
-            request => request.and_then(|request| controlled.answer(&request)),
+            request => {
+                controlled.answering.fetch_add(1, Ordering::AcqRel);
+                request.and_then(|request| controlled.answer(&request))
+            }
         };
-        writeln!(writer, "{}", render(answer))?;
+        let answered = writeln!(writer, "{}", render(answer));
+        controlled.answering.fetch_sub(1, Ordering::AcqRel);
+        answered?;
     }
 }

@@ -11,6 +11,7 @@ mod filetests;
 mod following;
 mod handover;
 mod law;
+mod listing;
 mod lists;
 mod outcome;
 mod private_handlers;

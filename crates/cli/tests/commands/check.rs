@@ -219,3 +219,22 @@ fn rules_are_checked_in_files_and_compounds_and_many_are_summed_up() {
     // What would change nothing is left to the sum.
     assert!(!ended.out.contains("the same action"), "{}", ended.out);
 }
+
+/// Flows need packets of both directions at one worker, which queues do not bring about.
+#[test]
+fn flows_do_not_go_with_dispatch_by_queues() {
+    let folder = Folder::new();
+    let chain = "Idle -> nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0) -> c :: Counter -> Discard;";
+    folder.file("a.click", chain);
+    for way in ["hash", "tags=mac"] {
+        assert!(
+            folder.run(["check", "--dispatch", way, "a.click"]).well().starts_with("ok"),
+            "{way}"
+        );
+    }
+    let ended = folder.run(["check", "--dispatch", "queue", "a.click"]);
+    let why = "warning[flows-by-queue]: by --dispatch queue, packets of a flow of 'nat' may come to workers";
+    assert!(ended.out.starts_with(why) && ended.code == Some(0), "{}", ended.out);
+    assert_eq!(ended.out.matches("flows-by-queue").count(), 1, "{}", ended.out);
+    assert_eq!(folder.run(["check", "--dispatch", "luck", "a.click"]).code, Some(2));
+}

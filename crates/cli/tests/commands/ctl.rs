@@ -168,6 +168,128 @@ fn a_chain_is_read_written_changed_and_ended() {
     assert!(!folder.path().join("s").exists(), "the socket is left");
 }
 
+/// Flows are listed, chosen, sorted, counted, and one of them is removed.
+#[test]
+fn flows_are_looked_at_and_removed() {
+    let folder = Folder::new();
+    let chain = "FromDevice(lan) -> Strip(14) -> CheckIPHeader
+        -> nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0) -> c :: Counter -> Discard;
+        Idle -> rr :: IPAddrRewriter(drop) -> Discard;";
+    folder.file("chain.click", chain);
+    let (instance, _) = Instance::start(&folder, &["--in", "lan=gen:flows=1500,count=4500"]);
+    instance.until("c.count", "4500");
+    assert_eq!(instance.ok(&["flows", "--count"]), "1500\n");
+    assert_eq!(instance.ok(&["flows", "--count", "tcp"]), "0\n");
+    assert_eq!(instance.ok(&["flows", "--count", "--element", "rr"]), "0\n");
+    assert_eq!(instance.ok(&["read", "nat.table"]).lines().count(), 3000);
+    assert_eq!(instance.ok(&["read", "nat.table_size"]), "1500\n");
+    let json = |options: &[&str]| -> Vec<Value> {
+        let out = instance.ok(&[&["--json", "flows"], options].concat());
+        let mut flows = serde_json::from_str::<Value>(&out).unwrap()["flows"].clone();
+        let flows = flows.as_array_mut().unwrap();
+        // Time passes.
+        let left = flows.iter_mut().map(|flow| flow.as_object_mut().unwrap().remove("expires_s"));
+        assert!(left.into_iter().all(|left| left.unwrap().as_f64().unwrap() > 0.0));
+        std::mem::take(flows)
+    };
+    let all = json(&["--limit", "0", "--sort", "src"]);
+    let source = |flow: &Value| -> std::net::Ipv4Addr {
+        flow["from"]["src"].as_str().unwrap().parse().unwrap()
+    };
+    assert_eq!(all.len(), 1500);
+    assert!(all.is_sorted_by_key(source));
+    assert!(all.iter().all(|flow| flow["to"]["src"] == "1.0.0.1" && flow["protocol"] == 17));
+    assert_eq!(json(&["--sort", "src", "--skip", "20", "--limit", "10"]), all[20..30]);
+    let backwards: Vec<Value> = all.iter().rev().take(3).cloned().collect();
+    assert_eq!(json(&["--sort", "src", "--reverse", "--limit", "3"]), backwards);
+    assert_eq!(json(&[]).len(), 1000);
+    // A flow has its packets before and after translation, in both directions.
+    let one = &all[700];
+    let (from, to) = (&one["from"], &one["to"]);
+    let inside = format!("udp and src host {} and src port {}", source(one), from["sport"]);
+    let answers = format!("dst host 1.0.0.1 and dst udp port {}", to["sport"]);
+    for filter in [&inside, &answers] {
+        assert_eq!(json(&[filter]), std::slice::from_ref(one), "{filter}");
+    }
+    let shown = instance.ok(&["flows", &inside]);
+    assert!(shown.contains("-> 20.") && shown.contains("nat"), "{shown}");
+    assert!(
+        instance.ok(&["flows"]).ends_with("1,000 of 1,500 flows; --skip and --limit show others\n")
+    );
+    let many = instance.ctl(&["flows", "--delete", "udp"]);
+    assert!(many.err.contains("'udp' chooses 1500 flows, not one"), "{}", many.err);
+    assert!(instance.ok(&["flows", "--delete", &inside]).contains("removed: udp"));
+    assert_eq!(instance.ctl(&["flows", "--delete", &inside]).code, Some(1));
+    assert_eq!(instance.ok(&["flows", "--count"]), "1499\n");
+    for (options, why) in [
+        (&["--sort", "luck"][..], "flows are not sorted by 'luck'"),
+        (&["--element", "c"], "there is no element 'c' that has flows"),
+        (&["not", "a", "filter"], "'not a filter'"),
+    ] {
+        let wrong = instance.ctl(&[&["flows"], options].concat());
+        assert!(wrong.code == Some(1) && wrong.err.contains(why), "{}", wrong.err);
+    }
+}
+
+/// A chain that would end the run, or lacks a device, does not replace one that goes on for ever.
+#[test]
+fn a_swap_ends_no_run_unless_it_is_forced() {
+    let endless = "src :: RatedSource(RATE 1000) -> c :: Counter -> d :: Discard;";
+    let folder = Folder::new();
+    folder.file("chain.click", endless);
+    let (mut instance, _) = Instance::start(&folder, &[]);
+    let ends = [
+        ("Idle -> Discard;", "no element of it receives from an interface"),
+        ("src :: InfiniteSource(LIMIT 10) -> Discard;", "no element of it receives"),
+        ("src :: RatedSource(LIMIT 10, STOP true) -> Discard;", "'src' stops the driver"),
+        ("RatedSource -> c :: Counter(COUNT_CALL 10 stop) -> Discard;", "'c' stops the driver"),
+        ("RatedSource -> Discard; m :: DriverManager(wait 1s);", "'m' stops the driver"),
+        ("RatedSource -> Discard; s :: Script(wait 1s, write stop);", "'s' stops the driver"),
+    ];
+    for (chain, why) in ends {
+        folder.file("next.click", chain);
+        let refused = instance.ctl(&["swap", "next.click"]);
+        assert_eq!(refused.code, Some(1), "{chain}");
+        assert!(refused.err.contains(why) && refused.err.contains("--force"), "{}", refused.err);
+        let tried = instance.ctl(&["swap", "next.click", "--check"]);
+        assert_eq!((tried.code, tried.err.as_str()), (Some(1), ""));
+        let line = tried.out.lines().last().unwrap();
+        assert!(
+            line.contains("without --force it would be refused") && line.contains(why),
+            "{line}"
+        );
+        let json = instance.ctl(&["--json", "swap", "next.click", "--check"]);
+        let json: Value = serde_json::from_str(&json.out).unwrap();
+        assert!(json["objection"].as_str().unwrap().contains(why), "{json}");
+    }
+    // SIGHUP forces nothing.
+    folder.file("chain.click", "Idle -> Discard;");
+    instance.hang_up();
+    instance.refuses_to_reload();
+    folder.file("chain.click", endless);
+    folder.file("next.click", "FromDevice(nowhere) -> Discard;");
+    for force in [&[][..], &["--force"]] {
+        let refused = instance.ctl(&[&["swap", "next.click"], force].concat());
+        assert_eq!(refused.code, Some(1));
+        assert!(refused.err.contains("nothing is bound to 'nowhere'"), "{}", refused.err);
+    }
+    // A source that ends without a limit on the run is no reason to refuse anything.
+    folder.file("next.click", endless.replace("1000", "2000"));
+    instance.ok(&["swap", "next.click", "--check"]);
+    assert!(instance.ok(&["status"]).contains("configuration number 1"));
+    // What is forced is done; there is a way back.
+    folder.file("next.click", "Idle -> Discard;");
+    assert!(instance.ok(&["swap", "--force", "next.click"]).contains("changed"));
+    instance.ok(&["rollback"]);
+    assert!(instance.ctl(&["rollback"]).err.contains("--force"));
+    folder.file("next.click", "InfiniteSource(LIMIT 1, STOP true) -> Discard;");
+    let done = instance.ctl(&["--json", "swap", "--force", "next.click"]);
+    assert!(done.out.contains("stops the driver"), "{}", done.out);
+    let mut out = String::new();
+    instance.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(instance.child.wait().unwrap().code(), Some(3), "it was to go on for ever");
+}
+
 #[test]
 fn a_configuration_comes_from_the_standard_input() {
     let folder = Folder::new();
@@ -529,6 +651,25 @@ fn packets_are_captured_while_they_pass() {
     let before: u64 = instance.ok(&["read", "nf/k.count"]).trim().parse().unwrap();
     let more = || instance.ok(&["read", "nf/k.count"]).trim().parse::<u64>().unwrap() > before;
     while !more() {}
+    assert_eq!(instance.stop().0, Some(0));
+}
+
+/// An interface's name means the interface, also where an element has that name: each packet once
+/// as it comes in, once as it goes out.
+#[test]
+fn an_interface_is_captured_whatever_elements_are_called() {
+    let folder = Folder::new();
+    let chain =
+        "lan :: FromDevice(lan) -> Strip(14) -> c :: Counter -> Unstrip(14) -> ToDevice(lan);
+        nf :: { input -> Null -> output }; Idle -> nf -> Discard;";
+    folder.file("chain.click", chain);
+    let bound = ["--in", "lan=gen:rate=2000,count=0", "--out", "lan=out.pcap"];
+    let (instance, _) = Instance::start(&folder, &bound);
+    let captured = instance.ctl(&["capture", "lan", "-c", "10", "-w", "lan.pcapng"]);
+    assert_eq!(captured.code, Some(0), "{}", captured.err);
+    let edges: Vec<&str> = captured.err.lines().filter(|l| l.starts_with("capturing")).collect();
+    assert_eq!(edges.len(), 2, "{}", captured.err);
+    assert!(edges[0].contains("lan -> Strip@") && edges[1].contains("-> ToDevice@"), "{edges:?}");
     assert_eq!(instance.stop().0, Some(0));
 }
 

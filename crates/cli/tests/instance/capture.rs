@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use catena_cli::instance::{Configuration, Instance, Place, Tapping, Watcher};
+use catena_cli::instance::{Configuration, Extent, Instance, Place, Tapping, Watcher};
 use catena_cli::session::Path;
 use dataplane::capture::{Capture, Captured};
 use dataplane::ports::InUse;
@@ -95,9 +95,11 @@ fn captured(instance: &Instance, wire: &Wire, path: Path) {
     run(wire, 20 * FLOWS);
     // It goes on in another configuration, and in that of before.
     for _ in 0..2 {
-        instance.change(configuration(&chain("-> d :: Counter -> CheckIPHeader")), false).unwrap();
+        instance
+            .change(configuration(&chain("-> d :: Counter -> CheckIPHeader")), Extent::Change)
+            .unwrap();
         run(wire, 20 * FLOWS);
-        instance.roll_back().unwrap();
+        instance.roll_back(Extent::Change).unwrap();
         run(wire, 20 * FLOWS);
     }
     drop(tapping);
@@ -172,7 +174,7 @@ fn a_connection_that_goes_ends_the_capture() {
     assert_eq!(instance.tap(gone).err().as_deref(), Some("it is gone"));
     let (watch, _from) = watch(["c", "e"], "");
     let tapping = instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>).ok().unwrap();
-    instance.change(configuration(&chain("-> d :: Counter")), false).unwrap();
+    instance.change(configuration(&chain("-> d :: Counter")), Extent::Change).unwrap();
     assert_eq!(*watch.ended.lock().unwrap(), ["it is gone"]);
     drop(tapping);
 }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use catena_cli::instance::Extent;
 use catena_cli::session::Path;
 use dataplane::change::Fate;
 
@@ -32,7 +33,7 @@ fn nothing_is_lost(path: Path, changes: usize) {
     let (a, b) = (configuration(&a), configuration(&b));
     for i in 0..changes {
         let next = if i % 2 == 0 { &b } else { &a };
-        let changed = instance.change(next.clone(), false).expect("it can be changed");
+        let changed = instance.change(next.clone(), Extent::Change).expect("it can be changed");
         assert!(changed.swapped.iter().all(|s| s.taken.unclaimed == 0));
         run(&wire, FLOWS);
     }
@@ -74,14 +75,14 @@ fn packets_in_queues_go_on() {
     let (instance, _rests) = start(&held("false"), &[Arc::clone(&wire)], Path::Synthesised);
     while read(&instance, "q.length") != "300" {}
     let text = configuration(&held("false").replace("1000", "200"));
-    let changed = instance.change(text, false).unwrap();
+    let changed = instance.change(text, Extent::Change).unwrap();
     let line = changed.plan.lines.iter().find(|line| line.element == "q").unwrap();
     assert_eq!((line.fate, line.holding.packets), (Fate::Kept, 300));
     assert_eq!(
         (read(&instance, "q.length"), read(&instance, "q.highwater_length")),
         ("200".into(), "300".into())
     );
-    instance.change(configuration(&held("true")), false).unwrap();
+    instance.change(configuration(&held("true")), Extent::Change).unwrap();
     drain(&instance, &[Arc::clone(&wire)]);
     assert_eq!(wire.sent.load(Ordering::SeqCst), 200);
     assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
@@ -93,20 +94,20 @@ fn a_return_to_the_former_configuration_carries_state_too() {
     wire.open();
     let wires = [Arc::clone(&wire)];
     let (instance, _rests) = start(&chain("allow all", ""), &wires, Path::Synthesised);
-    assert!(instance.roll_back().unwrap_err().contains("no other configuration"));
+    assert!(instance.roll_back(Extent::Change).unwrap_err().contains("no other configuration"));
     run(&wire, 5 * FLOWS);
-    instance.change(configuration(&chain("deny all", "")), false).unwrap();
+    instance.change(configuration(&chain("deny all", "")), Extent::Change).unwrap();
     run(&wire, 5 * FLOWS);
     let denied = read(&instance, "c.count");
     run(&wire, 5 * FLOWS);
     assert_eq!(read(&instance, "c.count"), denied, "nothing gets through");
-    instance.roll_back().unwrap();
+    instance.roll_back(Extent::Change).unwrap();
     let before: u64 = denied.parse().unwrap();
     run(&wire, 5 * FLOWS);
     assert!(read(&instance, "c.count").parse::<u64>().unwrap() > before);
     assert_eq!(instance.current().1.text(), chain("allow all", ""));
     // And forth again.
-    instance.roll_back().unwrap();
+    instance.roll_back(Extent::Change).unwrap();
     assert_eq!(instance.current().1.text(), chain("deny all", ""));
 }
 
@@ -117,10 +118,10 @@ fn what_is_wrong_is_refused_and_the_old_chain_goes_on() {
     let (instance, _rests) =
         start(&chain("allow all", ""), &[Arc::clone(&wire)], Path::Synthesised);
     let wrong = chain("allow all", "").replace("20000-30000#", "20000-x");
-    let why = instance.change(configuration(&wrong), false).unwrap_err();
+    let why = instance.change(configuration(&wrong), Extent::Change).unwrap_err();
     assert!(why.contains("20000-x"), "{why}");
     let device = chain("allow all", "").replace("ToDevice(out)", "ToDevice(nowhere)");
-    let why = instance.change(configuration(&device), false).unwrap_err();
+    let why = instance.change(configuration(&device), Extent::Change).unwrap_err();
     assert!(why.contains("there is no nowhere"), "{why}");
     assert_eq!(instance.generation(), 1);
     let before: u64 = read(&instance, "c.count").parse().unwrap();
@@ -139,7 +140,7 @@ fn what_would_be_lost_is_told_and_trying_changes_nothing() {
         .replace("nat ::", "nat2 ::")
         .replace("c :: Counter", "c :: AverageCounter")
         .replace("Queue(5000)", "Queue(100)");
-    let tried = instance.change(configuration(&other), true).unwrap();
+    let tried = instance.change(configuration(&other), Extent::Check).unwrap();
     assert!(tried.plan.loses() && tried.swapped.is_empty());
     let fates: Vec<(&str, Fate)> =
         tried.plan.lines.iter().map(|line| (line.element.as_str(), line.fate)).collect();
@@ -162,11 +163,11 @@ fn flows_go_on_under_other_timeouts_and_as_far_as_there_is_room() {
     run(&wire, 10 * FLOWS);
     let before = wire.ports();
     let longer = text.replace("IPRewriter(", "IPRewriter(UDP_TIMEOUT 77, TCP_TIMEOUT 999, ");
-    instance.change(configuration(&longer), false).unwrap();
+    instance.change(configuration(&longer), Extent::Change).unwrap();
     run(&wire, 10 * FLOWS);
     // Another pool: flows keep what they have.
     let other = longer.replace("20000-30000#", "40000-50000#");
-    let changed = instance.change(configuration(&other), false).unwrap();
+    let changed = instance.change(configuration(&other), Extent::Change).unwrap();
     assert!(!changed.plan.loses(), "{:?}", changed.plan);
     run(&wire, 10 * FLOWS);
     drain(&instance, &wires);
@@ -174,7 +175,7 @@ fn flows_go_on_under_other_timeouts_and_as_far_as_there_is_room() {
     assert_eq!(wire.ports(), before, "flows were translated anew");
     // Less room than flows: that is told before.
     let small = other.replace("UDP_TIMEOUT 77", "UDP_TIMEOUT 77, MAPPING_CAPACITY 10");
-    let changed = instance.change(configuration(&small), false).unwrap();
+    let changed = instance.change(configuration(&small), Extent::Change).unwrap();
     let line = changed.plan.lines.iter().find(|line| line.element == "nat").unwrap();
     assert_eq!((line.fate, line.why.as_str()), (Fate::Partly, "flows: 50 flows, room for 10"));
     assert_eq!(instance.fleet().holdings()["nat"].flows, 10);
@@ -202,7 +203,7 @@ fn flows_stay_with_their_rewriter_when_others_come_to_share_its_table() {
         let one = "Idle -> x :: IPRewriter -> Discard;";
         let two = "Idle -> y :: IPRewriter -> Discard; Idle -> x :: IPRewriter -> Discard;";
         for others in [one, two, ""] {
-            instance.change(configuration(&text(others)), false).unwrap();
+            instance.change(configuration(&text(others)), Extent::Change).unwrap();
             assert_eq!(read(&instance, "nat.table_size"), FLOWS.to_string());
             run(&wire, 10 * FLOWS);
         }
@@ -229,7 +230,7 @@ fn flows_of_an_output_that_is_gone_go_to_another() {
         let wires = [Arc::clone(&wire)];
         let (instance, _rests) = start(&balancer("", ""), &wires, path);
         run(&wire, 20 * FLOWS);
-        instance.change(configuration(&balancer("MAX 2", "")), false).unwrap();
+        instance.change(configuration(&balancer("MAX 2", "")), Extent::Change).unwrap();
         let before = read(&instance, "c.count");
         assert_ne!(before, "0");
         run(&wire, 20 * FLOWS);
@@ -253,7 +254,7 @@ fn balancers_remember_where_flows_go() {
     let rounds = || instance.stats().1.expect("the worker runs").load.rounds;
     let before_changes = rounds();
     for extra in ["x :: Idle -> Discard;", ""] {
-        instance.change(configuration(&text(extra)), false).unwrap();
+        instance.change(configuration(&text(extra)), Extent::Change).unwrap();
         assert!(rounds() >= before_changes, "how busy the worker has been is forgotten");
         run(&wire, 20 * FLOWS);
     }

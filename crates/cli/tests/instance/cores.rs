@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use catena_cli::instance::Extent;
 use catena_cli::session::Path;
 use dataplane::Listener;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -47,7 +48,7 @@ fn all_workers_change() {
     wires.iter().for_each(|wire| wire.open());
     let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
     for _ in 0..5 {
-        let changed = instance.change(configuration(CHAIN), false).unwrap();
+        let changed = instance.change(configuration(CHAIN), Extent::Change).unwrap();
         assert_eq!(changed.swapped.len(), 2);
         wires.iter().for_each(|wire| run(wire, FLOWS));
     }
@@ -96,7 +97,7 @@ fn what_was_before_gives_way_to_what_comes() {
     let workers = cpus.iter().cycle().take(2).map(|&cpu| Some(cpu)).collect();
     let wires = [Wire::new(), Wire::new()];
     let (instance, _rests) = start_on(workers, CHAIN, &wires, Path::Native, || Box::new(Witness));
-    instance.change(configuration(CHAIN), false).unwrap();
+    instance.change(configuration(CHAIN), Extent::Change).unwrap();
     while LEFT.lock().unwrap().len() < 2 {
         std::thread::yield_now();
     }
@@ -111,7 +112,7 @@ fn a_worker_that_dies_takes_no_one_with_it() {
     assert_eq!(answer, None);
     assert_eq!(instance.fleet().call(1, |_| ()), None, "nobody waits for the dead");
     assert_eq!(instance.fleet().call(0, |_| ()), Some(()));
-    assert!(instance.change(configuration(CHAIN), false).is_err());
+    assert!(instance.change(configuration(CHAIN), Extent::Change).is_err());
 }
 
 /// A translator with this pattern.
@@ -129,7 +130,7 @@ fn workers_give_out_different_ports() {
     let text = translator("1.0.0.1 20000-20299# - -");
     let (instance, _rests) = start(&text, &wires, Path::Synthesised);
     wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
-    instance.change(configuration(&text), false).unwrap();
+    instance.change(configuration(&text), Extent::Change).unwrap();
     wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
     drain(&instance, &wires);
     for (worker, wire) in wires.iter().enumerate() {
@@ -144,13 +145,15 @@ fn workers_give_out_different_ports() {
 fn what_cannot_be_shared_out_is_refused_or_warned_of() {
     let wires = [Wire::new(), Wire::new()];
     let (instance, _rests) = start(&translator("1.0.0.1 20000-20299# - -"), &wires, Path::Native);
-    let changed = instance.change(configuration(&translator("1.0.0.1 5000 - -")), true).unwrap();
+    let changed =
+        instance.change(configuration(&translator("1.0.0.1 5000 - -")), Extent::Check).unwrap();
     assert!(changed.warnings.contains("workers-collide"), "{}", changed.warnings);
-    let changed = instance.change(configuration(&translator("- - 1.0.0.1 80")), true).unwrap();
+    let changed =
+        instance.change(configuration(&translator("- - 1.0.0.1 80")), Extent::Check).unwrap();
     assert_eq!(changed.warnings, "");
     let wires = [Wire::new(), Wire::new(), Wire::new()];
     let (instance, _rests) = start(CHAIN, &wires, Path::Native);
     let few = configuration(&translator("1.0.0.1 20000-20001 - -"));
-    let why = instance.change(few, true).unwrap_err();
+    let why = instance.change(few, Extent::Check).unwrap_err();
     assert!(why.contains("too few numbers for 3 workers"), "{why}");
 }

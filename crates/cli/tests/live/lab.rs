@@ -298,12 +298,18 @@ impl Running {
     }
 
     /// Waits for its end: whether it went well, what it said on the standard output and error.
-    pub(crate) fn end(mut self) -> (bool, String, String) {
+    pub(crate) fn end(self) -> (bool, String, String) {
+        let (status, text, told) = self.ended();
+        (status == Some(0), text, told)
+    }
+
+    /// Waits for its end: its exit status, what it said on the standard output and error.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String, String) {
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
         while self.next_line() {}
         let status = self.child.wait().unwrap();
-        (status.success(), text, self.told())
+        (status.code(), text, self.told())
     }
 
     /// Presses Ctrl-C and waits for its end.

@@ -122,6 +122,31 @@ fn groups_of_sockets_have_numbers_of_their_own() {
     running.stop();
 }
 
+/// By queues, a translator's flows may come to workers that do not know them; it is said at once.
+#[test]
+fn flows_by_queues_are_warned_of() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let chain = "FromDevice(left) -> Strip(14) -> CheckIPHeader
+        -> nat :: IPAddrPairRewriter(keep 0 0) -> Unstrip(14) -> ToDevice(right);
+        FromDevice(right) -> ToDevice(left);";
+    let warning =
+        "by --dispatch queue, packets of a flow of 'nat' may come to workers that do not know it";
+    for (chain, options, warned) in [
+        (chain, &["--cores", "0,1", "--dispatch", "queue"][..], true),
+        (chain, &["--cores", "0,1"], false),
+        (chain, &["--cores", "0", "--dispatch", "queue"], false),
+        (WIRE, &["--cores", "0,1", "--dispatch", "queue"], false),
+    ] {
+        let running = lab.run(chain, &[&BOUND[..], options, &["--io", "af-packet-mmsg"]].concat());
+        running.interrupt();
+        let (_, _, told) = running.ended();
+        assert_eq!(told.contains(warning), warned, "{told}");
+    }
+}
+
 /// Does something where a kind of socket cannot be had, as in a kernel without it.
 fn without_sockets<T: Send>(family: libc::c_int, work: impl FnOnce() -> T + Send) -> T {
     let is_it = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family as u64);
@@ -296,6 +321,58 @@ fn merges(lab: &Lab, interface: &str) -> bool {
     features.contains("generic-receive-offload: on")
 }
 
+/// A service manager can tell a run that ended by itself from one that somebody ended.
+#[test]
+fn a_run_that_ends_by_itself_says_so() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let socket = lab.folder().join("ctl.sock");
+    let socket = socket.to_str().unwrap();
+    let all = [&BOUND[..], &["--control", socket, "--json", "--io", "af-packet-mmsg"]].concat();
+    let catena = env!("CARGO_BIN_EXE_catena");
+    let ctl = |arguments: &[&str]| {
+        lab.try_on("middle", catena, &[&["ctl", "--socket", socket], arguments].concat())
+    };
+    let stopped = |text: &str| {
+        let summary: serde_json::Value = serde_json::from_str(text).unwrap();
+        summary["stopped"].as_bool().unwrap()
+    };
+    let running = lab.run(WIRE, &all);
+    running.interrupt();
+    let (status, text, told) = running.ended();
+    assert_eq!((status, stopped(&text)), (Some(0), true), "{told}");
+    for how in [&["stop"][..], &["write", "stop"]] {
+        let running = lab.run(WIRE, &all);
+        ctl(how);
+        let (status, text, told) = running.ended();
+        assert_eq!((status, stopped(&text)), (Some(0), true), "{how:?}: {told}");
+    }
+    // As its configuration says, and against it.
+    let running = lab.run(&format!("{WIRE} DriverManager(wait 1ms);"), &all);
+    let (status, text, told) = running.ended();
+    assert_eq!((status, stopped(&text)), (Some(0), false), "{told}");
+    let running = lab.run(WIRE, &all);
+    let ending = lab.file("next", "InfiniteSource(LIMIT 1, STOP true) -> Discard;");
+    assert!(!ctl(&["swap", ending.to_str().unwrap()]).status.success());
+    assert!(ctl(&["swap", "--force", ending.to_str().unwrap()]).status.success());
+    let (status, text, told) = running.ended();
+    assert_eq!((status, stopped(&text)), (Some(3), false), "{told}");
+    assert!(told.contains("the run ended by itself: an element of the chain stopped"), "{told}");
+    // A swap that forgets an interface says so.
+    let running = lab.run(WIRE, &all);
+    let next = lab.file("next", "FromDevice(left) -> ToDevice(left);");
+    let tried = ctl(&["swap", "--check", next.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&tried.stdout).into_owned();
+    assert!(tried.status.success(), "{text}");
+    assert!(text.contains("no element is for the device 'right' any more"), "{text}");
+    let absent = lab.file("next", "FromDevice(left) -> ToDevice(rihgt);");
+    let refused = ctl(&["swap", "--force", absent.to_str().unwrap()]);
+    assert!(!refused.status.success());
+    running.stop();
+}
+
 #[test]
 fn offloads_are_as_found_after_ctrl_c() {
     if !possible() {
@@ -462,7 +539,10 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     assert!(attached());
     // While one chain has the interface, another takes the next best way, and says why; or
     // refuses.
-    let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
+    let told = lab.refusal(WIRE, &BOUND);
+    let mend = format!("eth0: another catena (process {}) has it", running.id());
+    assert!(told.contains(&mend) && told.contains("--io eth0=shared"), "{told}");
+    let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp,shared"]].concat());
     let mend = "another XDP program or socket has eth0: end the program that set it up (perhaps \
                 another catena), or, if `ip` did, say `ip link set eth0 xdp off` or `xdpgeneric off`";
     assert!(told.contains(mend), "{told}");
@@ -486,9 +566,15 @@ fn the_next_best_way_is_taken_with_a_word_why() {
     }
     let lab = Lab::new(1500);
     let first = lab.run("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
-    let second = lab.run("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
-    let told = second.told();
-    assert!(told.contains("eth0: af-packet-mmsg, mtu 1500; not af-xdp: another XDP"), "{told}");
+    let shared = ["--in", "left=eth0", "--io", "eth0=shared"];
+    let second = lab.run("FromDevice(left) -> Discard;", &shared);
+    let (told, process) = (second.told(), first.id());
+    let line = format!(
+        "eth0: af-packet-mmsg, shared with another catena (process {process}), mtu 1500; not af-xdp: another XDP"
+    );
+    assert!(told.contains(&line), "{told}");
+    // Who shares it is in the way of a third, who does not.
+    lab.refusal("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
     first.stop();
     second.stop();
     let cores = ["--in", "left=eth0", "--cores", "0,1"];

@@ -21,8 +21,11 @@ use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recy
 use super::rings::{COMPLETION, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
 use super::sys;
 
-/// Entries of each ring.
+/// Entries of each ring, and the fewest.
 const RING: u32 = 2048;
+const LEAST: u32 = 256;
+/// So many interfaces have such rings; of more, each has shorter ones.
+const INTERFACES: usize = 12;
 /// Bytes that the kernel keeps in front of a received frame.
 const KERNEL_HEADROOM: usize = 256;
 /// Bytes for VLAN tags, which the MTU does not count.
@@ -122,10 +125,23 @@ pub(super) struct AfXdp {
     begun: Vec<u8>,
 }
 
-/// Entries of the ring that a worker receives from on one queue. Each worker's can be full without
-/// the queue being out of chunks for the others: a worker that is late holds up nobody.
-fn receive_ring(workers: usize) -> u32 {
-    (2 * RING / workers as u32).next_power_of_two().clamp(RING / 8, RING)
+/// Entries of the rings of one of so many interfaces. All their memory is locked, whether or not
+/// frames come, and so many interfaces are mostly idle.
+pub(super) fn ring(interfaces: usize) -> u32 {
+    let share = RING as usize * INTERFACES / interfaces.max(INTERFACES);
+    (1u32 << share.ilog2()).clamp(LEAST, RING)
+}
+
+/// The same where they are shorter than those of few interfaces.
+pub(super) fn shorter_ring(interfaces: usize) -> Option<u32> {
+    Some(ring(interfaces)).filter(|ring| *ring < RING)
+}
+
+/// Entries of the ring that a worker receives from on one queue, where rings have so many. Each
+/// worker's can be full without the queue being out of chunks for the others: a worker that is late
+/// holds up nobody.
+fn receive_ring(ring: u32, workers: usize) -> u32 {
+    (2 * ring / workers as u32).next_power_of_two().clamp(ring / 8, ring)
 }
 
 impl AfXdp {
@@ -138,13 +154,13 @@ impl AfXdp {
         queues: u32,
         workers: usize,
         layout: Layout,
+        ring: u32,
     ) -> Result<Vec<Self>> {
         let Layout { chunk, pieces, longest } = layout;
-        let ring = receive_ring(workers);
-        let to_receive = workers * ring as usize;
+        let to_receive = workers * receive_ring(ring, workers) as usize;
         // Both the ring to send and that of what was sent can be full.
         let to_send = |queue: u32| match (queue as usize) < workers {
-            true => 2 * RING as usize,
+            true => 2 * ring as usize,
             false => 0,
         };
         let count: usize = (0..queues).map(|queue| to_receive + to_send(queue)).sum();
@@ -156,11 +172,11 @@ impl AfXdp {
             let mut common = None;
             for worker in 0..workers {
                 let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0)?;
-                let receive = Consumer::new(&socket, RECEIVE, ring)?;
+                let receive = Consumer::new(&socket, RECEIVE, receive_ring(ring, workers))?;
                 if number as usize == worker % queues as usize {
                     // A smaller buffer only means that fewer frames are on their way at a time.
                     let _ = sys::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-                    senders[worker] = Some(Producer::new(&socket, SEND, RING)?);
+                    senders[worker] = Some(Producer::new(&socket, SEND, ring)?);
                 }
                 let mut address: libc::sockaddr_xdp = sys::zero();
                 address.sxdp_family = libc::AF_XDP as u16;
@@ -193,7 +209,7 @@ impl AfXdp {
                     None => {
                         let size = (to_receive as u32).next_power_of_two();
                         let mut fill = Producer::new(&socket, FILL, size)?;
-                        let completion = Consumer::new(&socket, COMPLETION, RING)?;
+                        let completion = Consumer::new(&socket, COMPLETION, ring)?;
                         chunks.by_ref().take(to_receive).for_each(|chunk| fill.write(chunk));
                         fill.publish();
                         let free = chunks.by_ref().take(to_send(number)).collect();
@@ -475,5 +491,30 @@ pub(super) fn explain(name: &str, error: &Error) -> String {
              give them to the program with setcap"
         ),
         _ => in_words(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All memory of the rings is locked, whether or not frames come.
+    #[test]
+    fn many_interfaces_lock_little_memory() {
+        assert_eq!(
+            [0, 1, 12, 13, 24, 100, 1000].map(ring),
+            [2048, 2048, 2048, 1024, 1024, 256, 256]
+        );
+        let memory = |interfaces: usize| {
+            let ring = ring(interfaces);
+            // One worker, one queue.
+            interfaces * (receive_ring(ring, 1) + 2 * ring) as usize * Layout::of(1500).chunk
+        };
+        assert!(memory(100) < 160 << 20, "{}", memory(100));
+        assert!(memory(12) < 160 << 20 && memory(50) < 160 << 20);
+        assert_eq!(
+            [1, 2, 4, 8, 64].map(|workers| receive_ring(256, workers)),
+            [256, 256, 128, 64, 32]
+        );
     }
 }

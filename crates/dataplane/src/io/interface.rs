@@ -14,6 +14,7 @@ use elements::device::Owned;
 use super::af_packet::{AfPacket, Group, Hold};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
+use super::claim::Claim;
 use super::dispatch::{Dispatch, Tags, Way};
 #[cfg(feature = "dpdk")]
 use super::dpdk;
@@ -33,7 +34,7 @@ pub enum Mode {
     AfXdp,
     /// AF_PACKET, many frames in a system call.
     AfPacketMmsg,
-    /// AF_PACKET with a ring that the kernel puts frames into, block by block (TPACKET_V3).
+    /// AF_PACKET with a ring that the kernel puts frames into (TPACKET_V2).
     AfPacketRing,
     /// AF_PACKET, one frame in a system call: the baseline.
     AfPacket,
@@ -98,6 +99,8 @@ pub struct InterfaceSpec {
     pub mode: Option<Mode>,
     /// How many packets are asked for at a time, 1 to 256; as the load has it if not given.
     pub batch: Option<usize>,
+    /// Whether other processes may have it, too.
+    pub shared: bool,
 }
 
 impl InterfaceSpec {
@@ -117,6 +120,8 @@ pub struct Choice {
     pub mode: Option<Mode>,
     /// As in [`InterfaceSpec`].
     pub batch: Option<usize>,
+    /// As in [`InterfaceSpec`].
+    pub shared: bool,
 }
 
 impl FromStr for Choice {
@@ -128,7 +133,7 @@ impl FromStr for Choice {
             Some((name, _)) if name != BATCH => (Some(name.to_string()), &text[name.len() + 1..]),
             _ => (None, text),
         };
-        let mut choice = Self { interface, mode: None, batch: None };
+        let mut choice = Self { interface, mode: None, batch: None, shared: false };
         for word in how.split(',') {
             match word.split_once('=') {
                 Some((BATCH, number)) => {
@@ -137,6 +142,7 @@ impl FromStr for Choice {
                         Some(batch.ok_or(format!("{word}: a batch has 1 to {MOST} packets"))?);
                 }
                 _ if word == "auto" => choice.mode = None,
+                _ if word == "shared" => choice.shared = true,
                 _ => choice.mode = Some(word.parse()?),
             }
         }
@@ -173,6 +179,8 @@ struct Opened {
     kept_from_host: Option<Attached>,
     /// A hold on the interface, where it is one that this process did not make.
     hold: Option<Hold>,
+    /// Keeps other processes from taking its frames, where that may be.
+    claim: Option<Claim>,
     /// The interface's number.
     index: u32,
     /// How often the interface was opened before.
@@ -186,6 +194,19 @@ struct Opened {
     stopped: Vec<&'static str>,
 }
 
+impl Opened {
+    /// The same, claimed by this process and others.
+    fn claimed(mut self, (claim, others): (Claim, Vec<u32>)) -> Self {
+        self.claim = Some(claim);
+        if !others.is_empty() {
+            let others: Vec<String> = others.iter().map(u32::to_string).collect();
+            let others = others.join(", ");
+            self.remarks.push(format!("shared with another catena (process {others})"));
+        }
+        self
+    }
+}
+
 /// An interface that frames are carried from and to, by one worker or several.
 pub(super) struct Interface {
     spec: InterfaceSpec,
@@ -194,6 +215,8 @@ pub(super) struct Interface {
     /// Why it is not a better one.
     why: Option<String>,
     workers: usize,
+    /// How many interfaces there are in all.
+    interfaces: usize,
     /// What DPDK is started with.
     #[cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "nothing else asks for it"))]
     eal: Option<String>,
@@ -225,13 +248,13 @@ pub(super) struct Present {
 pub(super) type Fetched = (Box<dyn Port + Send>, u64);
 
 impl Interface {
-    /// Opens an interface for a number of workers.
+    /// Opens an interface for a number of workers, as one of so many interfaces.
     ///
     /// # Errors
     /// What is wrong, and the mend.
     pub(super) fn open(
         spec: &InterfaceSpec,
-        workers: usize,
+        (workers, interfaces): (usize, usize),
         eal: Option<&str>,
         dispatch: Dispatch,
     ) -> Result<Self, String> {
@@ -242,6 +265,7 @@ impl Interface {
             mode: spec.mode.unwrap_or(Mode::AfXdp),
             why: None,
             workers: workers.max(1),
+            interfaces,
             eal: eal.map(str::to_string),
             dispatch,
             asker,
@@ -294,6 +318,7 @@ impl Interface {
         if interface.asker.link(name).is_ok_and(|link| link == Link::Down) {
             return Err(format!("{name} is down; switch it on with `ip link set {name} up`"));
         }
+        let claim = interface.claim(index)?;
         let mut opened = interface.open_ports(index);
         if spec.mode.is_none()
             && let Err(why) = opened
@@ -303,8 +328,21 @@ impl Interface {
             opened = interface.open_ports(index);
         }
         let opened = opened.map_err(|why| format!("{name}: {}: {why}", interface.mode))?;
-        *interface.lock() = Some(opened);
+        *interface.lock() = Some(opened.claimed(claim));
         Ok(interface)
+    }
+
+    /// Claims the interface of a number for this process; with the processes that share it.
+    fn claim(&self, index: u32) -> Result<(Claim, Vec<u32>), String> {
+        let name = &self.spec.name;
+        let claimed = Claim::new(index).map_err(|e| format!("{name}: {}", in_words(&e)))?;
+        match claimed.1.first() {
+            Some(process) if !self.spec.shared => Err(format!(
+                "{name}: another catena (process {process}) has it, and frames of an interface are one's; \
+                 --io {name}=shared has it all the same"
+            )),
+            _ => Ok(claimed),
+        }
     }
 
     /// Its name.
@@ -472,7 +510,8 @@ impl Interface {
             let explain = |why: String| format!("{}: {why}", self.spec.name);
             let index = self.asker.index(&self.spec.name);
             let index = index.map_err(|e| explain(e.to_string()))?;
-            *opened = Some(self.open_ports(index).map_err(explain)?);
+            let claim = self.claim(index)?;
+            *opened = Some(self.open_ports(index).map_err(explain)?.claimed(claim));
         }
         let opened = opened.as_mut().ok_or_else(|| format!("{} is gone", self.spec.name))?;
         let port = opened.ports.get_mut(part.index).and_then(Option::take);
@@ -500,6 +539,7 @@ impl Interface {
             redirection: None,
             kept_from_host: None,
             hold: None,
+            claim: None,
             index,
             opening: self.openings.fetch_add(1, Ordering::Relaxed),
             ports: Vec::new(),
@@ -583,7 +623,9 @@ impl Interface {
         for worker in 0..self.workers {
             let (index, group) = (opened.index, group.as_ref());
             let port: Box<dyn Port + Send> = match self.mode {
-                Mode::AfPacketRing => Box::new(PacketRing::open(index, group).map_err(fail)?),
+                Mode::AfPacketRing => {
+                    Box::new(PacketRing::open(index, group, opened.mtu).map_err(fail)?)
+                }
                 Mode::AfPacket => Box::new(AfPacket::open(index, 1, group).map_err(fail)?),
                 _ => Box::new(AfPacket::open(index, MOST, group).map_err(fail)?),
             };
@@ -644,9 +686,10 @@ impl Interface {
         layout: Layout,
     ) -> std::io::Result<(SocketMap, Vec<AfXdp>)> {
         let map = SocketMap::new(queues * self.workers as u32)?;
+        let ring = af_xdp::ring(self.interfaces);
         let begin = Instant::now();
         let ports = loop {
-            match AfXdp::open(index, queues, self.workers, layout) {
+            match AfXdp::open(index, queues, self.workers, layout, ring) {
                 // The kernel releases a queue a little after its socket was closed.
                 Err(e) if sys::number(&e) == libc::EBUSY && begin.elapsed() < RELEASE => {
                     sys::wait_readable(&[], RELEASE_ROUND);
@@ -714,6 +757,10 @@ impl Interface {
         };
         opened.remarks.push(copy);
         opened.remarks.push(count_of(queues));
+        if let Some(ring) = af_xdp::shorter_ring(self.interfaces) {
+            let interfaces = self.interfaces;
+            opened.remarks.push(format!("rings of {ring} frames, for {interfaces} interfaces"));
+        }
         for (worker, port) in ports.into_iter().enumerate() {
             let port: Box<dyn Port + Send> = Box::new(port);
             opened.ports.push(Some(match self.workers {
@@ -747,7 +794,7 @@ mod tests {
         let mut bindings = Bindings::default();
         for (name, mode) in [("tap0", Some(Mode::Tap)), ("eth0", None), ("bus0,role=server", None)]
         {
-            let spec = InterfaceSpec { name: name.to_string(), mode, batch: None };
+            let spec = InterfaceSpec { name: name.to_string(), mode, batch: None, shared: false };
             bindings.inputs.insert(name.to_string(), Binding::Interface(spec));
         }
         let mut choose = |choice: &str| {
@@ -766,13 +813,15 @@ mod tests {
         let all = [(tap, Some(8)), (ring, Some(2)), (ring, Some(2))];
         assert_eq!(choose("af-packet-ring,batch=2"), (true, all));
         assert!(!choose("tap0=af-xdp").0);
+        // To share an interface is no choice of how.
+        assert_eq!(choose("eth0=shared"), (true, all));
         assert_eq!(choose("batch=1"), (true, [(tap, Some(1)), (None, Some(1)), (None, Some(1))]));
     }
 
     #[test]
     fn choices_are_understood_or_refused() {
         let choice = |interface: Option<&str>, mode, batch| {
-            Ok(Choice { interface: interface.map(str::to_string), mode, batch })
+            Ok(Choice { interface: interface.map(str::to_string), mode, batch, shared: false })
         };
         let mmsg = Some(Mode::AfPacketMmsg);
         assert_eq!("auto".parse(), choice(None, None, None));
@@ -780,6 +829,8 @@ mod tests {
         assert_eq!("af-packet-mmsg,batch=32".parse(), choice(None, mmsg, Some(32)));
         assert_eq!("eth0=auto,batch=1".parse(), choice(Some("eth0"), None, Some(1)));
         assert_eq!("batch=256".parse(), choice(None, None, Some(256)));
+        let shared = choice(Some("eth0"), mmsg, None).map(|c| Choice { shared: true, ..c });
+        assert_eq!("eth0=af-packet-mmsg,shared".parse(), shared);
         for wrong in ["", "fast", "batch=0", "batch=257", "batch=x", "eth0=", "tap", "a=af-xdp,x=1"]
         {
             assert!(wrong.parse::<Choice>().is_err(), "{wrong}");

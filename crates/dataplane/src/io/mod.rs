@@ -5,6 +5,7 @@ mod af_packet;
 mod af_xdp;
 mod bpf;
 mod capture;
+mod claim;
 mod dispatch;
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -212,7 +213,12 @@ impl Binding {
     /// neither an interface nor a file of a name that does not look like a new file's.
     pub fn sink(text: &str) -> Result<Self, String> {
         let interface = |name: &str, mode| {
-            Ok(Self::Interface(InterfaceSpec { name: name.to_string(), mode, batch: None }))
+            Ok(Self::Interface(InterfaceSpec {
+                name: name.to_string(),
+                mode,
+                batch: None,
+                shared: false,
+            }))
         };
         match text.split_once(':') {
             Some(("dev", name)) => interface(name, None),
@@ -250,7 +256,10 @@ impl Bindings {
             if choice.interface.as_ref().is_some_and(|name| *name != spec.interface()) {
                 continue;
             }
-            if spec.mode.is_none_or(Mode::is_choice) {
+            spec.shared |= choice.shared;
+            if choice.shared && choice.mode.is_none() && choice.batch.is_none() {
+                // Nothing is said of how.
+            } else if spec.mode.is_none_or(Mode::is_choice) {
                 (spec.mode, spec.batch) = (choice.mode, choice.batch);
             } else if choice.mode.is_none() && choice.batch.is_some() {
                 spec.batch = choice.batch;
@@ -293,9 +302,11 @@ impl Bindings {
         let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
             Some(interface) => interface,
             None => {
-                let workers = self.part.count;
+                let interfaces: HashSet<String> =
+                    self.names().into_iter().map(|(_, interface)| interface).collect();
+                let sizes = (self.part.count, interfaces.len());
                 let dispatch = self.dispatch.clone();
-                let interface = Interface::open(spec, workers, self.eal.as_deref(), dispatch)?;
+                let interface = Interface::open(spec, sizes, self.eal.as_deref(), dispatch)?;
                 let interface = Arc::new(interface);
                 shared.lines.push(match name == spec.name {
                     true => interface.describe(),
@@ -398,7 +409,12 @@ impl Bindings {
             }
             (Some(Binding::Interface(spec)), _) => self.interface(name, spec, receive),
             (None, _) if self.direct => {
-                let spec = InterfaceSpec { name: name.to_string(), mode: None, batch: None };
+                let spec = InterfaceSpec {
+                    name: name.to_string(),
+                    mode: None,
+                    batch: None,
+                    shared: false,
+                };
                 self.interface(name, &spec, receive)
             }
             (None, true) => Err(format!(

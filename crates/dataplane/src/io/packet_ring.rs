@@ -1,13 +1,14 @@
-//! AF_PACKET with a receive ring (TPACKET_V3): the kernel puts frames into blocks of shared
-//! memory, and hands over a block when it is full or a millisecond old. No system call while
-//! blocks come; frames that come alone wait up to that millisecond.
+//! AF_PACKET with a receive ring (TPACKET_V2): the kernel puts each frame into a slot of shared
+//! memory, and hands it over at once. No system call while frames come. (TPACKET_V3 hands over
+//! blocks of frames: they are fewer words to share, but a frame that comes alone waits until its
+//! block is a millisecond old.)
 
 use std::ffi::c_int;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use net::{Batch, Pool};
+use net::{Batch, Packet, Pool};
 
 use super::af_packet::{Group, Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
@@ -15,31 +16,45 @@ use super::offload::{VNET_HEADER, VnetHeader, complete};
 use super::port::{Backlog, ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
 use super::sys::{self, Mapping};
 
-const TPACKET_V3: c_int = 2;
-/// A block holds the largest super-frame, and a ring of them what a socket would keep.
+const TPACKET_V2: c_int = 1;
+/// Memory of a ring; it is allocated block by block.
+const MEMORY: u32 = 1 << 23;
 const BLOCK: u32 = 1 << 18;
-const BLOCKS: u32 = 32;
-/// Milliseconds after which a block is handed over as it is.
-const RETIRE: u32 = 1;
+/// The smallest and the largest slot.
+const SLOTS: [u32; 2] = [1 << 11, 1 << 16];
+/// Bytes in front of a frame in its slot, and those that the MTU does not count, with some to spare.
+const ROOM: u32 = 192;
+/// Bytes of the longest super-frame, with its virtio-net header.
+const LONGEST: usize = (1 << 16) + 256;
 
-/// In a block's header: whose it is, how many packets it holds, where the first is.
-const BLOCK_STATUS: u64 = 8;
-const BLOCK_PACKETS: u64 = 12;
-const BLOCK_FIRST: u64 = 16;
-/// Bytes of a `struct tpacket3_hdr` that are read.
-const HEADER: usize = 38;
+/// In a slot's header: whose it is, how long the frame is, how much of it is there, where.
+const STATUS: u64 = 0;
+const FRAME_LENGTH: usize = 4;
+const KEPT: usize = 8;
+const START: usize = 12;
+const TAG: usize = 24;
+const TAG_PROTOCOL: usize = 26;
+/// Bytes of a `struct tpacket2_hdr`.
+const HEADER: usize = 32;
 
 /// Frames from a ring, and out by sendmmsg(2).
 pub(super) struct PacketRing {
     // The socket goes before the memory that it uses.
     receiving: OwnedFd,
     memory: Mapping,
-    block: u32,
-    /// Packets of the block that have not been read, and where the next is.
-    left: u32,
-    next: u64,
+    /// Bytes of a slot, and the one that is next.
+    slot: u32,
+    next: u32,
+    /// Room for a frame that does not fit a slot.
+    long: Vec<u8>,
     backlog: Backlog,
     sending: Sending,
+}
+
+/// Bytes of a slot for frames of an interface.
+fn slot(mtu: usize) -> u32 {
+    let needed = u32::try_from(mtu).unwrap_or(u32::MAX).saturating_add(ROOM);
+    needed.clamp(SLOTS[0], SLOTS[1]).next_power_of_two()
 }
 
 impl PacketRing {
@@ -47,86 +62,87 @@ impl PacketRing {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(index: u32, group: Option<&Group>) -> Result<Self> {
+    pub(super) fn open(index: u32, group: Option<&Group>, mtu: usize) -> Result<Self> {
         let receiving = receiving_socket()?;
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V3)?;
+        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
         sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-        let frame = 2048;
-        let request = libc::tpacket_req3 {
+        // Super-frames, which are longer than slots, come by the socket.
+        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
+        let slot = slot(mtu);
+        let request = libc::tpacket_req {
             tp_block_size: BLOCK,
-            tp_block_nr: BLOCKS,
-            tp_frame_size: frame,
-            tp_frame_nr: BLOCK / frame * BLOCKS,
-            tp_retire_blk_tov: RETIRE,
-            tp_sizeof_priv: 0,
-            tp_feature_req_word: 0,
+            tp_block_nr: MEMORY / BLOCK,
+            tp_frame_size: slot,
+            tp_frame_nr: MEMORY / slot,
         };
         sys::set(&receiving, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = Mapping::of(&receiving, (BLOCK * BLOCKS) as usize, 0)?;
+        let memory = Mapping::of(&receiving, MEMORY as usize, 0)?;
         attach(&receiving, index, group)?;
         let sending = Sending::open(index, MOST)?;
-        let backlog = Backlog::default();
-        Ok(Self { receiving, memory, block: 0, left: 0, next: 0, backlog, sending })
+        let (long, backlog) = (Vec::new(), Backlog::default());
+        Ok(Self { receiving, memory, slot, next: 0, long, backlog, sending })
     }
 
     fn start(&self) -> u64 {
-        u64::from(self.block) * u64::from(BLOCK)
+        u64::from(self.next) * u64::from(self.slot)
     }
 
-    fn number(&self, at: u64) -> u32 {
-        let mut bytes = [0; 4];
-        self.memory.read(at, &mut bytes).map_or(0, |()| u32::from_ne_bytes(bytes))
+    /// The status of the slot that is next, if it is this process's turn.
+    fn handed(&self) -> Option<u32> {
+        let status = self.memory.word(self.start() + STATUS)?.load(Ordering::Acquire);
+        (status & libc::TP_STATUS_USER != 0).then_some(status)
     }
 
-    /// Whether there is a packet to read in the block that is this process's turn.
-    fn has_packet(&mut self) -> bool {
-        if self.left > 0 {
-            return true;
-        }
-        let start = self.start();
-        let status = self.memory.word(start + BLOCK_STATUS);
-        let handed = status.is_some_and(|s| s.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0);
-        if handed {
-            self.left = self.number(start + BLOCK_PACKETS);
-            self.next = start + u64::from(self.number(start + BLOCK_FIRST));
-            if self.left == 0 {
-                self.give_back();
-            }
-        }
-        self.left > 0
-    }
-
-    /// Gives the block back to the kernel and goes on to the next.
+    /// Gives the slot back to the kernel and goes on to the next.
     fn give_back(&mut self) {
-        self.left = 0;
-        if let Some(status) = self.memory.word(self.start() + BLOCK_STATUS) {
+        if let Some(status) = self.memory.word(self.start() + STATUS) {
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
-        self.block = (self.block + 1) % BLOCKS;
+        self.next = (self.next + 1) % (MEMORY / self.slot);
     }
 
-    fn read(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) {
-        let mut header = [0; HEADER];
-        let inside = self.start()..self.start() + u64::from(BLOCK);
-        if !inside.contains(&self.next) || self.memory.read(self.next, &mut header).is_none() {
-            // Nothing in the block can be found after this.
-            losses.received(REFUSED, self.left.into(), 0);
+    /// A frame that did not fit its slot, with its virtio-net header in front.
+    #[cold]
+    fn read_long(
+        &mut self,
+        vnet: &mut [u8; VNET_HEADER],
+        pool: &mut Pool,
+    ) -> Option<(Packet, usize)> {
+        self.long.resize(LONGEST, 0);
+        let count = sys::receive_now(&self.receiving, &mut self.long).ok()?;
+        let (header, frame) = self.long.get(..count)?.split_at_checked(VNET_HEADER)?;
+        vnet.copy_from_slice(header);
+        Some((pool.packet(frame), frame.len()))
+    }
+
+    fn read(&mut self, status: u32, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) {
+        let (start, mut header) = (self.start(), [0; HEADER]);
+        if self.memory.read(start, &mut header).is_none() {
+            losses.received(REFUSED, 1, 0);
             return self.give_back();
         }
         let word = |at: usize| {
             u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-        let (kept, length) = (word(12) as usize, word(16) as usize);
-        let data = self.next + u64::from(half(24));
+        let (mut kept, length) = (word(KEPT) as usize, word(FRAME_LENGTH) as usize);
+        let offset = u64::from(half(START));
+        let vlan = tag(status, half(TAG_PROTOCOL), half(TAG));
         let mut vnet = [0; VNET_HEADER];
-        let mut packet = pool.alloc(kept.min(BLOCK as usize));
-        let read = self
-            .memory
-            .read(data.saturating_sub(VNET_HEADER as u64), &mut vnet)
-            .and_then(|()| self.memory.read(data, packet.data_mut()));
-        let vlan = tag(word(20), half(36), word(32) as u16);
-        let completed = if read.is_none() {
+        let is_inside =
+            offset >= (HEADER + VNET_HEADER) as u64 && offset + kept as u64 <= u64::from(self.slot);
+        let mut packet = pool.alloc(if is_inside { kept } else { 0 });
+        let read = is_inside.then(|| {
+            self.memory.read(start + offset - VNET_HEADER as u64, &mut vnet)?;
+            self.memory.read(start + offset, packet.data_mut())
+        });
+        if status & libc::TP_STATUS_COPY != 0
+            && let Some((whole, count)) = self.read_long(&mut vnet, pool)
+        {
+            pool.recycle(std::mem::replace(&mut packet, whole));
+            kept = count;
+        }
+        let completed = if read.flatten().is_none() {
             Err((packet, REFUSED))
         } else if kept < length {
             Err((packet, TRUNCATED))
@@ -139,11 +155,7 @@ impl PacketRing {
             losses.received(why, 1, length as u64);
             pool.recycle(packet);
         }
-        self.left -= 1;
-        self.next += u64::from(word(0));
-        if self.left == 0 {
-            self.give_back();
-        }
+        self.give_back();
     }
 }
 
@@ -156,10 +168,8 @@ impl Port for PacketRing {
         losses: &mut Losses,
     ) -> Result<()> {
         for _ in 0..most {
-            if !self.has_packet() {
-                break;
-            }
-            self.read(batch, pool, losses);
+            let Some(status) = self.handed() else { break };
+            self.read(status, batch, pool, losses);
             self.backlog.received(1);
         }
         Ok(())
@@ -182,7 +192,7 @@ impl Port for PacketRing {
     }
 
     fn is_drained(&mut self) -> bool {
-        !self.has_packet() && self.backlog.is_over(&self.receiving)
+        self.handed().is_none() && self.backlog.is_over(&self.receiving)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {
@@ -197,48 +207,48 @@ mod tests {
 
     use super::*;
 
-    /// A packet of a block: how far it is to the next, how many bytes were kept of how many.
+    /// A frame in a slot: how much of it is there, how long it is, and where it begins.
     struct Entry {
-        next: u32,
         kept: u32,
         length: u32,
-        data: u16,
+        start: u16,
+        status: u32,
     }
 
-    /// A ring whose first block the kernel has handed over with these entries, each where the one
-    /// before says.
-    fn ring(first: u32, entries: &[Entry]) -> PacketRing {
-        let memory = Mapping::anonymous((BLOCK * BLOCKS) as usize).unwrap();
-        let put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
-        put(BLOCK_STATUS, libc::TP_STATUS_USER);
-        put(BLOCK_PACKETS, entries.len() as u32);
-        put(BLOCK_FIRST, first);
-        let mut at = u64::from(first);
-        for entry in entries {
-            put(at, entry.next);
-            put(at + 12, entry.kept);
-            put(at + 16, entry.length);
-            memory.write(at + 24, &entry.data.to_ne_bytes()).unwrap();
-            at += u64::from(entry.next);
+    /// A ring whose first slots the kernel has handed over.
+    fn ring(entries: &[Entry]) -> PacketRing {
+        let memory = Mapping::anonymous(MEMORY as usize).unwrap();
+        let slot = slot(1500);
+        assert_eq!(slot, 2048);
+        for (entry, at) in entries.iter().zip((0..).step_by(slot as usize)) {
+            let put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
+            put(at + STATUS, libc::TP_STATUS_USER | entry.status);
+            put(at + FRAME_LENGTH as u64, entry.length);
+            put(at + KEPT as u64, entry.kept);
+            memory.write(at + START as u64, &entry.start.to_ne_bytes()).unwrap();
         }
         let socket = || sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).unwrap();
         PacketRing {
             receiving: socket(),
             memory,
-            block: 0,
-            left: 0,
+            slot,
             next: 0,
+            long: Vec::new(),
             backlog: Backlog::default(),
             sending: Sending::of(socket()),
         }
     }
 
     /// What comes of it: how many packets, and how many are lost for which reason.
-    fn received(mut ring: PacketRing) -> (usize, Vec<(Reason, u64)>) {
+    fn received(entries: &[Entry]) -> (usize, Vec<(Reason, u64)>) {
+        let mut ring = ring(entries);
         let (mut batch, mut pool, mut losses) = (Batch::new(), Pool::new(), Losses::default());
         ring.receive(100, &mut batch, &mut pool, &mut losses).unwrap();
-        let status = ring.memory.word(BLOCK_STATUS).unwrap().load(Ordering::Relaxed);
-        assert_eq!((status, ring.block), (libc::TP_STATUS_KERNEL, 1), "the block is given back");
+        assert_eq!(ring.next as usize, entries.len());
+        for slot in 0..entries.len() as u64 {
+            let status = ring.memory.word(slot * 2048 + STATUS).unwrap().load(Ordering::Relaxed);
+            assert_eq!(status, libc::TP_STATUS_KERNEL, "the slot is given back");
+        }
         let mut lost = Vec::new();
         while let Some(Event::Lost { reason, packets, .. }) = losses.next(false) {
             lost.push((reason, packets));
@@ -250,16 +260,27 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_cut_short_or_make_no_sense_are_counted() {
-        let whole = || Entry { next: 256, kept: 60, length: 60, data: 80 };
-        assert_eq!(received(ring(48, &[whole(), whole()])), (2, vec![]));
+    fn frames_that_are_cut_short_or_make_no_sense_are_counted() {
+        let whole = || Entry { kept: 60, length: 60, start: 80, status: 0 };
+        assert_eq!(received(&[whole(), whole()]), (2, vec![]));
         let cut = Entry { length: 1500, ..whole() };
-        assert_eq!(received(ring(48, &[cut, whole()])), (1, vec![(TRUNCATED, 1)]));
+        assert_eq!(received(&[cut, whole()]), (1, vec![(TRUNCATED, 1)]));
+        // The rest of it is not there, whatever the kernel says.
+        let copied = Entry { length: 3000, status: libc::TP_STATUS_COPY, ..whole() };
+        assert_eq!(received(&[copied, whole()]), (1, vec![(TRUNCATED, 1)]));
         let runt = Entry { kept: 13, length: 13, ..whole() };
-        assert_eq!(received(ring(48, &[runt, whole()])), (1, vec![(RUNT, 1)]));
-        // Nothing is found behind an entry that leads out of its block.
-        let astray = Entry { next: BLOCK, ..whole() };
-        assert_eq!(received(ring(48, &[astray, whole(), whole()])), (1, vec![(REFUSED, 2)]));
-        assert_eq!(received(ring(u32::MAX, &[])), (0, vec![]));
+        assert_eq!(received(&[runt, whole()]), (1, vec![(RUNT, 1)]));
+        for astray in [
+            Entry { start: 2000, ..whole() },
+            Entry { start: 41, ..whole() },
+            Entry { kept: u32::MAX, ..whole() },
+        ] {
+            assert_eq!(received(&[astray, whole()]), (1, vec![(REFUSED, 1)]));
+        }
+    }
+
+    #[test]
+    fn slots_hold_the_frames_of_an_interface() {
+        assert_eq!([68, 1500, 1857, 9000, 65_535].map(slot), [2048, 2048, 4096, 16_384, 65_536]);
     }
 }

@@ -36,7 +36,9 @@ unsafe impl Plain for libc::xdp_statistics {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_options {}
 // SAFETY: as above.
-unsafe impl Plain for libc::tpacket_req3 {}
+unsafe impl Plain for libc::tpacket_req {}
+// SAFETY: as above.
+unsafe impl Plain for libc::ucred {}
 // SAFETY: an array of integers.
 unsafe impl<const N: usize> Plain for [u32; N] {}
 // SAFETY: an array of integers.
@@ -142,6 +144,14 @@ pub(super) fn discard(socket: &OwnedFd) -> bool {
     let n = unsafe { libc::recv(socket.as_raw_fd(), to, size, libc::MSG_DONTWAIT) };
     // A message that was lost for want of room is one, too.
     n > 0 || (n < 0 && number(&Error::last_os_error()) == libc::ENOBUFS)
+}
+
+/// Receives a message that is there already.
+pub(super) fn receive_now(socket: &OwnedFd, to: &mut [u8]) -> Result<usize> {
+    let (start, size) = (to.as_mut_ptr().cast::<c_void>(), to.len());
+    // SAFETY: the kernel writes at most the slice's length into it.
+    let n = unsafe { libc::recv(socket.as_raw_fd(), start, size, libc::MSG_DONTWAIT) };
+    if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
 }
 
 /// Reads from a descriptor.

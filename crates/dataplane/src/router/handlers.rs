@@ -3,10 +3,11 @@
 
 use elements::configure::scopes;
 use elements::context::Core;
-use elements::element::{Handler, HandlerCalls};
+use elements::element::{Handler, HandlerCalls, HandlerContext};
+use elements::listing::{FlowRecord, Slice};
 use ir::NodeId;
 
-use super::{Node, Nodes, Port, Task};
+use super::{Node, Nodes, Port, Router, Task};
 
 /// Handlers that every element has.
 const GENERAL: [Handler; 5] = [
@@ -35,6 +36,36 @@ struct Resolved<'a> {
     node: Option<NodeId>,
     name: &'a str,
     parameter: &'a str,
+}
+
+/// What reading a handler came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Its value.
+    Whole(String),
+    /// A part of what it lists.
+    Slice(Slice),
+}
+
+impl Router {
+    /// Reads a handler as [`Router::read_handler`] does; of one that lists, a slice that is read in
+    /// bounded time, from where the slice before says, 0 at first.
+    ///
+    /// # Errors
+    /// A message for whoever asked.
+    pub fn read_slice(&mut self, handler: &str, from: u64) -> Result<Reading, String> {
+        self.core.now = self.clock.now();
+        match self.nodes.list(handler, from, &mut self.core) {
+            Some(slice) => Ok(Reading::Slice(slice)),
+            None => self.read_handler(handler).map(Reading::Whole),
+        }
+    }
+
+    /// Removes a flow that an element listed; whether it was still there.
+    pub fn remove_flow(&mut self, element: &str, flow: &FlowRecord) -> bool {
+        self.core.now = self.clock.now();
+        self.nodes.remove_flow(element, flow, &mut self.core)
+    }
 }
 
 impl Nodes {
@@ -157,6 +188,29 @@ impl Nodes {
         self.settle(core);
         self.lend(core, node, |element, cx| element.call(name, parameter, cx))
             .unwrap_or_else(|| Err(self.busy(node)))
+    }
+
+    /// A slice of what a handler lists; none if it lists nothing, or cannot be read.
+    pub(super) fn list(&mut self, handler: &str, from: u64, core: &mut Core) -> Option<Slice> {
+        let Resolved { node: Some(node), name, .. } = self.resolve(None, handler).ok()? else {
+            return None;
+        };
+        self.access(None, node, name).filter(|(readable, _)| *readable)?;
+        self.settle(core);
+        let cell = self.nodes[node].cell.as_ref()?;
+        let cx = HandlerContext { tally: &cell.tally, now: core.now };
+        cell.element.list(name, from, &cx)
+    }
+
+    /// Removes a flow that an element listed; whether it was still there.
+    pub(super) fn remove_flow(&mut self, name: &str, flow: &FlowRecord, core: &mut Core) -> bool {
+        self.settle(core);
+        let node = self.names.get(name).copied();
+        let Some(cell) = node.and_then(|node| self.nodes[node].cell.as_mut()) else {
+            return false;
+        };
+        let cx = HandlerContext { tally: &cell.tally, now: core.now };
+        cell.element.remove_flow(flow, &cx)
     }
 
     fn busy(&self, node: NodeId) -> String {

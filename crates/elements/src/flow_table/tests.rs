@@ -511,3 +511,34 @@ fn ticks_are_as_long_as_the_shortest_timeout_allows() {
     assert_eq!(tick(1, 0), (1 << 27) - 1, "not shorter than an eighth of a second");
     assert_eq!(tick(0, 0), (1 << 27) - 1);
 }
+
+/// However many flows there are, a visit looks at so many and no more; all visits together come to
+/// each once, whatever comes and goes meanwhile.
+#[test]
+fn visits_are_bounded_and_come_to_every_flow() {
+    let mut table = table(100_000);
+    for n in 0..10_000 {
+        assert!(table.insert(flood(n), 0, 0).is_some());
+    }
+    let mut seen = Vec::new();
+    let (mut from, mut visits) = (Some(0), 0);
+    while let Some(at) = from {
+        let before = seen.len();
+        (from, _) = table.visit(at, 100, |flow| seen.push(flow.key(0).src()));
+        assert!(seen.len() - before <= 100);
+        visits += 1;
+        // One goes that may have been visited, one comes, and one that stays has a packet.
+        let (number, _) = table.lookup(&flood(visits).key(0), 0).unwrap();
+        table.remove(number);
+        assert!(table.insert(flood(20_000 + visits), 0, 0).is_some());
+        let (number, _) = table.lookup(&flood(5000 + visits).key(0), 0).unwrap();
+        table.touch(number, 1, 1);
+    }
+    assert!((100..=102).contains(&visits), "{visits}");
+    seen.sort_unstable();
+    assert!(seen.is_sorted_by(|a, b| a < b), "one was visited twice");
+    let stayed = (0..10_000).filter(|n| !(1..=visits).contains(n));
+    assert!(stayed.into_iter().all(|n| seen.binary_search(&n).is_ok()));
+    // Nonsense leads nowhere.
+    assert_eq!(table.visit(u64::MAX, 100, |_| panic!("there is none")).0, None);
+}

@@ -509,6 +509,10 @@ impl Element for FromIPSummaryDump {
         }
     }
 
+    fn stops_driver(&self) -> bool {
+        self.stop
+    }
+
     fn has_task(&self) -> bool {
         !self.pulled
     }

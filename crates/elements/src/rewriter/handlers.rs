@@ -1,6 +1,5 @@
 //! What rewriters tell about their flows.
 
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use click::config::Argument;
@@ -10,6 +9,7 @@ use crate::argument::{FromArgument, Ip, parse_value};
 use crate::context::Context;
 use crate::element::{Handler, HandlerContext, NamedHandler};
 use crate::flow_table::{Flow, Key};
+use crate::listing::{self, FlowRecord, Form, Record, SLICE, Slice, Tuple};
 use crate::names::Names;
 
 /// Those of all rewriters, then those of TCPRewriter and IPRewriter, then those of IPRewriter.
@@ -31,12 +31,49 @@ const HANDLERS: [Handler; 15] = [
     Handler::read("tcp_lookup"),
 ];
 
+/// What a handler that lists is about.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// Flows, of this protocol if there is one.
+    Flows(Option<u8>),
+    /// How many flows all have that share the capacity.
+    Size,
+    /// How many flows were made here.
+    Made,
+    /// The same, with an input's pattern.
+    Pattern(usize),
+    /// The same with all patterns.
+    Patterns,
+}
+
+impl Asked {
+    fn of(handler: &str, inputs: usize) -> Option<Self> {
+        Some(match handler {
+            "table" | "mappings" => Self::Flows(None),
+            "tcp_table" | "tcp_mappings" => Self::Flows(Some(6)),
+            "udp_table" | "udp_mappings" => Self::Flows(Some(17)),
+            "size" => Self::Size,
+            "table_size" | "nmappings" => Self::Made,
+            "patterns" => Self::Patterns,
+            _ => {
+                let input = handler.strip_prefix("pattern")?.parse().ok();
+                Self::Pattern(input.filter(|input| *input < inputs)?)
+            }
+        })
+    }
+}
+
 fn ip(address: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(address)
 }
 
-fn quadruple(key: &Key) -> String {
-    format!("({}, {}, {}, {})", ip(key.src()), key.src_port(), ip(key.dst()), key.dst_port())
+fn tuple(key: &Key) -> Tuple {
+    Tuple {
+        src: ip(key.src()),
+        src_port: key.src_port(),
+        dst: ip(key.dst()),
+        dst_port: key.dst_port(),
+    }
 }
 
 impl Common {
@@ -55,108 +92,99 @@ impl Common {
             .collect()
     }
 
-    /// Calls for each living flow and direction whose packets arrive here.
-    fn each_entry(&self, now: u64, mut visit: impl FnMut(&Flow, usize)) {
-        let Some(joined) = &self.joined else { return };
-        let set = joined.set.borrow();
-        for (number, sides) in set.table.in_order() {
-            let flow = set.table.flow(number);
-            let here = |side: usize| flow.key(side).map >> 8 == u16::from(joined.member);
-            if flow.expiry() > now {
-                sides.filter(|&side| here(side)).for_each(|side| visit(flow, side));
+    /// A slice of what a handler lists; none of one that lists nothing.
+    pub(super) fn list(&self, handler: &str, from: u64, now: u64) -> Option<Slice> {
+        let asked = Asked::of(handler, self.specs.len())?;
+        let mut slice = Slice::default();
+        if from == 0 {
+            let row = |row: usize| Record::Row(row, self.spec(row));
+            match asked {
+                Asked::Flows(_) => {}
+                Asked::Size | Asked::Made => slice.records.push(Record::Count(0, 0)),
+                Asked::Pattern(row_asked) => slice.records.push(row(row_asked)),
+                Asked::Patterns => slice.records.extend((0..self.specs.len()).map(row)),
             }
         }
-    }
-
-    /// Number of living flows that each input made.
-    fn counts(&self, now: u64) -> Vec<u64> {
-        let mut counts = vec![0; self.specs.len()];
-        let Some(joined) = &self.joined else { return counts };
-        let set = joined.set.borrow();
-        for (number, _) in set.table.in_order() {
-            let flow = set.table.flow(number);
-            let mine = flow.key(0).map >> 8 == u16::from(joined.member);
-            if let Some(count) = counts.get_mut(usize::from(flow.input))
-                && mine
-                && flow.expiry() > now
-            {
-                *count += 1;
+        let Some(joined) = &self.joined else { return Some(slice) };
+        let table = &joined.set.borrow().table;
+        let member = u16::from(joined.member);
+        let mut counts = vec![0; self.specs.len().max(1)];
+        (slice.next, slice.touches) = table.visit(from, SLICE, |flow| {
+            if flow.expiry() <= now {
+                return;
             }
-        }
-        counts
-    }
-
-    /// Number of living flows of all rewriters that share the capacity.
-    fn size(&self, now: u64) -> usize {
-        let Some(joined) = &self.joined else { return 0 };
-        let set = joined.set.borrow();
-        let living = |&(number, _): &(u32, _)| set.table.flow(number).expiry() > now;
-        set.table.in_order().iter().filter(|f| living(f)).count()
-    }
-
-    /// A line about a direction of a flow, as Click prints it.
-    fn unparse(&self, flow: &Flow, side: usize, now: u64, lines: &mut String) {
-        let (from, to) = (flow.key(side), flow.rewritten(side));
-        let mapping = match self.kind {
-            Kind::Ip | Kind::Tcp | Kind::Udp => {
-                format!("{} => {}", quadruple(&from), quadruple(&to))
-            }
-            Kind::Address => format!("{} => {}", ip(from.src()), ip(to.src())),
-            Kind::Pair => format!(
-                "({}, {}) => ({}, {})",
-                ip(from.src()),
-                ip(from.dst()),
-                ip(to.src()),
-                ip(to.dst())
-            ),
-            Kind::Ping => format!(
-                "({}, {}, {}) => ({}, {}, {})",
-                ip(from.src()),
-                ip(from.dst()),
-                from.src_port(),
-                ip(to.src()),
-                ip(to.dst()),
-                to.src_port()
-            ),
-        };
-        let star = |which| if side == which { "*" } else { "" };
-        // Rounded to seconds.
-        let left = (flow.expiry().saturating_sub(now) + 500_000_000) / 1_000_000_000;
-        let _ = writeln!(
-            lines,
-            "{mapping} [{}{} {}{}] i{} exp{left}",
-            star(0),
-            flow.output(0),
-            star(1),
-            flow.output(1),
-            flow.input
-        );
-    }
-
-    fn table(&self, now: u64, protocol: Option<u8>) -> String {
-        let mut lines = String::new();
-        self.each_entry(now, |flow, side| {
-            if protocol.is_none_or(|p| p == flow.key(side).map as u8) {
-                self.unparse(flow, side, now, &mut lines);
+            let made_here = flow.key(0).map >> 8 == member;
+            match asked {
+                Asked::Flows(protocol) => {
+                    let is_first = flow.sides().start;
+                    for side in flow.sides() {
+                        let map = flow.key(side).map;
+                        if map >> 8 == member && protocol.is_none_or(|p| p == map as u8) {
+                            let record = self.record(flow, side, side == is_first, now);
+                            slice.records.push(Record::Flow(record));
+                        }
+                    }
+                }
+                Asked::Size => counts[0] += 1,
+                Asked::Made | Asked::Pattern(_) | Asked::Patterns => {
+                    if let Some(count) = counts.get_mut(usize::from(flow.input))
+                        && made_here
+                    {
+                        *count += 1;
+                    }
+                }
             }
         });
-        lines
+        let is_asked = |row: usize| !matches!(asked, Asked::Pattern(only) if only != row);
+        let counted = counts.into_iter().enumerate().filter(|(row, n)| *n > 0 && is_asked(*row));
+        slice.records.extend(counted.map(|(row, count)| Record::Count(row, count)));
+        Some(slice)
     }
 
-    /// What an input's specification is, and how many flows it made.
-    fn spec(&self, input: usize, counts: &[u64]) -> String {
-        let mut text = match &self.specs[input].action {
+    /// A direction of a flow.
+    fn record(&self, flow: &Flow, side: usize, is_first: bool, now: u64) -> FlowRecord {
+        FlowRecord {
+            from: tuple(&flow.key(side)),
+            to: tuple(&flow.rewritten(side)),
+            form: match self.kind {
+                Kind::Ip | Kind::Tcp | Kind::Udp => Form::Ports,
+                Kind::Address => Form::Address,
+                Kind::Pair => Form::Pair,
+                Kind::Ping => Form::Identifier,
+            },
+            protocol: flow.protocol,
+            is_reply: side == 1,
+            is_first,
+            outputs: [flow.output(0), flow.output(1)],
+            input: flow.input,
+            left: flow.expiry().saturating_sub(now),
+            touched: flow.touched(),
+        }
+    }
+
+    /// Removes the flow that has a direction with these packets; whether there was one.
+    pub(super) fn remove_flow(&mut self, record: &FlowRecord, now: u64) -> bool {
+        let Some(joined) = &self.joined else { return false };
+        let mut set = joined.set.borrow_mut();
+        let Tuple { src, src_port, dst, dst_port } = record.from;
+        let map = u16::from(joined.member) << 8 | u16::from(self.kind.map(record.protocol));
+        let key = Key::new(map, src.to_bits(), src_port, dst.to_bits(), dst_port);
+        let found = set.table.lookup(&key, now);
+        if let Some((number, _)) = found {
+            set.table.remove(number);
+        }
+        found.is_some()
+    }
+
+    /// What an input's specification is.
+    fn spec(&self, input: usize) -> String {
+        match &self.specs[input].action {
             Action::Drop => "<drop>".to_string(),
             Action::Pass(_) => "<nochange>".to_string(),
             Action::Keep(_) => "<keep>".to_string(),
             Action::Pattern(pattern, _) => pattern.pattern().unparse(),
             Action::Map(_) => "<mapper>".to_string(),
-        };
-        if let Some(count) = counts.get(input).filter(|&&c| c > 0) {
-            let _ = write!(text, " [{count}]");
         }
-        text.push('\n');
-        text
     }
 
     /// What a TCP flow is rewritten to, or nothing.
@@ -186,21 +214,11 @@ impl Common {
         cx: &HandlerContext<'_>,
     ) -> Result<String, String> {
         let now = cx.now;
-        let input = handler.strip_prefix("pattern").and_then(|i| i.parse().ok());
-        Ok(match (handler, input) {
-            ("table_size" | "nmappings", _) => self.counts(now).iter().sum::<u64>().to_string(),
-            ("mapping_failures", _) => self.failures.iter().sum::<u64>().to_string(),
-            ("size", _) => self.size(now).to_string(),
-            ("capacity", _) => self.capacity().to_string(),
-            ("tcp_table" | "tcp_mappings", _) => self.table(now, Some(6)),
-            ("udp_table" | "udp_mappings", _) => self.table(now, Some(17)),
-            ("lookup" | "tcp_lookup", _) => self.lookup(parameter, now)?,
-            ("patterns", _) => {
-                let counts = self.counts(now);
-                (0..self.specs.len()).map(|i| self.spec(i, &counts)).collect()
-            }
-            (_, Some(input)) if input < self.specs.len() => self.spec(input, &self.counts(now)),
-            _ => self.table(now, None),
+        Ok(match handler {
+            "mapping_failures" => self.failures.iter().sum::<u64>().to_string(),
+            "capacity" => self.capacity().to_string(),
+            "lookup" | "tcp_lookup" => self.lookup(parameter, now)?,
+            _ => listing::whole(|from| self.list(handler, from, now)),
         })
     }
 

@@ -21,6 +21,7 @@ use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
 use crate::legacy::Legacy;
+use crate::listing::{FlowRecord, Slice};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
 pub(crate) trait Scheme: 'static {
@@ -520,6 +521,14 @@ impl<S: Scheme> Element for Rewriter<S> {
         cx: &HandlerContext<'_>,
     ) -> Result<String, String> {
         self.common.read(handler, parameter, cx)
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        self.common.list(handler, from, cx.now)
+    }
+
+    fn remove_flow(&mut self, flow: &FlowRecord, cx: &HandlerContext<'_>) -> bool {
+        self.common.remove_flow(flow, cx.now)
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

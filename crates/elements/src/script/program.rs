@@ -92,6 +92,17 @@ impl Instruction {
         };
         one.into_iter().chain(other).map(String::as_str)
     }
+
+    /// Whether it stops the driver.
+    pub(super) fn stops_driver(&self) -> bool {
+        match self {
+            Self::Stop => true,
+            Self::Write(call) => {
+                matches!(call.text.split_whitespace().next(), Some("stop" | ".stop"))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A script's instructions and the names of its variables.
