@@ -261,6 +261,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     lines.iter().for_each(|line| print_error(&format!("{line}\n")));
     if !lines.is_empty() {
         // There are interfaces.
+        router.core().rng.seed(session::system_seed());
         Log::Text.write_aside();
     }
     let flat = compiler::flatten(&chain);

@@ -30,7 +30,7 @@ use crate::groups::Grouping;
 use crate::instance::{Changed, Configuration, Instance, Options, Refusal};
 use crate::log::{self, Log};
 use crate::privileges::User;
-use crate::session::Path;
+use crate::session::{Path, system_seed};
 use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::table::grouped;
@@ -114,9 +114,11 @@ pub(crate) struct Run {
     /// permitted"
     #[arg(long)]
     seccomp: bool,
-    /// Seed of random choices, to repeat a run
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Seed of random choices such as ports, to repeat a run. Without it the system seeds chains on
+    /// interfaces, differently at every start (RFC 6056); runs on captures and generated traffic
+    /// are seeded by 0, and repeat
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Carry packets from element to element; do not synthesise the chain
     ///
     /// What comes out is the same but for the order of packets of one burst whose ways part and meet
@@ -524,7 +526,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         cpus,
         dispatch,
         interfaces: interfaces.clone(),
-        seed: run.seed,
+        seed: run.seed.unwrap_or_else(|| if bindings.is_live() { system_seed() } else { 0 }),
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,
             (false, true) => Path::SynthesisedInterpreted,

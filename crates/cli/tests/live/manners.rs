@@ -375,6 +375,24 @@ fn what_fails_to_start_leaves_interfaces_as_found() {
     }
 }
 
+/// Nobody can tell the ports of a translator beforehand (RFC 6056).
+#[test]
+fn what_is_random_differs_after_every_start_unless_a_seed_is_given() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let chain = "FromDevice(left) -> Discard; Script(print $(random 0 2000000000), stop);";
+    let drawn = |more: &[&str]| {
+        let how = ["--in", "left=eth0", "--control", "none", "-q"];
+        let (well, out, told) = lab.start_on("middle", chain, &[&how[..], more].concat()).end();
+        assert!(well, "{told}");
+        out.trim().parse::<u32>().unwrap()
+    };
+    assert_ne!(drawn(&[]), drawn(&[]));
+    assert_eq!(drawn(&["--seed", "7"]), drawn(&["--seed", "7"]));
+}
+
 /// A run that gave up root and what system calls it does not need still carries packets, is
 /// changed, looked at and reloaded, and leaves everything as it was.
 #[test]
