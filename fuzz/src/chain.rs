@@ -13,6 +13,7 @@ pub fn chain(data: &[u8]) {
             name: "given".into(),
             class: "{ Idle -> output }".into(),
         }],
+        ..compiler::Options::default()
     };
     let mut files = OneFile { rules: None };
     let (chain, mut diagnostics) = compiler::elaborate(&mut sources, file, &options, &mut files);

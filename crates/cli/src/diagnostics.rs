@@ -7,10 +7,16 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ir::{Diagnostic, FileId, Label, Severity, Sources, Span};
 use serde_json::{Value, json};
 
+use crate::terminal::{plain, styled};
+
 /// Renders diagnostics with their lines and carets.
 pub(crate) fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    diagnostics.iter().map(|d| renderer.render(&report(d, sources)) + "\n\n").collect()
+    let render = |d| {
+        let text = renderer.render(&report(d, sources)) + "\n\n";
+        if colour { styled(&text) } else { text }
+    };
+    diagnostics.iter().map(render).collect()
 }
 
 /// Bytes of a message that are shown: it may quote a name of any length.
@@ -38,7 +44,7 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
             .line_start(
                 sources.line_column(cluster.file, cluster.window.start as u32).line as usize,
             )
-            .path(sources.name(cluster.file));
+            .path(plain(sources.name(cluster.file)));
         for i in cluster.labels {
             let label = &diagnostic.labels[i];
             let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
@@ -61,9 +67,10 @@ fn report<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Vec<Group<'a>
 
 /// As much of a message as is shown.
 fn clipped(message: &str) -> Cow<'_, str> {
+    let message = plain(message);
     match message.len() <= MAX_MESSAGE {
-        true => Cow::Borrowed(message),
-        false => Cow::Owned(format!("{}…", &message[..boundary(message, MAX_MESSAGE)])),
+        true => message,
+        false => Cow::Owned(format!("{}…", &message[..boundary(&message, MAX_MESSAGE)])),
     }
 }
 

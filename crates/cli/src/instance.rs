@@ -23,7 +23,7 @@ use ir::{Diagnostic, FileId, Model, Sources, has_errors};
 
 use crate::diagnostics;
 use crate::installer;
-use crate::load::{self, Disk};
+use crate::load::Disk;
 use crate::session::{self, Path, Setup};
 use taps::{Carrier, Taps};
 pub use taps::{Place, Tapping, Watcher};
@@ -50,8 +50,9 @@ impl Configuration {
         warnings: &mut String,
     ) -> Result<Self, String> {
         let mut sources = Sources::new();
-        let file = load::configuration(&mut sources, path)?;
-        Self::of(sources, file, options, colour, warnings)
+        let mut files = Disk::up_to(options.limits.text);
+        let file = files.configuration(&mut sources, path)?;
+        Self::of((sources, files, file), options, colour, warnings)
     }
 
     /// The same for a text, which people know under a name.
@@ -66,17 +67,15 @@ impl Configuration {
     ) -> Result<Self, String> {
         let mut sources = Sources::new();
         let file = sources.add(name, text);
-        Self::of(sources, file, options, false, warnings)
+        Self::of((sources, Disk::up_to(options.limits.text), file), options, false, warnings)
     }
 
     fn of(
-        mut sources: Sources,
-        file: FileId,
+        (mut sources, mut files, file): (Sources, Disk, FileId),
         options: &compiler::Options,
         colour: bool,
         warnings: &mut String,
     ) -> Result<Self, String> {
-        let mut files = Disk::default();
         let (chain, found) = compiler::elaborate(&mut sources, file, options, &mut files);
         let text = diagnostics::render(&found, &sources, colour);
         match chain.filter(|_| !has_errors(&found)) {

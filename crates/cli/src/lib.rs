@@ -29,7 +29,6 @@ mod terminal;
 mod variables;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -72,7 +71,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
+            let text = error.render().to_string();
+            if error.use_stderr() {
+                terminal::print_error(&text);
+            } else {
+                terminal::print(&text);
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -92,7 +96,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Synth(synth) => commands::synth::main(synth),
     };
     let status = result.unwrap_or_else(|why| {
-        let _ = writeln!(std::io::stderr(), "error: {why}");
+        terminal::print_error(&format!("error: {why}\n"));
         ExitCode::FAILURE
     });
     if terminal::failed() && status == ExitCode::SUCCESS { ExitCode::FAILURE } else { status }

@@ -1,18 +1,122 @@
 //! Reading configurations from files, the standard input or the command line.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::stdin;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
+use clap::Args;
+use dataplane::file;
 use elements::configure::Files;
 use ir::{FileId, Sources};
 
-/// Reads the files that a configuration names; relative paths count from the current folder, and
-/// then from the folder of the file that names them.
-#[derive(Clone, Debug, Default)]
+/// How much text is read, as the command line says it.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct TextLimit {
+    /// Text that is read at the most, libraries and lists of rules included
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    max_source: Size,
+}
+
+impl TextLimit {
+    /// In bytes.
+    pub(crate) fn bytes(self) -> u64 {
+        self.max_source.0
+    }
+}
+
+/// What a configuration may take, as the command line says it.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    #[command(flatten)]
+    text: TextLimit,
+    /// Memory that elements may take when they are made, for each worker
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    max_memory: Size,
+}
+
+impl Limits {
+    /// What is decided outside of the configuration: these limits, and variables.
+    pub(crate) fn options(&self, variables: Vec<(String, String)>) -> compiler::Options {
+        let limits = compiler::Limits { text: self.text.bytes(), memory: self.max_memory.0 };
+        compiler::Options { limits, ..compiler::Options::of(variables) }
+    }
+}
+
+/// Bytes: a number with an optional suffix k, M or G for powers of 1024.
+#[derive(Clone, Copy, Debug)]
+struct Size(u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (digits, scale) = match text.char_indices().last() {
+            Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+            Some((at, 'M')) => (&text[..at], 1 << 20),
+            Some((at, 'G')) => (&text[..at], 1 << 30),
+            _ => (text, 1),
+        };
+        let size = digits.parse().ok().and_then(|number: u64| number.checked_mul(scale));
+        size.map(Self).ok_or_else(|| "a size is a number such as 65536, 64k, 64M or 2G".to_string())
+    }
+}
+
+/// Reads configurations and the files that they name; relative paths count from the current folder,
+/// and then from the folder of the file that names them. Only regular files are read, and all together
+/// no more than a limit.
+#[derive(Clone, Debug)]
 pub(crate) struct Disk {
     read: HashMap<PathBuf, FileId>,
+    most: u64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::up_to(compiler::Limits::default().text)
+    }
+}
+
+impl Disk {
+    /// Reads as much as the command line allows.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self::up_to(limits.text.bytes())
+    }
+
+    /// Reads so many bytes at the most.
+    pub(crate) fn up_to(most: u64) -> Self {
+        Self { read: HashMap::new(), most }
+    }
+
+    /// Adds the configuration in a file (`-` is the standard input) to the sources.
+    ///
+    /// # Errors
+    /// A message with the file's name.
+    pub(crate) fn configuration(
+        &mut self,
+        sources: &mut Sources,
+        path: &str,
+    ) -> Result<FileId, String> {
+        let text = self.text(sources, path).map_err(|why| match path {
+            "-" => format!("standard input: {why}"),
+            path => format!("{path}: {why}"),
+        })?;
+        Ok(sources.add(if path == "-" { "<stdin>" } else { path }, text))
+    }
+
+    /// The text of a file besides what was read before; what is not UTF-8 in it is replaced. A file
+    /// compressed with gzip is decompressed.
+    fn text(&self, sources: &Sources, path: &str) -> Result<Arc<str>, String> {
+        let room = self.most.saturating_sub(sources.bytes());
+        let explain = |e| too_large(e, self.most);
+        let mut bytes = read(path, room).map_err(explain)?;
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            let plain = flate2::read::MultiGzDecoder::new(&bytes[..]);
+            bytes = file::read_all(plain, room).map_err(explain)?;
+        }
+        Ok(String::from_utf8_lossy(&bytes).into())
+    }
 }
 
 impl Files for Disk {
@@ -26,39 +130,33 @@ impl Files for Disk {
         if let Some(&file) = self.read.get(&key) {
             return Ok(file);
         }
-        let text = read_text(&found)?;
+        let text = self.text(sources, &found.display().to_string())?;
         let file = sources.add(found.display().to_string(), text);
         self.read.insert(key, file);
         Ok(file)
     }
 }
 
-/// The text of a file; what is not UTF-8 in it is replaced. A file compressed with gzip is
-/// decompressed.
-fn read_text(path: &Path) -> Result<Arc<str>, String> {
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut plain = Vec::new();
-        let limit = 1 << 30;
-        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(limit);
-        reader.read_to_end(&mut plain).map_err(|e| e.to_string())?;
-        plain
-    } else {
-        bytes
-    };
-    Ok(String::from_utf8_lossy(&bytes).into())
-}
-
-/// Adds the configuration in a file (`-` is the standard input) to the sources.
+/// The bytes of a file (`-` is the standard input), no more than `most`.
 ///
 /// # Errors
-/// A message with the file's name.
-pub(crate) fn configuration(sources: &mut Sources, path: &str) -> Result<FileId, String> {
-    if path == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(|e| format!("standard input: {e}"))?;
-        return Ok(sources.add("<stdin>", String::from_utf8_lossy(&bytes)));
+/// Why not.
+pub(crate) fn bytes(path: &str, most: u64) -> Result<Vec<u8>, String> {
+    read(path, most).map_err(|e| too_large(e, most))
+}
+
+fn read(path: &str, most: u64) -> std::io::Result<Vec<u8>> {
+    match path {
+        "-" => file::read_all(stdin(), most),
+        path => file::read(Path::new(path), most),
     }
-    let text = read_text(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
-    Ok(sources.add(path, text))
+}
+
+fn too_large(error: std::io::Error, most: u64) -> String {
+    match error.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            format!("more than {most} bytes of text in all; `--max-source SIZE` allows more")
+        }
+        _ => error.to_string(),
+    }
 }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use dataplane::Listener;
 use serde_json::json;
 
+use crate::terminal::{for_output, shown};
 use writer::{To, Writer};
 
 /// Writes what is told, once a run asked for it; as the streams are, it is the process's.
@@ -22,7 +23,10 @@ const WIPE: &str = "\r\x1b[K";
 /// Writes a text now, or has it written after what was told before.
 fn write(to: To, text: &str) {
     wipe_progress();
-    tell(to, text);
+    match to {
+        To::Output => tell(to, &for_output(text)),
+        To::Error => tell(to, &shown(text)),
+    }
 }
 
 fn tell(to: To, text: &str) {

@@ -1,6 +1,7 @@
 //! From a configuration's text to a router that can run.
 
 use std::cell::RefCell;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -37,6 +38,11 @@ impl Path {
     pub fn is_synthesised(self) -> bool {
         matches!(self, Path::Synthesised | Path::SynthesisedInterpreted)
     }
+}
+
+/// A seed of random choices that nobody can know.
+pub(crate) fn system_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// How a router is made.

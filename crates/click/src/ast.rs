@@ -11,6 +11,8 @@ pub struct File {
     pub statements: Vec<Statement>,
     /// Comments and `#line` directives that stand between tokens (not those inside configurations).
     pub comments: Vec<Span>,
+    /// How many tokens and arguments it has, at most [`crate::MAX_TOKENS`] and a few.
+    pub tokens: usize,
 }
 
 /// One statement of a file, a compound or a group.

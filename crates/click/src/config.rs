@@ -198,9 +198,14 @@ impl<'a> Text<'a> {
     /// Splits at unquoted commas. Comments become single spaces, outer white space goes, and an empty
     /// argument after the last comma does not count.
     pub fn arguments(&self) -> Vec<Argument> {
+        self.first_arguments(usize::MAX)
+    }
+
+    /// The same, but no more than the first `most`.
+    pub fn first_arguments(&self, most: usize) -> Vec<Argument> {
         let mut arguments = Vec::new();
         let mut piece = 0;
-        for raw in raw_arguments(&self.text) {
+        for raw in raw_arguments(&self.text).take(most) {
             arguments.push(match raw {
                 RawArgument::Plain(range) => self.argument(range, &mut piece),
                 RawArgument::Commented(range, text) => {

@@ -45,4 +45,4 @@ mod parser;
 pub use bind::BindError;
 pub use config::Argument;
 pub use format::format;
-pub use parser::{MAX_DEPTH, MAX_PORT, parse};
+pub use parser::{MAX_DEPTH, MAX_PORT, MAX_TOKENS, parse};

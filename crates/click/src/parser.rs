@@ -17,6 +17,9 @@ pub const MAX_DEPTH: usize = 64;
 /// The highest port number that may be written.
 pub const MAX_PORT: u32 = 65_535;
 
+/// Tokens and arguments of a file at the most: what is made of each takes hundreds of bytes.
+pub const MAX_TOKENS: usize = 1 << 21;
+
 /// A file with more errors than this is not read to its end.
 const MAX_DIAGNOSTICS: usize = 200;
 
@@ -31,6 +34,7 @@ pub fn parse(sources: &mut Sources, file: FileId) -> (File, Vec<Diagnostic>) {
     }
     let mut parser = Parser::new(file, &text);
     let statements = parser.statements();
+    let tokens = parser.tokens;
     let (lexer, diagnostics) = parser.finish();
     let mut name = sources.name(file).to_owned();
     for directive in lexer.directives {
@@ -41,7 +45,7 @@ pub fn parse(sources: &mut Sources, file: FileId) -> (File, Vec<Diagnostic>) {
         }
         sources.add_origin(file, directive.at, name.clone(), directive.line);
     }
-    (File { statements, comments: lexer.comments }, diagnostics)
+    (File { statements, comments: lexer.comments, tokens }, diagnostics)
 }
 
 /// Something that waits for its closing delimiter.
@@ -58,6 +62,8 @@ struct Parser<'a> {
     token: Token,
     /// Where the last token that was taken ends.
     end: usize,
+    /// How many were taken.
+    tokens: usize,
     diagnostics: Vec<Diagnostic>,
     open: Vec<Open>,
     /// Delimiters that were never closed.
@@ -81,6 +87,7 @@ impl<'a> Parser<'a> {
             lexer,
             token,
             end: 0,
+            tokens: 0,
             diagnostics: Vec::new(),
             open: Vec::new(),
             unclosed: Vec::new(),
@@ -122,8 +129,22 @@ impl<'a> Parser<'a> {
     fn bump(&mut self) -> Token {
         let token = self.token;
         self.end = token.end;
+        self.count(1);
         self.token = self.lexer.token();
         token
+    }
+
+    /// Counts tokens; when there are too many, the file ends here.
+    fn count(&mut self, more: usize) {
+        let before = self.tokens;
+        self.tokens += more;
+        if (before..self.tokens).contains(&MAX_TOKENS) {
+            let message = format!("the file has more than {MAX_TOKENS} tokens and arguments");
+            let error = Diagnostic::error("file-too-large", message);
+            let here = self.span(self.token);
+            self.diagnostics.push(error.label(here, "the rest of the file is not read"));
+            self.lexer.seek(self.text.len());
+        }
     }
 
     fn seek(&mut self, at: usize) {
@@ -626,9 +647,11 @@ impl<'a> Parser<'a> {
         let open = self.token;
         self.lexer.seek(open.end);
         let (mut text, end) = self.lexer.config();
+        let commas = text.bytes().filter(|byte| *byte == b',').count();
         match end {
             ConfigEnd::Closed => {
                 let span = Span::new(self.file, open.end, self.lexer.position());
+                self.count(commas);
                 self.token = self.lexer.token();
                 self.bump();
                 return Config { text, span };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use click::config::Argument;
-use elements::configure::Files;
+use elements::configure::{DEFAULT_MEMORY, Files};
 use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
 
 use crate::report::Report;
@@ -17,6 +17,23 @@ pub struct Options {
     /// Devices. One that no element is for takes the place of the element of its name, which stands for it where there
     /// is none.
     pub devices: Vec<Device>,
+    /// What reading it and making its elements may take.
+    pub limits: Limits,
+}
+
+/// What a configuration may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of all texts that are read: the configuration, its libraries, lists of rules.
+    pub text: u64,
+    /// Bytes of memory that its elements take when they are made, for each worker.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { text: 64 << 20, memory: DEFAULT_MEMORY }
+    }
 }
 
 /// A device that the elements of a chain may be for.
@@ -32,7 +49,7 @@ pub struct Device {
 impl Options {
     /// Variables alone.
     pub fn of(variables: Vec<(String, String)>) -> Self {
-        Self { variables, devices: Vec::new() }
+        Self { variables, ..Self::default() }
     }
 }
 
@@ -45,6 +62,8 @@ pub struct Chain {
     pub arguments: Vec<Vec<Argument>>,
     /// Packages that the configuration requires.
     pub requirements: Vec<String>,
+    /// What making its elements may take.
+    pub(crate) limits: Limits,
     names: HashMap<String, NodeId>,
 }
 
@@ -108,6 +127,7 @@ fn work_out(
         graph: flat.graph,
         arguments: flat.arguments,
         requirements: scopes.requirements,
+        limits: options.limits,
         names: flat.names,
     };
     (Some(chain), report.diagnostics)

@@ -20,6 +20,8 @@ pub(crate) const MAX_LINKS: usize = 1 << 21;
 const MAX_DEPTH: usize = 128;
 /// Bytes of names and configurations.
 const MAX_TEXT: usize = 1 << 28;
+/// Arguments of all elements together.
+const MAX_ARGUMENTS: usize = 1 << 21;
 /// Candidates that are shown where no overload fits.
 const MAX_CANDIDATES: usize = 8;
 
@@ -76,6 +78,8 @@ struct Expander<'s, 'a> {
     flat: Flat,
     /// Where each name was declared, compounds included.
     declared: HashMap<String, Span>,
+    /// How many more arguments there may be.
+    arguments: usize,
     full: bool,
 }
 
@@ -102,6 +106,7 @@ pub(crate) fn expand<'a>(
         variables: Variables::new(MAX_TEXT),
         flat: Flat::default(),
         declared: HashMap::new(),
+        arguments: MAX_ARGUMENTS,
         full: false,
     };
     let file = &scopes.templates[scopes.file];
@@ -140,9 +145,20 @@ impl<'a> Expander<'_, 'a> {
                 (ItemKind::Element { class, written, config }, _) => {
                     let name = format!("{prefix}{}", item.name);
                     let arguments = match config {
-                        Some(config) => self.variables.expand(scope, config).arguments(),
+                        Some(config) => {
+                            let text = self.variables.expand(scope, config);
+                            text.first_arguments(self.arguments + 1)
+                        }
                         None => Vec::new(),
                     };
+                    match self.arguments.checked_sub(arguments.len()) {
+                        Some(left) => self.arguments = left,
+                        None => {
+                            let what = format!("more than {MAX_ARGUMENTS} arguments");
+                            self.exhausted(item.span, what);
+                            return;
+                        }
+                    }
                     match self.overload(class, item, arguments) {
                         Chosen::Element(class, arguments) => {
                             [Unit::Node(self.node(name, item, group, class, arguments)); 2]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use elements::Element;
-use elements::configure::{Configure, Devices, Files, Initialize, Part, Shared, Surroundings};
+use elements::configure::{
+    Allowance, Configure, Devices, Files, Initialize, Part, Shared, Surroundings,
+};
 use elements::element::Class;
 use elements::names::Names;
 use elements::registry;
@@ -22,7 +24,13 @@ pub struct Elements {
     /// Indices in the order in which the elements were made.
     order: Vec<usize>,
     part: Part,
+    memory: Allowance,
 }
+
+/// What an element takes at least: itself, its name and ports, its places in tables.
+const ELEMENT: u64 = 2 << 10;
+/// What is made of a byte of its configuration, such as rules and what finds them.
+const PER_BYTE: u64 = 16;
 
 /// Makes every element of a chain, those that others refer to first. Appends all errors and
 /// warnings of their arguments to `diagnostics`; `None` if an element could not be made. Elements
@@ -54,10 +62,17 @@ pub fn instantiate_part(
     let (mut names, mut shared) = (Names::default(), Shared::default());
     let mut made: Vec<Option<Box<dyn Element>>> = nodes.iter().map(|_| None).collect();
     let mut report = Report::default();
+    let mut memory = Allowance::new(chain.limits.memory);
     let mut found = Vec::new();
     let order = known.iter().map(|&(index, _)| index).collect();
     for (index, class) in known {
         let node = &nodes[index];
+        let least = ELEMENT + PER_BYTE * node.config.len() as u64;
+        if let Err(error) = memory.claim((&node.name, &node.class), None, least) {
+            // It is the same for all that come after.
+            report.add(error.label(node.span, ""));
+            break;
+        }
         let around = Surroundings {
             sources: &mut *sources,
             files: &mut *files,
@@ -65,6 +80,7 @@ pub fn instantiate_part(
             shared: &mut shared,
             elements: &classes,
             part,
+            memory: &mut memory,
             diagnostics: &mut found,
         };
         let mut configure = Configure::new(
@@ -80,7 +96,7 @@ pub fn instantiate_part(
     diagnostics.append(&mut report.diagnostics);
     let elements: Option<Vec<_>> = made.into_iter().collect();
     let elements = elements.filter(|_| !failed)?;
-    Some(Elements { elements, names, shared, classes, order, part })
+    Some(Elements { elements, names, shared, classes, order, part, memory })
 }
 
 impl Elements {
@@ -106,6 +122,7 @@ impl Elements {
                 shared: &mut self.shared,
                 elements: &self.classes,
                 part: self.part,
+                memory: &mut self.memory,
                 diagnostics: &mut found,
             };
             let mut initialize = Initialize::new(&node.name, node.span, &mut *devices, around);

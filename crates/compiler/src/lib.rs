@@ -28,7 +28,7 @@ mod synthesize;
 mod variables;
 pub mod witness;
 
-pub use elaborate::{Chain, Device, Options, elaborate};
+pub use elaborate::{Chain, Device, Limits, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate, instantiate_part};
 pub use shadow::shadowed_rules;

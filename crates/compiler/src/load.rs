@@ -26,10 +26,21 @@ pub(crate) fn load(
     report: &mut Report,
 ) -> Loaded {
     let mut ids = vec![file];
+    let mut tokens = 0;
     let mut loaded = Loaded { files: Vec::new(), libraries: HashMap::new() };
     // A file is parsed after all that was known before it, so that the list only grows.
     while let Some(&id) = ids.get(loaded.files.len()) {
         let (parsed, diagnostics) = click::parse(sources, id);
+        tokens += parsed.tokens;
+        if tokens > click::MAX_TOKENS && ids.len() > 1 {
+            let message = format!(
+                "the configuration and its libraries have more than {} tokens and arguments",
+                click::MAX_TOKENS
+            );
+            let error = Diagnostic::error("file-too-large", message);
+            report.add(error.label(Span::new(id, 0, 0), "the limit is reached in this file"));
+            break;
+        }
         for diagnostic in diagnostics {
             report.add_message(diagnostic);
         }

@@ -7,6 +7,7 @@ pub mod capture;
 pub mod change;
 pub mod clock;
 pub mod control_socket;
+pub mod file;
 mod functions;
 mod interpreted;
 mod interpreted_program;

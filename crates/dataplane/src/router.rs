@@ -870,8 +870,12 @@ impl Services for Nodes {
         self.listener.output(text);
     }
 
-    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String> {
-        std::fs::read(self.folder.join(path)).map_err(|e| e.to_string())
+    fn read_file(&mut self, path: &str, most: u64) -> Result<Vec<u8>, String> {
+        let read = match path {
+            "-" => crate::file::read_all(std::io::stdin(), most),
+            path => crate::file::read(&self.folder.join(path), most),
+        };
+        read.map_err(|e| e.to_string())
     }
 
     fn write_file(&mut self, path: &str, bytes: &[u8], append: bool) -> Result<(), String> {

@@ -91,6 +91,58 @@ impl Shared {
     }
 }
 
+/// How much memory the elements of a chain may take when they are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    limit: u64,
+    left: u64,
+}
+
+/// Where nothing else is said, elements may take so many bytes: 1 GiB.
+pub const DEFAULT_MEMORY: u64 = 1 << 30;
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self::new(DEFAULT_MEMORY)
+    }
+}
+
+impl Allowance {
+    /// So many bytes.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, left: limit }
+    }
+
+    /// Takes memory for an element, as one of its arguments asks for or all of its class need.
+    ///
+    /// # Errors
+    /// The error, without a place, if there is not so much left.
+    pub fn claim(
+        &mut self,
+        (element, class): (&str, &str),
+        argument: Option<&str>,
+        bytes: u64,
+    ) -> Result<(), Diagnostic> {
+        if let Some(left) = self.left.checked_sub(bytes) {
+            self.left = left;
+            return Ok(());
+        }
+        let size = |bytes: u64| match bytes {
+            0..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+            _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        };
+        let what = argument.map_or_else(String::new, |argument| format!("{argument} of "));
+        let message = format!(
+            "{what}{class} '{element}' takes {} of memory; of {} for all elements, {} are left",
+            size(bytes),
+            size(self.limit),
+            size(self.left)
+        );
+        let help = "`--max-memory SIZE` lets elements take more";
+        Err(Diagnostic::error("too-much-memory", message).help(help))
+    }
+}
+
 /// What all elements of a chain have in common while they are configured.
 pub struct Surroundings<'a> {
     /// The texts read so far.
@@ -105,6 +157,8 @@ pub struct Surroundings<'a> {
     pub elements: &'a HashMap<String, String>,
     /// Which of the chain's workers the elements are made for.
     pub part: Part,
+    /// Memory that they may still take.
+    pub memory: &'a mut Allowance,
     /// Errors and warnings so far.
     pub diagnostics: &'a mut Vec<Diagnostic>,
 }
@@ -192,6 +246,19 @@ impl<'a> Configure<'a> {
         Failed
     }
 
+    /// Takes memory that an argument asks for, or every element of the class needs, before it is
+    /// allocated.
+    ///
+    /// # Errors
+    /// [`Failed`] after reporting that there is not so much.
+    pub fn claim(&mut self, argument: Option<&str>, at: Span, bytes: u64) -> Result<(), Failed> {
+        let claimed = self.around.memory.claim((self.name, self.class), argument, bytes);
+        claimed.map_err(|error| {
+            self.report(error.label(at, ""));
+            Failed
+        })
+    }
+
     /// Reads a file that an argument names.
     ///
     /// # Errors
@@ -269,7 +336,7 @@ impl<'a> Configure<'a> {
             }
         }
         positional.reverse();
-        Arguments { cx: self, keywords, positional, keyed, failed: false }
+        Arguments { cx: self, keywords, positional, keyed, places: Vec::new(), failed: false }
     }
 }
 
@@ -288,6 +355,8 @@ pub struct Arguments<'c, 'a> {
     /// Last first.
     positional: Vec<Argument>,
     keyed: Vec<(&'static str, Argument)>,
+    /// Where arguments that were taken stand, by name.
+    places: Vec<(&'static str, Span)>,
     failed: bool,
 }
 
@@ -326,7 +395,9 @@ impl<'a> Arguments<'_, 'a> {
     pub fn keyword_argument(&mut self, name: &'static str) -> Option<Argument> {
         debug_assert!(self.keywords.contains(&name), "{name} is not declared as a keyword");
         let at = self.keyed.iter().position(|(k, _)| *k == name)?;
-        Some(self.keyed.remove(at).1)
+        let argument = self.keyed.remove(at).1;
+        self.places.push((name, argument.span));
+        Some(argument)
     }
 
     /// The next positional argument, raw.
@@ -385,6 +456,16 @@ impl<'a> Arguments<'_, 'a> {
         self.report(Diagnostic::error("bad-argument", message).label(at.span, ""));
     }
 
+    /// Takes memory that an argument asks for, before it is allocated. Whether there is so much: if
+    /// not, that is reported.
+    pub fn claim(&mut self, name: &'static str, bytes: u64) -> bool {
+        let at = self.places.iter().rev().find(|(known, _)| *known == name);
+        let at = at.map_or(self.cx.span, |&(_, at)| at);
+        let claimed = self.cx.claim(Some(name), at, bytes).is_ok();
+        self.failed |= !claimed;
+        claimed
+    }
+
     /// Reads a file that an argument names, reporting why it cannot be read.
     pub fn read_file(&mut self, path: &Argument) -> Option<(FileId, Arc<str>)> {
         let read = self.cx.read_file(path).ok();
@@ -434,7 +515,9 @@ impl<'a> Arguments<'_, 'a> {
         {
             return Some(argument);
         }
-        self.next_plain()
+        let argument = self.next_plain()?;
+        self.places.push((name, argument.span));
+        Some(argument)
     }
 }
 

@@ -216,11 +216,11 @@ pub trait Services {
     fn message(&mut self, text: &str);
     /// Writes text to the standard output as it is.
     fn output(&mut self, text: &str);
-    /// Reads a whole file.
+    /// Reads a whole regular file of at most `most` bytes; `-` is the standard input.
     ///
     /// # Errors
     /// A message such as “No such file or directory”.
-    fn read_file(&mut self, path: &str) -> Result<Vec<u8>, String>;
+    fn read_file(&mut self, path: &str, most: u64) -> Result<Vec<u8>, String>;
     /// Writes a whole file, or adds to its end.
     ///
     /// # Errors

@@ -45,6 +45,9 @@ pub(crate) struct Discard {
 /// What a packet that reaches the end of a chain on purpose is counted as.
 pub(crate) const DISCARDED: Reason = Reason("discarded");
 
+/// Packets that are pulled in one go however large the burst: others want their turn.
+const LONGEST_TURN: usize = 4096;
+
 impl Discard {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let pulls = cx.pulls();
@@ -74,7 +77,7 @@ impl Element for Discard {
         if !self.active {
             return Work::Idle;
         }
-        for i in 0..self.burst {
+        for i in 0..self.burst.min(LONGEST_TURN) {
             match cx.pull(0) {
                 Some(packet) => {
                     self.packets += 1;

@@ -269,6 +269,9 @@ pub(crate) struct FlowTable {
 }
 
 impl FlowTable {
+    /// Bytes that an empty table takes, roughly.
+    pub(crate) const EMPTY: u64 = 128 << 10;
+
     /// An empty table for so many flows, with a seed that nobody knows.
     pub(crate) fn new(capacity: u64) -> Self {
         Self::with_seed(capacity, std::hash::RandomState::new().build_hasher().finish())

@@ -165,6 +165,8 @@ impl SourceIPHashMapper {
         }
         let (own, mapped) = patterns(&written, &mut arguments);
         let greatest = usize::from(ids.iter().copied().max().unwrap_or(0)) + 1;
+        // Points, and the hashes that each pattern has.
+        arguments.claim("POINTS", (points as u64).saturating_mul(64 * ids.len() as u64));
         let too_many = greatest.checked_mul(points).is_none_or(|n| n > MOST_POINTS);
         if too_many {
             let message = format!("POINTS times the greatest ID is more than {MOST_POINTS}");

@@ -29,7 +29,9 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// HIMEM (number, default 262144): how many bytes of fragments are kept at the most.
+    /// HIMEM (number, default 262144): how many bytes of fragments are kept at the most. Packets of few
+    /// bytes take more than these: however many they are, they take no more memory than HIMEM, or
+    /// 16 MiB if that is more.
     /// MAX_MTU_ANNO (annotation): receives the length of a packet's longest fragment, 2 bytes.
     ///
     /// = HANDLERS
@@ -50,7 +52,10 @@ pub(crate) struct IPReassembler {
     /// In one list, the packet whose first fragment came first at its head.
     incomplete: LruTable<Incomplete>,
     high_memory: usize,
+    /// Bytes of payload, and [`OVERHEAD`] for each packet.
     memory: usize,
+    /// Bytes of memory that is taken.
+    taken: usize,
     mtu_annotation: Option<usize>,
     /// When old packets are looked for next, in nanoseconds.
     next_reap: u64,
@@ -91,6 +96,10 @@ const REAPED_AT_ONCE: usize = 8;
 const OVERHEAD: usize = 40;
 /// The list of all incomplete packets.
 const ALL: usize = 0;
+/// So much memory may be taken even if HIMEM is less.
+const LEAST_ROOM: usize = 16 << 20;
+/// What a part of a payload takes in a tree whose nodes are half full.
+const PART: usize = 48;
 
 /// A fragment's place.
 struct Place {
@@ -127,6 +136,11 @@ impl Incomplete {
     /// Bytes of payload that there is room for.
     fn extent(&self) -> usize {
         self.packet.len() - self.header - self.header_length
+    }
+
+    /// Bytes of memory that it takes.
+    fn taken(&self) -> usize {
+        size_of::<(Key, Self)>() + self.packet.memory() + self.present.len() * PART
     }
 
     /// Puts a fragment's payload in. `false` if it contradicts what is known of the length.
@@ -212,6 +226,7 @@ impl IPReassembler {
             incomplete: LruTable::default(),
             high_memory: high_memory as usize,
             memory: 0,
+            taken: 0,
             mtu_annotation: mtu_annotation.map(|a| a.0),
             next_reap: 0,
             old_before: 0,
@@ -244,9 +259,11 @@ impl IPReassembler {
             self.begin(&place, &fragment, now, cx);
         }
         let entry = self.incomplete.get_mut(place.key)?;
-        let before = entry.extent();
+        let before = (entry.extent(), entry.taken());
         let added = entry.add(&place, &fragment, at);
-        self.memory += entry.extent() - before;
+        self.memory += entry.extent() - before.0;
+        // Parts that join take less.
+        self.taken = self.taken + entry.taken() - before.1;
         if !added {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
@@ -279,12 +296,14 @@ impl IPReassembler {
             longest: 0,
         };
         self.memory += OVERHEAD;
+        self.taken += entry.taken();
         self.incomplete.insert(place.key, entry, ALL);
     }
 
     fn remove(&mut self, key: Key) -> Option<Incomplete> {
         let entry = self.incomplete.remove(key)?;
         self.memory -= OVERHEAD + entry.extent();
+        self.taken -= entry.taken();
         Some(entry)
     }
 
@@ -298,10 +317,15 @@ impl IPReassembler {
         }
     }
 
+    /// Bytes of memory that may be taken.
+    fn room(&self) -> usize {
+        self.high_memory.max(LEAST_ROOM)
+    }
+
     /// Gives up the oldest packets while more memory is used than may be: as many bytes of theirs
     /// as the last fragment brought.
     fn make_room(&mut self, cx: &mut Context<'_>) {
-        while self.memory > self.high_memory
+        while (self.memory > self.high_memory || self.taken > self.room())
             && let Some((key, _)) = self.incomplete.oldest(ALL)
         {
             self.give_up(key, cx);
@@ -371,9 +395,10 @@ impl Element for IPReassembler {
 
     fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
         if let Some([memory, next_reap, old_before, fragments, whole, failed]) = legacy.counts()
-            && let Some(incomplete) = legacy.take_native()
+            && let Some(incomplete) = legacy.take_native::<LruTable<Incomplete>>()
         {
             self.incomplete = *incomplete;
+            self.taken = self.incomplete.iter_list(ALL).map(|(_, entry)| entry.taken()).sum();
             (self.memory, self.next_reap) = (memory as usize, next_reap);
             self.old_before = old_before;
             (self.fragments, self.whole, self.failed) = (fragments, whole, failed);

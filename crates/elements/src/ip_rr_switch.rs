@@ -90,6 +90,7 @@ impl IPRRSwitch {
             }
         };
         arguments.finish()?;
+        cx.claim(None, span, FlowTable::EMPTY)?;
         let mut flows = FlowTable::new(capacity);
         let class = flows.class(FOREVER, 0);
         Ok(Self { flows, class, current: 0, max })

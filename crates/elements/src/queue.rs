@@ -71,6 +71,8 @@ impl Queue {
     fn of_kind(cx: &mut Configure<'_>, kind: Kind) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["CAPACITY"]);
         let capacity = arguments.optional("CAPACITY").unwrap_or(1000usize);
+        // What packets take besides comes with them.
+        arguments.claim("CAPACITY", (capacity as u64).saturating_mul(size_of::<Packet>() as u64));
         arguments.finish()?;
         let packets = VecDeque::with_capacity(capacity.min(INITIAL_ROOM));
         Ok(Self { packets, capacity, kind, highwater: 0, drops: 0 })

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use click::config::Text;
 use ir::{Diagnostic, FileId, Processing, Severity, Sources, Span};
 
-use crate::configure::{Configure, Failed, Files, Part, Shared, Surroundings};
+use crate::configure::{Allowance, Configure, Failed, Files, Part, Shared, Surroundings};
 use crate::context::Context;
 use crate::names::Names;
 
 /// Errors that are told; of more there is only the number.
 const MAX_ERRORS: usize = 8;
+/// Bytes of a file that a running chain reads rules from, at the most.
+const MAX_FILE: u64 = 64 << 20;
 
 /// What an element keeps of what it was configured with, so that it can be configured again.
 pub(crate) struct Reconfigure {
@@ -65,6 +67,7 @@ impl Reconfigure {
             shared: &mut Shared::default(),
             elements: &HashMap::new(),
             diagnostics: &mut diagnostics,
+            memory: &mut Allowance::default(),
             part: self.part,
         };
         let element = (&self.name[..], &self.class[..], span);
@@ -112,7 +115,7 @@ struct Folder<'a, 'b>(&'a mut Context<'b>);
 
 impl Files for Folder<'_, '_> {
     fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
-        let bytes = self.0.services().read_file(path)?;
+        let bytes = self.0.services().read_file(path, MAX_FILE)?;
         Ok(sources.add(path, String::from_utf8_lossy(&bytes).into_owned()))
     }
 }

@@ -1,6 +1,7 @@
 //! Script and DriverManager: small programs that read and write handlers.
 
 mod expression;
+mod memory;
 mod program;
 
 use std::rc::Rc;
@@ -9,7 +10,8 @@ use click::config::{Argument, Variable};
 use ir::{Model, Reason};
 use net::{Batch, Packet};
 
-use self::expression::{FUNCTIONS, Words, evaluate, plain, quoted};
+use self::expression::{CLOSE, FUNCTIONS, OPEN, Words, evaluate, insert, plain, quoted};
+use self::memory::{Errors, MAX_TEXT, Variables};
 use self::program::{Instruction, Label, Program, Target, Text};
 use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed, scopes};
@@ -40,7 +42,7 @@ element! {
     /// pause [N], wait_step, wait_stop: waits for N steps; wait without a time does too.
     /// label NAME; goto NAME [CONDITION]: goes on elsewhere, if the condition is true. The
     /// labels begin, loop, end, exit, stop and error are always there. A script that makes 1000
-    /// jumps without waiting is given up.
+    /// jumps without waiting is given up. A text has at most 1 MiB, all variables together 16 MiB.
     /// loop: goes on at the first instruction.
     /// end: ends the script. exit: ends it; a packet is dropped. stop: ends it and tells the
     /// driver to stop. error [TEXT]: ends it with an error.
@@ -95,7 +97,7 @@ pub(crate) struct Script {
     name: String,
     kind: Kind,
     program: Rc<Program>,
-    variables: Vec<(String, String)>,
+    variables: Variables,
     started: bool,
     /// Whether the first step is still to be taken.
     initial: bool,
@@ -114,7 +116,7 @@ pub(crate) struct Script {
     arguments: String,
     called: String,
     written: bool,
-    errors: Vec<String>,
+    errors: Errors,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,11 +208,10 @@ impl Script {
         }
         let program = Program::parse(&mut arguments, kind == Kind::Driver);
         arguments.finish()?;
-        let variables = program.variables.iter().map(|v| (v.clone(), String::new())).collect();
         Ok(Self {
             name,
             kind,
-            variables,
+            variables: Variables::new(&program.variables),
             started: false,
             initial: false,
             position: 0,
@@ -223,7 +224,7 @@ impl Script {
             arguments: String::new(),
             called: String::new(),
             written: false,
-            errors: Vec::new(),
+            errors: Errors::default(),
         })
     }
 
@@ -253,7 +254,7 @@ impl Script {
         self.started = true;
         for instruction in &Rc::clone(&self.program).instructions {
             if let Instruction::Init { variable, text, .. } = instruction {
-                self.variables[*variable].1 = self.expand(text, cx);
+                self.assign(*variable, text, cx);
             }
         }
         if !matches!(self.kind, Kind::Active | Kind::Driver) {
@@ -338,11 +339,9 @@ impl Script {
                         self.errors.push(format!("write {}: {why}", handler.text));
                     }
                 }
-                Instruction::Set(variable, text) => {
-                    self.variables[*variable].1 = self.expand(text, cx);
-                }
+                Instruction::Set(variable, text) => self.assign(*variable, text, cx),
                 Instruction::Return(variable, text) => {
-                    self.variables[*variable].1 = self.expand(text, cx);
+                    self.assign(*variable, text, cx);
                     if self.position == at + 1 {
                         self.position = at;
                         return Rest::Return;
@@ -451,6 +450,14 @@ impl Script {
         }
     }
 
+    /// Gives a variable what a text comes to.
+    fn assign(&mut self, variable: usize, text: &Text, cx: &mut Context<'_>) {
+        let value = self.expand(text, cx);
+        if let Err(why) = self.variables.set(variable, value) {
+            self.errors.push(why);
+        }
+    }
+
     /// Substitutes and, if the instruction says so, unquotes.
     fn expand(&mut self, text: &Text, cx: &mut Context<'_>) -> String {
         let expanded = self.substitute(&text.text, cx);
@@ -462,21 +469,45 @@ impl Script {
         if !text.contains('$') {
             return text.to_string();
         }
-        let mut lookup = |variable: Variable<'_>| self.look_up(variable, cx).map(Argument::bare);
+        let mut room = MAX_TEXT;
+        let mut lookup = |variable: Variable<'_>| {
+            self.look_up_within(variable, &mut room, cx).map(Argument::bare)
+        };
         Argument::bare(text).expand(&mut lookup).text
+    }
+
+    /// What is put in a variable's place. If there is no room for it, that is an error, and nothing is.
+    fn look_up_within(
+        &mut self,
+        variable: Variable<'_>,
+        room: &mut usize,
+        cx: &mut Context<'_>,
+    ) -> Option<String> {
+        let value = self.look_up(variable, cx)?;
+        Some(match room.checked_sub(value.len()) {
+            Some(left) => {
+                *room = left;
+                value
+            }
+            None => {
+                self.errors.push(format!("a text becomes longer than {MAX_TEXT} bytes"));
+                *room = 0;
+                String::new()
+            }
+        })
     }
 
     /// Replaces variables and calls of handlers and removes the quotation marks of the text, but
     /// not those of the values.
     fn expand_unquoted(&mut self, text: &str, cx: &mut Context<'_>) -> String {
-        let mut values = Vec::new();
+        let (mut values, mut room) = (Vec::new(), MAX_TEXT);
         let mut lookup = |variable: Variable<'_>| {
             let value = match variable {
                 Variable::Call(call) => {
                     let call = insert(call, &values);
-                    self.look_up(Variable::Call(&call), cx)?
+                    self.look_up_within(Variable::Call(&call), &mut room, cx)?
                 }
-                name => self.look_up(name, cx)?,
+                name => self.look_up_within(name, &mut room, cx)?,
             };
             values.push(value);
             Some(Argument::bare(format!("{OPEN}{}{CLOSE}", values.len() - 1)))
@@ -490,8 +521,8 @@ impl Script {
             Variable::Call(call) => return self.call(call, false, cx),
             Variable::Name(name) => name,
         };
-        if let Some((_, value)) = self.variables.iter().find(|(n, _)| n == name) {
-            return Some(value.clone());
+        if let Some(number) = self.variables.find(name) {
+            return Some(self.variables.value(number).to_string());
         }
         let mut words = Words(self.arguments.clone());
         Some(match name {
@@ -513,7 +544,7 @@ impl Script {
                 names.any(|n| n == self.name).then_some(name)?
             }
         };
-        let exported = self.exports().any(|variable| self.variables[variable].0 == name);
+        let exported = self.exports().any(|variable| self.variables.name(variable) == name);
         (exported || HANDLERS.iter().any(|h| h.name == name)).then_some(name)
     }
 
@@ -564,14 +595,12 @@ impl Script {
         cx: &mut Context<'_>,
     ) -> Result<String, String> {
         match name {
-            "get" => self.slot(arguments).map(|value| value.clone()),
+            "get" => self.value(arguments).map(str::to_string),
             "shift" => {
                 let name = if arguments.is_empty() { "args" } else { arguments };
-                let value = self.slot(name)?;
-                let mut words = Words(std::mem::take(value));
+                let mut words = Words(self.value(name)?.to_string());
                 let first = words.next().unwrap_or_default();
-                *value = words.0;
-                Ok(first)
+                self.set_value(name, words.0).map(|()| first)
             }
             "random" => random(arguments, cx),
             "now" | "now_steady" => Ok(show_time(cx.now())),
@@ -583,35 +612,45 @@ impl Script {
             "unquote" => Ok(plain(arguments)),
             "cat" | "catq" => {
                 let path = plain(arguments);
-                let bytes =
-                    cx.services().read_file(&path).map_err(|why| format!("{path}: {why}"))?;
+                let bytes = match path.as_str() {
+                    "-" => Err("scripts do not read the standard input".to_string()),
+                    path => cx.services().read_file(path, MAX_TEXT as u64),
+                };
+                let bytes = bytes.map_err(|why| format!("{path}: {why}"))?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 Ok(if name == "catq" { quoted(&text) } else { text })
             }
-            _ => match self.exports().find(|&v| self.variables[v].0 == name) {
-                Some(variable) => Ok(self.variables[variable].1.clone()),
+            _ => match self.exports().find(|&v| self.variables.name(v) == name) {
+                Some(variable) => Ok(self.variables.value(variable).to_string()),
                 None => evaluate(name, arguments),
             },
         }
     }
 
-    /// A variable, to look at or change.
-    fn slot(&mut self, name: &str) -> Result<&mut String, String> {
+    /// The value of a variable.
+    fn value(&self, name: &str) -> Result<&str, String> {
         if name == "args" {
-            return Ok(&mut self.arguments);
+            return Ok(&self.arguments);
         }
-        let found = self.variables.iter_mut().find(|(n, _)| n == name);
-        found.map(|(_, value)| value).ok_or_else(|| format!("no variable named '{name}'"))
+        let found = self.variables.find(name).map(|number| self.variables.value(number));
+        found.ok_or_else(|| format!("no variable named '{name}'"))
+    }
+
+    /// Gives a variable a value; it is made if there is none of the name.
+    fn set_value(&mut self, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "args" => self.arguments = value,
+            name => self.variables.set_named(name, value)?,
+        }
+        Ok(())
     }
 
     fn set(&mut self, text: &str) -> Result<(), String> {
         let (name, value) = Argument::bare(text).split_word();
-        match (name.text.as_str(), self.slot(&name.text)) {
-            ("", _) => return Err("set takes a variable and a value".to_string()),
-            (_, Ok(slot)) => *slot = value.text,
-            (_, Err(_)) => self.variables.push((name.text, value.text)),
+        match name.text.as_str() {
+            "" => Err("set takes a variable and a value".to_string()),
+            name => self.set_value(name, value.text),
         }
-        Ok(())
     }
 
     fn go_to(&mut self, label: &str) -> Result<(), String> {
@@ -646,7 +685,7 @@ impl Script {
 
     /// What a handler that made the script run answers.
     fn outcome(&mut self, rest: Rest) -> Result<String, String> {
-        let errors = std::mem::take(&mut self.errors);
+        let errors = self.errors.take();
         if rest == Rest::Error || !errors.is_empty() {
             return Err(errors.join("\n"));
         }
@@ -654,12 +693,12 @@ impl Script {
     }
 
     fn returned(&self) -> String {
-        self.variables.iter().find(|(n, _)| n == "_").map_or(String::new(), |(_, v)| v.clone())
+        self.value("_").map_or(String::new(), str::to_string)
     }
 
     /// Shows the errors of a script that runs on its own account.
     fn complain(&mut self, cx: &mut Context<'_>) {
-        for error in std::mem::take(&mut self.errors) {
+        for error in self.errors.take() {
             cx.error(&error);
         }
     }
@@ -667,9 +706,8 @@ impl Script {
     /// The port that the script chooses for a packet.
     fn port_for(&mut self, input: usize, cx: &mut Context<'_>) -> Option<usize> {
         self.start(cx);
-        match self.slot("input") {
-            Ok(slot) => *slot = input.to_string(),
-            Err(_) => self.variables.push(("input".to_string(), input.to_string())),
+        if let Err(why) = self.set_value("input", input.to_string()) {
+            self.errors.push(why);
         }
         self.position = 0;
         let rest = self.step(0, Cause::Other, cx);
@@ -687,28 +725,6 @@ impl Script {
             None => cx.drop(packet, DROPPED),
         }
     }
-}
-
-/// Stand around the number of a value in a text, where quotation cannot touch it.
-const OPEN: char = '\u{e000}';
-const CLOSE: char = '\u{e001}';
-
-/// Puts values in the places of their numbers.
-fn insert(text: &str, values: &[String]) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(OPEN) {
-        result.push_str(before);
-        let number = after.split_once(CLOSE);
-        match number.and_then(|(n, tail)| Some((values.get(n.parse::<usize>().ok()?)?, tail))) {
-            Some((value, tail)) => {
-                result.push_str(value);
-                rest = tail;
-            }
-            None => rest = after,
-        }
-    }
-    result + rest
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {
@@ -801,7 +817,7 @@ impl Element for Script {
     }
 
     fn named_handlers(&self) -> Vec<NamedHandler> {
-        let exported = self.exports().map(|v| self.variables[v].0.clone());
+        let exported = self.exports().map(|v| self.variables.name(v).to_string());
         let mut all: Vec<NamedHandler> =
             exported.map(|name| NamedHandler { name, read: true, write: false }).collect();
         if self.kind == Kind::Proxy {

@@ -46,9 +46,13 @@ impl Copies {
         let stop = arguments.keyword("STOP").unwrap_or(false);
         let end: Option<HandlerCall> = arguments.keyword("END_CALL");
         let span = arguments.cx().span();
-        if length > MAX_LENGTH {
+        let mut fits = length <= MAX_LENGTH;
+        if !fits {
             let message = format!("packets of {length} bytes; the longest are of {MAX_LENGTH}");
             arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
+        }
+        if let (true, Ok(bytes)) = (fits, u64::try_from(length)) {
+            fits = arguments.claim("LENGTH", bytes);
         }
         if stop && end.is_some() {
             let message = "END_CALL and STOP exclude each other";
@@ -68,7 +72,9 @@ impl Copies {
             ended: false,
             pulled,
         };
-        copies.assemble();
+        if fits {
+            copies.assemble();
+        }
         copies
     }
 

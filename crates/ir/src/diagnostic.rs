@@ -97,6 +97,11 @@ impl Sources {
         &self.files[file.0 as usize].text
     }
 
+    /// Bytes of all texts together.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|source| source.text.len() as u64).sum()
+    }
+
     /// The text under a span.
     pub fn slice(&self, span: Span) -> &str {
         &self.text(span.file)[span.range()]

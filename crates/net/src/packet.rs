@@ -178,6 +178,11 @@ impl Packet {
         (self.0.end - self.0.start) as usize
     }
 
+    /// Bytes of memory that it takes, with all room before and after its data.
+    pub fn memory(&self) -> usize {
+        size_of::<Inner>() + self.0.buffer.len()
+    }
+
     /// Bytes available before the data.
     #[inline]
     pub fn headroom(&self) -> usize {

@@ -1,12 +1,12 @@
 //! `catena check`: what is wrong with configurations.
 
-use std::fs::File;
 use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use dataplane::file;
 use dataplane::io::Way;
 use elements::Element;
 use elements::configure::Devices;
@@ -16,7 +16,7 @@ use ir::{Diagnostic, Severity, Sources};
 use net::{Batch, Pool};
 use serde_json::{Value, json};
 
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::terminal::{Paint, colours, count, print};
 use crate::{diagnostics, variables};
 
@@ -42,6 +42,8 @@ pub(crate) struct Check {
     /// Print nothing but errors and warnings
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// Devices that are looked at but not opened.
@@ -62,12 +64,9 @@ impl Devices for Closed {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
             DeviceRequest::CaptureIn { path } if path != "-" => {
-                let found = File::open(path);
-                let found = found.or_else(|e| File::open(self.beside.join(path)).map_err(|_| e));
-                let file = found.map_err(|e| format!("{path}: {e}"))?;
-                if file.metadata().is_ok_and(|m| m.is_dir()) {
-                    return Err(format!("{path}: is a folder"));
-                }
+                let (here, beside) = (Path::new(path), self.beside.join(path));
+                let found: &Path = if here.exists() || !beside.exists() { here } else { &beside };
+                file::open(found).map_err(|e| format!("{path}: {e}"))?;
             }
             DeviceRequest::CaptureOut { path, .. } if path != "-" => {
                 let folder = std::path::Path::new(path).parent();
@@ -114,7 +113,12 @@ pub(crate) fn spread_by_queue(element: &str) -> String {
     )
 }
 
-fn check(name: &str, variables: &[(String, String)], dispatch: Option<Way>) -> Checked {
+fn check(
+    name: &str,
+    variables: &[(String, String)],
+    dispatch: Option<Way>,
+    limits: &Limits,
+) -> Checked {
     let mut checked = Checked {
         name: if name == "-" { "<stdin>".into() } else { name.to_string() },
         sources: Sources::new(),
@@ -122,15 +126,15 @@ fn check(name: &str, variables: &[(String, String)], dispatch: Option<Way>) -> C
         elements: 0,
     };
     let Checked { sources, diagnostics, elements, .. } = &mut checked;
-    let file = match load::configuration(sources, name) {
+    let mut files = Disk::new(limits);
+    let file = match files.configuration(sources, name) {
         Ok(file) => file,
         Err(why) => {
             diagnostics.push(Diagnostic::error("unreadable-file", why));
             return checked;
         }
     };
-    let options = compiler::Options::of(variables.to_vec());
-    let mut files = Disk::default();
+    let options = limits.options(variables.to_vec());
     let (chain, found) = compiler::elaborate(sources, file, &options, &mut files);
     diagnostics.extend(found);
     let Some(chain) = chain else { return checked };
@@ -169,7 +173,7 @@ pub(crate) fn main(args: &Check) -> Result<ExitCode, String> {
     let colour = colours(&stdout());
     let paint = Paint(colour);
     for name in &files {
-        let mut checked = check(name, &variables, args.dispatch);
+        let mut checked = check(name, &variables, args.dispatch, &args.limits);
         checked.diagnostics.sort_by_key(|d| {
             let place = d.span().map(|s| (s.file, s.start));
             (std::cmp::Reverse(d.severity), place)

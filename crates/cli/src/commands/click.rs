@@ -13,7 +13,7 @@ use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::{Severity, Sources, has_errors};
 
-use crate::load::{self, Disk};
+use crate::load::Disk;
 use crate::log::{self, Log};
 use crate::session::{self, Path, Setup};
 use crate::signals::Signals;
@@ -220,9 +220,10 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
 
 fn run(options: &Options) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
+    let mut files = Disk::default();
     let file = match &options.expression {
         Some(text) => sources.add("config", text.as_str()),
-        None => load::configuration(&mut sources, options.file.as_deref().unwrap_or("-"))?,
+        None => files.configuration(&mut sources, options.file.as_deref().unwrap_or("-"))?,
     };
     if options.threads > 1 && !options.no_warnings {
         print_error("click: warning: one worker runs, whatever -j says\n");
@@ -230,15 +231,15 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let mut found = Vec::new();
     let mut bindings = Bindings { direct: true, ..Bindings::default() };
     let interfaces = bindings.interfaces.clone();
-    let files = SocketFiles::default();
-    let left = files.clone();
+    let socket_files = SocketFiles::default();
+    let left = socket_files.clone();
     let signals = Signals::catch(true, move || {
         interfaces.leave();
         left.remove_all();
     });
     let setup = Setup {
         part: Part::default(),
-        files: &mut Disk::default(),
+        files: &mut files,
         devices: &mut bindings,
         clock: Box::new(RealClock::new()),
         listener: Log::Text.listener()(),
@@ -261,6 +262,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     lines.iter().for_each(|line| print_error(&format!("{line}\n")));
     if !lines.is_empty() {
         // There are interfaces.
+        router.core().rng.seed(session::system_seed());
         Log::Text.write_aside();
     }
     let flat = compiler::flatten(&chain);
@@ -284,7 +286,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         }
     } else if !options.quit {
         let mut server =
-            ControlServer::open(router.control_sockets(), options.sockets.clone(), &files)?;
+            ControlServer::open(router.control_sockets(), options.sockets.clone(), &socket_files)?;
         run_until_stopped(&mut router, &mut server, &signals);
         router.finish();
         log::flush();

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::control;
 use crate::signals::interrupt_flag;
 use crate::table::{Table, grouped};
-use crate::terminal::colours;
+use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
 
 /// Control a chain that runs
 #[derive(Args, Debug)]
@@ -248,8 +248,9 @@ fn request(action: &Action) -> Result<Value, String> {
         }
         Action::Dispatch { action: Some(Dispatch::Balance) } => json!({ "do": "balance" }),
         Action::Swap { file, check, force } if file == "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|e| e.to_string())?;
+            let bytes = dataplane::file::read_all(std::io::stdin(), control::LONGEST as u64);
+            let text = bytes.map_err(|e| format!("standard input: {e}"))?;
+            let text = String::from_utf8(text).map_err(|e| format!("standard input: {e}"))?;
             json!({ "do": "swap", "path": "<stdin>", "text": text, "check": check, "force": force })
         }
         Action::Swap { file, check, force } => {
@@ -284,9 +285,7 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
         return trace(Client::connect(ctl.socket.as_deref())?, &request, ctl.json);
     }
     let answer = Client::connect(ctl.socket.as_deref())?.ask(&request)?;
-    let mut out = std::io::stdout().lock();
-    let text = if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) };
-    let _ = out.write_all(text.as_bytes());
+    print(&if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) });
     let is_objected_to = answer["changed"] == false && answer["objection"].is_string();
     Ok(if is_objected_to { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -296,16 +295,19 @@ fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, St
     client.end_by_signal()?;
     let ended = client.follow(request, |piece| {
         let Piece::More(more) = piece else { return Ok(()) };
-        let mut out = std::io::stdout().lock();
-        let printed = match (json, more["text"].as_str()) {
-            (_, None) => Ok(()),
-            (true, Some(_)) => writeln!(out, "{}", more["packet"]),
-            (false, Some(text)) => writeln!(out, "{text}"),
+        let line = match (json, more["text"].as_str()) {
+            (_, None) => String::new(),
+            (true, Some(_)) => format!("{}\n", more["packet"]),
+            (false, Some(text)) => format!("{text}\n"),
         };
-        printed.and_then(|()| out.flush()).map_err(|e| e.to_string())
+        if print_as_it_is(&for_output(&line)) {
+            Ok(())
+        } else {
+            Err("nobody reads it any more".to_string())
+        }
     })?;
     if let Some(why) = ended["ended"].as_str() {
-        let _ = writeln!(std::io::stderr(), "ended: {why}");
+        print_error(&format!("ended: {why}\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -15,7 +15,7 @@ use ir::{Model, NodeId, Port, Sources, has_errors, nearest};
 use net::pcap::Reader;
 
 use crate::explain::{Story, tell, to_json};
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::synth::{Cost, Report};
 use crate::terminal::{Paint, colours, print, print_error};
 use crate::{diagnostics, variables};
@@ -50,6 +50,8 @@ pub(crate) struct Explain {
     /// Seed of random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// The options that say what is sent in, in the order in which they were given.
@@ -206,7 +208,7 @@ fn frames(path: &str, ranges: &[RangeInclusive<usize>]) -> Result<Vec<Injection>
     if wanted > MAX_FRAMES {
         return Err(format!("{wanted} frames are too many to explain; at most {MAX_FRAMES}"));
     }
-    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let file = dataplane::file::open(path.as_ref()).map_err(|e| e.to_string())?;
     let mut reader =
         Reader::open(Box::new(file) as Box<dyn std::io::Read>).map_err(|e| e.to_string())?;
     let last = ranges.iter().map(|r| *r.end()).max().unwrap_or(0);
@@ -347,13 +349,15 @@ const START: u64 = 1_577_836_800_000_000_000;
 /// Runs the command.
 pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, &args.file)?;
+    let mut files = Disk::new(&args.limits);
+    let file = files.configuration(&mut sources, &args.file)?;
     let injections = args.packets.read()?;
     let trace = Trace::new();
     let clock = VirtualClock::new(START);
-    let options = compiler::Options::of(variables::all(&args.variables)?);
+    let options = args.limits.options(variables::all(&args.variables)?);
     let mut found = Vec::new();
-    let started = start(&mut sources, file, &options, &trace, &clock, args.seed, &mut found);
+    let started =
+        start((&mut sources, file), &mut files, &options, &trace, &clock, args.seed, &mut found);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let Some((chain, mut router, models)) = started.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);
@@ -418,21 +422,20 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
 
 /// Makes the chain's elements, watched, with no device opened.
 fn start(
-    sources: &mut Sources,
-    file: ir::FileId,
+    (sources, file): (&mut Sources, ir::FileId),
+    files: &mut Disk,
     options: &compiler::Options,
     trace: &Rc<RefCell<Trace>>,
     clock: &VirtualClock,
     seed: u64,
     found: &mut Vec<ir::Diagnostic>,
 ) -> Option<(Chain, Router, Vec<Model>)> {
-    let mut files = Disk::default();
-    let (chain, diagnostics) = compiler::elaborate(sources, file, options, &mut files);
+    let (chain, diagnostics) = compiler::elaborate(sources, file, options, files);
     found.extend(diagnostics);
     let chain = chain?;
-    let mut made = compiler::instantiate(&chain, sources, &mut files, found)?;
+    let mut made = compiler::instantiate(&chain, sources, files, found)?;
     let mut stage = Stage(Rc::clone(trace));
-    if !made.initialize(&chain, sources, &mut files, &mut stage, found) {
+    if !made.initialize(&chain, sources, files, &mut stage, found) {
         return None;
     }
     let models = made.elements.iter().map(|e| e.model()).collect();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use ir::{Sources, has_errors};
 
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::terminal::{colours, print, print_error};
 use crate::{diagnostics, variables};
 
@@ -20,14 +20,17 @@ pub(crate) struct Flatten {
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// Runs the command.
 pub(crate) fn main(args: &Flatten) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, &args.file)?;
-    let options = compiler::Options::of(variables::all(&args.variables)?);
-    let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut Disk::default());
+    let mut files = Disk::new(&args.limits);
+    let file = files.configuration(&mut sources, &args.file)?;
+    let options = args.limits.options(variables::all(&args.variables)?);
+    let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let Some(chain) = chain.filter(|_| !has_errors(&found)) else {
         return Ok(ExitCode::FAILURE);

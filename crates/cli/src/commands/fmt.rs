@@ -1,7 +1,7 @@
 //! `catena fmt`: prints configurations in the canonical way.
 
 use std::fs::File;
-use std::io::{Read, Write, stderr, stdin};
+use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use clap::Args;
 use ir::Sources;
 
 use crate::diagnostics;
+use crate::load::{self, TextLimit};
 use crate::terminal::{colours, print, print_error};
 
 /// Format configurations in place
@@ -26,6 +27,8 @@ pub(crate) struct Fmt {
     /// Print what the files would become
     #[arg(long)]
     stdout: bool,
+    #[command(flatten)]
+    limit: TextLimit,
 }
 
 /// Runs the command.
@@ -46,7 +49,7 @@ pub(crate) fn main(args: &Fmt) -> Result<ExitCode, String> {
 /// Formats one file; whether all was well.
 fn format(name: &str, args: &Fmt) -> Result<bool, String> {
     let mut sources = Sources::new();
-    let text = read(name).map_err(|why| format!("error: {name}: {why}"))?;
+    let text = read(name, args.limit).map_err(|why| format!("error: {name}: {why}"))?;
     let file = sources.add(name, text);
     let formatted = match click::format(&mut sources, file) {
         Ok(formatted) => formatted,
@@ -71,13 +74,8 @@ fn format(name: &str, args: &Fmt) -> Result<bool, String> {
 }
 
 /// The text exactly as it is: what was decoded with losses must not be written back.
-fn read(name: &str) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let result = match name {
-        "-" => stdin().read_to_end(&mut bytes).map(drop),
-        path => std::fs::read(path).map(|read| bytes = read),
-    };
-    result.map_err(|e| e.to_string())?;
+fn read(name: &str, limit: TextLimit) -> Result<String, String> {
+    let bytes = load::bytes(name, limit.bytes())?;
     String::from_utf8(bytes).map_err(|e| {
         format!("byte {} is not UTF-8; it is left as it is", e.utf8_error().valid_up_to())
     })

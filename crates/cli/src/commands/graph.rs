@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use dataplane::place;
 use ir::{Sources, has_errors};
 
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::picture::Picture;
 use crate::svg::Theme;
 use crate::terminal::{colours, print, print_error};
@@ -35,6 +35,8 @@ pub(crate) struct Graph {
     /// Colours of an SVG picture; `auto` is as the viewer likes it
     #[arg(long, default_value = "auto")]
     theme: Theme,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,9 +62,10 @@ fn format(args: &Graph) -> Result<Format, String> {
 pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     let format = format(args)?;
     let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, &args.file)?;
-    let options = compiler::Options::of(variables::all(&args.variables)?);
-    let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut Disk::default());
+    let mut files = Disk::new(&args.limits);
+    let file = files.configuration(&mut sources, &args.file)?;
+    let options = args.limits.options(variables::all(&args.variables)?);
+    let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let failed = has_errors(&found);
     // A chain with errors may still be looked at, as far as it is known.

@@ -29,9 +29,10 @@ use crate::control::notify::ServiceManager;
 use crate::control::{ControlSocket, Controlled};
 use crate::groups::Grouping;
 use crate::instance::{Changed, Configuration, Extent, Instance, Options, Refusal};
+use crate::load::Limits;
 use crate::log::{self, Log};
 use crate::privileges::User;
-use crate::session::Path;
+use crate::session::{Path, system_seed};
 use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::table::grouped;
@@ -115,9 +116,11 @@ pub(crate) struct Run {
     /// permitted"
     #[arg(long)]
     seccomp: bool,
-    /// Seed of random choices, to repeat a run
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Seed of random choices such as ports, to repeat a run. Without it the system seeds chains on
+    /// interfaces, differently at every start (RFC 6056); runs on captures and generated traffic
+    /// are seeded by 0, and repeat
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Carry packets from element to element; do not synthesise the chain
     ///
     /// What comes out is the same but for the order of packets of one burst whose ways part and meet
@@ -130,6 +133,8 @@ pub(crate) struct Run {
     /// Carry packets through the interpreter of what the chain means, not through fast code
     #[arg(long)]
     interpret: bool,
+    #[command(flatten)]
+    limits: Limits,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -335,31 +340,29 @@ const FILE_PATIENCE: Duration = Duration::from_secs(20);
 /// How long signals wait to be seen when nothing else happens.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The socket that the command line asks for, or that a live chain has anyway.
+/// The socket that the command line asks for, or that a live chain has anyway, and what there is to
+/// tell of it.
 fn control_socket(
     run: &Run,
     is_live: bool,
     user: Option<&User>,
-) -> Result<Option<ControlSocket>, String> {
+) -> Result<(Option<ControlSocket>, Option<String>), String> {
+    let told = |socket: ControlSocket| {
+        let line = format!("control: {}", socket.path().display());
+        (Some(socket), Some(line))
+    };
     match &run.control {
-        Some(path) if path.as_os_str() == "none" => Ok(None),
+        Some(path) if path.as_os_str() == "none" => Ok((None, None)),
         Some(path) => {
-            let socket =
-                ControlSocket::open(path, user).map_err(|why| format!("--control {why}"))?;
-            say(run, &format!("control: {}", socket.path().display()));
-            Ok(Some(socket))
+            ControlSocket::open(path, user).map(told).map_err(|why| format!("--control {why}"))
         }
-        None if is_live => match ControlSocket::open(&control::default_path(), user) {
-            Ok(socket) => {
-                say(run, &format!("control: {}", socket.path().display()));
-                Ok(Some(socket))
-            }
+        None if is_live => Ok(match ControlSocket::open(&control::default_path(), user) {
+            Ok(socket) => told(socket),
             Err(why) => {
-                say(run, &format!("no control: {why}; --control PATH puts it elsewhere"));
-                Ok(None)
+                (None, Some(format!("no control: {why}; --control PATH puts it elsewhere")))
             }
-        },
-        None => Ok(None),
+        }),
+        None => Ok((None, None)),
     }
 }
 
@@ -507,7 +510,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         .iter()
         .map(|v| pair("a variable", v).map(|(n, v)| (n.to_string(), v.to_string())))
         .collect::<Result<_, _>>()?;
-    let colour = colours(&std::io::stderr());
+    let colour = run.log == Log::Text && colours(&std::io::stderr());
     let cpus = match &run.cores {
         Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
         None => vec![None],
@@ -520,7 +523,14 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     };
     let names: BTreeSet<_> = bindings.inputs.keys().chain(bindings.outputs.keys()).collect();
     let devices = names.into_iter().map(device).collect();
-    let elaboration = compiler::Options { variables, devices };
+    let elaboration = compiler::Options { devices, ..run.limits.options(variables) };
+    let user = run.user.as_deref().map(User::find).transpose()?;
+    let (control, line) = control_socket(run, bindings.is_live(), user.as_ref())?;
+    user.as_ref().map_or(Ok(()), User::become_it)?;
+    if run.seccomp {
+        system_calls::keep_needed()?;
+    }
+    // Nothing is read before, so that a user's configuration names no file that the user cannot read.
     let mut said = String::new();
     let read = Configuration::read(&run.file, &elaboration, colour, &mut said);
     run.log.warn(&said);
@@ -528,6 +538,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         Ok(configuration) => configuration,
         Err(why) => return Ok(refuse(run, &why)),
     };
+    line.iter().for_each(|line| say(run, line));
     let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
     let (workers, by_queue) = (cpus.len(), dispatch.way() == Way::Queue);
     bindings.dispatch = dispatch.clone();
@@ -536,7 +547,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         cpus,
         dispatch,
         interfaces: interfaces.clone(),
-        seed: run.seed,
+        seed: run.seed.unwrap_or_else(|| if bindings.is_live() { system_seed() } else { 0 }),
         path: match (run.no_synthesis, run.interpret) {
             (false, false) => Path::Synthesised,
             (false, true) => Path::SynthesisedInterpreted,
@@ -555,12 +566,6 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
             router.write_handler(handler, value).map_err(|e| format!("-w {text}: {e}"))
         })
     };
-    let user = run.user.as_deref().map(User::find).transpose()?;
-    let control = control_socket(run, bindings.is_live(), user.as_ref())?;
-    user.as_ref().map_or(Ok(()), User::become_it)?;
-    if run.seccomp {
-        system_calls::keep_needed()?;
-    }
     let mut sockets: Vec<_> =
         run.port.iter().map(|port| drive::tcp(port)).collect::<Result<_, _>>()?;
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));

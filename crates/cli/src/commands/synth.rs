@@ -13,7 +13,7 @@ use dataplane::place;
 use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
 
 use crate::commands::check::Closed;
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::svg::Theme;
 use crate::synth::{self, Cost, Report};
 use crate::terminal::{Paint, colours, print, print_error};
@@ -67,14 +67,16 @@ pub(crate) struct Synth {
     /// Colours of the picture; `auto` is as the viewer likes it
     #[arg(long, default_value = "auto", requires = "svg")]
     theme: Theme,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// Runs the command.
 pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, &args.file)?;
-    let options = compiler::Options::of(variables::all(&args.variables)?);
-    let mut files = Disk::default();
+    let mut files = Disk::new(&args.limits);
+    let file = files.configuration(&mut sources, &args.file)?;
+    let options = args.limits.options(variables::all(&args.variables)?);
     let start = Instant::now();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     let mut models: Option<Vec<Model>> = None;

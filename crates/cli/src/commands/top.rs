@@ -1,7 +1,7 @@
 //! `catena top`: what an instance does now.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::ctl::Client;
 use super::latency;
 use crate::signals::interrupt_flag;
 use crate::table::{Table, grouped};
-use crate::terminal::{fit, size};
+use crate::terminal::{fit, for_output, print_as_it_is, shown as for_terminal, size};
 
 /// Watch a chain that runs: rates by core, network function and element
 #[derive(Args, Debug)]
@@ -332,13 +332,12 @@ pub(crate) fn main(top: &Top) -> Result<ExitCode, String> {
             // Home, the text with each line's rest cleared, and the rest of the screen cleared.
             (false, true) => {
                 let (columns, rows) = size().unwrap_or((80, 24));
-                let text = fit(&show(&shown), columns, rows);
+                let text = fit(&for_terminal(&show(&shown)), columns, rows);
                 format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
             }
-            (false, false) => format!("{}\n", show(&shown)),
+            (false, false) => for_output(&format!("{}\n", show(&shown))).into_owned(),
         };
-        let mut out = std::io::stdout().lock();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() || top.once {
+        if !print_as_it_is(&text) || top.once {
             return Ok(ExitCode::SUCCESS);
         }
         (before, then) = (after, now);

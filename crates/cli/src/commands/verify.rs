@@ -20,7 +20,7 @@ use ir::{Sources, has_errors};
 use net::pcap::{InterfaceOptions, LinkType, Options, PcapngWriter, Reader, Writer};
 
 use crate::commands::check::Closed;
-use crate::load::{self, Disk};
+use crate::load::{Disk, Limits};
 use crate::terminal::{Paint, colours, print, print_error};
 use crate::{diagnostics, variables};
 use replay::Replayer;
@@ -56,20 +56,27 @@ pub(crate) struct Verify {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// A configuration with what its elements mean.
 struct Loaded {
     sources: Sources,
+    files: Disk,
     chain: Chain,
     subjects: Subjects,
 }
 
-fn load(name: &str, variables: &[(String, String)]) -> Result<Option<Loaded>, String> {
+fn load(
+    name: &str,
+    variables: &[(String, String)],
+    limits: &Limits,
+) -> Result<Option<Loaded>, String> {
     let mut sources = Sources::new();
-    let file = load::configuration(&mut sources, name)?;
-    let options = compiler::Options::of(variables.to_vec());
-    let mut files = Disk::default();
+    let mut files = Disk::new(limits);
+    let file = files.configuration(&mut sources, name)?;
+    let options = limits.options(variables.to_vec());
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
     let mut loaded = None;
     if let Some(chain) = chain
@@ -99,7 +106,7 @@ fn load(name: &str, variables: &[(String, String)]) -> Result<Option<Loaded>, St
     found.retain(|d| d.severity == ir::Severity::Error);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let loaded = loaded.filter(|_| !has_errors(&found));
-    Ok(loaded.map(|(chain, subjects)| Loaded { sources, chain, subjects }))
+    Ok(loaded.map(|(chain, subjects)| Loaded { sources, files, chain, subjects }))
 }
 
 /// Runs the command.
@@ -117,7 +124,7 @@ fn run(args: &Verify) -> Result<ExitCode, String> {
     }
     let mut chains = Vec::new();
     for name in &files {
-        match load(name, &variables)? {
+        match load(name, &variables, &args.limits)? {
             Some(loaded) => chains.push(loaded),
             None => return Ok(ExitCode::from(UNDECIDED)),
         }
@@ -125,7 +132,10 @@ fn run(args: &Verify) -> Result<ExitCode, String> {
     let effort = args.packets.map(|packets| Effort { packets, seed: 1 });
     let start = Instant::now();
     let mut replayer = match &chains[..] {
-        [a, b, ..] => Some(Replayer::new([(&a.chain, &a.sources), (&b.chain, &b.sources)])),
+        [a, b, ..] => Some(Replayer::new([
+            (&a.chain, &a.sources, &a.files),
+            (&b.chain, &b.sources, &b.files),
+        ])),
         _ => None,
     };
     let verification = match (&chains[..], &mut replayer) {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::terminal::{print, print_error};
+use crate::terminal::{print_as_it_is, print_error_as_it_is};
 
 /// Bytes that may wait to be written, besides those that are being written.
 const ROOM: usize = 1 << 20;
@@ -15,11 +15,13 @@ pub(super) enum To {
 }
 
 impl To {
-    /// Writes to one of the process's streams.
+    /// Writes what may go there to one of the process's streams.
     pub(super) fn write(self, text: &str) {
         match self {
-            Self::Output => print(text),
-            Self::Error => print_error(text),
+            Self::Output => {
+                print_as_it_is(text);
+            }
+            Self::Error => print_error_as_it_is(text),
         }
     }
 }

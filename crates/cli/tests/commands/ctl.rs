@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr};
+use std::process::{Child, ChildStderr, Command};
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ impl<'a> Instance<'a> {
     /// Sends it SIGHUP.
     fn hang_up(&self) {
         let id = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     }
 
     #[track_caller]
@@ -311,6 +311,33 @@ fn a_configuration_comes_from_the_standard_input() {
     instance.ok(&["status"]);
     instance.hang_up();
     instance.refuses_to_reload();
+    assert!(instance.ok(&["read", "d.count"]).contains("1000"));
+}
+
+/// Neither files that never end, nor chains that want too much, reach a chain that runs.
+#[test]
+fn nothing_that_is_to_take_over_brings_it_down() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &["--max-source", "1M", "--max-memory", "8M"]);
+    assert!(Command::new("mkfifo").arg(folder.path().join("fifo")).status().unwrap().success());
+    folder.file("length.click", "InfiniteSource(LENGTH 4000000000) -> Discard;");
+    folder.file("queue.click", "Idle -> Queue(4000000000) -> Idle;");
+    folder.file("many.click", "InfiniteSource(LENGTH 65535) -> Discard;".repeat(200));
+    folder.file("large.click", "/".repeat(2 << 20));
+    for (file, why) in [
+        ("/dev/zero", "is a device"),
+        ("fifo", "is a FIFO"),
+        ("length.click", "the longest are of 65535"),
+        ("queue.click", "CAPACITY of Queue"),
+        ("many.click", "LENGTH of InfiniteSource"),
+        ("large.click", "more than 1048576 bytes"),
+    ] {
+        for arguments in [&["swap", file][..], &["swap", file, "--check"]] {
+            let ended = instance.ctl(arguments);
+            assert!(ended.refused().contains(why), "{}", ended.err);
+        }
+    }
     assert!(instance.ok(&["read", "d.count"]).contains("1000"));
 }
 
@@ -630,7 +657,7 @@ fn packets_are_captured_while_they_pass() {
     let first = reader.next().unwrap().map(|record| record.header.interface);
     assert_eq!(first, Some(0));
     let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let mut count = 1;
     while reader.next().unwrap().is_some() {
         count += 1;

@@ -26,6 +26,19 @@ fn what_is_printed_is_complete_however_slowly_it_is_read() {
     assert_eq!(lines, 2000);
 }
 
+/// Nothing but captures and generated traffic comes in: what is random is the same every time.
+#[test]
+fn runs_without_interfaces_repeat() {
+    let folder = Folder::new();
+    folder.file("c.click", "Script(print $(random 0 2000000000), stop);");
+    let drawn = |more: &[&str]| {
+        let ended = folder.run(["run", "c.click", "-q"].iter().chain(more));
+        ended.well().to_string()
+    };
+    assert_eq!(drawn(&[]), drawn(&["--seed", "0"]));
+    assert_ne!(drawn(&[]), drawn(&["--seed", "1"]));
+}
+
 #[test]
 fn drops_are_told_in_the_same_order_synthesised_or_not() {
     let folder = Folder::new();

@@ -452,6 +452,46 @@ fn what_fails_to_start_leaves_interfaces_as_found() {
     }
 }
 
+/// Nobody can tell the ports of a translator beforehand (RFC 6056).
+#[test]
+fn what_is_random_differs_after_every_start_unless_a_seed_is_given() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(1500);
+    let chain = "FromDevice(left) -> Discard; Script(print $(random 0 2000000000), stop);";
+    let drawn = |more: &[&str]| {
+        let how = ["--in", "left=eth0", "--control", "none", "-q"];
+        let (well, out, told) = lab.start_on("middle", chain, &[&how[..], more].concat()).end();
+        assert!(well, "{told}");
+        out.trim().parse::<u32>().unwrap()
+    };
+    assert_ne!(drawn(&[]), drawn(&[]));
+    assert_eq!(drawn(&["--seed", "7"]), drawn(&["--seed", "7"]));
+}
+
+/// Whatever a configuration names, it is read as the user that the run becomes.
+#[test]
+fn what_root_can_read_is_not_read_for_others() {
+    if !possible() {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new(1500);
+    let secret = lab.file("secret", "Idle -> Discard;");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let library = lab.file("library", "require(library secret.click); Idle -> Discard;");
+    let catena = env!("CARGO_BIN_EXE_catena");
+    for file in [secret, library] {
+        let file = file.to_str().unwrap();
+        let as_root = lab.try_on("middle", catena, &["run", "-q", file]);
+        assert!(as_root.status.success(), "{as_root:?}");
+        let as_nobody = lab.try_on("middle", catena, &["run", "-q", file, "--user", "nobody"]);
+        let told = String::from_utf8_lossy(&as_nobody.stderr);
+        assert!(!as_nobody.status.success() && told.contains("Permission denied"), "{told}");
+    }
+}
+
 /// A run that gave up root and what system calls it does not need still carries packets, is
 /// changed, looked at and reloaded, and leaves everything as it was.
 #[test]

@@ -1,6 +1,5 @@
 //! Capture files as devices.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,11 +25,7 @@ fn open(path: &Path) -> Result<Reader<Box<dyn Read + Send>>, String> {
     let file: Box<dyn Read + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {
-        let file = File::open(path).map_err(|e| explain(path, e))?;
-        if file.metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(explain(path, "is a folder"));
-        }
-        Box::new(file)
+        Box::new(crate::file::open(path).map_err(|e| explain(path, e))?)
     };
     Reader::open(file).map_err(|e| explain(path, e))
 }

@@ -59,6 +59,11 @@ impl Default for Generator {
 const MAX_SIZE: u16 = 9216;
 /// Bytes of Ethernet, IPv4 and TCP header.
 const MIN_SIZE: u16 = 54;
+/// Sizes and protocols at the most: there is a frame of each size for each protocol.
+const MAX_SIZES: usize = 256;
+const MAX_PROTOCOLS: usize = 16;
+/// Flows of different shares at the most: what they are drawn by takes 8 bytes each.
+const MAX_SKEWED: u32 = 1 << 22;
 
 impl Generator {
     /// What can be said of the traffic, for help texts.
@@ -128,6 +133,17 @@ impl FromStr for Generator {
                 _ => return Err(wrong()),
             }
         }
+        if generator.protocols.len() > MAX_PROTOCOLS || generator.sizes.len() > MAX_SIZES {
+            return Err(format!(
+                "there are at most {MAX_PROTOCOLS} protocols and {MAX_SIZES} sizes"
+            ));
+        }
+        if generator.zipf > 0.0 && generator.flows > MAX_SKEWED {
+            return Err(format!(
+                "flows={}: with zipf there are at most {MAX_SKEWED} flows",
+                generator.flows
+            ));
+        }
         Ok(generator)
     }
 }
@@ -156,17 +172,17 @@ impl Chooser {
         if skew == 0.0 {
             return Self::InTurn(0);
         }
-        let n = flows as usize;
-        let shares: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-skew)).collect();
-        let mean = shares.iter().sum::<f64>() / n as f64;
-        let mut scaled: Vec<f64> = shares.iter().map(|s| s / mean).collect();
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
-            (0..n).partition(|&i| scaled[i] < 1.0);
-        let mut table = vec![(u32::MAX, 0u32); n];
+        let mut scaled: Vec<f64> = (1..=flows).map(|k| f64::from(k).powf(-skew)).collect();
+        let mean = scaled.iter().sum::<f64>() / f64::from(flows);
+        scaled.iter_mut().for_each(|share| *share /= mean);
+        let (mut small, mut large): (Vec<u32>, Vec<u32>) =
+            (0..flows).partition(|&i| scaled[i as usize] < 1.0);
+        let mut table = vec![(u32::MAX, 0u32); scaled.len()];
         while let (Some(s), Some(&l)) = (small.pop(), large.last()) {
-            table[s] = ((scaled[s] * f64::from(u32::MAX)) as u32, l as u32);
-            scaled[l] -= 1.0 - scaled[s];
-            if scaled[l] < 1.0 {
+            let (share, more) = (scaled[s as usize], &mut scaled[l as usize]);
+            table[s as usize] = ((share * f64::from(u32::MAX)) as u32, l);
+            *more -= 1.0 - share;
+            if *more < 1.0 {
                 large.pop();
                 small.push(l);
             }
@@ -371,5 +387,14 @@ mod tests {
         for wrong in ["size=20", "flows=0", "speed=9", "proto=sctp", "zipf=-1", "rate=x", "count"] {
             assert!(wrong.parse::<Generator>().is_err(), "{wrong}");
         }
+        let large = [
+            "zipf=10,flows=100M".to_string(),
+            format!("size={}60", "60/".repeat(256)),
+            format!("proto={}udp", "udp+".repeat(16)),
+        ];
+        for wrong in large {
+            assert!(wrong.parse::<Generator>().unwrap_err().contains("at most"), "{wrong}");
+        }
+        assert!("flows=100M".parse::<Generator>().is_ok());
     }
 }

@@ -37,6 +37,9 @@ impl Replay {
     }
 }
 
+/// Bytes that are kept at the most, compressed as the capture may be.
+const MOST: usize = 1 << 30;
+
 /// The frames, one after another.
 struct Running {
     bytes: Vec<u8>,
@@ -50,13 +53,18 @@ struct Running {
 impl Running {
     fn load(path: &Path, count: u64) -> Result<Self, String> {
         let explain = |why: String| format!("{}: {why}", path.display());
-        let file = std::fs::File::open(path).map_err(|e| explain(e.to_string()))?;
+        let file = crate::file::open(path).map_err(|e| explain(e.to_string()))?;
         let mut reader =
             Reader::open(Box::new(file) as Box<dyn Read>).map_err(|e| explain(e.to_string()))?;
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         while let Some(record) = reader.next().map_err(|e| explain(e.to_string()))? {
             bytes.extend_from_slice(record.data);
             ends.push(bytes.len());
+            if bytes.len() + size_of_val(&ends[..]) > MOST {
+                return Err(explain(format!(
+                    "more than {MOST} bytes of frames; without 'replay:' they are not kept in memory"
+                )));
+            }
         }
         let left = match (ends.len() as u64, count) {
             (0, _) => 0,

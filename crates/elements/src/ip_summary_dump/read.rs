@@ -86,6 +86,8 @@ pub(crate) struct FromIPSummaryDump {
 
 /// Lines that may be passed over in one go.
 const MAX_LINES: usize = 4096;
+/// Bytes of a file at the most: it is kept in memory.
+const MAX_FILE: u64 = 1 << 30;
 
 /// The type of bare IP packets.
 const RAW: u32 = 101;
@@ -432,8 +434,7 @@ impl FromIPSummaryDump {
     }
 
     fn read_file(&self, cx: &mut Context<'_>) -> String {
-        let path = if self.path == "-" { "/dev/stdin" } else { &self.path };
-        match cx.services().read_file(path) {
+        match cx.services().read_file(&self.path, MAX_FILE) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(why) => {
                 cx.error(&format!("{}: {why}", self.path));

@@ -12,6 +12,7 @@ use super::peer::{Capacity, Peer};
 use super::{Action, Common, Kind, Ports, Spec, Timeouts};
 use crate::argument::{AnnotationOffset, Nanoseconds, parse_integer};
 use crate::configure::{Arguments, Configure, Failed, Initialize};
+use crate::flow_table::FlowTable;
 
 /// Flows that a rewriter may hold if nothing is said: some hundred megabytes.
 const CAPACITY: u64 = 1 << 22;
@@ -434,6 +435,7 @@ impl Common {
             specs.push(spec);
         }
         arguments.finish()?;
+        cx.claim(None, span, FlowTable::EMPTY)?;
         let peer = Rc::new(Peer {
             name: name.clone(),
             kind,

@@ -3,6 +3,7 @@
 
 use click::config::{Argument, quote, unquote};
 
+use super::memory::MAX_TEXT;
 use crate::argument::{parse_integer, parse_value};
 
 /// The functions of this module, which are read handlers of scripts.
@@ -50,6 +51,29 @@ pub(super) fn plain(text: &str) -> String {
 /// A text in quotation marks.
 pub(super) fn quoted(text: &str) -> String {
     quote(text.as_bytes())
+}
+
+/// Stand around the number of a value in a text, where quotation cannot touch it.
+pub(super) const OPEN: char = '\u{e000}';
+pub(super) const CLOSE: char = '\u{e001}';
+
+/// Puts values in the places of their numbers.
+pub(super) fn insert(text: &str, values: &[String]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        result.push_str(before);
+        let number = after.split_once(CLOSE);
+        match number.and_then(|(n, tail)| Some((values.get(n.parse::<usize>().ok()?)?, tail))) {
+            // More can only come of numbers that the text had already.
+            Some((value, tail)) if result.len() + value.len() <= text.len() + MAX_TEXT => {
+                result.push_str(value);
+                rest = tail;
+            }
+            _ => rest = after,
+        }
+    }
+    result + rest
 }
 
 /// Takes words off the front of a text.
@@ -365,6 +389,9 @@ fn format(arguments: &str) -> Result<String, String> {
         if char == '%' {
             let conversion = Conversion::parse(&mut chars, &mut arguments)?;
             text += &conversion.convert(&mut arguments)?;
+            if text.len() > MAX_TEXT {
+                return Err(format!("a text longer than {MAX_TEXT} bytes"));
+            }
         } else {
             text.push(char);
         }

@@ -1,6 +1,6 @@
 //! `catena ctl capture`: what is captured goes to a file, or is told line by line.
 
-use std::io::{Read, Write, stderr, stdout};
+use std::io::{Read, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{Client, Piece, number, text};
 use crate::explain::brief_of;
 use crate::table::grouped;
+use crate::terminal::{for_output, print_as_it_is, print_error};
 
 /// Where what is captured goes.
 enum Sink {
@@ -58,7 +59,8 @@ fn tell(from: Receiver<Vec<u8>>) {
         );
         let brief = brief_of(record.data, record.header.link_type.0 == 1);
         let length = record.header.original_len;
-        if writeln!(stdout(), "{time} {brief}, {length} bytes").is_err() {
+        let line = format!("{time} {brief}, {length} bytes\n");
+        if !print_as_it_is(&for_output(&line)) {
             return;
         }
     }
@@ -108,12 +110,8 @@ pub(super) fn run(
                 sink = Some(Sink::open(path)?);
             }
             for edge in more["edges"].as_array().into_iter().flatten() {
-                let _ = writeln!(
-                    stderr(),
-                    "capturing {} ({})",
-                    text(edge, "edge"),
-                    text(edge, "place")
-                );
+                let (edge, place) = (text(edge, "edge"), text(edge, "place"));
+                print_error(&format!("capturing {edge} ({place})\n"));
             }
             Ok(())
         }
@@ -126,21 +124,19 @@ pub(super) fn run(
     let ended = ended?;
     if json {
         // The standard output may be the capture's.
-        let _ = writeln!(stderr(), "{ended}");
+        print_error(&format!("{ended}\n"));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(why) = ended["ended"].as_str() {
-        let _ = writeln!(stderr(), "ended: {why}");
+        print_error(&format!("ended: {why}\n"));
     }
     let (captured, missing) = (number(&ended["captured"]), number(&ended["missing"]));
-    let _ = write!(stderr(), "{} packets captured", grouped(captured));
-    let _ = match missing {
-        0 => writeln!(stderr()),
-        missing => writeln!(
-            stderr(),
-            ", {} missing: they came faster than they were written",
-            grouped(missing)
-        ),
+    let missing = match missing {
+        0 => String::new(),
+        missing => {
+            format!(", {} missing: they came faster than they were written", grouped(missing))
+        }
     };
+    print_error(&format!("{} packets captured{missing}\n", grouped(captured)));
     Ok(ExitCode::SUCCESS)
 }

@@ -59,11 +59,10 @@ struct Run {
 }
 
 impl Replayer {
-    pub(super) fn new(chains: [(&Chain, &Sources); 2]) -> Self {
-        let chains = chains.map(|(chain, sources)| {
-            let (chain, sources) = (chain.clone(), sources.clone());
-            let mut started =
-                Started { chain, sources, files: Disk::default(), fed: HashMap::new() };
+    pub(super) fn new(chains: [(&Chain, &Sources, &Disk); 2]) -> Self {
+        let chains = chains.map(|(chain, sources, files)| {
+            let (chain, sources, files) = (chain.clone(), sources.clone(), files.clone());
+            let mut started = Started { chain, sources, files, fed: HashMap::new() };
             let ends = Ends::of(&started.chain);
             if started.router(&ends, &VirtualClock::new(START), 1).is_some() {
                 let inputs = ends.inputs.borrow();
