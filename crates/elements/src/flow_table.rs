@@ -488,12 +488,6 @@ impl FlowTable {
         std::hint::black_box(touched);
     }
 
-    /// For a key that was expected, a guess of its flow, which is prefetched; see [`FlowTable::is`].
-    #[inline]
-    pub(crate) fn prefetch_guess(&self, key: &Hashed) -> Option<u32> {
-        self.index.guess(key.hash).inspect(|entry| self.flows.prefetch(entry >> 1))
-    }
-
     /// The flow that a guess is of, if it is right; it may have expired.
     #[inline]
     pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<Found> {

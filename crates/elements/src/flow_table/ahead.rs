@@ -51,10 +51,15 @@ impl FlowTable {
         self.index.prefetch(key.hash);
     }
 
-    /// Whether a key that was expected is probably a flow's. Brings that flow near.
+    /// For a key that was expected, a guess of its flow, which is prefetched; see [`FlowTable::is`].
+    #[inline]
+    pub(crate) fn prefetch_guess(&self, key: &Hashed) -> Option<u32> {
+        self.index.guess(key.hash).inspect(|entry| self.flows.prefetch(entry >> 1))
+    }
+
+    /// Whether a key that was expected is probably a flow's, which is prefetched.
     #[inline]
     pub(crate) fn is_likely(&self, key: &Hashed) -> bool {
-        let guess = self.index.guess(key.hash);
-        guess.inspect(|guess| self.flows.prefetch(guess >> 1)).is_some()
+        self.prefetch_guess(key).is_some()
     }
 }
