@@ -44,7 +44,7 @@ enum Workshop {
 struct Made {
     synthesizer: Box<Synthesizer>,
     programs: Vec<Prepared>,
-    /// What proofs found that were carried out already.
+    /// What proofs found that have run already.
     found: Vec<Finding>,
     /// Those made before that are still in their places.
     in_place: Vec<Prepared>,
