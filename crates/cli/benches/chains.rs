@@ -12,7 +12,8 @@ mod support;
 
 use std::rc::Rc;
 
-use catena_cli::session::Path as Execution;
+use engine::session::Path as Execution;
+
 use support::{
     Chain, Data, RuleSet, Running, Spread, access, filter, isp, large_napts, napts, routers,
 };

@@ -17,11 +17,11 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use cpu_time::ThreadTime;
-
-use catena_cli::session::Path;
 use compiler::Synthesizer;
+use cpu_time::ThreadTime;
 use dataplane::Prepared;
+use engine::session::Path;
+
 use support::{Chain, Data, RuleSet, Spread, isp};
 
 /// What is measured, in this order.

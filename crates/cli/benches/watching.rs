@@ -15,13 +15,13 @@ mod support;
 use std::path::Path as Folder;
 use std::time::Instant;
 
-use catena_cli::session::{self, Path, Setup};
 use dataplane::clock::RealClock;
 use dataplane::io::{Binding, Bindings};
 use dataplane::{Reading, Router, Transcript};
 use elements::Element;
 use elements::configure::Part;
 use elements::context::Context;
+use engine::session::{self, Path, Setup};
 use ir::{Model, Port, Sources};
 use net::Batch;
 

@@ -2,30 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod control;
 mod cores;
-mod diagnostics;
-mod dot;
 mod drive;
-mod explain;
-mod family;
-mod groups;
-mod installer;
-pub mod instance;
-mod layout;
-mod load;
+mod limits;
 mod log;
 mod manual;
-mod picture;
-mod privileges;
-pub mod session;
+mod notify;
+mod presenter;
 mod signals;
-mod summary;
-mod svg;
-mod synth;
-mod system_calls;
-mod table;
+mod socket;
 mod terminal;
+mod theme;
 mod variables;
 
 use std::ffi::OsString;

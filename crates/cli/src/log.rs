@@ -8,8 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use dataplane::Listener;
 use serde_json::json;
+use view::paint::shown;
 
-use crate::terminal::{for_output, shown};
+use crate::terminal::for_output;
 use writer::{To, Writer};
 
 /// Writes what is told, once a run asked for it; as the streams are, it is the process's.

@@ -6,9 +6,10 @@
 #[allow(dead_code, unreachable_pub, clippy::print_stderr)]
 mod support;
 
-use catena_cli::session::Path;
+use engine::session::Path;
 use ir::Port;
 use net::notation;
+
 use support::Started;
 
 /// Chains whose steady state must not allocate; `input` is where packets are pushed in.

@@ -11,10 +11,11 @@ mod support;
 use std::fmt::Write;
 use std::process::Command;
 
-use catena_cli::session::Path;
 use dataplane::Router;
+use engine::session::Path;
 use ir::Port;
 use net::{Batch, notation};
+
 use support::Started;
 
 /// Set where instructions are counted.

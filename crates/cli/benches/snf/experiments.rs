@@ -1,6 +1,6 @@
 //! The experiments: which chains, which traffic, and what is measured.
 
-use catena_cli::session::Path as Execution;
+use engine::session::Path as Execution;
 
 use crate::support::{self, Chain, Data, RuleSet, Running, Spread, percentile};
 

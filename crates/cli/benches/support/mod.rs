@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use catena_cli::session::{self, Path as Execution, Setup};
 use cpu_time::ThreadTime;
 use dataplane::clock::{Clock, RealClock};
 use dataplane::{Router, Transcript};
 use elements::configure::{Devices, Files, Part};
 use elements::device::{Device, DeviceRequest};
+use engine::session::{self, Path as Execution, Setup};
 use ir::{FileId, Sources};
 
 pub(crate) use statistics::{Spread, percentile};

@@ -24,11 +24,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::rc::Rc;
 
-use catena_cli::session::Path as Execution;
-use chains::{BARE, CHAINS, Chain};
 use cpu_time::ThreadTime;
 use dataplane::Router;
 use dataplane::clock::VirtualClock;
+use engine::session::Path as Execution;
+
+use chains::{BARE, CHAINS, Chain};
 use devices::{Memory, Sent};
 use fastclick::FastClick;
 use report::{Finding, Output, Taken};

@@ -6,19 +6,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use dataplane::file;
 use dataplane::io::Way;
 use elements::Element;
-use elements::configure::Devices;
-use elements::device::{Device, DeviceRequest, Received};
+use engine::Closed;
 use ir::model::StateKind;
 use ir::{Diagnostic, Severity, Sources};
-use net::{Batch, Pool};
 use serde_json::{Value, json};
+use view::diagnostics;
+use view::paint::{Paint, count};
 
-use crate::load::{Disk, Limits};
-use crate::terminal::{Paint, colours, count, print};
-use crate::{diagnostics, variables};
+use crate::limits::Limits;
+use crate::terminal::{colours, print};
+use crate::variables;
 
 /// Report every error and warning of configurations, without running them
 ///
@@ -44,51 +43,6 @@ pub(crate) struct Check {
     quiet: bool,
     #[command(flatten)]
     limits: Limits,
-}
-
-/// Devices that are looked at but not opened.
-#[derive(Default)]
-pub(crate) struct Closed {
-    /// The configuration's folder: captures that are not in the current one are looked for there.
-    beside: PathBuf,
-}
-
-impl Closed {
-    /// Devices of a configuration that stands in a folder.
-    pub(crate) fn beside(beside: PathBuf) -> Self {
-        Self { beside }
-    }
-}
-
-impl Devices for Closed {
-    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
-        match request {
-            DeviceRequest::CaptureIn { path } if path != "-" => {
-                let (here, beside) = (Path::new(path), self.beside.join(path));
-                let found: &Path = if here.exists() || !beside.exists() { here } else { &beside };
-                file::open(found).map_err(|e| format!("{path}: {e}"))?;
-            }
-            DeviceRequest::CaptureOut { path, .. } if path != "-" => {
-                let folder = std::path::Path::new(path).parent();
-                if let Some(folder) = folder.filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
-                    return Err(format!("{path}: there is no folder {}", folder.display()));
-                }
-            }
-            _ => {}
-        }
-        Ok(Box::new(Self::default()))
-    }
-}
-
-impl Device for Closed {
-    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
-        Ok(Received::End)
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        batch.drain().for_each(|p| pool.recycle(p));
-        Ok(())
-    }
 }
 
 /// Everything that is found in one file.
@@ -126,7 +80,7 @@ fn check(
         elements: 0,
     };
     let Checked { sources, diagnostics, elements, .. } = &mut checked;
-    let mut files = Disk::new(limits);
+    let mut files = limits.disk();
     let file = match files.configuration(sources, name) {
         Ok(file) => file,
         Err(why) => {

@@ -11,14 +11,15 @@ use dataplane::io::Bindings;
 use dataplane::{Rest, Router, place};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
+use engine::Disk;
+use engine::session::{self, Path, Setup};
 use ir::{Severity, Sources, has_errors};
+use view::diagnostics;
 
-use crate::load::Disk;
 use crate::log::{self, Log};
-use crate::session::{self, Path, Setup};
 use crate::signals::Signals;
 use crate::terminal::{colours, print, print_error};
-use crate::{diagnostics, drive, variables};
+use crate::{drive, variables};
 
 const USAGE: &str = "\
 Runs a Click configuration until it is told to stop, as the program 'click' does.

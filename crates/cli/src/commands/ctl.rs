@@ -13,11 +13,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use engine::control;
 use serde_json::{Map, Value, json};
+use view::table::{Table, grouped};
 
-use crate::control;
 use crate::signals::interrupt_flag;
-use crate::table::{Table, grouped};
+use crate::socket;
 use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
 
 /// Control a chain that runs
@@ -165,7 +166,7 @@ impl Client {
     /// # Errors
     /// A message that says what to do.
     pub(crate) fn connect(path: Option<&Path>) -> Result<Self, String> {
-        let path = path.map_or_else(control::default_path, Path::to_path_buf);
+        let path = path.map_or_else(socket::default_path, Path::to_path_buf);
         let stream = UnixStream::connect(&path).map_err(|e| {
             format!("{}: {e}; is there a 'catena run --control {0}'?", path.display())
         })?;

@@ -10,10 +10,11 @@ use elements::element::Class;
 use elements::registry::{CLASSES, find};
 use ir::nearest;
 use serde_json::{Value, json};
+use view::family::Family;
+use view::paint::Paint;
 
-use crate::family::Family;
 use crate::manual::{Block, Manual};
-use crate::terminal::{Paint, colours, print};
+use crate::terminal::{colours, print};
 
 /// List the elements, or print the manual of one
 #[derive(Args, Debug)]

@@ -11,14 +11,17 @@ use compiler::Chain;
 use dataplane::clock::VirtualClock;
 use dataplane::trace::{Fate, Hearing, Stage, Trace};
 use dataplane::{Rest, Router};
+use engine::Disk;
 use ir::{Model, NodeId, Port, Sources, has_errors, nearest};
 use net::pcap::Reader;
+use view::diagnostics;
+use view::explain::{Story, tell, to_json};
+use view::paint::Paint;
+use view::synth::{Cost, Report};
 
-use crate::explain::{Story, tell, to_json};
-use crate::load::{Disk, Limits};
-use crate::synth::{Cost, Report};
-use crate::terminal::{Paint, colours, print, print_error};
-use crate::{diagnostics, variables};
+use crate::limits::Limits;
+use crate::terminal::{colours, print, print_error};
+use crate::variables;
 
 /// Show what a chain does to packets: every element met, what matched, what changed and why
 ///
@@ -226,7 +229,7 @@ fn frames(path: &str, ranges: &[RangeInclusive<usize>]) -> Result<Vec<Injection>
     let bare = reader.link_type().is_some_and(|l| l.0 != 1);
     let injection = |n: usize| {
         let frame = found[&n].clone();
-        let said = format!("frame {n} of {path}: {}", crate::explain::brief_of(&frame, !bare));
+        let said = format!("frame {n} of {path}: {}", view::explain::brief_of(&frame, !bare));
         Injection { frame, said, bare, place: None }
     };
     Ok(ranges.iter().cloned().flatten().map(injection).collect())
@@ -349,7 +352,7 @@ const START: u64 = 1_577_836_800_000_000_000;
 /// Runs the command.
 pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let mut files = Disk::new(&args.limits);
+    let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
     let injections = args.packets.read()?;
     let trace = Trace::new();

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ir::{Sources, has_errors};
+use view::diagnostics;
 
-use crate::load::{Disk, Limits};
+use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
-use crate::{diagnostics, variables};
+use crate::variables;
 
 /// Print a configuration without compounds and variables
 ///
@@ -27,7 +28,7 @@ pub(crate) struct Flatten {
 /// Runs the command.
 pub(crate) fn main(args: &Flatten) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let mut files = Disk::new(&args.limits);
+    let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
     let options = args.limits.options(variables::all(&args.variables)?);
     let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ir::Sources;
+use view::diagnostics;
 
-use crate::diagnostics;
-use crate::load::{self, TextLimit};
+use crate::limits::TextLimit;
 use crate::terminal::{colours, print, print_error};
 
 /// Format configurations in place
@@ -75,7 +75,7 @@ fn format(name: &str, args: &Fmt) -> Result<bool, String> {
 
 /// The text exactly as it is: what was decoded with losses must not be written back.
 fn read(name: &str, limit: TextLimit) -> Result<String, String> {
-    let bytes = load::bytes(name, limit.bytes())?;
+    let bytes = engine::read_bytes(name, limit.bytes())?;
     String::from_utf8(bytes).map_err(|e| {
         format!("byte {} is not UTF-8; it is left as it is", e.utf8_error().valid_up_to())
     })

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use dataplane::place;
 use ir::{Sources, has_errors};
+use view::picture::Picture;
+use view::svg::Theme;
+use view::{diagnostics, dot, svg};
 
-use crate::load::{Disk, Limits};
-use crate::picture::Picture;
-use crate::svg::Theme;
+use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
-use crate::{diagnostics, dot, layout, svg, variables};
+use crate::{theme, variables};
 
 /// Draw a chain: compounds as boxes with their elements inside
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Graph {
     #[arg(long)]
     format: Option<Format>,
     /// Colours of an SVG picture; `auto` is as the viewer likes it
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", value_parser = theme::parser())]
     theme: Theme,
     #[command(flatten)]
     limits: Limits,
@@ -62,7 +63,7 @@ fn format(args: &Graph) -> Result<Format, String> {
 pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     let format = format(args)?;
     let mut sources = Sources::new();
-    let mut files = Disk::new(&args.limits);
+    let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
     let options = args.limits.options(variables::all(&args.variables)?);
     let (chain, found) = compiler::elaborate(&mut sources, file, &options, &mut files);
@@ -73,10 +74,7 @@ pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     let picture = Picture::of(&chain, &sources);
     let drawn = match format {
         Format::Dot => dot::write(&picture, &chain.graph, sources.name(file)),
-        Format::Svg => {
-            let layout = layout::layout(&picture.diagram);
-            svg::draw(&picture, &layout, sources.name(file), args.theme)
-        }
+        Format::Svg => svg::draw(&picture, sources.name(file), args.theme),
     };
     match &args.output {
         Some(path) if path.as_os_str() != "-" => {

@@ -1,8 +1,7 @@
 //! Latencies as an instance tells them: percentiles of what came since.
 
 use serde_json::{Value, json};
-
-use crate::table::{Table, grouped};
+use view::table::{Table, grouped};
 
 /// Buckets: the greatest nanoseconds of each, and how many packets it has.
 fn buckets(latency: &Value) -> Vec<(u64, u64)> {

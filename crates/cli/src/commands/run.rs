@@ -22,22 +22,25 @@ use dataplane::io::{
 };
 use dataplane::ports::Ports;
 use dataplane::worker::{self, Fleet, Status};
+use engine::control::metrics::MetricsSocket;
+use engine::control::{ControlSocket, Controlled};
+use engine::groups::Grouping;
+use engine::instance::{Changed, Configuration, Extent, Instance, Options, Refusal};
+use engine::privileges::User;
+use engine::session::{Path, system_seed};
+use engine::{Findings, control, system_calls};
+use view::diagnostics;
+use view::summary::Summary;
+use view::table::grouped;
 
 use super::check;
-use crate::control::metrics::MetricsSocket;
-use crate::control::notify::ServiceManager;
-use crate::control::{ControlSocket, Controlled};
-use crate::groups::Grouping;
-use crate::instance::{Changed, Configuration, Extent, Instance, Options, Refusal};
-use crate::load::Limits;
+use crate::limits::Limits;
 use crate::log::{self, Log};
-use crate::privileges::User;
-use crate::session::{Path, system_seed};
+use crate::notify::ServiceManager;
+use crate::presenter::Words;
 use crate::signals::Signals;
-use crate::summary::Summary;
-use crate::table::grouped;
 use crate::terminal::{colours, print, print_error};
-use crate::{control, cores, drive, system_calls};
+use crate::{cores, drive, socket};
 
 /// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
 #[derive(Args, Debug)]
@@ -291,7 +294,7 @@ fn dispatch(
         return Err(format!("--groups {groups}: there can be 1 to {MOST_GROUPS}"));
     }
     let grouping = Grouping::of(configuration, run.groups, workers)?;
-    let (groups, classes) = (grouping.len(), grouping.classes());
+    let (groups, classes) = (grouping.groups(), grouping.classes());
     if let Some(wanted) = run.groups.filter(|wanted| *wanted > groups) {
         return Err(format!(
             "--groups {wanted}: the chain's traffic classes make {groups}; those that share flows stay \
@@ -356,7 +359,7 @@ fn control_socket(
         Some(path) => {
             ControlSocket::open(path, user).map(told).map_err(|why| format!("--control {why}"))
         }
-        None if is_live => Ok(match ControlSocket::open(&control::default_path(), user) {
+        None if is_live => Ok(match ControlSocket::open(&socket::default_path(), user) {
             Ok(socket) => told(socket),
             Err(why) => {
                 (None, Some(format!("no control: {why}; --control PATH puts it elsewhere")))
@@ -408,15 +411,16 @@ impl Reload {
         let work = move || {
             manager.tell("RELOADING=1");
             let changed = match file.as_str() {
-                "-" => {
-                    Err("the standard input has said all; `catena ctl swap FILE` takes a file"
-                        .into())
+                "-" => Err("the standard input has said all; `catena ctl swap FILE` takes a file"
+                    .to_string()),
+                file => {
+                    let changed = controlled.reload(file, Extent::Change);
+                    changed.map_err(|refusal| shown(&refusal, false))
                 }
-                file => controlled.reload(file, Extent::Change),
             };
             match changed {
                 Ok(changed) => {
-                    log.warn(&changed.warnings);
+                    log.warn(&render(&changed.warnings, false));
                     log.warn(&what_is_lost(&changed));
                     let made = changed.preparation.as_secs_f64() * 1e3;
                     let waited = changed.swapped.iter().map(|s| s.standstill).max();
@@ -426,6 +430,7 @@ impl Reload {
                     ));
                 }
                 Err(why) => {
+                    let why = why.trim_end();
                     log.error(&format!("{why}\n{file}: not taken over; what was before runs on"));
                 }
             }
@@ -531,13 +536,11 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         system_calls::keep_needed()?;
     }
     // Nothing is read before, so that a user's configuration names no file that the user cannot read.
-    let mut said = String::new();
-    let read = Configuration::read(&run.file, &elaboration, colour, &mut said);
-    run.log.warn(&said);
-    let configuration = match read {
+    let configuration = match Configuration::read(&run.file, &elaboration) {
         Ok(configuration) => configuration,
-        Err(why) => return Ok(refuse(run, &why)),
+        Err(refusal) => return Ok(refuse(run, &refusal, colour)),
     };
+    run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
     let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
     let (workers, by_queue) = (cpus.len(), dispatch.way() == Way::Queue);
@@ -555,7 +558,6 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
             (true, true) => Path::Interpreted,
         },
         polling,
-        colour,
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
         listener: run.log.listener(),
     };
@@ -587,8 +589,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     let ports = Ports::of_workers(&bindings, options.cpus.len());
     let staged = match Instance::stage(configuration, ports, options, ready) {
         Ok(staged) => staged,
-        Err(Refusal::Diagnostics(why)) => return Ok(refuse(run, &why)),
         Err(Refusal::Other(why)) => return Err(why),
+        Err(refusal) => return Ok(refuse(run, &refusal, colour)),
     };
     signals.started();
     for line in bindings.take_lines() {
@@ -602,9 +604,9 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     }
     let is_endless = staged.is_endless();
     server.extend(staged.control_sockets())?;
-    let mut said = String::new();
-    let (instance, rests) = staged.begin(&mut said)?;
-    run.log.warn(&said);
+    let warnings = staged.warnings();
+    let (instance, rests) = staged.begin()?;
+    run.log.warn(&render(&warnings, colour));
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&stop);
     let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
@@ -614,6 +616,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
         dispatch: control::dispatch::Told::new(why),
+        presenter: Box::new(Words),
         stop: end,
         answering: AtomicUsize::new(0),
     });
@@ -653,13 +656,25 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
     Ok(ended)
 }
 
+fn render(findings: &Findings, colour: bool) -> String {
+    diagnostics::render(&findings.diagnostics, &findings.sources, colour)
+}
+
+/// Why a configuration does not run, as it is shown.
+fn shown(refusal: &Refusal, colour: bool) -> String {
+    match refusal {
+        Refusal::Diagnostics(findings) => render(findings, colour),
+        refusal => refusal.to_string(),
+    }
+}
+
 /// Shows what is wrong with a configuration.
-fn refuse(run: &Run, why: &str) -> ExitCode {
-    match run.log {
+fn refuse(run: &Run, refusal: &Refusal, colour: bool) -> ExitCode {
+    let why = shown(refusal, colour);
+    match (run.log, refusal) {
         // Diagnostics, lines, say for themselves which are errors.
-        Log::Text if why.ends_with('\n') => print_error(why),
-        Log::Text => run.log.error(why),
-        log @ Log::Json => log.error(why),
+        (Log::Text, Refusal::Diagnostics(_)) => print_error(&why),
+        (log, _) => log.error(&why),
     }
     ExitCode::FAILURE
 }

@@ -10,14 +10,16 @@ use clap::Args;
 use compiler::Note;
 use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
 use dataplane::place;
+use engine::Closed;
 use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
+use view::diagnostics;
+use view::paint::Paint;
+use view::svg::Theme;
+use view::synth::{self, Cost, Report};
 
-use crate::commands::check::Closed;
-use crate::load::{Disk, Limits};
-use crate::svg::Theme;
-use crate::synth::{self, Cost, Report};
-use crate::terminal::{Paint, colours, print, print_error};
-use crate::{diagnostics, variables};
+use crate::limits::Limits;
+use crate::terminal::{colours, print, print_error};
+use crate::{theme, variables};
 
 /// Show what a chain becomes: a program that decides, and then does everything at once
 ///
@@ -65,7 +67,7 @@ pub(crate) struct Synth {
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["classes", "egress"])]
     svg: Option<PathBuf>,
     /// Colours of the picture; `auto` is as the viewer likes it
-    #[arg(long, default_value = "auto", requires = "svg")]
+    #[arg(long, default_value = "auto", value_parser = theme::parser(), requires = "svg")]
     theme: Theme,
     #[command(flatten)]
     limits: Limits,
@@ -74,7 +76,7 @@ pub(crate) struct Synth {
 /// Runs the command.
 pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     let mut sources = Sources::new();
-    let mut files = Disk::new(&args.limits);
+    let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
     let options = args.limits.options(variables::all(&args.variables)?);
     let start = Instant::now();

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
+use view::paint::{fit, shown as for_terminal};
+use view::table::{Table, grouped};
 
 use super::ctl::Client;
 use super::latency;
 use crate::signals::interrupt_flag;
-use crate::table::{Table, grouped};
-use crate::terminal::{fit, for_output, print_as_it_is, shown as for_terminal, size};
+use crate::terminal::{for_output, print_as_it_is, size};
 
 /// Watch a chain that runs: rates by core, network function and element
 #[derive(Args, Debug)]

@@ -16,13 +16,16 @@ use compiler::equivalence::differential::Effort;
 use compiler::equivalence::{Outcome, Subjects, verify_chain, verify_pair};
 use dataplane::place;
 use elements::device::DeviceRequest;
+use engine::Closed;
+use engine::Disk;
 use ir::{Sources, has_errors};
 use net::pcap::{InterfaceOptions, LinkType, Options, PcapngWriter, Reader, Writer};
+use view::diagnostics;
+use view::paint::Paint;
 
-use crate::commands::check::Closed;
-use crate::load::{Disk, Limits};
-use crate::terminal::{Paint, colours, print, print_error};
-use crate::{diagnostics, variables};
+use crate::limits::Limits;
+use crate::terminal::{colours, print, print_error};
+use crate::variables;
 use replay::Replayer;
 use report::{Input, Report};
 
@@ -74,7 +77,7 @@ fn load(
     limits: &Limits,
 ) -> Result<Option<Loaded>, String> {
     let mut sources = Sources::new();
-    let mut files = Disk::new(limits);
+    let mut files = limits.disk();
     let file = files.configuration(&mut sources, name)?;
     let options = limits.options(variables.to_vec());
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);

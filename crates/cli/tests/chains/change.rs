@@ -2,7 +2,7 @@
 
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
+use engine::session::Path;
 
 use crate::outcome::{Seen, Tallies, drain, feed, tallies};
 use crate::support::{PATHS, Started, start};

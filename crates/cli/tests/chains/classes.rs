@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path as Folder, PathBuf};
 
-use catena_cli::session::Path;
 use compiler::classes::{TrafficClass, traffic_classes};
+use engine::session::Path;
 use fastrand::Rng;
 use ir::program::{Atom, End, Program, Step, StepId, Term, TermId, interp};
 use ir::{Base, Field, Graph, IntervalSet, Model, NodeId, Reason, Store};

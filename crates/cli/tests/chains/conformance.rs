@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use catena_cli::session;
+use engine::session;
 use net::pcap::Reader;
 
 type Capture = (Option<u32>, Vec<(Vec<u8>, u32)>);

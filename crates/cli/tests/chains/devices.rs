@@ -2,9 +2,9 @@
 
 use std::path::{Path as Folder, PathBuf};
 
-use catena_cli::session::Path;
 use dataplane::Rest;
 use dataplane::io::{Binding, Bindings};
+use engine::session::Path;
 use net::pcap::{Options, Reader, Writer};
 
 use crate::support::{Started, start_bound};

@@ -10,8 +10,8 @@ mod traffic;
 use std::io::Cursor;
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
 use dataplane::Rest;
+use engine::session::Path;
 use net::pcap::{Options, Reader, Writer};
 
 use crate::outcome::{self, Arrivals, Seen, Tallies};

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path as Folder, PathBuf};
 
-use catena_cli::session::Path;
 use compiler::equivalence::Held;
 use compiler::equivalence::differential::{Arrival, Effort, Sequence, Subject, record};
 use compiler::synthesize;
 use compiler::witness::START;
 use dataplane::io::{Binding, Bindings};
+use engine::session::Path;
 use ir::model::StateKind;
 use ir::state::{Flow, Flows};
 use ir::{Model, StateValue};

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catena_cli::session;
 use dataplane::Rest;
 use dataplane::clock::Clock;
 use dataplane::io::{Binding, Bindings};
 use elements::registry::CLASSES;
+use engine::session;
 use ir::{Diagnostic, Port, Sources};
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, notation};

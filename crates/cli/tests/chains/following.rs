@@ -4,11 +4,11 @@ use std::path::Path as Folder;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use catena_cli::session::Path;
 use dataplane::trace::live::{Followed, Following};
 use dataplane::trace::{Fate, Step};
 use dataplane::{Router, Tap};
 use elements::selector::Selector;
+use engine::session::Path;
 use ir::Port;
 
 use crate::support::{Started, start};

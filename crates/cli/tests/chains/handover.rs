@@ -3,8 +3,8 @@
 
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
 use dataplane::change::Plan;
+use engine::session::Path;
 
 use crate::outcome::{Seen, Tallies, drain, feed, state, tallies};
 use crate::support::{PATHS, Started, start};

@@ -7,16 +7,17 @@
 
 use std::path::Path as Folder;
 
-use crate::outcome::{self, Seen, Tallies, drain};
-use crate::support::{PATHS, Started, start};
-use crate::traffic::{Sample, samples};
-use catena_cli::session::Path;
 use elements::element::{Class, Sample as Configured};
 use elements::registry::CLASSES;
+use engine::session::Path;
 use ir::Port;
 use net::Batch;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+use crate::outcome::{self, Seen, Tallies, drain};
+use crate::support::{PATHS, Started, start};
+use crate::traffic::{Sample, samples};
 
 /// Who moves packets through the element under test where it can be either.
 #[derive(Clone, Copy, Debug, PartialEq)]

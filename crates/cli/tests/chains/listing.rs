@@ -2,11 +2,12 @@
 
 use std::path::Path as Folder;
 
-use crate::support::{start, start_bound};
-use catena_cli::session::Path;
 use dataplane::io::{Binding, Bindings};
 use dataplane::{Reading, Router};
 use elements::listing::{Record, SLICE, Slice, render};
+use engine::session::Path;
+
+use crate::support::{start, start_bound};
 
 const FLOWS: usize = 3000;
 

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path as Folder, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use catena_cli::session::Path;
 use dataplane::io::{Binding, Bindings};
 use elements::element::Handler;
 use elements::registry::CLASSES;
+use engine::session::Path;
 use net::pcap::{Options, Writer};
 use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
 use dataplane::Rest;
 use dataplane::change::Plan;
+use engine::session::Path;
 
 use crate::support::{EPOCH, PATHS, Started, start};
 

@@ -6,12 +6,12 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use catena_cli::session::{self, Path, Setup};
 use compiler::Chain;
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
 use dataplane::{Listener, Router, Transcript};
 use elements::configure::{Files, Part};
+use engine::session::{self, Path, Setup};
 use ir::{Diagnostic, FileId, Sources, has_errors};
 
 /// Every way of executing a chain.

@@ -2,8 +2,8 @@
 
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
 use compiler::Synthesizer;
+use engine::session::Path;
 use ir::Model;
 use ir::program::{Program, Step, Term};
 

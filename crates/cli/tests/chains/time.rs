@@ -2,8 +2,8 @@
 
 use std::path::Path as Folder;
 
-use catena_cli::session::Path;
 use dataplane::Rest;
+use engine::session::Path;
 
 use crate::support::{EPOCH, Started, start};
 

@@ -5,12 +5,13 @@
 
 use std::path::Path as Folder;
 
-use crate::outcome::handlers;
-use crate::support::{PATHS, Started, start};
-use catena_cli::session::Path;
+use engine::session::Path;
 use ir::Port;
 use net::checksum::{self, checksum};
 use net::{Batch, Header, Packet, notation};
+
+use crate::outcome::handlers;
+use crate::support::{PATHS, Started, start};
 
 /// Chains whose elements named `x`, `y` and `er` are fed, and the number of `x`'s and `y`'s inputs.
 const CHAINS: &[(&str, usize)] = &[

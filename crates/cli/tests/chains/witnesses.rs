@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path as Folder;
 use std::process::Command;
 
-use catena_cli::session::Path;
 use dataplane::Rest;
+use engine::session::Path;
 use ir::Port;
 use net::pcap::Reader;
 use net::{Batch, HEADROOM, Header, PacketType};

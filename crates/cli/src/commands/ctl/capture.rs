@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use dataplane::place;
 use net::pcap::Reader;
 use serde_json::Value;
+use view::explain::brief_of;
+use view::table::grouped;
 
 use super::{Client, Piece, number, text};
-use crate::explain::brief_of;
-use crate::table::grouped;
 use crate::terminal::{for_output, print_as_it_is, print_error};
 
 /// Where what is captured goes.

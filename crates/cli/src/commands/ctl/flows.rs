@@ -2,9 +2,9 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use view::table::{Table, grouped};
 
 use super::{number, text};
-use crate::table::{Table, grouped};
 
 /// Which flows.
 #[derive(Args, Debug)]

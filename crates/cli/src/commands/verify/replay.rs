@@ -12,12 +12,12 @@ use dataplane::clock::{Clock, VirtualClock};
 use dataplane::{Listener, Rest, Router};
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Received};
+use engine::Disk;
+use engine::session::{Path, Setup, assemble};
 use ir::{NodeId, Sources};
 use net::{Batch, Pool};
 
 use super::link_type;
-use crate::load::Disk;
-use crate::session::{Path, Setup, assemble};
 
 /// Rounds after a packet, by which most chains are at rest.
 const ROUNDS: u32 = 200;

@@ -11,11 +11,11 @@ use compiler::equivalence::{
 use compiler::witness::{START, Witness};
 use net::pcap::LinkType;
 use serde_json::{Value, json};
+use view::explain::numbers;
+use view::paint::{Paint, count};
 
 use super::replay::Replayer;
 use super::{Loaded, fields};
-use crate::explain::numbers;
-use crate::terminal::{Paint, count};
 
 /// So many lines tell of what only one side shows.
 const LINES: usize = 20;

@@ -1,0 +1,186 @@
+//! How packets find their workers, and where groups of traffic classes are.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use dataplane::io::Way;
+use ir::Model;
+use serde_json::{Value, json};
+
+use crate::groups::Grouping;
+use crate::instance::Instance;
+
+/// How long packets are counted before groups are spread by how many came.
+const COUNTING: Duration = Duration::from_secs(1);
+
+/// What is told of an instance's dispatch besides what it knows itself.
+pub struct Told {
+    /// Why it is this way.
+    why: String,
+    /// The groups of the configuration with this number, of elements that mean this.
+    grouping: Mutex<Option<(u64, Vec<Model>, Grouping)>>,
+    /// When packets were counted last, and how many there were: of each group, or from each worker
+    /// to each.
+    counted: Mutex<(Instant, Vec<u64>)>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Told {
+    /// Of dispatch in a mode that was chosen for this reason.
+    pub fn new(why: String) -> Self {
+        let counted = Mutex::new((Instant::now(), Vec::new()));
+        Self { why, grouping: Mutex::new(None), counted }
+    }
+
+    /// All there is to tell. Rates are since the last call.
+    ///
+    /// # Errors
+    /// A message.
+    pub fn to_json(&self, instance: &Instance) -> Result<Value, String> {
+        let (dispatch, workers) = (instance.dispatch(), instance.fleet().len());
+        let mut told = json!({
+            "way": dispatch.way().to_string(), "why": self.why, "workers": workers,
+        });
+        let mut counted = lock(&self.counted);
+        let seconds = counted.0.elapsed().as_secs_f64().max(1e-3);
+        let mut counts = Vec::new();
+        let mut rate = |packets: u64| {
+            let before = counted.1.get(counts.len()).copied().unwrap_or(0);
+            counts.push(packets);
+            packets.saturating_sub(before) as f64 / seconds
+        };
+        match dispatch.way() {
+            Way::Hash | Way::Queue => {}
+            way @ (Way::Software | Way::HandOff) => {
+                let mut handed = Vec::new();
+                for from in 0..if way == Way::Software { 1 } else { workers } {
+                    for to in (0..workers).filter(|&to| to != from) {
+                        let packets = dispatch.handed(from, to);
+                        handed.push(json!({
+                            "from": from, "to": to, "packets": packets, "rate": rate(packets),
+                        }));
+                    }
+                }
+                told["handed"] = json!(handed);
+            }
+            Way::Tags(tags) => {
+                let (generation, configuration) = instance.current();
+                let models = instance.meaning(&configuration)?;
+                let mut known = lock(&self.grouping);
+                if known.as_ref().is_none_or(|known| (known.0, &known.1) != (generation, &models)) {
+                    let count = (dispatch.groups(), workers);
+                    let before = known.as_ref().map(|known| &known.2);
+                    let grouping = Grouping::now(&configuration, &models, count, before)?;
+                    *known = Some((generation, models, grouping));
+                }
+                let mut group = |group: usize| {
+                    let (worker, packets) = dispatch.group(group)?;
+                    let mut told = known.as_ref()?.2.to_json(group, tags, workers);
+                    told["worker"] = json!(worker);
+                    told["cpu"] = json!(instance.fleet().cpu(worker));
+                    told["packets"] = json!(packets);
+                    told["rate"] = json!(rate(packets));
+                    Some(told)
+                };
+                let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
+                told["groups"] = json!(groups);
+            }
+        }
+        *counted = (Instant::now(), counts);
+        Ok(told)
+    }
+}
+
+/// Spreads groups over the workers by the packets with their tags that come in a second.
+///
+/// # Errors
+/// A message; groups that were taken elsewhere before stay there.
+pub(super) fn balance(instance: &Instance) -> Result<Value, String> {
+    let (dispatch, workers) = (instance.dispatch(), instance.fleet().len());
+    if dispatch.groups() == 0 {
+        return Err("there are no groups; `catena run --dispatch tags=mac` makes some".to_string());
+    }
+    let now = || (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
+    let (before, until) = (now().collect::<Vec<_>>(), Instant::now() + COUNTING);
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        std::thread::park_timeout(left);
+    }
+    let came = now().zip(before).map(|((worker, after), (_, before))| (worker, after - before));
+    let mut groups: Vec<(usize, u64)> = came.collect();
+    let loads = |groups: &[(usize, u64)]| {
+        let of =
+            |worker| groups.iter().filter(|group| group.0 == worker).map(|group| group.1).sum();
+        (0..workers).map(of).collect::<Vec<u64>>()
+    };
+    let (was, mut moved) = (loads(&groups), Vec::new());
+    for (group, to) in moves(&groups, workers) {
+        let waited = instance.move_group(group, to)?.waited.as_secs_f64() * 1e3;
+        let from = std::mem::replace(&mut groups[group].0, to);
+        moved.push(json!({ "group": group, "from": from, "to": to, "waited_ms": waited }));
+    }
+    Ok(json!({ "before": was, "after": loads(&groups), "moved": moved }))
+}
+
+/// Which groups go to which other workers, so that none has much more to do than another; `groups`
+/// tells the worker of each and its packets. As few go as will do: who has least to do gets from
+/// who has most what evens them out best, while that takes a twentieth off what the latter does.
+fn moves(groups: &[(usize, u64)], workers: usize) -> Vec<(usize, usize)> {
+    let mut at: Vec<usize> = groups.iter().map(|group| group.0).collect();
+    loop {
+        let mut loads = vec![0; workers];
+        at.iter().zip(groups).for_each(|(&worker, group)| loads[worker] += group.1);
+        let Some(most) = (0..workers).max_by_key(|&worker| loads[worker]) else { break };
+        let Some(least) = (0..workers).min_by_key(|&worker| loads[worker]) else { break };
+        let gap = loads[most] - loads[least];
+        let relieves = |&group: &usize| {
+            let packets = groups[group].1;
+            at[group] == most && packets.min(gap.saturating_sub(packets)) > loads[most] / 20
+        };
+        let evens = |&group: &usize| gap.abs_diff(2 * groups[group].1);
+        match (0..groups.len()).filter(relieves).min_by_key(evens) {
+            Some(group) => at[group] = least,
+            None => break,
+        }
+    }
+    let gone = |&group: &usize| at[group] != groups[group].0;
+    (0..groups.len()).filter(gone).map(|group| (group, at[group])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moves;
+
+    #[test]
+    fn groups_go_where_there_is_less_to_do() {
+        // All at the first worker.
+        assert_eq!(moves(&[(0, 50), (0, 30), (0, 20)], 2), [(0, 1)]);
+        // Nobody would have less to do, or hardly.
+        assert_eq!(moves(&[(0, 100), (1, 1)], 2), []);
+        assert_eq!(moves(&[(0, 50), (0, 2), (1, 49)], 2), []);
+        assert_eq!(moves(&[(0, 0), (1, 0)], 2), []);
+        // One that none has yet.
+        assert_eq!(moves(&[(0, 10), (1, 10), (0, 10), (1, 10)], 3), [(1, 2)]);
+        assert_eq!(moves(&[], 2), []);
+    }
+
+    #[test]
+    fn what_is_balanced_stays() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..1000 {
+            let workers = random.usize(1..6);
+            let group = |_| (random.usize(..workers), random.u64(..1000));
+            let groups: Vec<(usize, u64)> = (0..20).map(group).collect();
+            let mut after = groups.clone();
+            moves(&groups, workers).into_iter().for_each(|(group, to)| after[group].0 = to);
+            let most = |groups: &[(usize, u64)]| {
+                let of = |w| groups.iter().filter(|g| g.0 == w).map(|g| g.1).sum::<u64>();
+                (0..workers).map(of).max()
+            };
+            assert!(most(&after) <= most(&groups));
+            assert_eq!(moves(&after, workers), []);
+        }
+    }
+}

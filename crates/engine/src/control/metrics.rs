@@ -1,0 +1,377 @@
+//! What an instance has done, in the Prometheus text format (version 0.0.4) over HTTP/1.1.
+//!
+//! Collected when asked: each worker tells what it counts anyway, between two rounds. Requests are
+//! short, answers are closed after, and a client that is slow or talks nonsense is given up.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dataplane::latency::{Histogram, Latency, Of};
+use dataplane::stats::{ElementStats, Stats};
+
+use super::Controlled;
+use crate::instance::Instance;
+
+/// The longest head of a request in bytes.
+const LONGEST_HEAD: usize = 8192;
+/// Connections at a time.
+const MAX_CONNECTIONS: usize = 8;
+/// For a whole conversation.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A label's value, escaped.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// A metric with its samples.
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    samples: String,
+}
+
+impl Metric {
+    fn counter(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: "counter", help, samples: String::new() }
+    }
+
+    fn gauge(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: "gauge", help, samples: String::new() }
+    }
+
+    fn add(&mut self, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.add_part("", labels, value);
+    }
+
+    /// A histogram's samples: of how many values none is greater, for each bound in nanoseconds.
+    fn add_histogram(&mut self, labels: [(&str, &str); 3], histogram: &Histogram) {
+        let below = |bound: u64| -> u64 {
+            histogram.buckets().filter(|(most, _)| *most <= bound).map(|(_, count)| count).sum()
+        };
+        let [a, b, c] = labels;
+        for bound in BOUNDS {
+            let seconds = (bound as f64 / 1e9).to_string();
+            self.add_part("_bucket", &[a, b, c, ("le", &seconds)], below(bound));
+        }
+        self.add_part("_bucket", &[a, b, c, ("le", "+Inf")], histogram.count());
+        self.add_part("_sum", &labels, histogram.sum() as f64 / 1e9);
+        self.add_part("_count", &labels, histogram.count());
+    }
+
+    fn add_part(&mut self, part: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.samples.push_str(self.name);
+        self.samples.push_str(part);
+        for (i, (name, text)) in labels.iter().enumerate() {
+            let open = if i == 0 { '{' } else { ',' };
+            let _ = write!(self.samples, "{open}{name}=\"{}\"", escaped(text));
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.samples, "{close} {value}");
+    }
+
+    fn render(&self, out: &mut String) {
+        if !self.samples.is_empty() {
+            let Self { name, kind, help, samples } = self;
+            let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}");
+        }
+    }
+}
+
+/// Bounds of a latency's buckets, in nanoseconds: the greatest values of buckets that it is
+/// measured in, four times as much from one to the next.
+const BOUNDS: [u64; 12] = {
+    let mut bounds = [255; 12];
+    let mut i = 1;
+    while i < bounds.len() {
+        bounds[i] = bounds[i - 1] * 4 + 3;
+        i += 1;
+    }
+    bounds
+};
+
+/// What a latency is of, in a word.
+pub(super) fn kind(of: Of) -> &'static str {
+    match of {
+        Of::Chain => "chain",
+        Of::Function => "function",
+        Of::Program => "program",
+        Of::Element => "element",
+    }
+}
+
+struct Elements {
+    came: Metric,
+    packets: Metric,
+    bytes: Metric,
+    dropped: Metric,
+    dropped_bytes: Metric,
+    errors: Metric,
+    held: Metric,
+    flows: Metric,
+}
+
+impl Elements {
+    fn add(&mut self, worker: &str, element: &ElementStats) {
+        let own = [("worker", worker), ("element", &element.name), ("class", &element.class)];
+        let with = |name, value| [own[0], own[1], own[2], (name, value)];
+        if let Some(packets) = element.packets {
+            self.came.add(&own, packets);
+        }
+        let traffic = element.traffic.map(|t| {
+            let side = if t.source { "in" } else { "out" };
+            (side, t.packets, t.bytes)
+        });
+        let counted = element.counter.map(|(packets, bytes)| ("through", packets, bytes));
+        for (side, packets, bytes) in traffic.into_iter().chain(counted) {
+            self.packets.add(&with("side", side), packets);
+            self.bytes.add(&with("side", side), bytes);
+        }
+        for line in &element.tally {
+            let labels = with("reason", line.reason.0);
+            if line.dropped > 0 {
+                self.dropped.add(&labels, line.dropped);
+                self.dropped_bytes.add(&labels, line.dropped_bytes);
+            }
+            if line.noted > 0 {
+                self.errors.add(&labels, line.noted);
+            }
+        }
+        if element.holding.packets > 0 {
+            self.held.add(&own, element.holding.packets);
+        }
+        if element.holding.flows > 0 {
+            self.flows.add(&own, element.holding.flows);
+        }
+    }
+}
+
+/// All metrics of an instance.
+fn render(instance: &Instance) -> String {
+    let (generation, _) = instance.current();
+    let (each, _) = instance.stats();
+    render_stats(&each, generation, instance.age())
+}
+
+fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> String {
+    let mut info = Metric::gauge("catena_info", "The version that runs.");
+    info.add(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let mut up = Metric::gauge("catena_uptime_seconds", "How long the instance has been running.");
+    up.add(&[], age.as_secs_f64());
+    let mut changes =
+        Metric::counter("catena_configurations_total", "Configurations that have run.");
+    changes.add(&[], generation);
+    let mut busy =
+        Metric::counter("catena_worker_busy_seconds_total", "Time in rounds with something to do.");
+    let mut rounds = Metric::counter("catena_worker_rounds_total", "Rounds with something to do.");
+    let mut buffers = Metric::gauge("catena_packet_buffers", "Packet buffers in use.");
+    let mut all = Elements {
+        came: Metric::counter(
+            "catena_element_packets_total",
+            "Packets that came to an element; of one without inputs, those that left it.",
+        ),
+        packets: Metric::counter(
+            "catena_counted_packets_total",
+            "Packets that came in at a source, went out at a sink, or through what counts them.",
+        ),
+        bytes: Metric::counter("catena_counted_bytes_total", "Their bytes."),
+        dropped: Metric::counter("catena_dropped_packets_total", "Packets dropped, by reason."),
+        dropped_bytes: Metric::counter("catena_dropped_bytes_total", "Their bytes."),
+        errors: Metric::counter(
+            "catena_error_output_packets_total",
+            "Packets that left on an error output, by reason.",
+        ),
+        held: Metric::gauge("catena_held_packets", "Packets that an element holds back."),
+        flows: Metric::gauge("catena_flows", "Flows that an element knows."),
+    };
+    let mut functions = Metric::counter(
+        "catena_function_packets_total",
+        "Packets that came into a network function.",
+    );
+    let mut latency = Metric {
+        kind: "histogram",
+        ..Metric::counter(
+            "catena_latency_seconds",
+            "How long some bursts took, for each of their packets: until they left the chain at an \
+             element, in a network function, a program or an element's own code.",
+        )
+    };
+    for (worker, stats) in each {
+        let worker = worker.to_string();
+        for Latency { of, name, histogram } in &stats.latencies {
+            let labels = [("worker", worker.as_str()), ("of", kind(*of)), ("name", name.as_str())];
+            latency.add_histogram(labels, histogram);
+        }
+        busy.add(&[("worker", &worker)], stats.load.busy as f64 / 1e9);
+        rounds.add(&[("worker", &worker)], stats.load.rounds);
+        buffers.add(&[("worker", &worker)], stats.buffers);
+        for function in &stats.functions {
+            let labels = [("worker", worker.as_str()), ("function", &function.name)];
+            functions.add(&labels, function.packets);
+        }
+        stats.elements.iter().for_each(|element| all.add(&worker, element));
+    }
+    let Elements { came, packets, bytes, dropped, dropped_bytes, errors, held, flows } = all;
+    let mut out = String::new();
+    for metric in [
+        info,
+        up,
+        changes,
+        busy,
+        rounds,
+        buffers,
+        functions,
+        came,
+        packets,
+        bytes,
+        dropped,
+        dropped_bytes,
+        errors,
+        held,
+        flows,
+        latency,
+    ] {
+        metric.render(&mut out);
+    }
+    out
+}
+
+/// What a request is answered with: status, content and whether the content is sent.
+fn respond(head: &[u8], content: impl FnOnce() -> String) -> (&'static str, String, bool) {
+    let line = head.split(|b| *b == b'\r' || *b == b'\n').next().unwrap_or(&[]);
+    let words: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+    let &[method, target, version] = &words[..] else {
+        return ("400 Bad Request", "not a request\n".to_string(), true);
+    };
+    if !version.starts_with(b"HTTP/1.") {
+        return ("400 Bad Request", "not HTTP/1\n".to_string(), true);
+    }
+    let path = target.split(|b| *b == b'?').next().unwrap_or(&[]);
+    match (method, path) {
+        (b"GET", b"/metrics") => ("200 OK", content(), true),
+        (b"HEAD", b"/metrics") => ("200 OK", content(), false),
+        (b"GET" | b"HEAD", _) => {
+            ("404 Not Found", "the metrics are at /metrics\n".to_string(), method == b"GET")
+        }
+        _ => ("405 Method Not Allowed", "only GET and HEAD\n".to_string(), true),
+    }
+}
+
+/// Reads the head of a request; `None` if it is too long, too late or cut off.
+fn read_head(stream: &mut impl Read, late: impl Fn() -> bool) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 1024];
+    while !late() && head.len() <= LONGEST_HEAD {
+        let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+        head.extend_from_slice(&buffer[..n]);
+        if head.windows(4).any(|w| w == b"\r\n\r\n") || head.windows(2).any(|w| w == b"\n\n") {
+            return Some(head);
+        }
+    }
+    None
+}
+
+fn converse(mut stream: TcpStream, controlled: &Controlled) -> std::io::Result<()> {
+    let begin = Instant::now();
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (status, content, whole) = match read_head(&mut stream, || begin.elapsed() > PATIENCE) {
+        Some(head) => respond(&head, || render(&controlled.instance)),
+        None => ("400 Bad Request", "not a request\n".to_string(), true),
+    };
+    let length = content.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    if whole {
+        stream.write_all(content.as_bytes())?;
+    }
+    stream.shutdown(std::net::Shutdown::Write)
+}
+
+/// Where metrics are asked for.
+pub struct MetricsSocket {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl MetricsSocket {
+    /// Listens on `ADDRESS:PORT`.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn open(address: &str) -> Result<Self, String> {
+        if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.is_empty()) {
+            return Err(format!(
+                "--metrics takes ADDRESS:PORT, like 127.0.0.1:9100, not '{address}'"
+            ));
+        }
+        let explain = |e: std::io::Error| format!("--metrics {address}: {e}");
+        let listener = TcpListener::bind(address).map_err(explain)?;
+        let address = listener.local_addr().map_err(explain)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves the metrics of an instance from now on.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn serve(self, controlled: Arc<Controlled>) -> std::io::Result<()> {
+        let converse = move |stream| drop(converse(stream, &controlled));
+        let next = move || self.listener.accept().map(|(stream, _)| stream);
+        let turn_away = |mut stream: TcpStream| {
+            let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes());
+        };
+        super::accept("metrics", MAX_CONNECTIONS, next, converse, turn_away)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_answered_by_what_they_are() {
+        let status = |head: &str| respond(head.as_bytes(), || "x 1\n".to_string()).0;
+        assert_eq!(status("GET /metrics HTTP/1.1\r\n\r\n"), "200 OK");
+        assert_eq!(status("GET /metrics?a=b HTTP/1.0\r\n\r\n"), "200 OK");
+        assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), "404 Not Found");
+        assert_eq!(status("POST /metrics HTTP/1.1\r\n\r\n"), "405 Method Not Allowed");
+        for wrong in
+            ["", "\r\n\r\n", "GET /metrics\r\n\r\n", "GET  /metrics HTTP/1.1", "\u{0}\u{1}"]
+        {
+            assert_eq!(status(wrong), "400 Bad Request", "{wrong:?}");
+        }
+        assert!(!respond(b"HEAD /metrics HTTP/1.1\r\n\r\n", String::new).2);
+    }
+
+    #[test]
+    fn heads_without_end_are_given_up() {
+        let endless = vec![b'a'; 10 * LONGEST_HEAD];
+        assert_eq!(read_head(&mut &endless[..], || false), None);
+        assert_eq!(read_head(&mut &b"GET"[..], || false), None);
+        assert_eq!(read_head(&mut &b"GET / HTTP/1.1\r\n\r\n"[..], || true), None);
+        assert!(read_head(&mut &b"GET / HTTP/1.1\r\n\r\n"[..], || false).is_some());
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        let mut metric = Metric::gauge("x", "h");
+        metric.add(&[("a", "b\"\\\n"), ("c", "d")], 7);
+        let mut out = String::new();
+        metric.render(&mut out);
+        assert_eq!(out, "# HELP x h\n# TYPE x gauge\nx{a=\"b\\\"\\\\\\n\",c=\"d\"} 7\n");
+    }
+}

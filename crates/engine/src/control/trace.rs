@@ -1,0 +1,247 @@
+//! `catena ctl trace`: follows packets through a chain that runs.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+use compiler::Synthesis;
+use dataplane::ports::InUse;
+use dataplane::trace::live::{self, Following};
+use dataplane::trace::{Fate, Step, Trace};
+use dataplane::{Router, Tap, Tapped};
+use elements::selector::Selector;
+use ir::program::{End, Step as ProgramStep};
+use ir::{Graph, Model};
+use serde_json::{Map, Value, json};
+
+use super::edge::{self, Names};
+use super::stream::Stream;
+use super::{Controlled, Presenter, number};
+use crate::installer;
+use crate::instance::{Configuration, Place, Watcher};
+
+/// Packets that are followed unless asked for otherwise.
+const PACKETS: u64 = 10;
+
+enum Heard {
+    Followed(Box<live::Followed>),
+    Places(Vec<Place>),
+    Over(Option<String>),
+}
+
+impl From<live::Followed> for Heard {
+    fn from(followed: live::Followed) -> Self {
+        Self::Followed(Box::new(followed))
+    }
+}
+
+struct Watch {
+    edge: Option<String>,
+    interfaces: Vec<(String, String)>,
+    following: Following<Heard>,
+    configuration: Configuration,
+    /// What the elements mean.
+    models: Vec<Model>,
+    is_synthesised: bool,
+    workers: usize,
+    /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
+    synthesis: OnceLock<Option<Synthesis>>,
+}
+
+/// What a chain becomes that is tapped at places, as far as no tap is part of it.
+fn synthesise(graph: &Graph, models: &[Model], places: &[Place]) -> Synthesis {
+    let known = graph.nodes.len();
+    let taps: Vec<Tapped> = (known..)
+        .zip(places)
+        .map(|(node, place)| Tapped { node, from: place.from, to: place.to })
+        .collect();
+    let models: Vec<Model> =
+        models.iter().cloned().chain(taps.iter().map(|_| installer::tap_model())).collect();
+    let mut synthesis = compiler::synthesize(&installer::tapped(graph, &taps), &models);
+    synthesis.programs.retain(|program| {
+        let mut ends = program.exits().map(|(_, exit)| exit.end);
+        ends.all(|end| !matches!(end, End::Push { to, .. } if to.node >= known))
+    });
+    synthesis.notes.retain(|note| note.element < known);
+    synthesis
+}
+
+impl Watcher for Watch {
+    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String> {
+        if !configuration.is(&self.configuration) {
+            return Err("the configuration changed".to_string());
+        }
+        let names = Names { configuration, devices, interfaces: &self.interfaces };
+        match &self.edge {
+            Some(edge) => names.edges(edge),
+            None => Ok(names.entrances()),
+        }
+    }
+
+    fn begins(&self, _: u32, places: &[Place]) {
+        let graph = &self.configuration.chain().graph;
+        let made = || self.is_synthesised.then(|| synthesise(graph, &self.models, places));
+        self.synthesis.get_or_init(made);
+        let _ = self.following.to.send(Heard::Places(places.to_vec()));
+    }
+
+    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap> {
+        let synthesis = self.synthesis.get().and_then(Option::as_ref);
+        let programs = synthesis.map_or(Vec::new(), |s| s.programs.clone()).into();
+        let following = Following { programs, ..self.following.clone() };
+        following.tap(router, (place.from, place.to), number, worker)
+    }
+
+    fn ends(&self, why: &str) {
+        let _ = self.following.to.send(Heard::Over(Some(why.to_string())));
+    }
+}
+
+/// Whether a packet came out of the elements as its programs say; `None` if none was asked.
+fn agree(steps: &[Step], synthesis: &Synthesis) -> Option<bool> {
+    let agrees = |(at, step): (usize, &Step)| {
+        let passage = step.passage.as_ref()?;
+        let program = synthesis.programs.get(passage.program)?;
+        let ProgramStep::Exit(exit) = program.step(*passage.steps.last()?) else { return None };
+        let later = &steps[at..];
+        Some(match exit.end {
+            End::Push { to, .. } => {
+                let comes = |s: &&Step| (s.node, s.input) == (to.node, Some(to.port));
+                let came = later.iter().find(comes).and_then(|s| s.before.as_ref());
+                came.is_some_and(|came| came.data() == passage.after.data())
+            }
+            End::Drop { element, reason } => later.iter().any(|s| {
+                s.node == element && s.outcomes.iter().any(|o| o.fate == Fate::Dropped(reason))
+            }),
+        })
+    };
+    steps.iter().enumerate().filter_map(agrees).reduce(|all, one| all && one)
+}
+
+/// A packet that was followed through a chain that runs.
+pub struct Followed<'a> {
+    /// The configuration that it runs.
+    pub configuration: &'a Configuration,
+    /// What the elements mean.
+    pub models: &'a [Model],
+    /// What the chain becomes where packets are followed from; nothing if it is not synthesised.
+    pub synthesis: Option<&'a Synthesis>,
+    /// What happened to the packet.
+    pub trace: &'a Trace,
+    /// The connection that it was met on first.
+    pub entrance: &'a str,
+    /// Whether its programs would have done the same; nothing if none was asked.
+    pub agrees: Option<bool>,
+    /// Why it was not followed to its end.
+    pub unfinished: Option<&'a str>,
+    /// The worker that had it, where there are several.
+    pub worker: Option<u32>,
+}
+
+impl Watch {
+    /// What is told of a packet: as JSON, and for people.
+    fn told(
+        &self,
+        followed: live::Followed,
+        place: Option<&Place>,
+        (number, colours): (u64, bool),
+        presenter: &dyn Presenter,
+    ) -> Value {
+        let live::Followed { worker, steps, unfinished, .. } = followed;
+        let synthesis = self.synthesis.get().and_then(Option::as_ref);
+        let agrees = synthesis.and_then(|synthesis| agree(&steps, synthesis));
+        let time = steps.first().map(|step| step.time);
+        let (mut value, text) = presenter.followed(
+            &Followed {
+                configuration: &self.configuration,
+                models: &self.models,
+                synthesis,
+                trace: &Trace::of(steps),
+                entrance: place.map_or("", |place| place.name.as_str()),
+                agrees,
+                unfinished,
+                worker: (self.workers > 1).then_some(worker),
+            },
+            colours,
+        );
+        value["number"] = json!(number);
+        value["worker"] = json!(worker);
+        value["time"] = json!(time);
+        value["agrees"] = json!(agrees);
+        value["unfinished"] = json!(unfinished);
+        json!({ "packet": value, "text": text })
+    }
+}
+
+/// Carries out a request: sends the story of each packet until there were enough.
+///
+/// # Errors
+/// What is wrong with the request. The outer error is that of a client that is gone.
+pub(super) fn serve(
+    controlled: &Arc<Controlled>,
+    request: &Map<String, Value>,
+    stream: &mut Stream,
+) -> io::Result<Result<Value, String>> {
+    let given = |name: &str| request.get(name).and_then(Value::as_str);
+    let selector = match Selector::new(given("filter").unwrap_or("")) {
+        Ok(selector) => selector,
+        Err(why) => return Ok(Err(why)),
+    };
+    let most = match number(request, "count", PACKETS) {
+        Ok(most) => most,
+        Err(why) => return Ok(Err(why)),
+    };
+    let colours = request.get("colours").and_then(Value::as_bool).unwrap_or(false);
+    let instance = &controlled.instance;
+    let (_, configuration) = instance.current();
+    let models = match instance.meaning(&configuration) {
+        Ok(models) => models,
+        Err(why) => return Ok(Err(why)),
+    };
+    let (to, heard): (Sender<Heard>, _) = channel();
+    let following = Following {
+        selector,
+        left: Arc::new(AtomicU64::new(most)),
+        programs: [].into(),
+        to: to.clone(),
+    };
+    let watch = Watch {
+        edge: given("edge").map(str::to_string),
+        interfaces: controlled.interfaces.clone(),
+        workers: instance.fleet().len(),
+        following,
+        configuration,
+        models,
+        is_synthesised: instance.path().is_synthesised(),
+        synthesis: OnceLock::new(),
+    };
+    let watch = Arc::new(watch);
+    let _tapping = match instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>) {
+        Ok(tapping) => tapping,
+        Err(why) => return Ok(Err(why)),
+    };
+    stream.on_hang_up(move || drop(to.send(Heard::Over(None))))?;
+    let (mut places, mut told, mut ended) = (Vec::new(), 0, None);
+    while told < most
+        && let Ok(next) = heard.recv()
+    {
+        match next {
+            Heard::Followed(followed) => {
+                told += 1;
+                let place = places.get(followed.place as usize);
+                let presenter = &*controlled.presenter;
+                stream.more(&watch.told(*followed, place, (told, colours), presenter))?;
+            }
+            Heard::Places(all) => {
+                stream.more(&edge::told(&all))?;
+                places = all;
+            }
+            Heard::Over(why) => {
+                ended = why;
+                break;
+            }
+        }
+    }
+    Ok(Ok(json!({ "followed": told, "ended": ended })))
+}

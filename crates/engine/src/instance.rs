@@ -1,0 +1,646 @@
+//! A chain that runs on its workers, and is changed while it runs.
+
+mod taps;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use compiler::Chain;
+use dataplane::change::{Inventory, Keeper, Plan};
+use dataplane::clock::RealClock;
+use dataplane::io::{Dispatch, Interfaces, Polling};
+use dataplane::ports::{InUse, Ports};
+use dataplane::stats::Stats;
+use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
+use dataplane::{Lifetime, Listener, Router};
+use elements::configure::Part;
+use elements::device::ControlSocketRequest;
+use ir::model::StateKind;
+use ir::{Diagnostic, FileId, Model, Sources, has_errors};
+
+use crate::files::Disk;
+use crate::findings::Findings;
+use crate::installer;
+use crate::session::{self, Path, Setup};
+use taps::{Carrier, Taps};
+pub use taps::{Place, Tapping, Watcher};
+
+/// A configuration with every text that it was made from, so that it can be made again as it was.
+#[derive(Clone)]
+pub struct Configuration {
+    chain: Arc<Chain>,
+    sources: Sources,
+    files: Disk,
+    file: FileId,
+    /// What was warned of when it was read.
+    warnings: Vec<Diagnostic>,
+}
+
+impl Configuration {
+    /// Reads a configuration and works out the chain that it means.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Refusal> {
+        let mut sources = Sources::new();
+        let mut files = Disk::up_to(options.limits.text);
+        let file = files.configuration(&mut sources, path).map_err(Refusal::Other)?;
+        Self::of((sources, files, file), options)
+    }
+
+    /// The same for a text, which people know under a name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of_text(name: &str, text: &str, options: &compiler::Options) -> Result<Self, Refusal> {
+        let mut sources = Sources::new();
+        let file = sources.add(name, text);
+        Self::of((sources, Disk::up_to(options.limits.text), file), options)
+    }
+
+    fn of(
+        (mut sources, mut files, file): (Sources, Disk, FileId),
+        options: &compiler::Options,
+    ) -> Result<Self, Refusal> {
+        let (chain, found) = compiler::elaborate(&mut sources, file, options, &mut files);
+        match chain.filter(|_| !has_errors(&found)) {
+            Some(chain) => {
+                Ok(Self { chain: Arc::new(chain), sources, files, file, warnings: found })
+            }
+            None => Err(Refusal::Diagnostics(Findings { diagnostics: found, sources })),
+        }
+    }
+
+    /// The name that people know it by.
+    pub fn name(&self) -> &str {
+        self.sources.name(self.file)
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        self.sources.text(self.file)
+    }
+
+    /// What making it again takes: the chain, and the texts that it came from.
+    pub(crate) fn parts(&self) -> (Arc<Chain>, Sources, Disk) {
+        (Arc::clone(&self.chain), self.sources.clone(), self.files.clone())
+    }
+
+    /// Whether another is the same, read at the same time.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chain, &other.chain)
+    }
+
+    /// What was warned of when it was read.
+    pub fn warnings(&self) -> Findings {
+        Findings { diagnostics: self.warnings.clone(), sources: self.sources.clone() }
+    }
+
+    /// The texts that it was made from.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The chain that it means.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+}
+
+/// How the workers of a chain are made.
+pub struct Options {
+    /// The CPUs to bind them to, one each; `None` is a worker that is not bound.
+    pub cpus: Vec<Option<usize>>,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Which code carries packets.
+    pub path: Path,
+    /// How packets find their workers.
+    pub dispatch: Dispatch,
+    /// The interfaces that are open.
+    pub interfaces: Interfaces,
+    /// How workers without packets wait.
+    pub polling: Polling,
+    /// How long the chain that it starts with waits for its programs: elements run until they are
+    /// synthesised and proven.
+    pub patience: Duration,
+    /// Takes messages and errors of each worker.
+    pub listener: fn() -> Box<dyn Listener>,
+}
+
+/// What there is to tell of a router that was made aside, or could not be.
+struct Made {
+    found: Vec<Diagnostic>,
+    sources: Sources,
+    files: Disk,
+    inventory: Inventory,
+    lifetime: Lifetime,
+    sockets: Vec<(String, ControlSocketRequest)>,
+    in_use: InUse,
+    /// Why it must not run, though it could.
+    refused: Option<String>,
+}
+
+impl Made {
+    fn findings(&self) -> Findings {
+        Findings { diagnostics: self.found.clone(), sources: self.sources.clone() }
+    }
+}
+
+/// A configuration that runs or ran.
+#[derive(Clone)]
+struct Running {
+    configuration: Configuration,
+    inventory: Inventory,
+    lifetime: Lifetime,
+    sockets: Vec<(String, ControlSocketRequest)>,
+    in_use: Vec<InUse>,
+}
+
+/// What a change of the chain came to.
+#[derive(Debug)]
+pub struct Changed {
+    /// What became of state.
+    pub plan: Plan,
+    /// By worker; none if the change was only tried.
+    pub swapped: Vec<Swapped>,
+    /// Warnings.
+    pub warnings: Findings,
+    /// Why the change is made only if it is forced, if so.
+    pub objection: Option<String>,
+    /// How long it took to make the new routers, aside.
+    pub preparation: Duration,
+}
+
+/// How far a change of the chain goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything is made, and nothing changed.
+    Check,
+    /// The chain is changed, unless that would end a run that would go on otherwise.
+    Change,
+    /// The chain is changed in any case.
+    Force,
+}
+
+/// What moving a group of traffic classes came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// The longest that its packets waited.
+    pub waited: Duration,
+    /// Packets that went along.
+    pub packets: usize,
+    /// Packets that the elements of the former worker hold for other reasons (an address that is
+    /// asked for, a delay), which leave from there, whosever they are.
+    pub held_back: usize,
+}
+
+/// How long a worker may take to receive what has come already, and how long it is waited for what
+/// it holds and has not sent.
+const DRAINING: Duration = Duration::from_secs(10);
+const SENDING: Duration = Duration::from_millis(100);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// See the module.
+pub struct Instance {
+    fleet: Fleet,
+    ports: Vec<Ports>,
+    options: Options,
+    clock: RealClock,
+    running: Mutex<Running>,
+    former: Mutex<Option<Configuration>>,
+    /// How many configurations have run.
+    generation: AtomicU64,
+    since: Instant,
+    /// One change at a time.
+    changing: Mutex<()>,
+    taps: Mutex<Taps>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a configuration does not run.
+#[derive(Debug)]
+pub enum Refusal {
+    /// What is wrong with it.
+    Diagnostics(Findings),
+    /// Something else.
+    Other(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Diagnostics(findings) => findings.fmt(f),
+            Refusal::Other(why) => f.write_str(why.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+impl From<Refused<Made>> for Refusal {
+    fn from(refused: Refused<Made>) -> Self {
+        match refused {
+            Refused::Not(made) => match made.refused {
+                Some(why) => Refusal::Other(why),
+                None => {
+                    let Made { found: diagnostics, sources, .. } = *made;
+                    Refusal::Diagnostics(Findings { diagnostics, sources })
+                }
+            },
+            Refused::Broken(why) => Refusal::Other(why),
+        }
+    }
+}
+
+/// An instance whose routers are made and do not run yet.
+pub struct Staged {
+    prepared: Prepared<Made>,
+    configuration: Configuration,
+    ports: Vec<Ports>,
+    options: Options,
+    clock: RealClock,
+}
+
+impl Staged {
+    /// The control sockets that the elements of the first worker ask for.
+    pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
+        self.prepared.reports.first().map(|made| made.sockets.clone()).unwrap_or_default()
+    }
+
+    /// Whether the chain goes on for ever.
+    pub fn is_endless(&self) -> bool {
+        self.prepared.reports.first().is_some_and(|made| made.lifetime == Lifetime::Endless)
+    }
+
+    /// The elements that have flows, also together with others.
+    pub fn flow_keepers(&self) -> Vec<String> {
+        let made = self.prepared.reports.first();
+        made.map(|made| flow_keepers(&made.inventory)).unwrap_or_default()
+    }
+
+    /// What was warned of when the routers were made.
+    pub fn warnings(&self) -> Findings {
+        self.prepared.reports.first().map(Made::findings).unwrap_or_default()
+    }
+
+    /// Lets the workers begin. The receiver hears of every worker that comes to have nothing to
+    /// do.
+    ///
+    /// # Errors
+    /// If the system gives no sockets.
+    pub fn begin(self) -> Result<(Instance, Receiver<()>), String> {
+        let Self { mut prepared, configuration, ports, options, clock } = self;
+        let reports = std::mem::take(&mut prepared.reports);
+        let running = settle(configuration, reports);
+        let since = Instant::now();
+        let started = prepared.start(&options.cpus);
+        let (fleet, rests) = started.map_err(|why| format!("a worker: {why}"))?;
+        let instance = Instance {
+            fleet,
+            ports,
+            options,
+            clock,
+            running: Mutex::new(running),
+            former: Mutex::new(None),
+            generation: AtomicU64::new(1),
+            since,
+            changing: Mutex::new(()),
+            taps: Mutex::default(),
+        };
+        Ok((instance, rests))
+    }
+}
+
+impl Instance {
+    /// Makes the routers of a configuration, one for each of the workers, whose devices `ports`
+    /// are. `ready` is called for each router.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn stage(
+        configuration: Configuration,
+        ports: Vec<Ports>,
+        options: Options,
+        ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Result<Staged, Refusal> {
+        let clock = RealClock::new();
+        let patience = options.patience;
+        match prepare(&configuration, &ports, (&options, patience), clock, ready, None) {
+            Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    /// How packets find their workers.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.options.dispatch
+    }
+
+    /// The workers.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Ends the workers and closes all devices.
+    pub fn close(&self) {
+        self.fleet.quit();
+        for ports in &self.ports {
+            ports.close_all_but(&InUse::default());
+        }
+    }
+
+    /// Which code carries packets.
+    pub fn path(&self) -> Path {
+        self.options.path
+    }
+
+    /// How long it has been running.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// How many configurations have run, counting returns to a former one.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// How many configurations have run, and the one that runs.
+    pub fn current(&self) -> (u64, Configuration) {
+        (self.generation(), lock(&self.running).configuration.clone())
+    }
+
+    /// What the elements of a configuration that runs mean now, by its graph's nodes.
+    ///
+    /// # Errors
+    /// A message.
+    pub(crate) fn meaning(&self, configuration: &Configuration) -> Result<Vec<Model>, String> {
+        let graph = configuration.chain().graph.clone();
+        let models = self.fleet.call(0, move |router| installer::models(router, &graph));
+        models.ok_or_else(|| "the worker is dead".to_string())
+    }
+
+    /// Lets another configuration replace the one that runs; all state that can be carried over
+    /// is.
+    ///
+    /// # Errors
+    /// What is wrong with it; the old one runs on.
+    pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Refusal> {
+        let _one = lock(&self.changing);
+        let begin = Instant::now();
+        let only_try = extent == Extent::Check;
+        let carrier = (!only_try).then(|| self.carrier());
+        // What runs until then is the old chain.
+        let (ports, options) = (&self.ports, (&self.options, Duration::MAX));
+        let taps = carrier.clone();
+        let made = prepare(&configuration, ports, options, self.clock, |_| Ok(()), taps);
+        let prepared = made.map_err(|refused| {
+            self.close_unused();
+            Refusal::from(refused)
+        })?;
+        let preparation = begin.elapsed();
+        let objection = {
+            let running = lock(&self.running);
+            let lifetime = prepared.reports.first().map(|made| &made.lifetime);
+            let shorter = lifetime.filter(|new| new.is_shorter_than(&running.lifetime));
+            shorter.map(|lifetime| format!("{}: {lifetime}", configuration.name()))
+        };
+        if let (Some(why), Extent::Change) = (&objection, extent) {
+            prepared.dismiss();
+            self.close_unused();
+            let why = format!("{why}; --force has it replace the one that runs all the same");
+            return Err(Refusal::Other(why));
+        }
+        let new = prepared.reports.first().map(|made| &made.inventory);
+        let old = lock(&self.running).inventory.clone();
+        let plan = Plan::new(&old, &self.fleet.holdings(), new.unwrap_or(&Inventory::default()));
+        let warnings = self.warnings(&configuration, &prepared.reports);
+        if only_try {
+            prepared.dismiss();
+            self.close_unused();
+            let swapped = Vec::new();
+            return Ok(Changed { plan, swapped, warnings, objection, preparation });
+        }
+        let plan = Arc::new(plan);
+        let (swapped, reports) = self.fleet.swap(prepared, &plan)?;
+        carrier.iter().for_each(|carrier| self.carried(carrier));
+        let running = settle(configuration, reports);
+        let before = std::mem::replace(&mut *lock(&self.running), running);
+        *lock(&self.former) = Some(before.configuration);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.close_unused();
+        let plan = Arc::unwrap_or_clone(plan);
+        Ok(Changed { plan, swapped, warnings, objection, preparation })
+    }
+
+    /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
+    /// overtakes another: the new worker puts the group's packets aside while the old one handles
+    /// what has come to it, sends it, and hands over the group's flows and packets in queues.
+    ///
+    /// # Errors
+    /// Why it cannot be; the group stays where it is.
+    pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, String> {
+        let _one = lock(&self.changing);
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
+            0 => "there are no groups; `catena run --dispatch tags=mac` makes some".to_string(),
+            groups => format!("there is no group {group}, only 0 to {}", groups - 1),
+        })?;
+        let workers = self.fleet.len();
+        if to >= workers {
+            return Err(format!("there is no worker {to}, only 0 to {}", workers - 1));
+        }
+        if from == to {
+            return Ok(Moved::default());
+        }
+        let begin = Instant::now();
+        interfaces.bring(dispatch, group, from, to)?;
+        let patient = |so_long: Duration, is_done: &mut dyn FnMut() -> bool| {
+            while !is_done() {
+                if begin.elapsed() > so_long || self.fleet.status(from) == Status::Dead {
+                    return false;
+                }
+                std::thread::park_timeout(LOOK);
+            }
+            true
+        };
+        let number = group as u8 + 1;
+        let mut handed_over = None;
+        if patient(DRAINING, &mut || interfaces.is_drained(from)) {
+            // Between two rounds what was received is handled. What cannot be sent now, elements
+            // hold back.
+            let all_sent = &mut || {
+                let held = self.fleet.call(from, |router| router.holds_back()).unwrap_or(0);
+                held == 0 && interfaces.is_sent(from)
+            };
+            patient(begin.elapsed() + SENDING, all_sent);
+            let hand_over =
+                move |router: &mut Router| (router.part_with(number), router.holds_back());
+            handed_over = self.fleet.call(from, hand_over);
+        }
+        let Some((estate, held_back)) = handed_over else {
+            let back = interfaces.bring(dispatch, group, to, from);
+            interfaces.hand_out(to);
+            interfaces.hand_out(from);
+            return Err(match back {
+                Ok(()) => format!("worker {from} does not come to an end with what it has"),
+                Err(why) => why,
+            });
+        };
+        let packets = estate.packets();
+        let handing_out = interfaces.clone();
+        let join = move |router: &mut Router| {
+            router.join(estate);
+            handing_out.hand_out(to);
+        };
+        self.fleet.call(to, join).ok_or("the worker is dead")?;
+        Ok(Moved { waited: begin.elapsed(), packets, held_back })
+    }
+
+    /// Returns to the configuration that ran before.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be made again.
+    pub fn roll_back(&self, extent: Extent) -> Result<Changed, Refusal> {
+        let former = lock(&self.former).clone();
+        let none = || Refusal::Other("no other configuration has run".to_string());
+        self.change(former.ok_or_else(none)?, extent)
+    }
+
+    /// What a new configuration is warned of: when it was read, of devices that the chain has elements for and the
+    /// new one has not, and when its routers were made.
+    fn warnings(&self, configuration: &Configuration, new: &[Made]) -> Findings {
+        let Some(new) = new.first() else { return configuration.warnings() };
+        let mut diagnostics = configuration.warnings.clone();
+        if let Some(old) = lock(&self.running).in_use.first() {
+            let name = configuration.name();
+            diagnostics.extend(old.left_by(&new.in_use).into_iter().map(|device| {
+                let why = format!("{name}: no element is for the device '{device}' any more");
+                Diagnostic::warning("device-left", why)
+            }));
+        }
+        diagnostics.extend(new.found.iter().cloned());
+        Findings { diagnostics, sources: new.sources.clone() }
+    }
+
+    fn close_unused(&self) {
+        let in_use = lock(&self.running).in_use.clone();
+        for (ports, in_use) in self.ports.iter().zip(&in_use) {
+            ports.close_all_but(in_use);
+        }
+    }
+
+    /// What each worker has done, and all of them together.
+    pub fn stats(&self) -> (Vec<(usize, Stats)>, Option<Stats>) {
+        let all = self.fleet.call_all(|router| router.stats());
+        let mut each = all.iter().map(|(_, stats)| stats);
+        let mut sum = each.next().cloned();
+        if let Some(sum) = &mut sum {
+            each.for_each(|stats| sum.add(stats));
+        }
+        (all, sum)
+    }
+
+    /// The elements that have flows, also together with others.
+    pub fn flow_keepers(&self) -> Vec<String> {
+        flow_keepers(&lock(&self.running).inventory)
+    }
+
+    /// The control sockets that the elements of the first worker ask for.
+    pub fn control_sockets(&self) -> Vec<(String, ControlSocketRequest)> {
+        lock(&self.running).sockets.clone()
+    }
+}
+
+/// The elements that have flows, also together with others.
+fn flow_keepers(inventory: &Inventory) -> Vec<String> {
+    let has_flows = |keeper: &&Keeper| {
+        let is_flows = |(_, kind): &(_, StateKind)| matches!(kind, StateKind::Flows { .. });
+        keeper.shares.is_some() || keeper.state.iter().any(is_flows)
+    };
+    inventory.elements.iter().filter(has_flows).map(|keeper| keeper.name.clone()).collect()
+}
+
+/// Makes the routers of a configuration, aside.
+fn prepare(
+    configuration: &Configuration,
+    ports: &[Ports],
+    (options, patience): (&Options, Duration),
+    clock: RealClock,
+    ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
+    taps: Option<Carrier>,
+) -> Result<Prepared<Made>, Refused<Made>> {
+    let (configuration, ports) = (configuration.clone(), ports.to_vec());
+    let (seed, path, polling, listener) =
+        (options.seed, options.path, options.polling, options.listener);
+    let make = move |part: Part| {
+        let Configuration { chain, mut sources, mut files, .. } = configuration.clone();
+        let mut devices = ports[part.index].attach();
+        let mut found = Vec::new();
+        let setup = Setup {
+            part,
+            files: &mut files,
+            devices: &mut devices,
+            clock: Box::new(clock),
+            listener: listener(),
+            // Workers draw different numbers, and a run on one draws what it always did.
+            seed: seed.wrapping_add(part.index as u64),
+            path,
+            background: Some(patience),
+            every_program: false,
+        };
+        let router = session::assemble(&chain, &mut sources, setup, &mut found);
+        let mut made = Made {
+            found,
+            sources,
+            files,
+            inventory: Inventory::default(),
+            lifetime: Lifetime::default(),
+            sockets: Vec::new(),
+            in_use: devices.in_use(),
+            refused: None,
+        };
+        let Some(mut router) = router.filter(|_| !has_errors(&made.found)) else {
+            return Err(Box::new(made));
+        };
+        router.set_polling(polling);
+        router.sample_latency(true);
+        (made.inventory, made.sockets) = (router.inventory(), router.control_sockets());
+        if let Some(taps) = &taps {
+            taps.insert(&mut router, part.index, &configuration, &made.in_use);
+        }
+        made.refused = ready(&mut router).err();
+        made.lifetime = router.lifetime();
+        if made.refused.is_some() { Err(Box::new(made)) } else { Ok((router, made)) }
+    };
+    worker::prepare(&options.cpus, options.dispatch.groups(), make)
+}
+
+/// What is known of a configuration once it was made. All workers tell the same, so one is asked.
+fn settle(configuration: Configuration, reports: Vec<Made>) -> Running {
+    let in_use = reports.iter().map(|made| made.in_use.clone()).collect();
+    match reports.into_iter().next() {
+        Some(made) => {
+            let Made { sources, files, inventory, lifetime, sockets, .. } = made;
+            let configuration = Configuration { sources, files, ..configuration };
+            Running { configuration, inventory, lifetime, sockets, in_use }
+        }
+        None => {
+            let (inventory, sockets) = (Inventory::default(), Vec::new());
+            Running { configuration, inventory, lifetime: Lifetime::default(), sockets, in_use }
+        }
+    }
+}

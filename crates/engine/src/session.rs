@@ -1,0 +1,129 @@
+//! From a configuration's text to a router that can run.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::rc::Rc;
+use std::time::Duration;
+
+use compiler::Chain;
+use dataplane::clock::Clock;
+use dataplane::{Interpreted, Listener, Router};
+use elements::configure::{Devices, Files, Part};
+use ir::{Diagnostic, FileId, Sources, Store};
+
+use crate::installer::{How, Installer};
+
+/// Which code carries packets through the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Path {
+    /// Each element's own.
+    Native,
+    /// The interpreter, on each element's model.
+    Interpreted,
+    /// The programs that the chain becomes, and each element's own code where none takes its
+    /// place.
+    #[default]
+    Synthesised,
+    /// The interpreter, on the programs that the chain becomes, and on the models of the elements
+    /// that are left.
+    SynthesisedInterpreted,
+}
+
+impl Path {
+    fn is_interpreted(self) -> bool {
+        matches!(self, Path::Interpreted | Path::SynthesisedInterpreted)
+    }
+
+    /// Whether programs take the place of elements.
+    pub fn is_synthesised(self) -> bool {
+        matches!(self, Path::Synthesised | Path::SynthesisedInterpreted)
+    }
+}
+
+/// A seed of random choices that nobody can know.
+pub fn system_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// How a router is made.
+pub struct Setup<'a> {
+    /// Which of the chain's workers it is for.
+    pub part: Part,
+    /// Reads further files.
+    pub files: &'a mut dyn Files,
+    /// Opens devices.
+    pub devices: &'a mut dyn Devices,
+    /// Tells the time.
+    pub clock: Box<dyn Clock>,
+    /// Takes messages and errors.
+    pub listener: Box<dyn Listener>,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Which code carries packets.
+    pub path: Path,
+    /// How long a chain that starts waits for its programs, which other threads make and prove; so
+    /// they do with programs that are made again, so that no packet waits for it. Whether elements or
+    /// which program take a packet then depends on how long that takes. If not given, the thread
+    /// that makes and runs the router does all that, and nothing depends on time.
+    pub background: Option<Duration>,
+    /// Whether programs also take the place of elements that would take no longer.
+    pub every_program: bool,
+}
+
+/// Elaborates a configuration with variables given on the command line, makes its elements and
+/// connects them. Diagnostics, warnings too, are added to `diagnostics`; `None` if there was an
+/// error among them.
+pub fn start(
+    sources: &mut Sources,
+    file: FileId,
+    variables: Vec<(String, String)>,
+    setup: Setup<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(Chain, Router)> {
+    let options = compiler::Options::of(variables);
+    let (chain, found) = compiler::elaborate(sources, file, &options, setup.files);
+    diagnostics.extend(found);
+    let chain = chain?;
+    let router = assemble(&chain, sources, setup, diagnostics)?;
+    Some((chain, router))
+}
+
+/// Makes the elements of a chain and connects them. Diagnostics, warnings too, are added to
+/// `diagnostics`; `None` if there was an error among them.
+pub fn assemble(
+    chain: &Chain,
+    sources: &mut Sources,
+    setup: Setup<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Router> {
+    let mut elements =
+        compiler::instantiate_part(chain, setup.part, sources, setup.files, diagnostics)?;
+    if !elements.initialize(chain, sources, setup.files, setup.devices, diagnostics) {
+        return None;
+    }
+    let mut elements = elements.elements;
+    let store = setup.path.is_interpreted().then(|| Rc::new(RefCell::new(Store::new())));
+    if let Some(store) = &store {
+        elements = elements
+            .into_iter()
+            .zip(&chain.graph.nodes)
+            .map(|(element, node)| Interpreted::wrap(element, &node.name, store))
+            .collect();
+    }
+    let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
+    if setup.path.is_synthesised() {
+        let (background, every_program) = (setup.background, setup.every_program);
+        let how = How { background, every_program, reports: setup.part.index == 0 };
+        let mut installer = Installer::new(chain, store, how, &mut router);
+        let refused = installer.install(&mut router);
+        diagnostics.extend(refused.into_iter().map(|(entry, why)| {
+            Diagnostic::warning(
+                "not-synthesised",
+                "packets go from element to element from here on",
+            )
+            .label(chain.graph.nodes[entry.node].span, why)
+        }));
+        router.set_planner(Box::new(move |router| installer.resume(router)));
+    }
+    Some(router)
+}

@@ -1,0 +1,159 @@
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use catena_engine::instance::Extent;
+use catena_engine::session::Path;
+use dataplane::Listener;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::support::{FLOWS, Wire, configuration, drain, read, run, start, start_on};
+
+const CHAIN: &str = "FromDevice(in) -> c :: Counter -> s :: Switch(0) -> ToDevice(out);
+    s[1] -> d :: Discard;";
+
+#[test]
+fn counts_of_two_workers_add_up_and_writes_reach_both() {
+    let wires = [Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    wires.iter().for_each(|wire| run(wire, 3 * FLOWS));
+    drain(&instance, &wires);
+    let taken: Vec<u64> = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).collect();
+    assert_eq!(read(&instance, "c.count"), (taken[0] + taken[1]).to_string());
+    let (each, sum) = instance.stats();
+    let counted: Vec<u64> = each.iter().map(|(_, stats)| stats.packets().0).collect();
+    assert_eq!(counted, taken);
+    assert_eq!(sum.unwrap().packets(), (taken[0] + taken[1], taken[0] + taken[1]));
+    // Both get what is written.
+    use dataplane::control_socket::Handlers;
+    let mut all = dataplane::all_cores::AllCores(instance.fleet());
+    all.write("s.switch", "1").unwrap();
+    assert_eq!(read(&instance, "s.switch"), "1");
+    wires.iter().for_each(|wire| wire.open());
+    // Devices that nobody can wait on: whoever came to rest is told that there is more.
+    instance.fleet().call_all(|_| ());
+    wires.iter().for_each(|wire| run(wire, FLOWS));
+    drain(&instance, &wires);
+    let discarded: u64 = read(&instance, "d.count").parse().unwrap();
+    assert!(discarded >= 2 * FLOWS, "{discarded}");
+    // What is not a count is told core by core where it differs.
+    instance.fleet().call(1, |router| router.write_handler("s.switch", "0")).unwrap().unwrap();
+    assert_eq!(read(&instance, "s.switch"), "worker 0: 1\nworker 1: 0\n");
+    assert_eq!(all.write("s.nothing", ""), Err("no handler named 's.nothing'".into()));
+}
+
+#[test]
+fn all_workers_change() {
+    let wires = [Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    for _ in 0..5 {
+        let changed = instance.change(configuration(CHAIN), Extent::Change).unwrap();
+        assert_eq!(changed.swapped.len(), 2);
+        wires.iter().for_each(|wire| run(wire, FLOWS));
+    }
+    drain(&instance, &wires);
+    for wire in &wires {
+        assert_eq!(wire.taken.load(Ordering::SeqCst), wire.sent.load(Ordering::SeqCst));
+        assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+    }
+    let taken: u64 = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).sum();
+    assert_eq!(read(&instance, "c.count"), taken.to_string());
+    assert_eq!(Arc::strong_count(&wires[0]), Arc::strong_count(&wires[1]));
+}
+
+/// The policies of the threads in which routers were taken apart; 5 is SCHED_IDLE.
+static LEFT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Sees its router being taken apart.
+struct Witness;
+
+impl Listener for Witness {
+    fn message(&mut self, _: &str) {}
+    fn output(&mut self, _: &str) {}
+    fn error(&mut self, _: &str, _: &str) {}
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        // The 41st field of proc(5); two came before.
+        let policy = fields.split_whitespace().nth(38).unwrap().to_string();
+        LEFT.lock().unwrap().push(policy);
+    }
+}
+
+/// Where workers have all CPUs, the routers of before are taken apart while no worker has anything
+/// to do.
+#[test]
+fn what_was_before_gives_way_to_what_comes() {
+    let mut cpus = dataplane::worker::cpus();
+    cpus.truncate(2);
+    let mut all = CpuSet::new();
+    cpus.iter().for_each(|&cpu| all.set(cpu));
+    // The threads that it starts have no others, either.
+    sched_setaffinity(None, &all).unwrap();
+    let workers = cpus.iter().cycle().take(2).map(|&cpu| Some(cpu)).collect();
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start_on(workers, CHAIN, &wires, Path::Native, || Box::new(Witness));
+    instance.change(configuration(CHAIN), Extent::Change).unwrap();
+    while LEFT.lock().unwrap().len() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(*LEFT.lock().unwrap(), ["5", "5"]);
+}
+
+#[test]
+fn a_worker_that_dies_takes_no_one_with_it() {
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    let answer: Option<()> = instance.fleet().call(1, |_| panic!("told to"));
+    assert_eq!(answer, None);
+    assert_eq!(instance.fleet().call(1, |_| ()), None, "nobody waits for the dead");
+    assert_eq!(instance.fleet().call(0, |_| ()), Some(()));
+    assert!(instance.change(configuration(CHAIN), Extent::Change).is_err());
+}
+
+/// A translator with this pattern.
+fn translator(pattern: &str) -> String {
+    format!(
+        "FromDevice(in) -> Strip(14) -> MarkIPHeader -> nat :: IPRewriter(pattern {pattern} 0 0)
+           -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDevice(out);"
+    )
+}
+
+#[test]
+fn workers_give_out_different_ports() {
+    let wires = [Wire::new(), Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let text = translator("1.0.0.1 20000-20299# - -");
+    let (instance, _rests) = start(&text, &wires, Path::Synthesised);
+    wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
+    instance.change(configuration(&text), Extent::Change).unwrap();
+    wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
+    drain(&instance, &wires);
+    for (worker, wire) in wires.iter().enumerate() {
+        assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+        let (ports, first) = (wire.ports(), 20_000 + 100 * worker as u16);
+        assert_eq!(ports.len() as u64, FLOWS);
+        assert!(ports.values().all(|port| (first..first + 100).contains(port)), "{ports:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_shared_out_is_refused_or_warned_of() {
+    let wires = [Wire::new(), Wire::new()];
+    let (instance, _rests) = start(&translator("1.0.0.1 20000-20299# - -"), &wires, Path::Native);
+    let changed =
+        instance.change(configuration(&translator("1.0.0.1 5000 - -")), Extent::Check).unwrap();
+    assert!(changed.warnings.to_string().contains("workers-collide"), "{}", changed.warnings);
+    let changed =
+        instance.change(configuration(&translator("- - 1.0.0.1 80")), Extent::Check).unwrap();
+    assert!(changed.warnings.is_empty(), "{}", changed.warnings);
+    let wires = [Wire::new(), Wire::new(), Wire::new()];
+    let (instance, _rests) = start(CHAIN, &wires, Path::Native);
+    let few = configuration(&translator("1.0.0.1 20000-20001 - -"));
+    let why = instance.change(few, Extent::Check).unwrap_err().to_string();
+    assert!(why.contains("too few numbers for 3 workers"), "{why}");
+}

@@ -1,0 +1,79 @@
+//! Plain tables.
+
+/// A table with a header; columns of numbers are aligned to the right.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these column titles.
+    pub fn new<const N: usize>(titles: [&str; N]) -> Self {
+        Self { rows: vec![titles.map(str::to_string).to_vec()] }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// Whether it has no rows but the titles.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    /// The table as text, two spaces in front of each line.
+    pub fn render(&self) -> String {
+        let columns = self.rows[0].len();
+        let width = |c: usize| self.rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let numeric: Vec<bool> = (0..columns)
+            .map(|c| {
+                self.rows[1..].iter().all(|r| {
+                    r[c].chars()
+                        .all(|x| x.is_ascii_digit() || matches!(x, ',' | '.' | '-' | ' ' | '%'))
+                })
+            })
+            .collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for c in 0..columns {
+                let pad = " ".repeat(widths[c] - row[c].chars().count());
+                let cell = if numeric[c] { pad + &row[c] } else { row[c].clone() + &pad };
+                line.push_str("  ");
+                line.push_str(&cell);
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A number with commas between thousands.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_aligned() {
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(12), "12");
+        let mut table = Table::new(["element", "packets"]);
+        table.row(["a".into(), grouped(1000)]);
+        table.row(["long".into(), grouped(2)]);
+        assert_eq!(table.render(), "  element  packets\n  a          1,000\n  long           2\n");
+    }
+}
