@@ -8,7 +8,6 @@ mod diagnostics;
 mod dot;
 mod drive;
 mod explain;
-mod family;
 mod groups;
 mod installer;
 pub mod instance;
