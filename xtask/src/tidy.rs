@@ -39,7 +39,7 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 13] = [
+const RULES: [(&str, Rule); 14] = [
     ("floors", crates::floors),
     ("reserved", crates::reserved),
     ("lints", crates::lints),
@@ -49,6 +49,7 @@ const RULES: [(&str, Rule); 13] = [
     ("quiet", code::quiet),
     ("unfinished", code::unfinished),
     ("registered", elements::registered),
+    ("in-folders", elements::in_folders),
     ("unnamed", elements::unnamed),
     ("links", pages::links),
     ("changelog", pages::changelog),

@@ -432,12 +432,64 @@ pub struct Sample {
     pub outputs: usize,
 }
 
+/// What an element is mainly about, by which references and drawings group elements. Each
+/// category is a folder of this crate and of `filetests`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// Interfaces, capture files, generators.
+    Io,
+    /// Ethernet frames, VLAN tags, ARP.
+    Ethernet,
+    /// IPv4 and ICMP.
+    Ip,
+    /// IPv6, ICMPv6 and neighbour discovery.
+    Ip6,
+    /// TCP and UDP.
+    Transport,
+    /// Rules and patterns.
+    Classify,
+    /// Routing tables.
+    Lookup,
+    /// Outputs by turn, hash, chance, colour or a handler.
+    Switch,
+    /// Translation of addresses and ports.
+    Nat,
+    /// Queues, schedulers, shapers, meters.
+    Queue,
+    /// What works on any packet.
+    Plumbing,
+    /// What concerns the chain rather than packets.
+    Control,
+}
+
+impl Category {
+    /// Its title in a reference.
+    pub fn title(self) -> &'static str {
+        match self {
+            Category::Io => "Sources, sinks and interfaces",
+            Category::Ethernet => "Ethernet, VLAN and ARP",
+            Category::Ip => "IPv4 and ICMP",
+            Category::Ip6 => "IPv6 and ICMPv6",
+            Category::Transport => "TCP and UDP",
+            Category::Classify => "Classification",
+            Category::Lookup => "Routing tables",
+            Category::Switch => "Switching",
+            Category::Nat => "Address translation",
+            Category::Queue => "Queues, scheduling and shaping",
+            Category::Plumbing => "Annotations, counters and whole packets",
+            Category::Control => "Information and control",
+        }
+    }
+}
+
 /// A class of elements: all that is known without making one. Made by [`crate::element!`].
 pub struct Class {
     /// Its name in configurations.
     pub name: &'static str,
     /// Its manual page.
     pub manual: &'static str,
+    /// What it is mainly about.
+    pub category: Category,
     /// Numbers of ports it can have, in Click's notation: `1/1-2`, `-/=`, `0/1-`.
     pub ports: &'static str,
     /// Processing of its ports, in Click's notation: `a/ah`, `h/l`.
@@ -463,7 +515,7 @@ pub struct Class {
 ///     /// DecIPTTL([KEYWORDS]) -- decrements the IP time-to-live
 ///     ///
 ///     /// Expects IP packets …
-///     DecIPTTL { ports: "1/1-2", processing: "a/ah", samples: [("", 1, 2)] }
+///     DecIPTTL { category: Ip, ports: "1/1-2", processing: "a/ah", samples: [("", 1, 2)] }
 /// }
 /// ```
 #[macro_export]
@@ -471,6 +523,7 @@ macro_rules! element {
     (
         $(#[doc = $manual:literal])+
         $name:ident {
+            category: $category:ident,
             ports: $ports:literal,
             processing: $processing:literal,
             $(flow: $flow:literal,)?
@@ -486,6 +539,7 @@ macro_rules! element {
             pub(crate) const CLASS: $crate::element::Class = $crate::element::Class {
                 name: $crate::element!(@name $name $($class)?),
                 manual: concat!($($manual, "\n"),+),
+                category: $crate::element::Category::$category,
                 ports: $ports,
                 processing: $processing,
                 flow: $crate::element!(@flow $($flow)?),

@@ -3,9 +3,9 @@
 
 use net::{Header, Packet};
 
-use crate::link_type::{self, ETHERNET, RAW_IP};
+use crate::classify::pattern::{Headers, Origin, Pattern, Program, Vocabulary, parse};
+use crate::io::link_type::{self, ETHERNET, RAW_IP};
 use crate::names::Names;
-use crate::pattern::{Headers, Origin, Pattern, Program, Vocabulary, parse};
 
 /// What frames of a packet that is neither Ethernet nor IP begin with: reserved for private use.
 const PRIVATE: u32 = 147;

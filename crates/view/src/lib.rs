@@ -8,7 +8,6 @@
 pub mod diagnostics;
 pub mod dot;
 pub mod explain;
-pub mod family;
 mod layout;
 pub mod paint;
 pub mod picture;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use compiler::Chain;
+use elements::element::Category;
 use elements::registry;
 use ir::{Graph, Processing, Sources, Terminal};
 
-use crate::family::Family;
 use crate::layout::{self, Diagram, End};
 
 /// Characters of a configuration that are shown in a line.
@@ -31,7 +31,7 @@ pub(crate) struct Label {
     pub(crate) config: Vec<String>,
     /// All that is known, for a tooltip.
     pub(crate) tooltip: String,
-    pub(crate) family: Family,
+    pub(crate) category: Category,
 }
 
 /// The texts of a compound.
@@ -55,7 +55,6 @@ impl Picture {
     /// Of a chain.
     pub fn of(chain: &Chain, sources: &Sources) -> Self {
         let graph = &chain.graph;
-        let mut families: HashMap<&str, Family> = HashMap::new();
         let mut picture = Self {
             elements: Vec::new(),
             compounds: Vec::new(),
@@ -79,10 +78,8 @@ impl Picture {
         }
         for (node, arguments) in graph.nodes.iter().zip(&chain.arguments) {
             let config = shown(arguments.iter().map(|a| a.text.as_str()));
-            let family = match registry::find(&node.class) {
-                Some(class) => *families.entry(class.name).or_insert_with(|| Family::of(class)),
-                None => Family::Other,
-            };
+            let category =
+                registry::find(&node.class).map_or(Category::Plumbing, |class| class.category);
             let whole = shorten(&node.config, 2000);
             let place = sources.landmark(node.span);
             let label = Label {
@@ -90,7 +87,7 @@ impl Picture {
                 class: node.class.clone(),
                 tooltip: format!("{} :: {}({whole})\n{place}", node.name, node.class),
                 config,
-                family,
+                category,
             };
             let (inputs, outputs) = (node.inputs.len(), node.outputs.len());
             let (width, height) = size(&label, inputs, outputs);

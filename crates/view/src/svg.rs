@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::family::Family;
+use elements::element::Category;
+
 use crate::layout::{self, Layout, Point, Rect, Route, Segment};
 use crate::picture::{
     CONFIG_SIZE, LINE_HEIGHT, NUMBERS, PADDING, Picture, TITLE_HEIGHT, TITLE_SIZE, text_width,
@@ -25,27 +26,29 @@ const MARGIN: f64 = 24.0;
 /// Height of the legend.
 const LEGEND: f64 = 34.0;
 
-/// A family's colours: fill and stroke on light ground, fill and stroke on dark ground.
-fn colours(family: Family) -> [&'static str; 4] {
-    match family {
-        Family::Sources => ["#e3f6e8", "#2f9150", "#12301e", "#4fb873"],
-        Family::Sinks => ["#fdeceb", "#c0564f", "#3a1b1a", "#e2857f"],
-        Family::Link => ["#eef4fb", "#5b7fb0", "#182434", "#7fa3d3"],
-        Family::Ip => ["#eaf3ff", "#3b76c4", "#142740", "#6ba3ee"],
-        Family::Ip6 => ["#e6f7fa", "#26889a", "#0f2d34", "#54bdcf"],
-        Family::Choice => ["#fff6db", "#b88a12", "#33290c", "#dcb345"],
-        Family::Flows => ["#f3ebfd", "#7d52c2", "#281a3f", "#ab84e8"],
-        Family::Storage => ["#ffefe2", "#c9702a", "#382012", "#ec9a5a"],
-        Family::Packet => ["#f5f6f8", "#7a8294", "#20252d", "#98a1b3"],
-        Family::Other | Family::Control => ["#f2f2f2", "#8a8a8a", "#26282b", "#a0a0a0"],
+/// A category's colours: fill and stroke on light ground, fill and stroke on dark ground.
+fn colours(category: Category) -> [&'static str; 4] {
+    match category {
+        Category::Io => ["#e3f6e8", "#2f9150", "#12301e", "#4fb873"],
+        Category::Ethernet => ["#eef4fb", "#5b7fb0", "#182434", "#7fa3d3"],
+        Category::Ip => ["#eaf3ff", "#3b76c4", "#142740", "#6ba3ee"],
+        Category::Ip6 => ["#e6f7fa", "#26889a", "#0f2d34", "#54bdcf"],
+        Category::Transport => ["#e9ecff", "#5560c8", "#1b1f45", "#8b95ee"],
+        Category::Classify => ["#fff6db", "#b88a12", "#33290c", "#dcb345"],
+        Category::Lookup => ["#f6f8dc", "#8a8f1c", "#292b0d", "#bfc44c"],
+        Category::Switch => ["#fdeceb", "#c0564f", "#3a1b1a", "#e2857f"],
+        Category::Nat => ["#f3ebfd", "#7d52c2", "#281a3f", "#ab84e8"],
+        Category::Queue => ["#ffefe2", "#c9702a", "#382012", "#ec9a5a"],
+        Category::Plumbing => ["#f5f6f8", "#7a8294", "#20252d", "#98a1b3"],
+        Category::Control => ["#f2f2f2", "#8a8a8a", "#26282b", "#a0a0a0"],
     }
 }
 
 /// Lays a picture out and draws it. `name` is what the picture is of.
 pub fn draw(picture: &Picture, name: &str, theme: Theme) -> String {
     let layout = &layout::layout(&picture.diagram);
-    let families: BTreeSet<Family> = picture.elements.iter().map(|e| e.family).collect();
-    let legend = Legend::of(picture, &families);
+    let categories: BTreeSet<Category> = picture.elements.iter().map(|e| e.category).collect();
+    let legend = Legend::of(picture, &categories);
     let width = (layout.width + 2.0 * MARGIN).max(legend.width + 2.0 * MARGIN).max(120.0).ceil();
     let height = (layout.height + 2.0 * MARGIN + legend.height()).ceil();
     let mut svg = Svg(String::new());
@@ -53,7 +56,7 @@ pub fn draw(picture: &Picture, name: &str, theme: Theme) -> String {
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">"#
     ));
     svg.line(format_args!("<title>{}</title>", escape(name)));
-    svg.line(format_args!("<style>\n{}</style>", style(&families, theme)));
+    svg.line(format_args!("<style>\n{}</style>", style(&categories, theme)));
     svg.line(format_args!(r#"<rect class="page" width="{width}" height="{height}"/>"#));
     let left = ((width - layout.width) / 2.0).floor();
     svg.line(format_args!(r#"<g transform="translate({left} {MARGIN})">"#));
@@ -84,7 +87,7 @@ pub fn draw(picture: &Picture, name: &str, theme: Theme) -> String {
     svg.0
 }
 
-pub(crate) fn style(families: &BTreeSet<Family>, theme: Theme) -> String {
+pub(crate) fn style(categories: &BTreeSet<Category>, theme: Theme) -> String {
     let font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',sans-serif";
     let mut light = String::new();
     let mut dark = String::new();
@@ -113,9 +116,9 @@ pub(crate) fn style(families: &BTreeSet<Family>, theme: Theme) -> String {
             fills[0], fills[1]
         );
     }
-    for &family in families {
-        let [fill, stroke, dark_fill, dark_stroke] = colours(family);
-        let class = family as usize;
+    for &category in categories {
+        let [fill, stroke, dark_fill, dark_stroke] = colours(category);
+        let class = category as usize;
         let _ = writeln!(light, ".f{class}{{fill:{fill};stroke:{stroke}}}");
         let _ = writeln!(dark, ".f{class}{{fill:{dark_fill};stroke:{dark_stroke}}}");
     }
@@ -215,7 +218,7 @@ impl Svg {
 
     fn element(&mut self, label: &crate::picture::Label, rect: &Rect, element: &layout::Element) {
         self.line(format_args!("<g><title>{}</title>", escape(&label.tooltip)));
-        self.rect(&format!("element f{}", label.family as usize), rect, 5.0);
+        self.rect(&format!("element f{}", label.category as usize), rect, 5.0);
         let x = rect.x + PADDING;
         let numbers = if element.inputs > 1 { NUMBERS } else { 0.0 };
         let mut y = rect.y + PADDING / 2.0 + numbers + TITLE_HEIGHT * 0.74;
@@ -291,18 +294,18 @@ impl Svg {
 
 /// What colours and lines mean.
 struct Legend {
-    families: Vec<Family>,
+    categories: Vec<Category>,
     pulls: bool,
     width: f64,
 }
 
 impl Legend {
-    fn of(picture: &Picture, families: &BTreeSet<Family>) -> Self {
-        let families: Vec<Family> = families.iter().copied().collect();
+    fn of(picture: &Picture, categories: &BTreeSet<Category>) -> Self {
+        let categories: Vec<Category> = categories.iter().copied().collect();
         let pulls = picture.wires.iter().any(|w| w.0);
-        let texts: f64 = families.iter().map(|f| Self::space(f.title())).sum();
+        let texts: f64 = categories.iter().map(|f| Self::space(f.title())).sum();
         let width = texts + if pulls { 130.0 } else { 0.0 };
-        Self { families, pulls, width }
+        Self { categories, pulls, width }
     }
 
     fn space(text: &str) -> f64 {
@@ -310,7 +313,7 @@ impl Legend {
     }
 
     fn height(&self) -> f64 {
-        if self.families.is_empty() { 0.0 } else { LEGEND }
+        if self.categories.is_empty() { 0.0 } else { LEGEND }
     }
 
     fn draw(&self, svg: &mut Svg, top: f64) {
@@ -319,11 +322,11 @@ impl Legend {
             let (x, y) = (N(x), N(y + 9.5));
             svg.line(format_args!(r#"<text class="legend" x="{x}" y="{y}">{words}</text>"#));
         };
-        for &family in &self.families {
+        for &category in &self.categories {
             let rect = Rect { x, y, width: 12.0, height: 12.0 };
-            svg.rect(&format!("element f{}", family as usize), &rect, 3.0);
-            text(svg, x + 18.0, family.title());
-            x += Self::space(family.title());
+            svg.rect(&format!("element f{}", category as usize), &rect, 3.0);
+            text(svg, x + 18.0, category.title());
+            x += Self::space(category.title());
         }
         if self.pulls {
             for (class, words) in [("wire", "push"), ("wire pull", "pull")] {

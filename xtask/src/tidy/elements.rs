@@ -1,10 +1,12 @@
-//! Rules about elements: each is registered, and nobody but their crate calls one by its name.
+//! Rules about elements: each is registered, stands in the folder of its category, and nobody but
+//! their crate calls one by its name.
 
 use super::rules::WORDS_THAT_ARE_ALSO_ELEMENTS;
 use super::tree::{RustFile, Token, Tree};
 use super::{Finding, at};
 
 const CRATE: &str = "crates/elements/";
+const SOURCES: &str = "crates/elements/src/";
 const REGISTRY: &str = "crates/elements/src/registry.rs";
 
 /// An `element! { /// manual… Type { … class: "Name" … } }`.
@@ -32,6 +34,23 @@ pub(super) fn registered(tree: &Tree) -> Vec<Finding> {
             at(&file.path, line, format!("`{type_name}` is not in the registry, {REGISTRY}"))
         })
         .collect()
+}
+
+/// Every element stands in the folder of its category.
+pub(super) fn in_folders(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in &tree.rust {
+        let Some(path) = file.path.strip_prefix(SOURCES) else { continue };
+        let Some((folder, _)) = path.split_once('/') else { continue };
+        for (line, words) in file.windows() {
+            let ["category", ":", category] = words else { continue };
+            if category.to_lowercase() != folder {
+                let text = format!("an element of the category {category} in the folder {folder}");
+                found.push(at(&file.path, line, text));
+            }
+        }
+    }
+    found
 }
 
 /// Who wants to know what an element does reads its model, not its name.
@@ -97,13 +116,13 @@ mod tests {
     use super::super::messages;
     use super::*;
 
-    const STRIP: &str = "element! {\n    /// Strip(LENGTH) -- { strips }\n    Strip { ports: \"1/1\" }\n}\n\
-                         element! {\n    /// Other\n    Renamed { samples: [(\"\", 1, 1)], class: \"Un\" }\n}\n";
+    const STRIP: &str = "element! {\n    /// Strip(LENGTH) -- { strips }\n    Strip { category: Ip6, ports: \"1/1\" }\n}\n\
+                         element! {\n    /// Other\n    Renamed { category: Nat, samples: [(\"\", 1, 1)], class: \"Un\" }\n}\n";
 
     fn tree(registry: &str, click: &str) -> Tree {
         Tree::of(&[
             (REGISTRY, registry),
-            ("crates/elements/src/strip.rs", STRIP),
+            ("crates/elements/src/ip6/strip.rs", STRIP),
             ("crates/click/src/lib.rs", click),
         ])
     }
@@ -114,7 +133,17 @@ mod tests {
         assert_eq!(
             messages(registered(&tree(registry, ""))),
             [
-                "crates/elements/src/strip.rs:7: `Renamed` is not in the registry, crates/elements/src/registry.rs"
+                "crates/elements/src/ip6/strip.rs:7: `Renamed` is not in the registry, crates/elements/src/registry.rs"
+            ]
+        );
+    }
+
+    #[test]
+    fn elements_stand_in_the_folder_of_their_category() {
+        assert_eq!(
+            messages(in_folders(&tree("", ""))),
+            [
+                "crates/elements/src/ip6/strip.rs:7: an element of the category Nat in the folder ip6"
             ]
         );
     }

@@ -6,11 +6,10 @@ use std::io::stdout;
 use std::process::ExitCode;
 
 use clap::Args;
-use elements::element::Class;
+use elements::element::{Category, Class};
 use elements::registry::{CLASSES, find};
 use ir::nearest;
 use serde_json::{Value, json};
-use view::family::Family;
 use view::paint::Paint;
 
 use crate::manual::{Block, Manual};
@@ -59,19 +58,19 @@ pub(crate) fn main(args: &Elements) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn families() -> BTreeMap<Family, Vec<&'static Class>> {
-    let mut families: BTreeMap<Family, Vec<&Class>> = BTreeMap::new();
+fn categories() -> BTreeMap<Category, Vec<&'static Class>> {
+    let mut categories: BTreeMap<Category, Vec<&Class>> = BTreeMap::new();
     for class in CLASSES {
-        families.entry(Family::of(class)).or_default().push(class);
+        categories.entry(class.category).or_default().push(class);
     }
-    families
+    categories
 }
 
 fn list(paint: Paint) -> String {
     let width = CLASSES.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for (family, classes) in families() {
-        let _ = writeln!(text, "{}", paint.bold(family.title()));
+    for (category, classes) in categories() {
+        let _ = writeln!(text, "{}", paint.bold(category.title()));
         for class in classes {
             let pad = " ".repeat(width - class.name.len());
             let summary = Manual::of(class).summary;
@@ -181,9 +180,9 @@ fn markdown() -> String {
          `catena elements NAME` prints a manual on the terminal. This page is written by \
          `catena elements --markdown`.\n",
     );
-    let families = families();
-    for (family, classes) in &families {
-        let _ = write!(text, "\n## {}\n\n| element | what it does |\n|---|---|\n", family.title());
+    for (category, classes) in categories() {
+        let _ =
+            write!(text, "\n## {}\n\n| element | what it does |\n|---|---|\n", category.title());
         for class in classes {
             let summary = Manual::of(class).summary.replace('|', "\\|");
             let _ =
@@ -279,7 +278,7 @@ fn to_json(class: &Class) -> Value {
         .collect();
     json!({
         "name": class.name,
-        "family": Family::of(class).title(),
+        "category": class.category.title(),
         "signature": manual.signature,
         "summary": manual.summary,
         "ports": class.ports,

@@ -24,7 +24,7 @@ pub(crate) enum Numbers {
     Ports,
     /// Destination addresses.
     Addresses,
-    /// Destination ports that are ICMP identifiers; see [`crate::rewriter::echo_port`].
+    /// Destination ports that are ICMP identifiers; see [`crate::nat::rewriter::echo_port`].
     Identifiers,
 }
 

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use compiler::provenance::Figures;
+use elements::element::Category;
 use elements::registry;
 use ir::NodeId;
 use ir::program::Step;
 
 use super::text::{longest, title, weight};
 use super::{Became, Class, Egress, Report};
-use crate::family::Family;
 use crate::layout::{Point, Rect};
 use crate::paint::count;
 use crate::picture::text_width;
@@ -44,16 +44,16 @@ struct Stage {
     title: &'static str,
     figure: String,
     lines: Vec<String>,
-    family: Family,
+    category: Category,
 }
 
 /// Draws a report.
 pub fn draw(report: &Report<'_>, theme: Theme) -> String {
     let mut body = Svg(String::new());
-    let mut families: BTreeSet<Family> = BTreeSet::new();
+    let mut categories: BTreeSet<Category> = BTreeSet::new();
     let mut y = MARGIN + 26.0;
     for became in &report.programs {
-        y = program(report, became, y, &mut body, &mut families) + 30.0;
+        y = program(report, became, y, &mut body, &mut categories) + 30.0;
     }
     if report.programs.is_empty() {
         body.text(
@@ -70,7 +70,7 @@ pub fn draw(report: &Report<'_>, theme: Theme) -> String {
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">"#
     ));
     svg.line(format_args!("<title>{}</title>", escape(&report.name)));
-    svg.line(format_args!("<style>\n{}</style>", style(&families, theme)));
+    svg.line(format_args!("<style>\n{}</style>", style(&categories, theme)));
     svg.line(format_args!(r#"<rect class="page" width="{width}" height="{height}"/>"#));
     svg.title(Point { x: MARGIN, y: MARGIN + 8.0 }, "the chain", "", "heading");
     let right = MARGIN + SIDE + GAP;
@@ -86,7 +86,7 @@ fn program(
     became: &Became<'_>,
     top: f64,
     svg: &mut Svg,
-    families: &mut BTreeSet<Family>,
+    categories: &mut BTreeSet<Category>,
 ) -> f64 {
     let class = longest(became).into_iter().max_by_key(|c| weight(c));
     svg.text("legend", MARGIN, top + 6.0, &format!("from {}", title(report, became)));
@@ -94,7 +94,7 @@ fn program(
     let mut left = start;
     let functions = functions(report, became);
     for function in functions.iter().take(FUNCTIONS) {
-        let end = box_of(report, function, left, svg, families);
+        let end = box_of(report, function, left, svg, categories);
         if left > start {
             svg.arrow(MARGIN + SIDE / 2.0, left - 12.0, left);
         }
@@ -108,13 +108,13 @@ fn program(
     let mut right = start;
     let x = MARGIN + SIDE + GAP;
     for stage in stages(report, became, class) {
-        families.insert(stage.family);
+        categories.insert(stage.category);
         let height = PADDING + LINE * (1 + stage.lines.len()) as f64 + PADDING / 2.0;
         let rect = Rect { x, y: right, width: SIDE, height };
         if right > start {
             svg.arrow(x + SIDE / 2.0, right - 12.0, right);
         }
-        svg.rect(&format!("element f{}", stage.family as usize), &rect, 7.0);
+        svg.rect(&format!("element f{}", stage.category as usize), &rect, 7.0);
         let at = Point { x: x + PADDING, y: right + PADDING + 8.0 };
         svg.title(at, stage.title, "", "heading");
         let beside = at.x + text_width(stage.title, 12.0, true) + 8.0;
@@ -205,9 +205,9 @@ fn box_of(
     function: &Function,
     top: f64,
     svg: &mut Svg,
-    families: &mut BTreeSet<Family>,
+    categories: &mut BTreeSet<Category>,
 ) -> f64 {
-    let mut chips: Vec<(Rect, String, String, Family)> = Vec::new();
+    let mut chips: Vec<(Rect, String, String, Category)> = Vec::new();
     let (mut x, mut y) = (PADDING, top + PADDING + LINE);
     let mut place = |label: &str| {
         let width = text_width(label, 11.0, false) + 14.0;
@@ -220,17 +220,18 @@ fn box_of(
     };
     for &node in function.elements.iter().take(CHIPS) {
         let element = &report.graph.nodes[node];
-        let family = registry::find(&element.class).map_or(Family::Other, Family::of);
-        families.insert(family);
+        let category =
+            registry::find(&element.class).map_or(Category::Plumbing, |class| class.category);
+        categories.insert(category);
         let tooltip = format!("{} :: {}\n{}", element.name, element.class, report.place(node));
         let label = element.class.clone();
-        chips.push((place(&label), label, tooltip, family));
+        chips.push((place(&label), label, tooltip, category));
     }
     let more = function.elements.len().saturating_sub(CHIPS);
     if more > 0 {
         let label = format!("… {more} more");
-        families.insert(Family::Other);
-        chips.push((place(&label), label, String::new(), Family::Other));
+        categories.insert(Category::Plumbing);
+        chips.push((place(&label), label, String::new(), Category::Plumbing));
     }
     let bottom = y + CHIP + PADDING;
     let rect = Rect { x: MARGIN, y: top, width: SIDE, height: bottom - top };
@@ -241,9 +242,9 @@ fn box_of(
     };
     let at = Point { x: MARGIN + PADDING, y: top + PADDING + 6.0 };
     svg.title(at, &function.name, &figure, "heading");
-    for (rect, label, tooltip, family) in chips {
+    for (rect, label, tooltip, category) in chips {
         svg.line(format_args!("<g><title>{}</title>", escape(&tooltip)));
-        svg.rect(&format!("element f{}", family as usize), &rect, 5.0);
+        svg.rect(&format!("element f{}", category as usize), &rect, 5.0);
         svg.text("legend", rect.x + 7.0, rect.y + 14.0, &label);
         svg.line(format_args!("</g>"));
     }
@@ -272,7 +273,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         title: "classify",
         figure: format!("{}{rules}, {classes}", count(decisions.count(), "decision")),
         lines: shorten(lines),
-        family: Family::Choice,
+        category: Category::Classify,
     }];
     if !program.lookups.is_empty() {
         let mut owners: Vec<String> = Vec::new();
@@ -288,7 +289,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
             title: "state",
             figure: format!("at most {} a packet", count(most, "flow lookup")),
             lines: shorten(owners),
-            family: Family::Flows,
+            category: Category::Nat,
         });
     }
     if let Some(class) = class {
@@ -301,7 +302,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
                 title: "write",
                 figure: count(class.figures.writes, "write") + " on the longest way",
                 lines: fields,
-                family: Family::Ip,
+                category: Category::Ip,
             });
         }
     }
@@ -334,7 +335,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         title: "egress",
         figure: "classes by where they go".to_string(),
         lines,
-        family: Family::Sinks,
+        category: Category::Io,
     });
     all
 }

@@ -1,0 +1,260 @@
+//! IPFilter.
+
+use click::config::Argument;
+use ir::{Model, Reason};
+use net::Batch;
+
+use crate::argument::parse_integer;
+use crate::classify::classifier::{NO_MATCH, Sorter};
+use crate::classify::pattern::{
+    Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, parse_words, words,
+};
+use crate::configure::{Arguments, Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+
+element! {
+    /// IPFilter(ACTION PATTERN, ... [KEYWORDS]) -- filters IP packets by their headers
+    ///
+    /// Packets are tested against the patterns in order, and the action of the first that matches
+    /// decides. Packets that match none are dropped. An action is a number, the output that the
+    /// packet leaves on; `allow`, which is output 0; or `deny` or `drop`. See IPClassifier for
+    /// patterns; an action without a pattern takes every packet. The IP header must have been
+    /// marked, by CheckIPHeader or MarkIPHeader; a packet without one fails every test.
+    ///
+    /// `file PATH` in place of a rule stands for all rules of a file, one a line: either an
+    /// action and a pattern, as above, or a rule of ClassBench:
+    ///
+    /// `@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK`
+    ///
+    /// with the ranges of source and destination ports. Such rules have no action; they take that
+    /// of the keyword ACTION. Their column of flags is not looked at. They may also stand among the
+    /// arguments. In files, empty lines and lines that start with # do not count.
+    ///
+    /// Thousands of rules are looked up in a structure that fits them; the time that it takes
+    /// hardly grows with their number. A rule that is inserted, removed or replaced while packets
+    /// pass is added to it or taken out.
+    ///
+    /// = KEYWORDS
+    ///
+    /// ACTION (an action, default allow): what ClassBench's rules do.
+    /// CACHING (bool): accepted and without effect.
+    ///
+    /// = HANDLERS
+    ///
+    /// program (read): the rules and how they are carried out.
+    /// rules (read): the rules with their numbers, one a line.
+    /// rule_insert `N ACTION PATTERN` (write): inserts a rule, which becomes the Nth, from 1 on.
+    /// rule_remove `N` (write): removes the Nth rule.
+    /// rule_replace `N ACTION PATTERN` (write): puts a rule in the place of the Nth.
+    /// config (read, write): the configuration; what is written takes its place.
+    /// cache_hits_count, cache_misses_count, cache_total_count (read): -1, as there is no cache.
+    /// cache_hits_ratio, cache_misses_ratio (read): likewise.
+    ///
+    /// = EXAMPLE
+    ///
+    /// IPFilter(deny src net 10.0.0.0/8, allow tcp dst port www or https, 1 icmp, drop all)
+    ///
+    /// IPFilter(deny src net 10.0.0.0/8, file firewall.rules)
+    ///
+    /// = SEE ALSO
+    ///
+    /// IPClassifier, Classifier, CheckIPHeader, AddressInfo, PortInfo
+    IPFilter {
+        category: Classify, ports: "1/-", processing: "h/h",
+        samples: [
+            ("allow tcp, drop udp, 1 icmp", 1, 2),
+            ("1 src net 192.168.0.0/16 || src net 127.0.0.0/8, \
+              allow tcp && dst host 10.0.0.1 && dst port www && (syn && !ack || src port > 1023 && ack), \
+              allow udp && src port domain && dst port > 1023, allow icmp type echo-reply, \
+              drop tcp && dst port >= 135 && dst port <= 139, 2 udp && dst port 123, 1 all", 1, 3),
+            ("deny src 10.0.0.1, allow dst net 10.0.0.0/8, deny all, allow tcp", 1, 1),
+            ("0 src 10.0.0.1 && dst port 1, 1 src 10.0.0.2 && dst port 2, 0 src 10.0.0.3 && dst port 3, \
+              1 tcp dst 10.0.0.0/30 and port 4, 0 udp", 1, 2)
+        ]
+    }
+}
+
+/// See [`IPFilter::CLASS`].
+pub(crate) struct IPFilter {
+    sorter: Sorter,
+    /// The arm of rules without an action.
+    default: u32,
+}
+
+/// A rule said so.
+const DENIED: Reason = Reason("denied");
+
+/// Why packets are dropped, by how much their arm is beyond the outputs.
+const REASONS: &[Reason] = &[NO_MATCH, DENIED];
+
+impl IPFilter {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let mut default = 0;
+        let sorter = Sorter::configure(cx, REASONS, |cx| Self::rules(cx, &mut default))?;
+        Ok(Self { sorter, default })
+    }
+
+    /// Reads the rules, and what those do that have no action.
+    fn rules(cx: &mut Configure<'_>, default: &mut u32) -> Result<Vec<Rule>, Failed> {
+        let outputs = cx.outputs();
+        let mut arguments = cx.arguments(&["ACTION", "CACHING"]);
+        arguments.keyword::<bool>("CACHING");
+        *default = 0;
+        if let Some(argument) = arguments.keyword_argument("ACTION") {
+            match words(&argument.text).first().map(|&word| action(word, outputs)) {
+                Some(Ok(arm)) => *default = arm,
+                Some(Err(wrong)) => arguments.report(wrong.diagnostic(&Text::Argument(&argument))),
+                None => {}
+            }
+        }
+        let mut reader = Reader { outputs, default: *default, rules: Vec::new() };
+        for argument in arguments.rest() {
+            let (first, rest) = argument.split_word();
+            if first.text == "file" {
+                reader.read_file(&mut arguments, &rest);
+            } else {
+                reader.read(&mut arguments, Text::Argument(&argument));
+            }
+        }
+        arguments.finish()?;
+        Ok(reader.rules)
+    }
+}
+
+/// Collects rules.
+struct Reader {
+    outputs: usize,
+    /// The arm of rules without an action.
+    default: u32,
+    rules: Vec<Rule>,
+}
+
+impl Reader {
+    /// Reads a rule, reporting what is wrong with it.
+    fn read(&mut self, arguments: &mut Arguments<'_, '_>, text: Text<'_>) {
+        let element = arguments.cx().name();
+        let vocabulary = Vocabulary { names: arguments.cx().names(), element };
+        match rule(text.as_str(), self.outputs, self.default, &vocabulary) {
+            Ok((arm, pattern)) => {
+                let span = Some(text.span());
+                self.rules.push(Rule { pattern, arm, text: text.as_str().into(), span });
+            }
+            Err(wrong) => arguments.report(wrong.diagnostic(&text)),
+        }
+    }
+
+    /// Reads a file of rules.
+    fn read_file(&mut self, arguments: &mut Arguments<'_, '_>, path: &Argument) {
+        if path.text.is_empty() {
+            return arguments.error(path, "'file' is followed by a path");
+        }
+        let Some((file, content)) = arguments.read_file(path) else { return };
+        let mut at = 0;
+        for line in content.split_inclusive('\n') {
+            let start = at + line.len() - line.trim_start().len();
+            at += line.len();
+            let line = line.trim();
+            let text = Text::Line(line, file, start);
+            if !line.is_empty() && !line.starts_with('#') {
+                self.read(arguments, text);
+            }
+        }
+    }
+}
+
+/// Parses an action and a pattern, or a rule of ClassBench, which leads to `default`.
+fn rule(
+    text: &str,
+    outputs: usize,
+    default: u32,
+    vocabulary: &Vocabulary<'_>,
+) -> Result<(u32, Pattern), Wrong> {
+    if text.starts_with('@') {
+        return class_bench::parse(text).map(|pattern| (default, pattern)).ok_or_else(|| {
+            let wrong = Wrong::new(0..text.len(), "this is not a rule of ClassBench");
+            wrong.help("'@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK'")
+        });
+    }
+    let words = words(text);
+    let Some((&first, rest)) = words.split_first() else {
+        return Err(Wrong::new(0..0, "a rule is missing"));
+    };
+    let arm = action(first, outputs)?;
+    let pattern = match rest {
+        [] => Pattern::Const(true),
+        [word] if matches!(word.text, "-" | "any" | "all") => Pattern::Const(true),
+        rest => parse_words(rest, text.len(), vocabulary)?,
+    };
+    Ok((arm, pattern))
+}
+
+/// The arm that an action means.
+fn action(word: Word<'_>, outputs: usize) -> Result<u32, Wrong> {
+    let wrong = |message| Err(Wrong::new(word.range(), message));
+    let port = match word.text {
+        "deny" | "drop" => return Ok(outputs as u32 + 1),
+        "allow" => Some(0),
+        text => parse_integer(text),
+    };
+    let Some(port) = port else {
+        let wrong = Wrong::new(word.range(), format!("'{}' is not an action", word.text));
+        return Err(wrong.help("a rule starts with allow, deny, drop or the number of an output"));
+    };
+    match u32::try_from(port) {
+        Ok(port) if (port as usize) < outputs => Ok(port),
+        _ if outputs == 0 => wrong("no output is connected".to_string()),
+        _ => wrong(format!("there is no output {port}: the last is {}", outputs - 1)),
+    }
+}
+
+impl Element for IPFilter {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        self.sorter.push(batch, cx);
+    }
+
+    fn model(&self) -> Model {
+        self.sorter.model()
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("program"),
+                Handler::read("rules"),
+                Handler::write("rule_insert"),
+                Handler::write("rule_remove"),
+                Handler::write("rule_replace"),
+                Handler::both("config"),
+                Handler::count("cache_hits_count"),
+                Handler::count("cache_misses_count"),
+                Handler::count("cache_total_count"),
+                Handler::read("cache_hits_ratio"),
+                Handler::read("cache_misses_ratio"),
+            ]
+        }
+    }
+
+    fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
+        if handler.starts_with("cache_") {
+            return Ok("-1".to_string());
+        }
+        let default = match self.default.checked_sub(self.sorter.outputs() as u32) {
+            Some(_) => Some("ACTION drop".to_string()),
+            None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
+        };
+        self.sorter.read(handler, default.as_slice())
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        if handler == "config" {
+            let mut default = 0;
+            self.sorter.reconfigure(value, cx, |cx| Self::rules(cx, &mut default))?;
+            self.default = default;
+            return Ok(());
+        }
+        let (outputs, default) = (self.sorter.outputs(), self.default);
+        self.sorter
+            .change(handler, value, |text, _, vocabulary| rule(text, outputs, default, vocabulary))
+    }
+}

@@ -1,0 +1,506 @@
+//! ARPQuerier.
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use ir::field::{anno, arp, eth, meta};
+use ir::model::{Block, Reg};
+use ir::{Cond, Diagnostic, Expr, IntervalSet, Model, Op, Reason, Store};
+use net::wire::{EtherAddr, arp as wire, ether_type};
+use net::{Batch, Header, Packet, annotation};
+
+use crate::argument::{EtherAddress, Ip, IpMask, Nanoseconds, parse_value};
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::ethernet::arp_table::{ip_address, parse_ip};
+use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Probe, Unsolicited};
+use crate::ip::ip_header;
+use crate::legacy::Legacy;
+
+element! {
+    /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
+    ///
+    /// Input 0 takes IP packets whose destination address annotation is the next hop. They leave
+    /// output 0 with an Ethernet header from ETH to the next hop's Ethernet address. While that
+    /// is not known, they wait, and an ARP request (RFC 826) leaves the last output. IP may have
+    /// a network's length. Packets to 255.255.255.255 and the network's broadcast address
+    /// go to the Ethernet broadcast address, multicast packets to their group's (RFC 1112).
+    /// Packets without next hop are dropped.
+    ///
+    /// Input 1 takes ARP replies in Ethernet frames, which let packets go that wait for them.
+    /// Replies that were not asked for are believed if they are addressed to IP, belong to its
+    /// network, if its length is known, and if their address is not in the table. One that
+    /// contradicts the table has the address be asked for again, by broadcast.
+    ///
+    /// Known addresses are asked for again from time to time, of the neighbour alone, and if it
+    /// does not answer three times, by broadcast.
+    ///
+    /// If there is one argument, it is a name that stands for both addresses.
+    ///
+    /// = KEYWORDS
+    ///
+    /// TABLE (element): an ARPTable to share with others.
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable, if
+    /// TABLE is not given.
+    /// CAPACITY_SLIM_FACTOR, TIMEOUT, QUERY_RATE, UNSOLICITED_RATE: the same.
+    /// BROADCAST (address): the network's broadcast address, if it does not follow from IP.
+    /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
+    /// BROADCAST_POLL (bool, default false): whether these requests are broadcast from the first.
+    /// UNSOLICITED (never, new or always, default new): which replies are believed that were not
+    /// asked for: none, those above, or also gratuitous ones and those that change a known address.
+    ///
+    /// = HANDLERS
+    ///
+    /// table, count, length (read), insert, delete, clear (write): as of ARPTable.
+    /// queries, responses, drops (read): requests sent, replies taken, packets without next hop.
+    /// stats (read): drops and queries in words.
+    /// ipaddr, broadcast (read, write): the addresses.
+    ///
+    /// = SEE ALSO
+    ///
+    /// ARPTable, ARPResponder, EtherEncap
+    ARPQuerier {
+        category: Ethernet, ports: "1-2/1-2", processing: "h/h",
+        phase: Late,
+        samples: [
+            ("10.0.0.1/24, 02:00:00:00:00:11", 2, 2),
+            ("10.0.0.1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1),
+            ("10.0.0.1, 02:00:00:00:00:11, TABLE t, BROADCAST_POLL true, POLL_TIMEOUT 10ms", 2, 2),
+            ("10.0.0.1/24, 02:00:00:00:00:11, UNSOLICITED always, QUERY_RATE 3, UNSOLICITED_RATE 2", 2, 2),
+            ("10.0.0.1/8, 02:00:00:00:00:11, UNSOLICITED never, INCOMPLETE_CAPACITY 2", 2, 1)
+        ],
+        prelude: "t :: ARPTable(ENTRY_CAPACITY 2, INCOMPLETE_CAPACITY 3, ENTRY_PACKET_CAPACITY 1);"
+    }
+}
+
+/// See [`ARPQuerier::CLASS`].
+pub(crate) struct ARPQuerier {
+    address: u32,
+    /// The mask of its network, or that of its address alone.
+    mask: u32,
+    ether: EtherAddr,
+    broadcast: u32,
+    unsolicited: Unsolicited,
+    poll_timeout: u64,
+    broadcast_poll: bool,
+    table: Rc<RefCell<Neighbours>>,
+    /// Full name of the ARPTable that the table is of, if it is not the element's own.
+    owner: Option<String>,
+    outputs: usize,
+    queries: u64,
+    responses: u64,
+}
+
+const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+const NO_ADDRESS: Reason = Reason("arp-not-configured");
+const NOT_A_REPLY: Reason = Reason("not-an-arp-reply");
+
+/// Bytes of a frame with an ARP message.
+const FRAME: usize = 42;
+
+/// What becomes of a packet.
+enum Hop {
+    Known(EtherAddr),
+    /// Known, but so long that it is to be asked for again.
+    Old(EtherAddr),
+    Unknown,
+    Unfit(Reason),
+}
+
+impl ARPQuerier {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        const ALL: [&str; 15] = {
+            let [a, b, c, d, e, f, g, h] = KEYWORDS;
+            [
+                "IP",
+                "ETH",
+                "TABLE",
+                "BROADCAST",
+                "POLL_TIMEOUT",
+                "BROADCAST_POLL",
+                "UNSOLICITED",
+                a,
+                b,
+                c,
+                d,
+                e,
+                f,
+                g,
+                h,
+            ]
+        };
+        let outputs = cx.outputs();
+        let mut arguments = cx.arguments(&ALL);
+        let table = Neighbours::configure(&mut arguments, 300);
+        let broadcast = arguments.keyword::<Ip>("BROADCAST");
+        let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
+        let broadcast_poll = arguments.keyword("BROADCAST_POLL").unwrap_or(false);
+        let unsolicited = arguments.keyword("UNSOLICITED").unwrap_or(Unsolicited::New);
+        let shared = arguments.keyword_argument("TABLE");
+        let first = arguments.keyword_argument("IP").or_else(|| arguments.next_raw());
+        let second = arguments.keyword_argument("ETH").or_else(|| arguments.next_raw());
+        let second = second.or_else(|| first.clone());
+        let span = arguments.cx().span();
+        let (network, ether) = match (first, second) {
+            (Some(first), Some(second)) => (
+                arguments.parse::<IpMask>("IP", &first).unwrap_or_default(),
+                arguments.parse::<EtherAddress>("ETH", &second).unwrap_or(EtherAddr::ZERO),
+            ),
+            _ => {
+                let error = "ARPQuerier is missing its arguments IP and ETH";
+                arguments.report(Diagnostic::error("missing-argument", error).label(span, ""));
+                (IpMask::default(), EtherAddr::ZERO)
+            }
+        };
+        let mut owner = None;
+        let mut found = None;
+        if let Some(word) = shared {
+            let cx = arguments.cx();
+            owner = cx.resolve(&word.text);
+            found = owner.as_deref().and_then(|name| cx.shared::<RefCell<Neighbours>>(name));
+            if found.is_none() {
+                arguments.error(&word, format!("there is no ARPTable '{}'", word.text));
+            }
+        }
+        arguments.finish()?;
+        let own = network.address | !network.mask;
+        let own = if own == network.address { u32::MAX } else { own };
+        Ok(Self {
+            address: network.address,
+            mask: network.mask,
+            ether,
+            broadcast: broadcast.map_or(own, |b| b.0.to_bits()),
+            unsolicited,
+            poll_timeout: poll_timeout.0,
+            broadcast_poll,
+            table: found.unwrap_or_else(|| Rc::new(RefCell::new(table))),
+            owner,
+            outputs,
+            queries: 0,
+            responses: 0,
+        })
+    }
+
+    #[inline]
+    fn hop(&self, packet: &Packet, table: &Neighbours, now: u64) -> Hop {
+        if self.address == 0 {
+            return Hop::Unfit(NO_ADDRESS);
+        }
+        let to = packet.annotations().u32(annotation::DST_IP);
+        match table.lookup(to.into(), now) {
+            Some((ether, since)) if self.is_old(since, now) => Hop::Old(ether),
+            Some((ether, _)) => Hop::Known(ether),
+            None if to == u32::MAX || to == self.broadcast => Hop::Known(EtherAddr::BROADCAST),
+            None if to >> 28 == 0xe => {
+                let [_, b, c, d] = to.to_be_bytes();
+                Hop::Known(EtherAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d]))
+            }
+            None if to == 0 => Hop::Unfit(NO_NEXT_HOP),
+            None => Hop::Unknown,
+        }
+    }
+
+    fn is_old(&self, since: u64, now: u64) -> bool {
+        self.poll_timeout > 0 && now >= since.saturating_add(self.poll_timeout)
+    }
+
+    #[inline]
+    fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
+        packet.push(14);
+        let data = packet.data_mut();
+        data[..6].copy_from_slice(&to.0);
+        data[6..12].copy_from_slice(&self.ether.0);
+        ip_header::put_word(data, 12, ether_type::IPV4);
+        packet.set_header_offset(Header::Mac, 0);
+        packet.set_header_offset(Header::Network, 14);
+    }
+
+    /// A request for a packet's next hop.
+    fn query(&mut self, packet: &Packet, to: EtherAddr, cx: &mut Context<'_>) -> Packet {
+        self.queries += 1;
+        let mut query = cx.core.pool.alloc(FRAME);
+        let data = query.data_mut();
+        data[..6].copy_from_slice(&to.0);
+        data[6..12].copy_from_slice(&self.ether.0);
+        data[12..22].copy_from_slice(&[0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1]);
+        data[22..28].copy_from_slice(&self.ether.0);
+        data[28..32].copy_from_slice(&self.address.to_be_bytes());
+        data[32..38].fill(0);
+        data[38..].copy_from_slice(&packet.annotations().dst_ip().octets());
+        query.set_header_offset(Header::Mac, 0);
+        query.set_header_offset(Header::Network, 14);
+        query.set_timestamp(packet.timestamp());
+        let tci = packet.annotations().u16(annotation::VLAN_TCI);
+        query.annotations_mut().set_u16(annotation::VLAN_TCI, tci);
+        query
+    }
+
+    /// Sends a request out of the last output; `out` is what leaves output 0.
+    fn ask(&mut self, query: Packet, out: &mut Batch, cx: &mut Context<'_>) {
+        match self.outputs {
+            1 => out.push(query),
+            n => cx.emit(n - 1, query),
+        }
+    }
+
+    fn send(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
+        let now = cx.now();
+        let table = Rc::clone(&self.table);
+        let mut table = table.borrow_mut();
+        let to = packet.annotations().u32(annotation::DST_IP);
+        match self.hop(&packet, &table, now) {
+            Hop::Known(ether) => {
+                self.encapsulate(&mut packet, ether);
+                out.push(packet);
+            }
+            Hop::Old(ether) => {
+                if let Some(probe) = table.probe(to.into(), now) {
+                    let all = self.broadcast_poll || probe == Probe::All;
+                    let whom = if all { EtherAddr::BROADCAST } else { ether };
+                    let query = self.query(&packet, whom, cx);
+                    self.ask(query, out, cx);
+                }
+                self.encapsulate(&mut packet, ether);
+                out.push(packet);
+            }
+            Hop::Unknown => {
+                let query = self.query(&packet, EtherAddr::BROADCAST, cx);
+                if table.wait(to.into(), packet, now, cx) {
+                    self.ask(query, out, cx);
+                } else {
+                    self.queries -= 1;
+                    cx.core.pool.recycle(query);
+                }
+            }
+            Hop::Unfit(reason) => cx.drop(packet, reason),
+        }
+    }
+
+    /// Whether a reply that was not asked for may be believed, by what it is about and for.
+    fn unsolicited(&self, address: u32, to: u32) -> Unsolicited {
+        let is_own = self.mask == u32::MAX || (address ^ self.address) & self.mask == 0;
+        let is_host = address != 0 && address >> 28 < 0xe && address != self.broadcast;
+        match is_own && is_host && address != self.address {
+            true if to == self.address || self.unsolicited == Unsolicited::Always => {
+                self.unsolicited
+            }
+            _ => Unsolicited::Never,
+        }
+    }
+
+    fn take_reply(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
+        let Some(Reply { address, ether, to }) = reply(packet.data()) else {
+            return cx.drop(packet, NOT_A_REPLY);
+        };
+        let answer =
+            Answer { address: address.into(), ether, unsolicited: self.unsolicited(address, to) };
+        let now = cx.now();
+        let waited = self.table.borrow_mut().answer(answer, self.poll_timeout, now, cx);
+        let Some(waited) = waited else {
+            return cx.drop(packet, NOT_ASKED);
+        };
+        self.responses += 1;
+        cx.core.pool.recycle(packet);
+        for mut packet in waited {
+            self.encapsulate(&mut packet, ether);
+            out.push(packet);
+        }
+    }
+}
+
+/// What an ARP reply says.
+struct Reply {
+    address: u32,
+    ether: EtherAddr,
+    /// The address of whom it is for.
+    to: u32,
+}
+
+/// What a frame says if it is an ARP reply.
+fn reply(frame: &[u8]) -> Option<Reply> {
+    let frame = frame.first_chunk::<FRAME>()?;
+    let &ether = frame[22..].first_chunk::<6>()?;
+    let ether = EtherAddr(ether);
+    let is_reply = ip_header::word(frame, 12) == ether_type::ARP
+        && ip_header::word(frame, 14) == wire::ETHERNET
+        && ip_header::word(frame, 16) == ether_type::IPV4
+        && ip_header::word(frame, 20) == wire::REPLY
+        && !ether.is_multicast();
+    let (address, to) = (ip_header::long(frame, 28), ip_header::long(frame, 38));
+    is_reply.then_some(Reply { address, ether, to })
+}
+
+impl Element for ARPQuerier {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let mut ready = 0;
+        if port == 0 {
+            let table = self.table.borrow();
+            for packet in batch.iter_mut() {
+                let Hop::Known(ether) = self.hop(packet, &table, cx.now()) else { break };
+                self.encapsulate(packet, ether);
+                ready += 1;
+            }
+        }
+        if ready == batch.len() {
+            return;
+        }
+        let mut out = cx.core.batch();
+        for (i, packet) in batch.drain().enumerate() {
+            match port {
+                0 if i < ready => out.push(packet),
+                0 => self.send(packet, &mut out, cx),
+                _ => self.take_reply(packet, &mut out, cx),
+            }
+        }
+        std::mem::swap(batch, &mut out);
+        cx.core.recycle_batch(out);
+    }
+
+    fn model(&self) -> Model {
+        const MAC: Reg = Reg(0);
+        const SINCE: Reg = Reg(1);
+        let to = || anno::DST_IP.get();
+        let number = |ether: EtherAddr| ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        let mut model = Model::default();
+        let kind = self.table.borrow().state_kind();
+        let neighbours = model.declare_of(self.owner.clone(), Neighbours::STATE, kind);
+        let encapsulate = || -> Block {
+            vec![
+                Op::pull(-14),
+                eth::DST.set(MAC),
+                eth::SRC.set(number(self.ether)),
+                eth::TYPE.set(ether_type::IPV4),
+                Op::Mark(Header::Mac, 0u8.into()),
+                Op::Mark(Header::Network, 14u8.into()),
+                Op::emit(0u8),
+            ]
+        };
+        let send_to = |mac: Expr| {
+            let mut block = vec![Op::Let(MAC, mac)];
+            block.extend(encapsulate());
+            block
+        };
+        let all = [u32::MAX, self.broadcast].map(|a| (a.into(), a.into()));
+        let miss = vec![
+            Op::when(
+                to().is_in(IntervalSet::from_intervals(all.to_vec())),
+                send_to(number(EtherAddr::BROADCAST).into()),
+            ),
+            Op::when(
+                to().is_in(IntervalSet::prefix(32, 0xe000_0000, 4)),
+                send_to((to() & 0x7f_ffffu32) | 0x0100_5e00_0000u64),
+            ),
+            Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
+            Op::Opaque("asks for an address"),
+        ];
+        let mut block = Vec::new();
+        if self.address == 0 {
+            block.push(Op::Drop(NO_ADDRESS));
+        }
+        block.push(Op::FlowLookup {
+            flows: neighbours,
+            key: vec![to()],
+            value: vec![MAC],
+            common: vec![SINCE],
+            miss,
+        });
+        if self.poll_timeout > 0 {
+            let old = Expr::Now.ge(Expr::from(SINCE) + self.poll_timeout);
+            block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
+        }
+        block.extend(encapsulate());
+        let field = |field| ip_header::unmarked(field, 14);
+        let group = (field(arp::SHA).get() >> 40u8) & 1u8;
+        let is_reply: Cond = meta::LEN
+            .ge(FRAME)
+            .and(eth::TYPE.eq(ether_type::ARP))
+            .and(field(arp::HTYPE).eq(wire::ETHERNET))
+            .and(field(arp::PTYPE).eq(ether_type::IPV4))
+            .and(field(arp::OP).eq(wire::REPLY))
+            .and(group.eq(0u8));
+        let replies = vec![
+            Op::when(is_reply.not(), vec![Op::Drop(NOT_A_REPLY)]),
+            Op::Opaque("learns an address"),
+        ];
+        model.inputs = vec![block, replies];
+        model
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.table.borrow().export(self.owner.as_deref().unwrap_or(name), store);
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.table.borrow_mut().import(self.owner.as_deref().unwrap_or(name), store);
+    }
+
+    fn held(&self) -> usize {
+        if self.owner.is_none() { self.table.borrow().held() } else { 0 }
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let legacy = match self.owner {
+            None => self.table.borrow_mut().hand_over(),
+            Some(_) => Legacy::default(),
+        };
+        Legacy { numbers: vec![self.queries, self.responses], ..legacy }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        if let Some(counts) = legacy.counts() {
+            [self.queries, self.responses] = counts;
+        }
+        self.table.borrow_mut().take_over(legacy);
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("table"),
+                Handler::read("stats"),
+                Handler::count("count"),
+                Handler::count("length"),
+                Handler::count("queries"),
+                Handler::count("responses"),
+                Handler::count("drops"),
+                Handler::both("broadcast"),
+                Handler::both("ipaddr"),
+                Handler::write("insert"),
+                Handler::write("delete"),
+                Handler::write("clear"),
+            ]
+        }
+    }
+
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        let drops = cx.tally.count(NO_NEXT_HOP) + cx.tally.count(NO_ADDRESS);
+        Ok(match handler {
+            "stats" => {
+                let all = cx.tally.total();
+                format!("{all} packets killed\n{} ARP queries sent\n", self.queries)
+            }
+            "queries" => self.queries.to_string(),
+            "responses" => self.responses.to_string(),
+            "drops" => drops.to_string(),
+            "broadcast" => Ipv4Addr::from_bits(self.broadcast).to_string(),
+            "ipaddr" => Ipv4Addr::from_bits(self.address).to_string(),
+            _ => self.table.borrow().read(handler, cx.now, ip_address),
+        })
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        match handler {
+            "broadcast" => self.broadcast = parse_value::<Ip>(value)?.0.to_bits(),
+            "ipaddr" => self.address = parse_value::<Ip>(value)?.0.to_bits(),
+            _ => {
+                if handler == "clear" {
+                    (self.queries, self.responses) = (0, 0);
+                }
+                self.table.borrow_mut().write(handler, value, cx, parse_ip)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! ARPResponder.
+
+use std::cmp::Reverse;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use click::config::Argument;
+use ir::field::{anno, arp, eth, meta};
+use ir::model::{Reg, Rule, reject};
+use ir::{Expr, IntervalSet, Model, Op, Reason};
+use net::wire::{EtherAddr, arp as wire, ether_type};
+use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
+
+use crate::argument::{FromArgument, Ip, IpMask, parse_value};
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::ip::ip_header;
+use crate::names::Names;
+
+element! {
+    /// ARPResponder(IP/MASK ... ETH, ...) -- answers ARP requests
+    ///
+    /// Expects Ethernet frames. Each argument says that ETH is the Ethernet address of some IP
+    /// addresses or networks. ARP requests (RFC 826) for one of them are answered on output 0;
+    /// where several networks hold an address, the most specific counts, and of equal ones the
+    /// last. All other frames go to output 1, or are dropped if that is not connected.
+    ///
+    /// = HANDLERS
+    ///
+    /// table (read): the networks and their Ethernet addresses.
+    /// lookup ADDR (read): the Ethernet address of an IP address.
+    /// add (write): adds an entry `IP/MASK ETH`.
+    /// remove (write): removes the entry of a network.
+    ///
+    /// = EXAMPLE
+    ///
+    /// ARPResponder(18.26.4.24 18.26.7.0/24 00:00:C0:AE:67:EF)
+    ///
+    /// = SEE ALSO
+    ///
+    /// ARPQuerier
+    ARPResponder {
+        category: Ethernet, ports: "1/1-2", processing: "a/ah",
+        samples: [
+            ("10.0.0.1 10.1.0.0/16 02:00:00:00:00:11, 10.0.0.0/8 02:00:00:00:00:33", 1, 2),
+            ("0.0.0.1/0.0.0.1 02:00:00:00:00:11", 1, 1), ("", 1, 1)
+        ]
+    }
+}
+
+/// See [`ARPResponder::CLASS`].
+pub(crate) struct ARPResponder {
+    /// The most specific first.
+    entries: Vec<Entry>,
+    outputs: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Entry {
+    network: IpMask,
+    ether: EtherAddr,
+}
+
+const UNANSWERED: Reason = Reason("not-an-arp-request-for-us");
+
+impl ARPResponder {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let outputs = cx.outputs();
+        let mut arguments = cx.arguments(&[]);
+        let mut element = Self { entries: Vec::new(), outputs };
+        for argument in arguments.rest() {
+            let cx = arguments.cx();
+            match parse_entries(&argument, cx.names(), cx.name()) {
+                Ok(entries) => element.add(entries),
+                Err((at, why)) => arguments.error(&at, why),
+            }
+        }
+        arguments.finish()?;
+        Ok(element)
+    }
+
+    fn add(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            self.entries.retain(|known| known.network != entry.network);
+            self.entries.push(entry);
+        }
+        self.entries.sort_by_key(|entry| Reverse(entry.network.mask.count_ones()));
+    }
+
+    #[inline]
+    fn lookup(&self, address: u32) -> Option<EtherAddr> {
+        self.entries.iter().find(|e| e.network.contains(address)).map(|e| e.ether)
+    }
+
+    fn respond(&self, packet: &mut Packet) -> Verdict {
+        let answer = packet.data().first_chunk::<FRAME>().and_then(|frame| {
+            let is_request = ip_header::word(frame, 12) == ether_type::ARP
+                && ip_header::word(frame, 14) == wire::ETHERNET
+                && ip_header::word(frame, 16) == ether_type::IPV4
+                && ip_header::word(frame, 20) == wire::REQUEST;
+            let wanted = ip_header::long(frame, 38);
+            Some((frame, is_request.then(|| self.lookup(wanted)).flatten()?))
+        });
+        let Some((request, EtherAddr(mine))) = answer else {
+            return Verdict::Reject(1, UNANSWERED);
+        };
+        let mut reply = *request;
+        reply[..6].copy_from_slice(&request[22..28]);
+        reply[6..12].copy_from_slice(&mine);
+        (reply[18], reply[19]) = (6, 4);
+        ip_header::put_word(&mut reply, 20, wire::REPLY);
+        reply[22..28].copy_from_slice(&mine);
+        reply[28..32].copy_from_slice(&request[38..42]);
+        reply[32..42].copy_from_slice(&request[22..32]);
+        packet.truncate(FRAME);
+        packet.data_mut().copy_from_slice(&reply);
+        let tci = packet.annotations().u16(annotation::VLAN_TCI);
+        let mut annotations = Annotations::default();
+        annotations.set_u16(annotation::VLAN_TCI, tci);
+        *packet.annotations_mut() = annotations;
+        packet.set_packet_type(PacketType::Host);
+        packet.set_timestamp(0);
+        packet.set_header_offset(Header::Mac, 0);
+        packet.set_header_offset(Header::Network, 14);
+        packet.clear_header(Header::Transport);
+        Verdict::Pass
+    }
+}
+
+/// Bytes of a frame with an ARP message.
+const FRAME: usize = 42;
+
+/// The entries of `IP/MASK ... ETH`, or where they are wrong and why.
+fn parse_entries(
+    argument: &Argument,
+    names: &Names,
+    element: &str,
+) -> Result<Vec<Entry>, (Argument, String)> {
+    let mut networks = Vec::new();
+    let mut ether: Option<EtherAddr> = None;
+    for word in argument.words() {
+        if let Ok(network) = IpMask::from_argument(&word, names, element) {
+            networks.push(IpMask { address: network.address & network.mask, ..network });
+        } else if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
+            if ether.replace(address).is_some() {
+                return Err((word, "there is more than one Ethernet address".into()));
+            }
+        } else {
+            let why = format!("'{}' is neither an IP network nor an Ethernet address", word.text);
+            return Err((word, why));
+        }
+    }
+    // A name can stand for both an IP and an Ethernet address.
+    let mut words = argument.words();
+    let ether =
+        ether.or_else(|| words.find_map(|w| EtherAddr::from_argument(&w, names, element).ok()));
+    match ether {
+        Some(_) if networks.is_empty() => {
+            Err((argument.clone(), "an IP network is missing".into()))
+        }
+        Some(ether) => Ok(networks.into_iter().map(|network| Entry { network, ether }).collect()),
+        None => Err((argument.clone(), "an Ethernet address is missing".into())),
+    }
+}
+
+/// `ADDR`, `ADDR/LENGTH` or `ADDR/MASK`.
+fn describe(network: IpMask) -> String {
+    let address = Ipv4Addr::from_bits(network.address);
+    match network.prefix_length() {
+        Some(length) => format!("{address}/{length}"),
+        None => format!("{address}/{}", Ipv4Addr::from_bits(network.mask)),
+    }
+}
+
+impl Element for ARPResponder {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        cx.each(batch, |packet, _| self.respond(packet));
+    }
+
+    fn model(&self) -> Model {
+        const MINE: Reg = Reg(0);
+        const THEIRS: Reg = Reg(1);
+        const ADDRESS: Reg = Reg(2);
+        const TCI: Reg = Reg(3);
+        const WANTED: Reg = Reg(4);
+        let field = |field| ip_header::unmarked(field, 14);
+        let number =
+            |address: EtherAddr| address.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        let unanswered = || reject(1, self.outputs, UNANSWERED);
+        let is_request = meta::LEN
+            .ge(FRAME)
+            .and(eth::TYPE.eq(ether_type::ARP))
+            .and(field(arp::HTYPE).eq(wire::ETHERNET))
+            .and(field(arp::PTYPE).eq(ether_type::IPV4))
+            .and(field(arp::OP).eq(wire::REQUEST));
+        let wanted = field(arp::TPA);
+        let rule = |(arm, entry): (usize, &Entry)| Rule {
+            when: match IntervalSet::masked(
+                32,
+                entry.network.address.into(),
+                entry.network.mask.into(),
+            ) {
+                Some(set) => wanted.is_in(set),
+                None => (wanted.get() & entry.network.mask).eq(entry.network.address),
+            }
+            .into(),
+            arm: arm as u32,
+            text: Arc::from(describe(entry.network)),
+            span: None,
+        };
+        let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
+        let arms = self.entries.iter().map(|e| vec![Op::Let(MINE, number(e.ether).into())]);
+        Model::from_block(vec![
+            Op::when(is_request.not(), unanswered()),
+            Op::Match { rules: rules.into(), arms: arms.collect(), otherwise: unanswered() },
+            Op::Let(THEIRS, field(arp::SHA).get()),
+            Op::Let(ADDRESS, field(arp::SPA).get()),
+            Op::Let(WANTED, wanted.get()),
+            Op::Let(TCI, anno::VLAN_TCI.get()),
+            Op::Truncate(FRAME.into()),
+            Op::Fresh,
+            Op::Mark(Header::Mac, 0u8.into()),
+            Op::Mark(Header::Network, 14u8.into()),
+            anno::VLAN_TCI.set(TCI),
+            eth::DST.set(THEIRS),
+            eth::SRC.set(MINE),
+            arp::HLEN.set(6u8),
+            arp::PLEN.set(4u8),
+            arp::OP.set(wire::REPLY),
+            arp::SHA.set(MINE),
+            arp::SPA.set(WANTED),
+            arp::THA.set(THEIRS),
+            arp::TPA.set(ADDRESS),
+            Op::Emit(Expr::from(0u8)),
+        ])
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("table"),
+                Handler::read("lookup"),
+                Handler::write("add"),
+                Handler::write("remove"),
+            ]
+        }
+    }
+
+    fn read(
+        &self,
+        handler: &str,
+        parameter: &str,
+        _: &HandlerContext<'_>,
+    ) -> Result<String, String> {
+        if handler == "lookup" {
+            let address = parse_value::<Ip>(parameter)?.0.to_bits();
+            return Ok(self.lookup(address).map_or(String::new(), |ether| format!("{ether:#}")));
+        }
+        let line = |e: &Entry| format!("{} {:#}\n", describe(e.network), e.ether);
+        Ok(self.entries.iter().map(line).collect())
+    }
+
+    fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
+        if handler == "add" {
+            let entries = parse_entries(&Argument::bare(value), &Names::default(), "");
+            self.add(entries.map_err(|(_, why)| why)?);
+            return Ok(());
+        }
+        let mut network = parse_value::<IpMask>(value)?;
+        network.address &= network.mask;
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.network != network);
+        if self.entries.len() < before {
+            Ok(())
+        } else {
+            Err(format!("there is no entry for {}", describe(network)))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! CheckICMPHeader.
+
+use ir::field::{icmp, ip, meta};
+use ir::{Expr, IntervalSet, Model, Op, Reason, Store};
+use net::wire::icmpv4::{self, message};
+use net::wire::ip_protocol::ICMP;
+use net::{Batch, Packet, checksum};
+
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::header_check::{HeaderCheck, Reasons};
+use crate::ip::ip_header::{self, TRANSPORT};
+
+element! {
+    /// CheckICMPHeader([KEYWORDS VERBOSE, DETAILS]) -- checks ICMP headers
+    ///
+    /// Expects IP packets with their header marked. A packet is invalid if it is not ICMP, has
+    /// not the length that its type needs, or its checksum is wrong. Errors must quote at least
+    /// 28 bytes; timestamps have exactly 20 bytes, information requests and replies exactly 8.
+    /// Invalid packets go to output 1, or are dropped if that is not connected.
+    ///
+    /// = KEYWORDS
+    ///
+    /// VERBOSE (bool, default false): whether a message is shown for each invalid packet.
+    /// DETAILS (bool, default false): whether there is a handler drop_details.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): valid packets.
+    /// drops (read): invalid packets.
+    /// drop_details (read): invalid packets by reason.
+    ///
+    /// = SEE ALSO
+    ///
+    /// CheckIPHeader, CheckTCPHeader, CheckUDPHeader, ICMPError
+    CheckICMPHeader {
+        category: Ip, ports: "1/1-2", processing: "a/ah",
+        samples: [("", 1, 2), ("DETAILS true", 1, 1)]
+    }
+}
+
+/// See [`CheckICMPHeader::CLASS`].
+pub(crate) struct CheckICMPHeader {
+    check: HeaderCheck,
+}
+
+const NOT_ICMP: Reason = Reason("not-icmp");
+const LENGTH: Reason = Reason("bad-icmp-length");
+const CHECKSUM: Reason = Reason("bad-icmp-checksum");
+
+const REASONS: Reasons =
+    &[(NOT_ICMP, "not ICMP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad ICMP checksum")];
+
+/// Least and greatest length of a message of this type.
+fn lengths(message_type: u8) -> (usize, usize) {
+    match message_type {
+        error if icmpv4::is_error(error) => (8 + 28, usize::MAX),
+        message::TIMESTAMP | message::TIMESTAMP_REPLY => (20, 20),
+        message::INFO_REQUEST | message::INFO_REPLY => (8, 8),
+        _ => (8, usize::MAX),
+    }
+}
+
+impl CheckICMPHeader {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let mut arguments = cx.arguments(&["VERBOSE", "DETAILS"]);
+        let check = HeaderCheck::configure(&mut arguments, "ICMP", REASONS);
+        arguments.finish()?;
+        Ok(Self { check })
+    }
+}
+
+fn check(packet: &Packet) -> Result<(), Reason> {
+    if ip_header::split(packet).is_none_or(|(header, _)| header[9] != ICMP) {
+        return Err(NOT_ICMP);
+    }
+    let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
+    let (least, most) = lengths(bytes[0]);
+    if bytes.len() < least || bytes.len() > most {
+        return Err(LENGTH);
+    }
+    if checksum::checksum(bytes) == 0 { Ok(()) } else { Err(CHECKSUM) }
+}
+
+impl Element for CheckICMPHeader {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        self.check.push(batch, cx, |packet| check(packet));
+    }
+
+    fn model(&self) -> Model {
+        let invalid = |reason| self.check.invalid(reason);
+        let types = |wanted: (usize, usize)| {
+            let types = (0..=255u8).filter(|&t| lengths(t) == wanted);
+            icmp::TYPE
+                .is_in(IntervalSet::from_intervals(types.map(|t| (t.into(), t.into())).collect()))
+        };
+        let wrong = types((36, usize::MAX))
+            .and(meta::AVAIL_TRANSPORT.lt(36u8))
+            .or(types((20, 20)).and(meta::AVAIL_TRANSPORT.ne(20u8)))
+            .or(types((8, 8)).and(meta::AVAIL_TRANSPORT.ne(8u8)));
+        let sum = Expr::sum16(TRANSPORT, 0u8, meta::AVAIL_TRANSPORT);
+        self.check.model(vec![
+            Op::when(ip_header::is_missing().or(ip::PROTO.ne(ICMP)), invalid(NOT_ICMP)),
+            Op::when(meta::AVAIL_TRANSPORT.lt(8u8).or(wrong), invalid(LENGTH)),
+            Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)),
+        ])
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.check.export(name, store);
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.check.import(name, store);
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        self.check.handlers()
+    }
+
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.check.read(handler, cx))
+    }
+}

@@ -1,0 +1,258 @@
+//! IP6NDAdvertiser.
+
+use std::cmp::Reverse;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use click::config::Argument;
+use ir::field::{anno, eth, icmp, ip6, meta};
+use ir::model::{Reg, Rule, reject};
+use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
+use net::checksum::{Sum, pseudo_header_v6};
+use net::wire::icmpv6::{message, option};
+use net::wire::{EtherAddr, ether_type};
+use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
+
+use crate::argument::{FromArgument, Ip6, Ip6Prefix, parse_value};
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::ip::ip_header::{self, NETWORK, TRANSPORT};
+use crate::ip6::ip6_header::{self, ICMP6};
+use crate::ip6::ip6_nd_solicitor::{BARE, FRAME, ICMP, is_neighbour_message, neighbour_message};
+use crate::names::Names;
+
+element! {
+    /// IP6NDAdvertiser(IP6/LENGTH ... ETH, ...) -- answers IPv6 neighbour solicitations
+    ///
+    /// Expects Ethernet frames. Each argument says that ETH is the Ethernet address of some IPv6
+    /// addresses or networks. Valid solicitations (RFC 4861) for one of them are answered on
+    /// output 0; where several networks hold an address, the most specific counts. Who probes
+    /// whether an address is in use (RFC 4862) is answered on the group of all nodes. All other
+    /// frames go to output 1, or are dropped if that is not connected.
+    ///
+    /// = HANDLERS
+    ///
+    /// table (read): the networks and their Ethernet addresses.
+    /// lookup ADDR (read): the Ethernet address of an IPv6 address.
+    ///
+    /// = EXAMPLE
+    ///
+    /// IP6NDAdvertiser(2001:db8::1/128 2001:db8:1::/48 00:e0:29:05:e5:6f)
+    ///
+    /// = SEE ALSO
+    ///
+    /// IP6NDSolicitor, ARPResponder
+    IP6NDAdvertiser {
+        category: Ip6, ports: "1/1-2", processing: "a/ah",
+        samples: [
+            ("2001:db8::1 2001:db8::/64 02:00:00:00:00:11, fe80::/10 02:00:00:00:00:33", 1, 2),
+            ("::/0 02:00:00:00:00:11", 1, 1)
+        ]
+    }
+}
+
+/// See [`IP6NDAdvertiser::CLASS`].
+pub(crate) struct IP6NDAdvertiser {
+    /// The most specific first.
+    entries: Vec<(Ip6Prefix, EtherAddr)>,
+    outputs: usize,
+}
+
+const UNANSWERED: Reason = Reason("not-a-solicitation-for-us");
+
+/// Flags of an advertisement: from a router, and asked for.
+const ROUTER: u32 = 0x8000_0000;
+const SOLICITED: u32 = 0x4000_0000;
+/// The group of all nodes of the link, and its Ethernet address.
+const ALL_NODES: u128 = 0xff02 << 112 | 1;
+const ALL_NODES_ETHER: EtherAddr = EtherAddr([0x33, 0x33, 0, 0, 0, 1]);
+
+impl IP6NDAdvertiser {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let outputs = cx.outputs();
+        let mut arguments = cx.arguments(&[]);
+        let mut entries = Vec::new();
+        for argument in arguments.rest() {
+            let cx = arguments.cx();
+            match parse_entries(&argument, cx.names(), cx.name()) {
+                Ok(more) => entries.extend(more),
+                Err((at, why)) => arguments.error(&at, why),
+            }
+        }
+        arguments.finish()?;
+        entries.sort_by_key(|(prefix, _)| Reverse(prefix.length));
+        Ok(Self { entries, outputs })
+    }
+
+    fn lookup(&self, address: u128) -> Option<EtherAddr> {
+        let holds = |prefix: &Ip6Prefix| set_of(prefix).contains(address);
+        self.entries.iter().find(|(prefix, _)| holds(prefix)).map(|(_, ether)| *ether)
+    }
+
+    fn answer(&self, packet: &mut Packet) -> Verdict {
+        let data = packet.data();
+        let wanted = neighbour_message(data, message::NEIGHBOR_SOLICIT, BARE)
+            .map(|icmp| ip6_header::address(icmp, 8));
+        let Some((wanted, mine)) = wanted.and_then(|w| Some((w, self.lookup(w)?))) else {
+            return Verdict::Reject(1, UNANSWERED);
+        };
+        let mut ether = EtherAddr(*data[6..].first_chunk().unwrap_or(&[0; 6]));
+        let mut to = ip6_header::address(data, 14 + 8);
+        let mut flags = ROUTER | SOLICITED;
+        if to == 0 {
+            (ether, to, flags) = (ALL_NODES_ETHER, ALL_NODES, ROUTER);
+        }
+        packet.truncate(FRAME);
+        packet.put(FRAME - packet.len());
+        let data = packet.data_mut();
+        data[..6].copy_from_slice(&ether.0);
+        data[6..12].copy_from_slice(&mine.0);
+        ip_header::put_word(data, 12, ether_type::IPV6);
+        data[14..22].copy_from_slice(&[0x60, 0, 0, 0, 0, (FRAME - ICMP) as u8, ICMP6, 255]);
+        data[22..38].copy_from_slice(&wanted.to_be_bytes());
+        data[38..54].copy_from_slice(&to.to_be_bytes());
+        data[54..58].copy_from_slice(&[message::NEIGHBOR_ADVERT, 0, 0, 0]);
+        data[58..62].copy_from_slice(&flags.to_be_bytes());
+        data[62..78].copy_from_slice(&wanted.to_be_bytes());
+        data[78..80].copy_from_slice(&[option::TARGET_LINK_LAYER, 1]);
+        data[80..86].copy_from_slice(&mine.0);
+        let length = (FRAME - ICMP) as u32;
+        let pseudo = pseudo_header_v6(wanted.into(), to.into(), ICMP6, length);
+        let sum = pseudo.plus(Sum::of(&data[ICMP..])).checksum();
+        ip_header::put_word(data, ICMP + 2, sum);
+        let tci = packet.annotations().u16(annotation::VLAN_TCI);
+        let mut annotations = Annotations::default();
+        annotations.set_u16(annotation::VLAN_TCI, tci);
+        *packet.annotations_mut() = annotations;
+        packet.set_packet_type(PacketType::Host);
+        packet.set_timestamp(0);
+        packet.set_header_offset(Header::Mac, 0);
+        packet.set_ip_header(14, 40);
+        Verdict::Pass
+    }
+}
+
+fn set_of(prefix: &Ip6Prefix) -> IntervalSet {
+    IntervalSet::prefix(128, prefix.address, prefix.length.into())
+}
+
+/// The entries of `IP6/LENGTH ... ETH`, or where they are wrong and why.
+fn parse_entries(
+    argument: &Argument,
+    names: &Names,
+    element: &str,
+) -> Result<Vec<(Ip6Prefix, EtherAddr)>, (Argument, String)> {
+    let mut prefixes = Vec::new();
+    let mut ether: Option<EtherAddr> = None;
+    for word in argument.words() {
+        // Six pairs of digits with colons are no IPv6 address, which has eight groups.
+        if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
+            if ether.replace(address).is_some() {
+                return Err((word, "there is more than one Ethernet address".into()));
+            }
+        } else if let Ok(prefix) = Ip6Prefix::from_argument(&word, names, element) {
+            prefixes.push(prefix);
+        } else {
+            let why = format!("'{}' is neither an IPv6 network nor an Ethernet address", word.text);
+            return Err((word, why));
+        }
+    }
+    match ether {
+        Some(_) if prefixes.is_empty() => {
+            Err((argument.clone(), "an IPv6 network is missing".into()))
+        }
+        Some(ether) => Ok(prefixes.into_iter().map(|prefix| (prefix, ether)).collect()),
+        None => Err((argument.clone(), "an Ethernet address is missing".into())),
+    }
+}
+
+impl Element for IP6NDAdvertiser {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        cx.each(batch, |packet, _| self.answer(packet));
+    }
+
+    fn model(&self) -> Model {
+        const MINE: Reg = Reg(0);
+        const ETHER: Reg = Reg(1);
+        const TO: Reg = Reg(2);
+        const FLAGS: Reg = Reg(3);
+        const WANTED: Reg = Reg(4);
+        const TCI: Reg = Reg(5);
+        let number = |ether: EtherAddr| ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        let unanswered = || reject(1, self.outputs, UNANSWERED);
+        let wanted = Field::bytes(Base::Data, (ICMP + 8) as u16, 16);
+        let rule = |(arm, (prefix, _)): (usize, &(Ip6Prefix, EtherAddr))| Rule {
+            when: wanted.is_in(set_of(prefix)).into(),
+            arm: arm as u32,
+            text: Arc::from(describe(prefix)),
+            span: None,
+        };
+        let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
+        let arms = self.entries.iter().map(|(_, e)| vec![Op::Let(MINE, number(*e).into())]);
+        let source = ip_header::unmarked(ip6::SRC, 14);
+        let in_transport = |at, length| Field::bytes(TRANSPORT, at, length);
+        let kind = u16::from(option::TARGET_LINK_LAYER) << 8 | 1;
+        let sum = ip6_header::icmp_sum(NETWORK, 0, &Expr::from(FRAME - ICMP));
+        Model::from_block(vec![
+            Op::when(is_neighbour_message(message::NEIGHBOR_SOLICIT, BARE).not(), unanswered()),
+            Op::Match { rules: rules.into(), arms: arms.collect(), otherwise: unanswered() },
+            Op::Let(ETHER, eth::SRC.get()),
+            Op::Let(TO, source.get()),
+            Op::Let(FLAGS, (ROUTER | SOLICITED).into()),
+            Op::Let(WANTED, wanted.get()),
+            Op::Let(TCI, anno::VLAN_TCI.get()),
+            Op::when(
+                Expr::from(TO).eq(0u8),
+                vec![
+                    Op::Let(ETHER, number(ALL_NODES_ETHER).into()),
+                    Op::Let(TO, ALL_NODES.into()),
+                    Op::Let(FLAGS, ROUTER.into()),
+                ],
+            ),
+            Op::Truncate(FRAME.into()),
+            Op::Extend(Expr::from(FRAME) - meta::LEN),
+            Op::Fresh,
+            Op::Mark(Header::Mac, 0u8.into()),
+            Op::Mark(Header::Network, 14u8.into()),
+            Op::Mark(Header::Transport, ICMP.into()),
+            anno::VLAN_TCI.set(TCI),
+            eth::DST.set(ETHER),
+            eth::SRC.set(MINE),
+            Field::bytes(NETWORK, 0, 4).set(0x6000_0000u32),
+            ip6::PLEN.set(FRAME - ICMP),
+            ip6::SRC.set(WANTED),
+            ip6::DST.set(TO),
+            icmp::TYPE.set(message::NEIGHBOR_ADVERT),
+            icmp::CHECKSUM.set(0u8),
+            icmp::REST.set(FLAGS),
+            in_transport(BARE as u16, 2).set(kind),
+            in_transport(BARE as u16 + 2, 6).set(MINE),
+            icmp::CHECKSUM.set(sum ^ 0xffffu16),
+            Op::emit(0u8),
+        ])
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const { &[Handler::read("table"), Handler::read("lookup")] }
+    }
+
+    fn read(
+        &self,
+        handler: &str,
+        parameter: &str,
+        _: &HandlerContext<'_>,
+    ) -> Result<String, String> {
+        if handler == "lookup" {
+            let address = parse_value::<Ip6>(parameter)?.0.to_bits();
+            return Ok(self.lookup(address).map_or(String::new(), |ether| format!("{ether:#}")));
+        }
+        let line =
+            |(prefix, ether): &(Ip6Prefix, EtherAddr)| format!("{} {ether:#}\n", describe(prefix));
+        Ok(self.entries.iter().map(line).collect())
+    }
+}
+
+fn describe(prefix: &Ip6Prefix) -> String {
+    format!("{}/{}", Ipv6Addr::from_bits(prefix.address), prefix.length)
+}

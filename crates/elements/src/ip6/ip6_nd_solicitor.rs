@@ -1,0 +1,410 @@
+//! IP6NDSolicitor.
+
+use std::cell::RefCell;
+use std::net::Ipv6Addr;
+
+use ir::field::{anno, eth, ip6, meta};
+use ir::model::{Block, Reg};
+use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
+use net::checksum::{Sum, pseudo_header_v6};
+use net::wire::icmpv6::{message, option};
+use net::wire::{EtherAddr, ether_type};
+use net::{Batch, Header, Packet, annotation};
+
+use crate::argument::{EtherAddress, Ip6, Nanoseconds, parse_value};
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Unsolicited};
+use crate::ip::ip_header;
+use crate::ip6::ip6_header::{self, ICMP6};
+use crate::legacy::Legacy;
+
+element! {
+    /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
+    ///
+    /// Input 0 takes IPv6 packets whose IPv6 destination address annotation is the next hop. They
+    /// leave output 0 with an Ethernet header from ETH to the next hop's Ethernet address. While
+    /// that is not known, they wait, and a neighbour solicitation (RFC 4861) leaves the last
+    /// output. Packets to groups go to the group's Ethernet address (RFC 2464). Packets without
+    /// next hop are dropped.
+    ///
+    /// Input 1 takes neighbour advertisements in Ethernet frames, which let packets go that wait
+    /// for them. Advertisements that were not asked for are dropped. Known addresses are asked for
+    /// again from time to time, by multicast.
+    ///
+    /// = KEYWORDS
+    ///
+    /// CAPACITY, ENTRY_CAPACITY, INCOMPLETE_CAPACITY, ENTRY_PACKET_CAPACITY: as of ARPTable.
+    /// CAPACITY_SLIM_FACTOR, QUERY_RATE, UNSOLICITED_RATE: the same.
+    /// TIMEOUT (time, default 2 min): how long an address is believed; 0 for ever.
+    /// POLL_TIMEOUT (time, default 1 min): when known addresses are asked for again; 0 for never.
+    /// UNSOLICITED (never, new or always, default never): which advertisements are believed that
+    /// were not asked for: none, those to IP whose address is not in the table, or all.
+    ///
+    /// = HANDLERS
+    ///
+    /// table, count, length, drops (read), insert, delete, clear (write): as of ARPTable.
+    /// stats (read): packets dropped and solicitations sent, in words.
+    ///
+    /// = SEE ALSO
+    ///
+    /// IP6NDAdvertiser, ARPQuerier
+    IP6NDSolicitor {
+        category: Ip6, ports: "1-2/1-2", processing: "h/h",
+        samples: [
+            ("2001:db8::1, 02:00:00:00:00:11", 2, 2),
+            ("2001:db8::1, 02:00:00:00:00:11, TIMEOUT 1, POLL_TIMEOUT 100ms, CAPACITY 4", 2, 1),
+            ("2001:db8::1, 02:00:00:00:00:11, UNSOLICITED new, QUERY_RATE 2, INCOMPLETE_CAPACITY 2", 2, 2)
+        ]
+    }
+}
+
+/// See [`IP6NDSolicitor::CLASS`].
+pub(crate) struct IP6NDSolicitor {
+    address: Ipv6Addr,
+    ether: EtherAddr,
+    unsolicited: Unsolicited,
+    poll_timeout: u64,
+    neighbours: RefCell<Neighbours>,
+    outputs: usize,
+    queries: u64,
+}
+
+const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
+
+/// Bytes of a frame with a solicitation or advertisement and its option.
+pub(crate) const FRAME: usize = 14 + 40 + 32;
+/// Where the ICMP message starts in a frame.
+pub(crate) const ICMP: usize = 14 + 40;
+/// Length of a message without option.
+pub(crate) const BARE: usize = 24;
+
+/// What becomes of a packet.
+enum Hop {
+    Known(EtherAddr),
+    /// Known, but so long that it is to be asked for again.
+    Old(EtherAddr),
+    Unknown,
+    None,
+}
+
+impl IP6NDSolicitor {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        const ALL: [&str; 12] = {
+            let [a, b, c, d, e, f, g, h] = KEYWORDS;
+            ["IP", "ETH", "POLL_TIMEOUT", "UNSOLICITED", a, b, c, d, e, f, g, h]
+        };
+        let outputs = cx.outputs();
+        let mut arguments = cx.arguments(&ALL);
+        let neighbours = Neighbours::configure(&mut arguments, 120);
+        let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
+        let unsolicited = arguments.keyword("UNSOLICITED").unwrap_or(Unsolicited::Never);
+        let address: Ip6 = arguments.required("IP");
+        let ether: EtherAddress = arguments.required("ETH");
+        arguments.finish()?;
+        Ok(Self {
+            address: address.0,
+            ether,
+            unsolicited,
+            poll_timeout: poll_timeout.0,
+            neighbours: RefCell::new(neighbours),
+            outputs,
+            queries: 0,
+        })
+    }
+
+    #[inline]
+    fn hop(&self, to: u128, neighbours: &Neighbours, now: u64) -> Hop {
+        let is_old =
+            |since: u64| self.poll_timeout > 0 && now >= since.saturating_add(self.poll_timeout);
+        match neighbours.lookup(to, now) {
+            Some((ether, since)) if is_old(since) => Hop::Old(ether),
+            Some((ether, _)) => Hop::Known(ether),
+            None if to >> 120 == 0xff => Hop::Known(group(to)),
+            None if to == 0 => Hop::None,
+            None => Hop::Unknown,
+        }
+    }
+
+    #[inline]
+    fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
+        packet.push(14);
+        let data = packet.data_mut();
+        data[..6].copy_from_slice(&to.0);
+        data[6..12].copy_from_slice(&self.ether.0);
+        ip_header::put_word(data, 12, ether_type::IPV6);
+        packet.set_header_offset(Header::Mac, 0);
+        packet.set_header_offset(Header::Network, 14);
+    }
+
+    /// A solicitation for an address.
+    fn solicit(&self, wanted: u128, cx: &mut Context<'_>) -> Packet {
+        // The group of nodes whose addresses end alike (RFC 4291, 2.7.1).
+        let to = (0xff02_u128 << 112) | 0x1_ff00_0000 | wanted & 0xff_ffff;
+        let mut query = cx.core.pool.alloc(FRAME);
+        let data = query.data_mut();
+        data[..6].copy_from_slice(&group(to).0);
+        data[6..12].copy_from_slice(&self.ether.0);
+        ip_header::put_word(data, 12, ether_type::IPV6);
+        data[14..22].copy_from_slice(&[0x60, 0, 0, 0, 0, (FRAME - ICMP) as u8, ICMP6, 255]);
+        data[22..38].copy_from_slice(&self.address.octets());
+        data[38..54].copy_from_slice(&to.to_be_bytes());
+        data[54..62].copy_from_slice(&[message::NEIGHBOR_SOLICIT, 0, 0, 0, 0, 0, 0, 0]);
+        data[62..78].copy_from_slice(&wanted.to_be_bytes());
+        data[78..80].copy_from_slice(&[option::SOURCE_LINK_LAYER, 1]);
+        data[80..].copy_from_slice(&self.ether.0);
+        let pseudo = pseudo_header_v6(self.address, to.into(), ICMP6, (FRAME - ICMP) as u32);
+        let sum = pseudo.plus(Sum::of(&data[ICMP..])).checksum();
+        ip_header::put_word(data, ICMP + 2, sum);
+        query.set_header_offset(Header::Mac, 0);
+        query.set_header_offset(Header::Network, 14);
+        query
+    }
+
+    /// Sends a solicitation out of the last output; `out` is what leaves output 0.
+    fn ask(&mut self, wanted: u128, out: &mut Batch, cx: &mut Context<'_>) {
+        self.queries += 1;
+        let query = self.solicit(wanted, cx);
+        match self.outputs {
+            1 => out.push(query),
+            n => cx.emit(n - 1, query),
+        }
+    }
+
+    fn send(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
+        let now = cx.now();
+        let to = next_hop(&packet);
+        let hop = self.hop(to, &self.neighbours.borrow(), now);
+        match hop {
+            Hop::Known(ether) => {
+                self.encapsulate(&mut packet, ether);
+                out.push(packet);
+            }
+            Hop::Old(ether) => {
+                if self.neighbours.get_mut().probe(to, now).is_some() {
+                    self.ask(to, out, cx);
+                }
+                self.encapsulate(&mut packet, ether);
+                out.push(packet);
+            }
+            Hop::Unknown => {
+                if self.neighbours.get_mut().wait(to, packet, now, cx) {
+                    self.ask(to, out, cx);
+                }
+            }
+            Hop::None => cx.drop(packet, NO_NEXT_HOP),
+        }
+    }
+
+    fn take_advertisement(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
+        let Some(Advertisement { address, ether, to }) = advertisement(packet.data()) else {
+            return cx.drop(packet, NOT_AN_ADVERTISEMENT);
+        };
+        let is_host = address != 0 && address >> 120 != 0xff && address != self.address.to_bits();
+        let unsolicited = match self.unsolicited {
+            Unsolicited::New if to != self.address.to_bits() => Unsolicited::Never,
+            unsolicited if is_host => unsolicited,
+            _ => Unsolicited::Never,
+        };
+        let (answer, now) = (Answer { address, ether, unsolicited }, cx.now());
+        let waited = self.neighbours.get_mut().answer(answer, self.poll_timeout, now, cx);
+        let Some(waited) = waited else {
+            return cx.drop(packet, NOT_ASKED);
+        };
+        cx.core.pool.recycle(packet);
+        for mut packet in waited {
+            self.encapsulate(&mut packet, ether);
+            out.push(packet);
+        }
+    }
+}
+
+/// The IPv6 destination address annotation.
+#[inline]
+fn next_hop(packet: &Packet) -> u128 {
+    ip6_header::address(packet.annotations().bytes(), annotation::DST_IP6)
+}
+
+/// The Ethernet address of a group (RFC 2464, 7).
+fn group(address: u128) -> EtherAddr {
+    let [a, b, c, d] = (address as u32).to_be_bytes();
+    EtherAddr([0x33, 0x33, a, b, c, d])
+}
+
+/// The ICMP message of a frame, if it is a valid one of this type (RFC 4861, 7.1) with at least
+/// so many bytes.
+pub(crate) fn neighbour_message(frame: &[u8], message_type: u8, least: usize) -> Option<&[u8]> {
+    let header = frame.get(14..)?.first_chunk::<40>()?;
+    let length = usize::from(ip_header::word(header, 4));
+    let icmp = frame.get(ICMP..ICMP + length).filter(|icmp| icmp.len() >= least)?;
+    let fits = ip_header::word(frame, 12) == ether_type::IPV6
+        && (header[6], header[7]) == (ICMP6, 255)
+        && (icmp[0], icmp[1]) == (message_type, 0);
+    let (from, to) = (ip6_header::address(header, 8), ip6_header::address(header, 24));
+    let pseudo = pseudo_header_v6(from.into(), to.into(), ICMP6, length as u32);
+    (fits && pseudo.plus(Sum::of(icmp)).checksum() == 0).then_some(icmp)
+}
+
+/// The same as a condition.
+pub(crate) fn is_neighbour_message(message_type: u8, least: usize) -> Cond {
+    let field = |field| ip_header::unmarked(field, 14);
+    let byte = |at: usize| Field::bytes(Base::Data, at as u16, 1);
+    let length = field(ip6::PLEN).get();
+    meta::LEN
+        .ge(ICMP)
+        .and(eth::TYPE.eq(ether_type::IPV6))
+        .and(length.clone().ge(least))
+        .and((length.clone() + ICMP).le(meta::LEN))
+        .and(field(ip6::NEXT).eq(ICMP6))
+        .and(field(ip6::HLIM).eq(255u8))
+        .and(byte(ICMP).eq(message_type))
+        .and(byte(ICMP + 1).eq(0u8))
+        .and(ip6_header::icmp_sum(Base::Data, 14, &length).eq(0xffffu16))
+}
+
+/// What an advertisement says.
+struct Advertisement {
+    address: u128,
+    ether: EtherAddr,
+    /// The address that it was sent to.
+    to: u128,
+}
+
+/// What a frame says if it is an advertisement with an Ethernet address.
+fn advertisement(frame: &[u8]) -> Option<Advertisement> {
+    let icmp = neighbour_message(frame, message::NEIGHBOR_ADVERT, BARE + 8)?;
+    let ether = EtherAddr(icmp[BARE + 2..BARE + 8].try_into().ok()?);
+    let has_ether = icmp[BARE..BARE + 2] == [option::TARGET_LINK_LAYER, 1];
+    let (address, to) = (ip6_header::address(icmp, 8), ip6_header::address(frame, 38));
+    (has_ether && !ether.is_multicast()).then_some(Advertisement { address, ether, to })
+}
+
+impl Element for IP6NDSolicitor {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let mut ready = 0;
+        if port == 0 {
+            let neighbours = self.neighbours.borrow();
+            for packet in batch.iter_mut() {
+                let hop = self.hop(next_hop(packet), &neighbours, cx.now());
+                let Hop::Known(ether) = hop else { break };
+                self.encapsulate(packet, ether);
+                ready += 1;
+            }
+        }
+        if ready == batch.len() {
+            return;
+        }
+        let mut out = cx.core.batch();
+        for (i, packet) in batch.drain().enumerate() {
+            match port {
+                0 if i < ready => out.push(packet),
+                0 => self.send(packet, &mut out, cx),
+                _ => self.take_advertisement(packet, &mut out, cx),
+            }
+        }
+        std::mem::swap(batch, &mut out);
+        cx.core.recycle_batch(out);
+    }
+
+    fn model(&self) -> Model {
+        const MAC: Reg = Reg(0);
+        const SINCE: Reg = Reg(1);
+        let to = || anno::DST_IP6.get();
+        let mine = self.ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        let mut model = Model::default();
+        let kind = self.neighbours.borrow().state_kind();
+        let neighbours = model.declare(Neighbours::STATE, kind);
+        let encapsulate = || -> Block {
+            vec![
+                Op::pull(-14),
+                eth::DST.set(MAC),
+                eth::SRC.set(mine),
+                eth::TYPE.set(ether_type::IPV6),
+                Op::Mark(Header::Mac, 0u8.into()),
+                Op::Mark(Header::Network, 14u8.into()),
+                Op::emit(0u8),
+            ]
+        };
+        let mut to_group = vec![Op::Let(MAC, (to() & 0xffff_ffffu32) | 0x3333_0000_0000u64)];
+        to_group.extend(encapsulate());
+        let miss = vec![
+            Op::when(to().is_in(ip6_header::groups()), to_group),
+            Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
+            Op::Opaque("asks for an address"),
+        ];
+        let mut block = vec![Op::FlowLookup {
+            flows: neighbours,
+            key: vec![to()],
+            value: vec![MAC],
+            common: vec![SINCE],
+            miss,
+        }];
+        if self.poll_timeout > 0 {
+            let old = Expr::Now.ge(Expr::from(SINCE) + self.poll_timeout);
+            block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
+        }
+        block.extend(encapsulate());
+        let at = |offset: usize, length| Field::bytes(Base::Data, (ICMP + offset) as u16, length);
+        let kind = u16::from(option::TARGET_LINK_LAYER) << 8 | 1;
+        let is_advertisement = is_neighbour_message(message::NEIGHBOR_ADVERT, BARE + 8)
+            .and(at(BARE, 2).eq(kind))
+            .and(Field::bits(Base::Data, ((ICMP + BARE + 2) * 8 + 7) as u16, 1).eq(0u8));
+        let advertisements = vec![
+            Op::when(is_advertisement.not(), vec![Op::Drop(NOT_AN_ADVERTISEMENT)]),
+            Op::Opaque("learns an address"),
+        ];
+        model.inputs = vec![block, advertisements];
+        model
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.neighbours.borrow().export(name, store);
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.neighbours.get_mut().import(name, store);
+    }
+
+    fn held(&self) -> usize {
+        self.neighbours.borrow().held()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        self.neighbours.get_mut().hand_over()
+    }
+
+    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
+        self.neighbours.get_mut().take_over(legacy);
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        const {
+            &[
+                Handler::read("table"),
+                Handler::read("stats"),
+                Handler::count("count"),
+                Handler::count("length"),
+                Handler::count("drops"),
+                Handler::write("insert"),
+                Handler::write("delete"),
+                Handler::write("clear"),
+            ]
+        }
+    }
+
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        if handler == "stats" {
+            let drops = cx.tally.total();
+            return Ok(format!("{drops} packets killed\n{} solicitations sent\n", self.queries));
+        }
+        let address = |address| Ipv6Addr::from_bits(address).to_string();
+        Ok(self.neighbours.borrow().read(handler, cx.now, address))
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
+        let parse = |text: &str| Ok(parse_value::<Ip6>(text)?.0.to_bits());
+        self.neighbours.get_mut().write(handler, value, cx, parse)
+    }
+}

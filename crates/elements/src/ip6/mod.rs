@@ -1,0 +1,10 @@
+//! IPv6, ICMPv6 and neighbour discovery.
+
+pub(crate) mod check_ip6_header;
+pub(crate) mod dec_ip6_hlim;
+pub(crate) mod get_ip6_address;
+pub(crate) mod icmp6_error;
+pub(crate) mod ip6_encap;
+pub(crate) mod ip6_header;
+pub(crate) mod ip6_nd_advertiser;
+pub(crate) mod ip6_nd_solicitor;

@@ -1,0 +1,9 @@
+//! Translation of addresses and ports.
+
+pub(crate) mod icmp_ping_rewriter;
+pub(crate) mod icmp_rewriter;
+pub(crate) mod ip_addr_rewriter;
+pub(crate) mod ip_mapper;
+pub(crate) mod ip_rewriter;
+pub(crate) mod ip_rewriter_patterns;
+pub(crate) mod rewriter;

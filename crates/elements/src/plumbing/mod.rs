@@ -1,0 +1,15 @@
+//! What works on any packet: counting, printing, cutting, copying.
+
+pub(crate) mod align;
+pub(crate) mod average_counter;
+pub(crate) mod check_length;
+pub(crate) mod counter;
+pub(crate) mod discard;
+pub(crate) mod ip_print;
+pub(crate) mod null;
+pub(crate) mod print;
+pub(crate) mod set_timestamp;
+pub(crate) mod store_data;
+pub(crate) mod strip;
+pub(crate) mod tee;
+pub(crate) mod truncate;

@@ -1,0 +1,116 @@
+//! DRRSched.
+
+use ir::Model;
+use net::{Batch, Packet};
+
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::Element;
+use crate::legacy::{Legacy, UNCLAIMED};
+
+element! {
+    /// DRRSched([QUANTUM]) -- pulls from its inputs fairly by bytes
+    ///
+    /// Schedules its inputs by deficit round robin (M. Shreedhar and G. Varghese, SIGCOMM 1995):
+    /// each input that has packets may send QUANTUM bytes a round; what it could not use because
+    /// its next packet is longer is added to its next round. The default QUANTUM is 500.
+    ///
+    /// = SEE ALSO
+    ///
+    /// RoundRobinSched, PrioSched, StrideSched
+    DRRSched {
+        category: Queue, ports: "-/1", processing: "l/l",
+        samples: []
+    }
+}
+
+/// See [`DRRSched::CLASS`].
+pub(crate) struct DRRSched {
+    quantum: u64,
+    inputs: Vec<Input>,
+    next: usize,
+}
+
+/// An input with the packet that its credit did not suffice for.
+#[derive(Default)]
+struct Input {
+    head: Option<Packet>,
+    deficit: u64,
+}
+
+impl DRRSched {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let inputs = (0..cx.inputs()).map(|_| Input::default()).collect();
+        let mut arguments = cx.arguments(&["QUANTUM"]);
+        let quantum = arguments.optional("QUANTUM").unwrap_or(500u32);
+        if quantum == 0 {
+            let span = arguments.cx().span();
+            let error = ir::Diagnostic::error("bad-argument", "QUANTUM must be at least 1");
+            arguments.report(error.label(span, ""));
+        }
+        arguments.finish()?;
+        Ok(Self { quantum: quantum.into(), inputs, next: 0 })
+    }
+}
+
+impl Element for DRRSched {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        cx.emit_all(0, batch);
+    }
+
+    fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
+        loop {
+            // Each input is looked at once, first the one that sent last.
+            for _ in 0..self.inputs.len() {
+                let input = &mut self.inputs[self.next];
+                match input.head.take().or_else(|| cx.pull(self.next)) {
+                    None => input.deficit = 0,
+                    Some(packet) if packet.len() as u64 <= input.deficit => {
+                        input.deficit -= packet.len() as u64;
+                        return Some(packet);
+                    }
+                    Some(packet) => input.head = Some(packet),
+                }
+                self.next = if self.next + 1 < self.inputs.len() { self.next + 1 } else { 0 };
+                self.inputs[self.next].deficit += self.quantum;
+            }
+            // Of the rounds that are too few for every input, all but the last are skipped.
+            let missing =
+                |i: &Input| Some((i.head.as_ref()?.len() as u64).saturating_sub(i.deficit));
+            let least = self.inputs.iter().filter_map(missing).min()?;
+            let skipped = least.saturating_sub(1) / self.quantum;
+            for input in self.inputs.iter_mut().filter(|i| i.head.is_some()) {
+                input.deficit += skipped * self.quantum;
+            }
+        }
+    }
+
+    fn model(&self) -> Model {
+        Model::opaque("pulls packets")
+    }
+
+    fn held(&self) -> usize {
+        self.inputs.iter().filter(|input| input.head.is_some()).count()
+    }
+
+    fn hand_over(&mut self) -> Legacy {
+        let (mut numbers, mut packets) = (vec![self.next as u64], Vec::new());
+        for input in &mut self.inputs {
+            numbers.extend([input.deficit, u64::from(input.head.is_some())]);
+            packets.extend(input.head.take());
+        }
+        Legacy { numbers, packets, native: None }
+    }
+
+    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
+        let (mut numbers, mut packets) = (legacy.numbers.iter(), legacy.packets.into_iter());
+        let next = numbers.next().map_or(0, |&next| next as usize);
+        self.next = if next < self.inputs.len() { next } else { 0 };
+        for input in &mut self.inputs {
+            let (Some(&deficit), Some(&held)) = (numbers.next(), numbers.next()) else { break };
+            input.deficit = deficit;
+            input.head = if held == 1 { packets.next() } else { None };
+        }
+        packets.for_each(|packet| cx.drop(packet, UNCLAIMED));
+    }
+}

@@ -1,0 +1,128 @@
+//! CheckTCPHeader.
+
+use ir::field::{ip, meta, tcp};
+use ir::model::Reg;
+use ir::{Model, Op, Reason, Store};
+use net::wire::ip_protocol::TCP;
+use net::{Batch, Packet};
+
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::header_check::{HeaderCheck, Reasons};
+use crate::ip::ip_header;
+use crate::transport::transport_checksum as transport;
+
+element! {
+    /// CheckTCPHeader([KEYWORDS VERBOSE, DETAILS, CHECKSUM]) -- checks TCP headers
+    ///
+    /// Expects IP packets with their header marked. A packet is invalid if it is not TCP, ends
+    /// before its IP length says, its TCP header length is below 20 or more than there is, or its
+    /// checksum is wrong. Invalid packets go to output 1, or are dropped if that is not connected.
+    ///
+    /// = KEYWORDS
+    ///
+    /// CHECKSUM (bool, default true): whether the checksum is checked.
+    /// VERBOSE (bool, default false): whether a message is shown for each invalid packet.
+    /// DETAILS (bool, default false): whether there is a handler drop_details.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): valid packets.
+    /// drops (read): invalid packets.
+    /// drop_details (read): invalid packets by reason.
+    ///
+    /// = SEE ALSO
+    ///
+    /// CheckIPHeader, CheckUDPHeader, CheckICMPHeader, SetTCPChecksum
+    CheckTCPHeader {
+        category: Transport, ports: "1/1-2", processing: "a/ah",
+        samples: [("", 1, 2), ("CHECKSUM false, DETAILS true", 1, 1)]
+    }
+}
+
+/// See [`CheckTCPHeader::CLASS`].
+pub(crate) struct CheckTCPHeader {
+    check: HeaderCheck,
+    checksum: bool,
+}
+
+const NOT_TCP: Reason = Reason("not-tcp");
+const LENGTH: Reason = Reason("bad-tcp-length");
+const CHECKSUM: Reason = Reason("bad-tcp-checksum");
+
+const REASONS: Reasons =
+    &[(NOT_TCP, "not TCP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad TCP checksum")];
+
+impl CheckTCPHeader {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let mut arguments = cx.arguments(&["VERBOSE", "DETAILS", "CHECKSUM"]);
+        let checksum = arguments.keyword("CHECKSUM").unwrap_or(true);
+        let check = HeaderCheck::configure(&mut arguments, "TCP", REASONS);
+        arguments.finish()?;
+        Ok(Self { check, checksum })
+    }
+}
+
+fn check(packet: &Packet, checksum: bool) -> Result<(), Reason> {
+    let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == TCP) else {
+        return Err(NOT_TCP);
+    };
+    let bytes = packet.transport().filter(|t| t.len() >= 20).ok_or(LENGTH)?;
+    let length = usize::from(ip_header::word(header, 2)).checked_sub(ip_header::length(header));
+    let segment = length.and_then(|length| bytes.get(..length)).ok_or(LENGTH)?;
+    let header_length = usize::from(bytes[12] >> 4) * 4;
+    if header_length < 20 || header_length > segment.len() {
+        return Err(LENGTH);
+    }
+    if checksum && transport::sum(header, rest, segment).checksum() != 0 {
+        return Err(CHECKSUM);
+    }
+    Ok(())
+}
+
+impl Element for CheckTCPHeader {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let checksum = self.checksum;
+        self.check.push(batch, cx, |packet| check(packet, checksum));
+    }
+
+    fn model(&self) -> Model {
+        const TO: Reg = Reg(0);
+        let invalid = |reason| self.check.invalid(reason);
+        let length = ip::LEN.get() - ip_header::says_length();
+        let header_length = || tcp::OFFSET.get() * 4u8;
+        let fits = ip::LEN
+            .ge(ip_header::says_length())
+            .and(length.clone().le(meta::AVAIL_TRANSPORT))
+            .and(tcp::OFFSET.ge(5u8))
+            .and(header_length().le(length.clone()));
+        let mut block = vec![
+            Op::when(ip_header::is_missing().or(ip::PROTO.ne(TCP)), invalid(NOT_TCP)),
+            Op::when(meta::AVAIL_TRANSPORT.lt(20u8), invalid(LENGTH)),
+            Op::when(fits.not(), invalid(LENGTH)),
+        ];
+        if self.checksum {
+            block.extend(transport::model_destination(TO));
+            let sum = transport::model_sum(TO, &length);
+            block.push(Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)));
+        }
+        self.check.model(block)
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.check.export(name, store);
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.check.import(name, store);
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        self.check.handlers()
+    }
+
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.check.read(handler, cx))
+    }
+}

@@ -1,0 +1,120 @@
+//! CheckUDPHeader.
+
+use ir::field::{ip, meta, udp};
+use ir::model::Reg;
+use ir::{Model, Op, Reason, Store};
+use net::wire::ip_protocol::UDP;
+use net::{Batch, Packet};
+
+use crate::configure::{Configure, Failed};
+use crate::context::Context;
+use crate::element::{Element, Handler, HandlerContext};
+use crate::header_check::{HeaderCheck, Reasons};
+use crate::ip::ip_header;
+use crate::transport::transport_checksum as transport;
+
+element! {
+    /// CheckUDPHeader([KEYWORDS VERBOSE, DETAILS, CHECKSUM]) -- checks UDP headers
+    ///
+    /// Expects IP packets with their header marked. A packet is invalid if it is not UDP, its
+    /// UDP length is below 8 or reaches beyond its end, or it has a UDP checksum and that is
+    /// wrong. Invalid packets go to output 1, or are dropped if that is not connected.
+    ///
+    /// = KEYWORDS
+    ///
+    /// CHECKSUM (bool, default true): whether the checksum is checked.
+    /// VERBOSE (bool, default false): whether a message is shown for each invalid packet.
+    /// DETAILS (bool, default false): whether there is a handler drop_details.
+    ///
+    /// = HANDLERS
+    ///
+    /// count (read): valid packets.
+    /// drops (read): invalid packets.
+    /// drop_details (read): invalid packets by reason.
+    ///
+    /// = SEE ALSO
+    ///
+    /// CheckIPHeader, CheckTCPHeader, CheckICMPHeader, SetUDPChecksum
+    CheckUDPHeader {
+        category: Transport, ports: "1/1-2", processing: "a/ah",
+        samples: [("", 1, 2), ("CHECKSUM false, DETAILS true", 1, 1)]
+    }
+}
+
+/// See [`CheckUDPHeader::CLASS`].
+pub(crate) struct CheckUDPHeader {
+    check: HeaderCheck,
+    checksum: bool,
+}
+
+const NOT_UDP: Reason = Reason("not-udp");
+const LENGTH: Reason = Reason("bad-udp-length");
+const CHECKSUM: Reason = Reason("bad-udp-checksum");
+
+const REASONS: Reasons =
+    &[(NOT_UDP, "not UDP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad UDP checksum")];
+
+impl CheckUDPHeader {
+    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+        let mut arguments = cx.arguments(&["VERBOSE", "DETAILS", "CHECKSUM"]);
+        let checksum = arguments.keyword("CHECKSUM").unwrap_or(true);
+        let check = HeaderCheck::configure(&mut arguments, "UDP", REASONS);
+        arguments.finish()?;
+        Ok(Self { check, checksum })
+    }
+}
+
+fn check(packet: &Packet, checksum: bool) -> Result<(), Reason> {
+    let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == UDP) else {
+        return Err(NOT_UDP);
+    };
+    let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
+    let length = usize::from(ip_header::word(bytes, 4));
+    let segment = bytes.get(..length).filter(|s| s.len() >= 8).ok_or(LENGTH)?;
+    let present = checksum && ip_header::word(bytes, 6) != 0;
+    if present && transport::sum(header, rest, segment).checksum() != 0 {
+        return Err(CHECKSUM);
+    }
+    Ok(())
+}
+
+impl Element for CheckUDPHeader {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        let checksum = self.checksum;
+        self.check.push(batch, cx, |packet| check(packet, checksum));
+    }
+
+    fn model(&self) -> Model {
+        const TO: Reg = Reg(0);
+        let invalid = |reason| self.check.invalid(reason);
+        let length_fits = udp::LEN.ge(8u8).and(udp::LEN.le(meta::AVAIL_TRANSPORT));
+        let mut block = vec![
+            Op::when(ip_header::is_missing().or(ip::PROTO.ne(UDP)), invalid(NOT_UDP)),
+            Op::when(meta::AVAIL_TRANSPORT.lt(8u8), invalid(LENGTH)),
+            Op::when(length_fits.not(), invalid(LENGTH)),
+        ];
+        if self.checksum {
+            let mut verify = transport::model_destination(TO);
+            let sum = transport::model_sum(TO, &udp::LEN.get());
+            verify.push(Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)));
+            block.push(Op::when(udp::CHECKSUM.ne(0u8), verify));
+        }
+        self.check.model(block)
+    }
+
+    fn export(&self, name: &str, store: &mut Store) {
+        self.check.export(name, store);
+    }
+
+    fn import(&mut self, name: &str, store: &Store) {
+        self.check.import(name, store);
+    }
+
+    fn handlers(&self) -> &'static [Handler] {
+        self.check.handlers()
+    }
+
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(self.check.read(handler, cx))
+    }
+}
