@@ -1,7 +1,7 @@
 //! `catena synth`: what a chain becomes.
 
 use std::collections::BTreeMap;
-use std::io::{stderr, stdout};
+use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -12,19 +12,19 @@ use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
 use dataplane::place;
 use engine::Closed;
 use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
-use view::diagnostics;
 use view::paint::Paint;
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
 
+use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::terminal::{colours, print, print_error};
+use crate::terminal::{colours, print};
 use crate::{theme, variables};
 
 /// Show what a chain becomes: a program that decides, and then does everything at once
 ///
 /// A chain is not run element by element: what its elements do to a packet is brought together in
-/// a program for each input. For the longest way to each egress, two lines compare what the chain's
+/// a program for each input. For the longest path to each egress, two lines compare what the chain's
 /// elements and the program do to a packet:
 ///
 ///   elements       elements that it visits; the program counts as one
@@ -37,7 +37,7 @@ use crate::{theme, variables};
 ///   tables         lookups in route tables and lists of rules; lists of a few rules become conditions
 ///   headers moved  headers that are stripped or pushed
 ///
-/// Places that overlap count once, and sums over a header are no reads. Where several ways lead to
+/// Places that overlap count once, and sums over a header are no reads. Where several paths lead to
 /// a class, the shortest is counted, of the elements as of the program.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -47,11 +47,11 @@ pub(crate) struct Synth {
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// Tell the traffic classes: which packets belong to them, what is done to them, where they
-    /// go, and which elements said so
+    /// Show the traffic classes, those that leave the chain first: which packets belong to them,
+    /// what is done to them, where they go, and which elements say so
     #[arg(long)]
     classes: bool,
-    /// Classes that are told of each program; 0 for all
+    /// Classes that are shown of each program; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
     /// Only classes that go to (or are dropped by, or for the reason) TEXT
@@ -62,7 +62,7 @@ pub(crate) struct Synth {
     program: bool,
     /// Print JSON: every class with its conditions, operations and their elements
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
-    json: bool,
+    pub(crate) json: bool,
     /// Draw the chain and its programs side by side; `-` for the standard output
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["classes", "egress"])]
     svg: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub(crate) struct Synth {
 }
 
 /// Runs the command.
-pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
+pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
@@ -99,9 +99,8 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     }
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
-    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let (Some(chain), Some(models)) = (chain, models.filter(|_| !has_errors(&found))) else {
-        return Ok(ExitCode::FAILURE);
+        return Err(Failure::of(found, sources));
     };
     let start = Instant::now();
     let mut synthesis = compiler::synthesize(&chain.graph, &models);

@@ -221,6 +221,19 @@ pub(crate) fn say(field: Field, value: u128) -> String {
         },
         ip::PROTO | ip6::NEXT => named(ip_protocol::name(value as u8)),
         icmp::TYPE => named(icmpv4::type_name(value as u8)),
+        ir::field::meta::TYPE => {
+            let types = [
+                "host",
+                "broadcast",
+                "multicast",
+                "other host",
+                "outgoing",
+                "loopback",
+                "fastroute",
+            ];
+            let known = usize::try_from(value).ok().and_then(|value| types.get(value));
+            known.map_or_else(|| value.to_string(), |name| name.to_string())
+        }
         icmp::REST => format!("{value:#010x}"),
         // Both checksums of TCP and UDP, and those of IP and ICMP.
         ip::CHECKSUM | tcp::CHECKSUM | udp::CHECKSUM => format!("{value:#06x}"),

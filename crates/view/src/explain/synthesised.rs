@@ -140,7 +140,7 @@ pub(super) fn tell(story: &Story<'_>, phase: usize, paint: Paint) -> String {
             paint.bold("synthesised"),
             title(told.report, told.became),
             crate::paint::count(decisions, "decision"),
-            paint.bold(&format!("s{}", told.class.step.0)),
+            paint.bold(&told.class.number.to_string()),
             told.became.classes.len(),
             destination(told.report, told.class),
         ));
@@ -198,7 +198,7 @@ pub(super) fn to_json(story: &Story<'_>, step: StepId) -> Option<Value> {
     let entry = told.became.program.entry;
     Some(json!({
         "entry": { "element": story.graph.nodes[entry.node].name, "port": entry.port },
-        "class": format!("s{}", told.class.step.0),
+        "class": told.class.number,
         "destination": destination(told.report, told.class),
         "decisions": decisions,
         "operations": operations,

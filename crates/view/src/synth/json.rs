@@ -101,7 +101,8 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
     };
     let ports = |p: &ir::Port| json!({ "element": report.element(p.node), "port": p.port });
     json!({
-        "class": format!("s{}", class.step.0),
+        "class": class.number,
+        "step": format!("s{}", class.step.0),
         "ways": u64::try_from(class.ways).ok(),
         "destination": destination(report, class),
         "egress": { "kind": kind, "element": element(report, at), "reason": reason },

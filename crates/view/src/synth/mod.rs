@@ -1,5 +1,6 @@
 //! What a chain became, for people and programs.
 
+mod flows;
 pub mod json;
 mod names;
 pub mod picture;
@@ -79,6 +80,8 @@ pub(crate) enum Egress {
 
 /// A traffic class: packets that end alike.
 pub(crate) struct Class<'a> {
+    /// Its place among those of its program, from 1.
+    pub(crate) number: usize,
     pub(crate) step: StepId,
     pub(crate) exit: &'a Exit,
     pub(crate) egress: Egress,
@@ -132,7 +135,12 @@ impl<'a> Report<'a> {
         cost: Cost,
     ) -> Self {
         let graph = &chain.graph;
-        let programs = synthesis.programs.iter().map(|p| Became::of(graph, models, p)).collect();
+        let mut programs: Vec<Became<'a>> =
+            synthesis.programs.iter().map(|p| Became::of(graph, models, p)).collect();
+        // Those that packets come to from outside come first.
+        let is_fed_by_source =
+            |became: &Became<'_>| became.feeders.iter().any(|&n| graph.nodes[n].inputs.is_empty());
+        programs.sort_by_key(|became| !is_fed_by_source(became));
         Self { graph, models, sources, name: name.to_string(), synthesis, programs, cost }
     }
 
@@ -163,6 +171,7 @@ impl<'a> Became<'a> {
             let way = ways.shortest(step);
             let visits = replayer.visits(program, &way, exit);
             classes.push(Class {
+                number: 0,
                 step,
                 exit,
                 egress: egress(graph, models, exit),
@@ -215,6 +224,9 @@ impl<'a> Became<'a> {
         let mut told = HashSet::new();
         feeders.retain(|&feeder| told.insert(feeder));
         classes.sort_by_key(|c| (rank(c.egress), std::cmp::Reverse(c.visits.len()), c.step));
+        for (number, class) in (1..).zip(&mut classes) {
+            class.number = number;
+        }
         Self { program, feeders, classes, size: size(program) }
     }
 
@@ -394,7 +406,7 @@ impl Class<'_> {
             let place = Place { space: Space::Meta, start, width };
             let mut elements = by(&|v| v.writes.contains(&place));
             elements.drain(..elements.len().saturating_sub(1));
-            all.push(Done::of(name, format!("= {}", words.term(term)), elements));
+            all.push(Done::of(name, format!("= {}", words.value(field, term)), elements));
         }
         for (i, mark) in writes.marks.iter().enumerate() {
             let header = [net::Header::Mac, net::Header::Network, net::Header::Transport][i];
