@@ -462,6 +462,15 @@ pub enum Category {
     Control,
 }
 
+/// What connects a chain with the world outside: a device or a file. Its first argument names that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Boundary {
+    /// Packets come in.
+    Ingress,
+    /// Packets go out.
+    Egress,
+}
+
 impl Category {
     /// Its title in a reference.
     pub fn title(self) -> &'static str {
@@ -499,6 +508,8 @@ pub struct Class {
     pub flow: &'static str,
     /// When it is configured.
     pub phase: Phase,
+    /// Whether the chain's packets come in or go out by it.
+    pub boundary: Option<Boundary>,
     /// Configurations that its law is tested under; at least one unless the class is
     /// informational, a source or a sink.
     pub samples: &'static [Sample],
@@ -528,6 +539,7 @@ macro_rules! element {
             processing: $processing:literal,
             $(flow: $flow:literal,)?
             $(phase: $phase:ident,)?
+            $(boundary: $boundary:ident,)?
             samples: [$(($config:literal, $inputs:literal, $outputs:literal)),* $(,)?]
             $(, prelude: $prelude:literal)?
             $(, class: $class:literal)?
@@ -544,6 +556,7 @@ macro_rules! element {
                 processing: $processing,
                 flow: $crate::element!(@flow $($flow)?),
                 phase: $crate::element!(@phase $($phase)?),
+                boundary: $crate::element!(@boundary $($boundary)?),
                 samples: &[$($crate::element::Sample { config: $config, inputs: $inputs, outputs: $outputs }),*],
                 prelude: concat!("", $($prelude)?),
                 configure: |cx| {
@@ -557,5 +570,7 @@ macro_rules! element {
     (@flow) => { "x/x" };
     (@flow $flow:literal) => { $flow };
     (@phase) => { $crate::element::Phase::Normal };
+    (@boundary) => { None };
+    (@boundary $boundary:ident) => { Some($crate::element::Boundary::$boundary) };
     (@phase $phase:ident) => { $crate::element::Phase::$phase };
 }

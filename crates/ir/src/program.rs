@@ -11,6 +11,7 @@
 //! and from what lookups in flow tables bound. Equal terms are one term.
 
 pub mod interp;
+pub mod numbers;
 mod text;
 pub mod verify;
 

@@ -60,6 +60,10 @@ pub(crate) struct Synth {
     /// Print the programs as text
     #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
     program: bool,
+    /// Print the headers that the programs look at: which follows which, by which field, how many bytes
+    /// of each must be there, and what is done with its fields; with `--json` as one document
+    #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
+    headers: bool,
     /// Print JSON: every class with its conditions, operations and their elements
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
     pub(crate) json: bool,
@@ -108,6 +112,14 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     if args.program {
         let texts = synthesis.programs.iter().map(|p| p.text(&chain.graph).to_string());
         print(&texts.collect::<Vec<_>>().join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.headers {
+        let (programs, chain) = (&synthesis.programs, &chain.graph);
+        print(&match args.json {
+            true => format!("{:#}\n", synth::headers::to_json(programs, chain)),
+            false => synth::headers::text(programs, chain, Paint(colours(&stdout()))),
+        });
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();

@@ -11,7 +11,7 @@ use super::Story;
 use super::anatomy::{read, say};
 use crate::paint::Paint;
 use crate::synth::text::{Group, add, destination, lines, title};
-use crate::synth::{Became, Class, Done, Report, Words};
+use crate::synth::{Became, Class, Done, Report, Words, named};
 
 /// A passage, with the program and the class that it is about.
 struct Told<'a> {
@@ -103,7 +103,8 @@ impl<'a> Told<'a> {
             let (at, width, field) = done.place.filter(|_| !dropped)?;
             // What came in where another header leaves is not what it was before.
             let Class { layout, leaving, .. } = self.class;
-            let stays = layout.name(at, width) == leaving.name(at, width);
+            let of = |layout| named(layout, at, width).field;
+            let stays = of(layout) == of(leaving);
             let old = before.filter(|_| stays).and_then(|b| bits(b, at, width));
             let new = bits(&self.passage.after, at.checked_sub(start.checked_mul(8)?)?, width)?;
             let said = |value: u128| match field {

@@ -81,7 +81,8 @@ fn program(report: &Report<'_>, became: &Became<'_>) -> Value {
 fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
     let words = report.words(became.program, class);
     let either: Option<Vec<Value>> = class.alternatives.is_some().then(|| {
-        class.either().iter().map(|known| json!(conditions(report, &words, known))).collect()
+        let either = class.either(words);
+        either.iter().map(|(known, words)| json!(conditions(report, words, known))).collect()
     });
     let operations: Vec<Value> = class
         .done(&words)

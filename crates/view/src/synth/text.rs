@@ -310,7 +310,7 @@ fn tell(
         paint.bold(&format!("{} of {}", class.number, became.classes.len())),
     );
     let mut groups = asked(report, &words, &class.known);
-    let either = class.either();
+    let either = class.either(words);
     if groups.is_empty() && either.is_empty() && class.alternatives.is_some() {
         let said = vec!["whatever comes".to_string()];
         groups.push(Group { elements: Vec::new(), said, rule: None });
@@ -324,14 +324,14 @@ fn tell(
         groups.push(Group { elements: Vec::new(), said, rule: None });
     }
     lines(report, "if", &groups, paint, text);
-    for (i, known) in either.iter().enumerate() {
+    for (i, (known, words)) in either.iter().enumerate() {
         let head = match (i, either.len(), groups.is_empty()) {
             (0, 1, true) => "if",
             (0, 1, false) => "and",
             (0, ..) => "either",
             _ => "or",
         };
-        lines(report, head, &asked(report, &words, known), paint, text);
+        lines(report, head, &asked(report, words, known), paint, text);
     }
     let mut groups: Vec<Group> = Vec::new();
     for done in class.done(&words) {

@@ -2,15 +2,16 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::provenance::{Asked, Condition, Space, is_sum, verifies, width};
+use compiler::provenance::{Asked, Condition, Space, is_sum, verifies};
 use ir::field::{anno, arp, ip, ip6, tcp};
+use ir::layout::Layout;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
 use ir::{Base, Expr, Field, Graph, IntervalSet, Model, Op, Program, Sources, Span};
 use net::Header;
 
 use super::flows::{self, Table};
-use super::names::{Layout, Named};
+use super::names::{Named, named};
 use crate::explain::say;
 
 /// Intervals of a set, or types of packets in an interval, that are shown.
@@ -23,6 +24,7 @@ const RULES: usize = 2;
 const RULE: usize = 50;
 
 /// What surrounds the words.
+#[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) models: &'a [Model],
@@ -59,7 +61,7 @@ impl Words<'_> {
         match atom {
             Atom::Test(term, set) if holds => self.number_is(*term, set),
             Atom::Test(term, set) => {
-                self.number_is(*term, &set.complement(width(self.program, *term)))
+                self.number_is(*term, &set.complement(self.program.width(*term)))
             }
             Atom::Compare(op, a, b) => self.comparison(*op, *a, *b, holds),
         }
@@ -176,7 +178,7 @@ impl Words<'_> {
         if let Term::Bound(lookup, index) = self.program.term(term) {
             let (owner, entry) = (self.owner(*lookup), self.table(*lookup).entry);
             let value = self.value_of(*lookup, *index);
-            let said = |field| said_set(field, set, width(self.program, term));
+            let said = |field| said_set(field, set, self.program.width(term));
             return match (self.use_of(*lookup, *index), set.as_single()) {
                 (Some(Use::Output), _) => {
                     format!("{owner}'s {entry} leads to output {}", said(None))
@@ -191,7 +193,7 @@ impl Words<'_> {
                 (None, _) => format!("{value} of {owner}'s {entry} is {}", said(None)),
             };
         }
-        format!("{} {}", self.term(term), said_set(field, set, width(self.program, term)))
+        format!("{} {}", self.term(term), said_set(field, set, self.program.width(term)))
     }
 
     /// The field that a term is.
@@ -204,7 +206,7 @@ impl Words<'_> {
 
     fn named(&self, field: Field) -> Named {
         match field.base {
-            Base::Data => self.layout.name(field.offset.into(), field.width.into()),
+            Base::Data => named(self.layout, field.offset.into(), field.width.into()),
             _ => {
                 let name = match field {
                     ir::field::meta::LEN => "length".to_string(),
@@ -377,7 +379,7 @@ impl Words<'_> {
                     |f| Named { name: f.to_string(), field: Some(f) },
                 )
             }
-            _ => self.leaving.name(start, bits),
+            _ => named(self.leaving, start, bits),
         };
         let what = match self.part(value, low, bits) {
             Part::Const(number) => {
