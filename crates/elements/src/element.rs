@@ -32,11 +32,19 @@ pub enum Verdict {
 /// Packets come in through [`Element::push`] in batches, or are asked for through
 /// [`Element::pull`] one by one. What an element means is said by [`Element::model`]; pushing
 /// packets must do exactly what interpreting the model does, state and counted reasons included.
+/// An element may be a model alone.
 pub trait Element {
     /// Processes a batch that came in on `port`. Packets that stay in `batch` go on to output 0;
     /// others are emitted, dropped or stored. Packets emitted are delivered before those that
     /// stay, output by output in the order in which each was first emitted to.
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>);
+    ///
+    /// By default the model is interpreted: made anew for each batch, with the state that
+    /// [`Element::export`] gives and [`Element::import`] takes back. That is slow where no program
+    /// takes the element's place. A model that is opaque, or declares state of other elements,
+    /// needs code of its own.
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        crate::interpreted::push(self, port, batch, cx);
+    }
 
     /// Hands out the next packet of an output that is pulled. By default pulls input 0 and
     /// processes what comes as [`Element::push`] would, until a packet stays.
