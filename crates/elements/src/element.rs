@@ -454,6 +454,8 @@ pub enum Category {
     Ip6,
     /// TCP and UDP.
     Transport,
+    /// VXLAN and GRE.
+    Tunnel,
     /// Rules and patterns.
     Classify,
     /// Routing tables.
@@ -479,6 +481,7 @@ impl Category {
             Category::Ip => "IPv4 and ICMP",
             Category::Ip6 => "IPv6 and ICMPv6",
             Category::Transport => "TCP and UDP",
+            Category::Tunnel => "Tunnels",
             Category::Classify => "Classification",
             Category::Lookup => "Routing tables",
             Category::Switch => "Switching",

@@ -39,5 +39,6 @@ mod plumbing;
 mod queue;
 mod switch;
 mod transport;
+mod tunnel;
 
 pub use element::Element;

@@ -49,6 +49,8 @@ pub static CLASSES: &[&Class] = &[
     &crate::io::ip_summary_dump::FromIPSummaryDump::CLASS,
     &crate::queue::queues::FrontDropQueue::CLASS,
     &crate::queue::queues::FullNoteQueue::CLASS,
+    &crate::tunnel::gre_decap::GREDecap::CLASS,
+    &crate::tunnel::gre_encap::GREEncap::CLASS,
     &crate::ip6::get_ip6_address::GetIP6Address::CLASS,
     &crate::ip::get_ip_address::GetIPAddress::CLASS,
     &crate::switch::switches::HashSwitch::CLASS,
@@ -168,6 +170,8 @@ pub static CLASSES: &[&Class] = &[
     &crate::ip::strip_ip_header::UnstripIPHeader::CLASS,
     &crate::ethernet::vlan_encap::VLANDecap::CLASS,
     &crate::ethernet::vlan_encap::VLANEncap::CLASS,
+    &crate::tunnel::vxlan_decap::VXLANDecap::CLASS,
+    &crate::tunnel::vxlan_encap::VXLANEncap::CLASS,
 ];
 
 /// The class of this name.
