@@ -570,3 +570,32 @@ macro_rules! element {
     (@phase) => { $crate::element::Phase::Normal };
     (@phase $phase:ident) => { $crate::element::Phase::$phase };
 }
+
+/// [`Element::handlers`], [`Element::read`] and [`Element::write`] of an element with one value: the
+/// handler's name, and the field, with what of it is shown.
+macro_rules! value_handler {
+    ($name:literal, $field:ident $(. $shown:tt)?) => {
+        fn handlers(&self) -> &'static [$crate::element::Handler] {
+            const { &[$crate::element::Handler::both($name)] }
+        }
+
+        fn read(
+            &self,
+            _: &str,
+            _: &str,
+            _: &$crate::element::HandlerContext<'_>,
+        ) -> Result<String, String> {
+            Ok(self.$field$(.$shown)?.to_string())
+        }
+
+        fn write(
+            &mut self,
+            _: &str,
+            value: &str,
+            _: &mut $crate::context::Context<'_>,
+        ) -> Result<(), String> {
+            self.$field = $crate::argument::parse_value(value)?;
+            Ok(())
+        }
+    };
+}

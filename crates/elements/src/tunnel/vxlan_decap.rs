@@ -6,10 +6,8 @@ use ir::{Expr, Field, Model, Op, Reason};
 use net::Header;
 use net::wire::{self, ether, ip_protocol, vxlan};
 
-use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
+use crate::element::Element;
 use crate::ip::ip_header::{self, FRAGMENT, TRANSPORT};
 use crate::tunnel::vxlan_encap::{TOO_SHORT, Vni};
 
@@ -44,7 +42,7 @@ element! {
     /// VXLANEncap, CheckIPHeader, CheckUDPHeader, GREDecap
     VXLANDecap {
         category: Tunnel, ports: "1/1-2", processing: "a/ah",
-        samples: [("0x5a5a5a", 1, 2), ("5000, DPORT 53", 1, 1)]
+        samples: [("5921370", 1, 2), ("5000, DPORT 53", 1, 1)]
     }
 }
 
@@ -101,16 +99,5 @@ impl Element for VXLANDecap {
         ])
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("vni")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.vni.0.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.vni = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("vni", vni.0);
 }
