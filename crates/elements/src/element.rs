@@ -429,7 +429,7 @@ pub enum Phase {
     Late,
 }
 
-/// A configuration under which an element's law is tested: `interpreting == pushing`.
+/// A configuration under which an element's model conformance is tested: interpreting is pushing.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The element's configuration.
@@ -510,7 +510,7 @@ pub struct Class {
     pub flow: &'static str,
     /// When it is configured.
     pub phase: Phase,
-    /// Configurations that its law is tested under; at least one unless the class is
+    /// Configurations that its model conformance is tested under; at least one unless the class is
     /// informational, a source or a sink.
     pub samples: &'static [Sample],
     /// Declarations of other elements that the samples refer to.
