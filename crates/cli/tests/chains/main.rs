@@ -10,16 +10,15 @@ mod exits;
 mod filetests;
 mod following;
 mod handover;
-mod law;
 mod listing;
 mod lists;
-mod outcome;
 mod private_handlers;
 mod room;
 mod scripts;
 mod support;
 mod tables;
 mod time;
-mod traffic;
 mod translation;
 mod witnesses;
+
+use lab::{outcome, packets as traffic};

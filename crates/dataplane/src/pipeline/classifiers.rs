@@ -339,6 +339,8 @@ fn matches(rule: &ClassifyRule, key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ir::program::Term;
+
     use super::*;
 
     const GREATEST: [u32; 2] = [u32::MAX, 0xffff];
