@@ -179,7 +179,7 @@ Queue@8 1 stores packets a.click:7";
             &[
                 "ip.proto 6 (tcp) or 17 (udp)",
                 "either  fw",
-                "transport.dport",
+                "ip.frag 0, ip.len not 20..23, tcp.dport 80",
                 "ip.src not 10.0.0.0/8"
             ]
         ),
@@ -415,6 +415,71 @@ fn headers_are_named_as_packets_leave() {
         &["ip6.plen + 54 ≤ length", "ip6.hlim at least 2"],
     );
     assert!(plain(&tunnel).contains("ip6.plen = ip6.plen + 40, ip6.next = 41"), "{tunnel}");
+}
+
+#[test]
+fn each_alternative_is_named_by_its_own_headers() {
+    let chain = "FromDump(in.pcap)
+        -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800 14/45, -);
+        kind[0] -> Discard; kind[1] -> Discard; kind[2] -> Discard; kind[3] -> out :: ToDump(out.pcap);";
+    let text = synth(chain, &["--egress", "out"]);
+    let text = plain(text.well());
+    assert!(text.contains("eth.type 0x0806 (ARP), arp.op not 1 (request)..2 (reply)"), "{text}");
+}
+
+#[test]
+fn the_parse_graph_has_headers_by_name() {
+    let text = synth(FIREWALL, &["--headers"]);
+    let expected = "\
+→ c  3 headers
+
+  eth         at byte 0
+    found by    packets begin with it
+    needs       14 bytes; tested: 14
+    decides     eth.type
+
+  ip          at byte 14, options
+    found by    eth.type 0x0800 (IPv4)
+    needs       20 bytes; tested: 20; length compared with ip.len
+    decides     ip.frag, ip.hl, ip.len, ip.proto, ip.src, ip.version
+    reads       ip.dst, ip.hl, ip.len, its checksum
+
+  tcp         at byte 34
+    found by    ip.proto 6 (tcp)
+    needs       4 bytes
+    decides     tcp.dport
+";
+    assert_eq!(text.well(), expected);
+}
+
+#[test]
+fn the_parse_graph_goes_into_tunnels() {
+    let chain = "FromDump(in.pcap) -> Classifier(12/0800 14/45 23/11 36/12b5 62/86dd 70/06)
+        -> Discard;";
+    let ended = synth(chain, &["--headers", "--json"]);
+    let json: Value = serde_json::from_str(ended.well()).unwrap();
+    let program = &json["programs"][0];
+    let edges = program["edges"].as_array().unwrap().iter().map(|edge| {
+        let select = &edge["select"];
+        format!("{} {} {}", edge["from"], select["field"], edge["to"]).replace('"', "")
+    });
+    let edges: Vec<String> = edges.collect();
+    assert_eq!(
+        edges,
+        [
+            "null null eth",
+            "eth eth.type ip",
+            "ip ip.proto udp",
+            "udp udp.dport vxlan",
+            "vxlan null inner.eth",
+            "inner.eth inner.eth.type inner.ip6",
+        ]
+    );
+    let inner = program["headers"].as_array().unwrap().iter().find(|h| h["name"] == "inner.ip6");
+    let inner = inner.unwrap();
+    assert_eq!((&inner["offsets"][0], &inner["needs_bytes"]), (&64.into(), &7.into()));
+    assert_eq!(inner["fields"][0]["name"], "inner.ip6.next");
+    assert_eq!(program["unnamed"].as_array().map(Vec::len), Some(0), "{program:#}");
 }
 
 #[test]

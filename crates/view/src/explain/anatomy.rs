@@ -1,6 +1,7 @@
 //! The layers of a packet and their fields, as people know them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use dataplane::trace::Seen;
 use ir::field::{arp, eth, gre, icmp, ip, ip6, ip6_frag, nsh, tcp, transport, udp, vlan, vxlan};
@@ -54,6 +55,29 @@ fn looks_like_ip(data: &[u8]) -> bool {
     let start = Start { network: Some(0), ..Start::default() };
     let layout = Layout::parse(&Bytes(data), start);
     layout.network().is_some_and(|header| header.kind != Kind::Arp)
+}
+
+/// The fields of a frame, or of an IP packet without a link layer: their names, the bytes that they touch,
+/// and their numbers in words.
+pub fn fields_of(frame: &[u8], ethernet: bool) -> Vec<(String, Range<usize>, String)> {
+    let first = |there: bool| there.then_some(0);
+    let start = Start { frame: first(ethernet), network: first(!ethernet), ..Start::default() };
+    let mut fields = Vec::new();
+    for header in Layout::parse(&Bytes(frame), start).headers() {
+        let Ok(at) = usize::try_from(header.offset) else { continue };
+        for &field in header.kind.fields() {
+            let (first, last) = within(header.kind, field).byte_range();
+            if let Some(value) = read_in(frame, at, header.kind, field) {
+                fields.push((header.field_name(field), at + first..at + last, say(field, value)));
+            }
+        }
+        let options = at + usize::from(header.kind.length())..at + usize::from(header.length);
+        if let Some(bytes) = frame.get(options.clone()).filter(|bytes| !bytes.is_empty()) {
+            let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            fields.push((header.name() + ".options", options, hex));
+        }
+    }
+    fields
 }
 
 /// A field of a header, counted from that header's first byte.
@@ -139,7 +163,7 @@ fn ether_type(value: u16) -> Option<&'static str> {
 }
 
 /// The headers that start within a range of bytes, in words: `Ethernet 02:… > 02:…, type IPv4`.
-pub(super) fn headers(packet: &Seen, range: std::ops::Range<usize>) -> String {
+pub(super) fn headers(packet: &Seen, range: Range<usize>) -> String {
     let data = packet.data();
     let starts = |header: &&Header| {
         let start = usize::try_from(header.offset).ok();
