@@ -74,7 +74,8 @@ fn header_text(
         needs += &format!("; length compared with {}", all.join(", "));
     }
     line("needs", &needs);
-    let uses: [(&str, fn(&Usage) -> bool); 3] =
+    type Is = fn(&Usage) -> bool;
+    let uses: [(&str, Is); 3] =
         [("decides", |u| u.decides), ("reads", |u| u.read), ("writes", |u| u.written)];
     for (what, is) in uses {
         let names: Vec<&str> =
