@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
-use ir::program::{ClassifyRule, Program, Step, StepId, TermId};
+use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
 use ir::{IntervalSet, NodeId};
 
 use super::cache::Missed;
@@ -108,7 +108,10 @@ pub(super) struct Classifiers {
 
 /// The greatest value of a number that rules look at.
 fn greatest(program: &Program, term: TermId) -> u32 {
-    u32::MAX >> (32 - program.width(term).min(32))
+    match program.term(term) {
+        Term::Const(value) => u32::try_from(*value).unwrap_or(u32::MAX),
+        _ => u32::MAX >> (32 - program.width(term).min(32)),
+    }
 }
 
 /// Adds the cubes of a rule to a set; whether it can hold them.
@@ -339,7 +342,6 @@ fn matches(rule: &ClassifyRule, key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ir::program::Term;
 
     use super::*;
 

@@ -74,12 +74,14 @@ fn header_text(
         needs += &format!("; length compared with {}", all.join(", "));
     }
     line("needs", &needs);
-    type Is = fn(&Usage) -> bool;
-    let uses: [(&str, Is); 3] =
-        [("decides", |u| u.decides), ("reads", |u| u.read), ("writes", |u| u.written)];
-    for (what, is) in uses {
-        let names: Vec<&str> =
-            header.fields.iter().filter(|f| is(f.1)).map(|f| f.0.as_str()).collect();
+    for what in ["decides", "reads", "writes"] {
+        let is = |usage: &Usage| match what {
+            "decides" => usage.decides,
+            "reads" => usage.read,
+            _ => usage.written,
+        };
+        let fields = header.fields.iter().filter(|field| is(field.1));
+        let names: Vec<&str> = fields.map(|field| field.0.as_str()).collect();
         let sum = (what == "reads" && header.summed).then_some("its checksum");
         let names: Vec<&str> = names.into_iter().chain(sum).collect();
         if !names.is_empty() {
