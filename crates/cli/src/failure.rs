@@ -2,12 +2,12 @@
 
 use std::io::stderr;
 
-use engine::Findings;
-use engine::instance::Refusal;
+use engine::{Error, Findings};
 use ir::{Diagnostic, Sources};
 use serde_json::{Value, json};
 use view::diagnostics;
 
+use crate::mends;
 use crate::terminal::{colours, print, print_error};
 
 /// Why a command fails.
@@ -26,11 +26,11 @@ impl From<String> for Failure {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<Error> for Failure {
+    fn from(refusal: Error) -> Self {
         match refusal {
-            Refusal::Diagnostics(findings) => Self::Findings(findings),
-            refusal => Self::Message(refusal.to_string()),
+            Error::Configuration(findings) => Self::Findings(findings),
+            refusal => Self::Message(mends::of(&refusal)),
         }
     }
 }

@@ -8,6 +8,7 @@ mod failure;
 mod limits;
 mod log;
 mod manual;
+mod mends;
 mod notify;
 mod presenter;
 mod signals;

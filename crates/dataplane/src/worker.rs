@@ -127,6 +127,8 @@ pub enum Status {
     Idle,
     /// An element told the driver to stop.
     Stopped,
+    /// It stands by: no packets come to it, and it runs no rounds until it is told to.
+    Parked,
     /// Its thread is gone.
     Dead,
 }
@@ -139,6 +141,8 @@ struct Slot {
     spare: Option<Spare>,
     mailbox: Mailbox,
     status: AtomicU8,
+    /// Whether it stands by.
+    parked: AtomicBool,
     /// Told whenever the status changes to one in which there is nothing to do.
     rested: Sender<()>,
 }
@@ -149,6 +153,7 @@ impl Slot {
             0 => Status::Running,
             1 => Status::Idle,
             2 => Status::Stopped,
+            3 => Status::Parked,
             _ => Status::Dead,
         }
     }
@@ -251,6 +256,11 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
                 }
             }
             slot.set(Status::Running);
+        }
+        if slot.parked.load(Ordering::Acquire) {
+            slot.set(Status::Parked);
+            slot.mailbox.sleep();
+            continue;
         }
         match router.round() {
             Rest::Busy => router.worked(),
@@ -395,12 +405,16 @@ impl<R> Prepared<R> {
         self.reports
     }
 
-    /// Starts the workers, each bound to its CPU if it has one. The receiver hears of every worker
-    /// that comes to have nothing to do.
+    /// Starts the workers, each bound to its CPU if it has one; those from `running` on stand by. The receiver
+    /// hears of every worker that comes to have nothing to do.
     ///
     /// # Errors
     /// If the system gives no sockets.
-    pub fn start(self, cpus: &[Option<usize>]) -> std::io::Result<(Fleet, Receiver<()>)> {
+    pub fn start(
+        self,
+        cpus: &[Option<usize>],
+        running: usize,
+    ) -> std::io::Result<(Fleet, Receiver<()>)> {
         crate::io::keep_memory();
         let (rested, rests) = channel();
         let spare = Spare::of_bound(cpus);
@@ -412,6 +426,7 @@ impl<R> Prepared<R> {
                 spare,
                 mailbox: Mailbox::new()?,
                 status: AtomicU8::new(Status::Running as u8),
+                parked: AtomicBool::new(index >= running),
                 rested: rested.clone(),
             }));
         }
@@ -454,6 +469,23 @@ impl Fleet {
     /// How a worker is.
     pub fn status(&self, worker: usize) -> Status {
         self.slots.get(worker).map_or(Status::Dead, |slot| slot.status())
+    }
+
+    /// Has a worker run no further rounds, until it is told to.
+    pub fn park(&self, worker: usize) {
+        self.set_parked(worker, true);
+    }
+
+    /// Has a worker that stood by run again.
+    pub fn unpark(&self, worker: usize) {
+        self.set_parked(worker, false);
+    }
+
+    fn set_parked(&self, worker: usize, parked: bool) {
+        let Some(slot) = self.slots.get(worker) else { return };
+        slot.parked.store(parked, Ordering::Release);
+        // It looks when it has read its mail.
+        self.call(worker, |_| ());
     }
 
     /// Has something done with a worker's router between two rounds, and waits for it. `None` if

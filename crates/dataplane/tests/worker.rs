@@ -46,7 +46,7 @@ fn is_at_rest(thread: Pid) -> bool {
 /// A router that was replaced is taken apart once all workers go on, so that it takes none of their time before.
 #[test]
 fn what_was_before_waits_for_all_to_go_on() {
-    let (fleet, _rests) = prepare().start(&[None, None]).unwrap();
+    let (fleet, _rests) = prepare().start(&[None, None], 2).unwrap();
     let thread = || fleet.call(0, |_| gettid()).unwrap();
     let old = thread();
     std::thread::scope(|threads| {

@@ -1,17 +1,19 @@
 //! A chain that runs on its workers, and is changed while it runs.
 
 mod taps;
+mod workers;
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use compiler::Chain;
+use dataplane::all_cores::AllCores;
 use dataplane::change::{Inventory, Keeper, Plan};
 use dataplane::clock::RealClock;
-use dataplane::io::{Dispatch, Interfaces, Polling, Way};
+use dataplane::control_socket::Handlers;
+use dataplane::io::{Bindings, Dispatch, Interfaces, Polling};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
@@ -21,12 +23,14 @@ use elements::device::ControlSocketRequest;
 use ir::model::StateKind;
 use ir::{Diagnostic, FileId, Model, Sources, has_errors};
 
+use crate::error::Error;
 use crate::files::Disk;
 use crate::findings::Findings;
 use crate::installer;
 use crate::session::{self, Path, Setup};
 use taps::{Carrier, Taps};
 pub use taps::{Place, Tapping, Watcher};
+pub use workers::{Moved, Workers};
 
 /// A configuration with every text that it was made from, so that it can be made again as it was.
 #[derive(Clone)]
@@ -44,10 +48,10 @@ impl Configuration {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Refusal> {
+    pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
         let mut files = Disk::up_to(options.limits.text);
-        let file = files.configuration(&mut sources, path).map_err(Refusal::Other)?;
+        let file = files.configuration(&mut sources, path).map_err(Error::Other)?;
         Self::of((sources, files, file), options)
     }
 
@@ -55,7 +59,7 @@ impl Configuration {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of_text(name: &str, text: &str, options: &compiler::Options) -> Result<Self, Refusal> {
+    pub fn of_text(name: &str, text: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
         let file = sources.add(name, text);
         Self::of((sources, Disk::up_to(options.limits.text), file), options)
@@ -64,13 +68,13 @@ impl Configuration {
     fn of(
         (mut sources, mut files, file): (Sources, Disk, FileId),
         options: &compiler::Options,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Error> {
         let (chain, found) = compiler::elaborate(&mut sources, file, options, &mut files);
         match chain.filter(|_| !has_errors(&found)) {
             Some(chain) => {
                 Ok(Self { chain: Arc::new(chain), sources, files, file, warnings: found })
             }
-            None => Err(Refusal::Diagnostics(Findings { diagnostics: found, sources })),
+            None => Err(Error::Configuration(Findings { diagnostics: found, sources })),
         }
     }
 
@@ -131,6 +135,32 @@ pub struct Options {
     pub listener: fn() -> Box<dyn Listener>,
 }
 
+impl Default for Options {
+    /// A worker that is not bound, which says nothing; a chain starts within 0.3 seconds, with its programs or
+    /// without.
+    fn default() -> Self {
+        Self {
+            cpus: vec![None],
+            seed: session::system_seed(),
+            path: Path::default(),
+            dispatch: Dispatch::default(),
+            interfaces: Interfaces::default(),
+            polling: Polling::default(),
+            patience: Duration::from_millis(300),
+            listener: || Box::new(Silent),
+        }
+    }
+}
+
+/// Hears nothing.
+struct Silent;
+
+impl Listener for Silent {
+    fn message(&mut self, _: &str) {}
+    fn output(&mut self, _: &str) {}
+    fn error(&mut self, _: &str, _: &str) {}
+}
+
 /// What there is to tell of a router that was made aside, or could not be.
 struct Made {
     found: Vec<Diagnostic>,
@@ -186,25 +216,6 @@ pub enum Extent {
     Force,
 }
 
-/// What moving a group of traffic classes came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Moved {
-    /// The longest that its packets waited.
-    pub waited: Duration,
-    /// Packets that went along.
-    pub packets: usize,
-    /// Packets that the elements of the former worker hold for other reasons (an address that is
-    /// asked for, a delay), which leave from there, whosever they are.
-    pub held_back: usize,
-}
-
-/// How long a worker may take to receive what has come already, and how long it is waited for what
-/// it holds and has not sent.
-const DRAINING: Duration = Duration::from_secs(10);
-const SENDING: Duration = Duration::from_millis(100);
-/// How often it is looked.
-const LOOK: Duration = Duration::from_micros(100);
-
 /// See the module.
 pub struct Instance {
     fleet: Fleet,
@@ -219,49 +230,25 @@ pub struct Instance {
     /// One change at a time.
     changing: Mutex<()>,
     taps: Mutex<Taps>,
+    /// Hears of every worker that comes to have nothing to do.
+    rests: Mutex<Receiver<()>>,
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a configuration does not run.
-#[derive(Debug)]
-pub enum Refusal {
-    /// What is wrong with it.
-    Diagnostics(Findings),
-    /// Something else.
-    Other(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Diagnostics(findings) => findings.fmt(f),
-            Refusal::Other(why) => f.write_str(why.trim_end()),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-impl From<String> for Refusal {
-    fn from(why: String) -> Self {
-        Self::Other(why)
-    }
-}
-
-impl From<Refused<Made>> for Refusal {
+impl From<Refused<Made>> for Error {
     fn from(refused: Refused<Made>) -> Self {
         match refused {
             Refused::Not(made) => match made.refused {
-                Some(why) => Refusal::Other(why),
+                Some(why) => Error::Other(why),
                 None => {
                     let Made { found: diagnostics, sources, .. } = *made;
-                    Refusal::Diagnostics(Findings { diagnostics, sources })
+                    Error::Configuration(Findings { diagnostics, sources })
                 }
             },
-            Refused::Broken(why) => Refusal::Other(why),
+            Refused::Broken(why) => Error::Other(why),
         }
     }
 }
@@ -297,43 +284,57 @@ impl Staged {
         self.prepared.reports.first().map(Made::findings).unwrap_or_default()
     }
 
-    /// Lets the workers begin. The receiver hears of every worker that comes to have nothing to
-    /// do.
+    /// Lets the workers begin.
     ///
     /// # Errors
     /// If the system gives no sockets.
-    pub fn begin(self) -> Result<(Instance, Receiver<()>), String> {
+    pub fn begin(self) -> Result<Instance, Error> {
         let Self { mut prepared, configuration, ports, options, clock } = self;
         let reports = std::mem::take(&mut prepared.reports);
-        let running = settle(configuration, reports);
+        let settled = settle(configuration, reports);
         let since = Instant::now();
-        let started = prepared.start(&options.cpus);
+        let running = match options.dispatch.is_elastic() {
+            true => options.dispatch.running(),
+            false => options.cpus.len(),
+        };
+        let started = prepared.start(&options.cpus, running);
         let (fleet, rests) = started.map_err(|why| format!("a worker: {why}"))?;
         let instance = Instance {
             fleet,
             ports,
             options,
             clock,
-            running: Mutex::new(running),
+            running: Mutex::new(settled),
             former: Mutex::new(None),
             generation: AtomicU64::new(1),
             since,
             changing: Mutex::new(()),
             taps: Mutex::default(),
+            rests: Mutex::new(rests),
         };
-        Ok((instance, rests))
+        Ok(instance)
     }
 }
 
-/// Why nothing can move from worker to worker where packets find theirs in this mode.
-pub(crate) fn no_groups(mode: Way) -> String {
-    format!(
-        "with --dispatch {mode} there are no groups of traffic classes to move; start with `catena run --dispatch tags=mac` \
-         (or tags=vlan), which makes some"
-    )
-}
+/// How long [`Instance::wait`] waits before it looks again.
+const LOOK: Duration = Duration::from_millis(100);
 
 impl Instance {
+    /// Runs a configuration whose devices are those that names are bound to.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with its devices.
+    pub fn start(
+        configuration: Configuration,
+        bindings: Bindings,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let (dispatch, interfaces) = (options.dispatch.clone(), options.interfaces.clone());
+        let bindings = Bindings { dispatch, interfaces, ..bindings };
+        let ports = Ports::of_workers(&bindings, options.cpus.len());
+        Self::stage(configuration, ports, options, |_| Ok(()))?.begin()
+    }
+
     /// Makes the routers of a configuration, one for each of the workers, whose devices `ports`
     /// are. `ready` is called for each router.
     ///
@@ -344,13 +345,50 @@ impl Instance {
         ports: Vec<Ports>,
         options: Options,
         ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Result<Staged, Refusal> {
+    ) -> Result<Staged, Error> {
         let clock = RealClock::new();
         let patience = options.patience;
         match prepare(&configuration, &ports, (&options, patience), clock, ready, None) {
             Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
             Err(refused) => Err(refused.into()),
         }
+    }
+
+    /// Waits until no worker has anything to do any more: the input came to an end, or an element stopped the
+    /// chain. A chain on interfaces goes on for ever.
+    pub fn wait(&self) {
+        while !self.is_over(true) {
+            self.rest(LOOK);
+        }
+    }
+
+    /// Waits until a worker comes to have nothing to do, or so long.
+    pub fn rest(&self, so_long: Duration) {
+        let _ = lock(&self.rests).recv_timeout(so_long);
+    }
+
+    /// Whether no worker will ever have anything to do again; `alone` if nobody can write handlers.
+    pub fn is_over(&self, alone: bool) -> bool {
+        let status = |worker| self.fleet.status(worker);
+        let mut all = (0..self.fleet.len()).map(status);
+        let has_ended = all.clone().any(|s| matches!(s, Status::Stopped | Status::Dead));
+        all.all(|status| status != Status::Running) && (alone || has_ended)
+    }
+
+    /// What a handler reads, `ELEMENT.HANDLER`: counts of all workers are added up.
+    ///
+    /// # Errors
+    /// The handler's.
+    pub fn read(&self, handler: &str) -> Result<String, Error> {
+        Ok(AllCores(&self.fleet).read(handler)?)
+    }
+
+    /// Writes a handler on all workers.
+    ///
+    /// # Errors
+    /// The handler's.
+    pub fn write(&self, handler: &str, value: &str) -> Result<(), Error> {
+        Ok(AllCores(&self.fleet).write(handler, value)?)
     }
 
     /// How packets find their workers.
@@ -395,10 +433,10 @@ impl Instance {
     ///
     /// # Errors
     /// A message.
-    pub(crate) fn meaning(&self, configuration: &Configuration) -> Result<Vec<Model>, String> {
+    pub(crate) fn meaning(&self, configuration: &Configuration) -> Result<Vec<Model>, Error> {
         let graph = configuration.chain().graph.clone();
         let models = self.fleet.call(0, move |router| installer::models(router, &graph));
-        models.ok_or_else(|| "the worker is dead".to_string())
+        models.ok_or(Error::WorkerDead)
     }
 
     /// Lets another configuration replace the one that runs; all state that can be carried over
@@ -406,7 +444,7 @@ impl Instance {
     ///
     /// # Errors
     /// What is wrong with it; the old one runs on.
-    pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Refusal> {
+    pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Error> {
         let _one = lock(&self.changing);
         let begin = Instant::now();
         let only_try = extent == Extent::Check;
@@ -417,7 +455,7 @@ impl Instance {
         let made = prepare(&configuration, ports, options, self.clock, |_| Ok(()), taps);
         let prepared = made.map_err(|refused| {
             self.close_unused();
-            Refusal::from(refused)
+            Error::from(refused)
         })?;
         let preparation = begin.elapsed();
         let objection = {
@@ -429,8 +467,7 @@ impl Instance {
         if let (Some(why), Extent::Change) = (&objection, extent) {
             prepared.dismiss();
             self.close_unused();
-            let why = format!("{why}; --force has it replace the one that runs all the same");
-            return Err(Refusal::Other(why));
+            return Err(Error::EndsSooner(why.clone()));
         }
         let new = prepared.reports.first().map(|made| &made.inventory);
         let old = lock(&self.running).inventory.clone();
@@ -454,78 +491,13 @@ impl Instance {
         Ok(Changed { plan, swapped, warnings, objection, preparation })
     }
 
-    /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
-    /// overtakes another: the new worker puts the group's packets aside while the old one handles
-    /// what has come to it, sends it, and hands over the group's flows and packets in queues.
-    ///
-    /// # Errors
-    /// Why it cannot be; the group stays where it is.
-    pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, String> {
-        let _one = lock(&self.changing);
-        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
-        let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
-            0 => no_groups(dispatch.way()),
-            groups => format!("there is no group {group}, only 0 to {}", groups - 1),
-        })?;
-        let workers = self.fleet.len();
-        if to >= workers {
-            return Err(format!("there is no worker {to}, only 0 to {}", workers - 1));
-        }
-        if from == to {
-            return Ok(Moved::default());
-        }
-        let begin = Instant::now();
-        interfaces.bring(dispatch, group, from, to)?;
-        let patient = |so_long: Duration, is_done: &mut dyn FnMut() -> bool| {
-            while !is_done() {
-                if begin.elapsed() > so_long || self.fleet.status(from) == Status::Dead {
-                    return false;
-                }
-                std::thread::park_timeout(LOOK);
-            }
-            true
-        };
-        let number = group as u8 + 1;
-        let mut handed_over = None;
-        if patient(DRAINING, &mut || interfaces.is_drained(from)) {
-            // Between two rounds what was received is handled. What cannot be sent now, elements
-            // hold back.
-            let all_sent = &mut || {
-                let held = self.fleet.call(from, |router| router.holds_back()).unwrap_or(0);
-                held == 0 && interfaces.is_sent(from)
-            };
-            patient(begin.elapsed() + SENDING, all_sent);
-            let hand_over =
-                move |router: &mut Router| (router.part_with(number), router.holds_back());
-            handed_over = self.fleet.call(from, hand_over);
-        }
-        let Some((estate, held_back)) = handed_over else {
-            let back = interfaces.bring(dispatch, group, to, from);
-            interfaces.hand_out(to);
-            interfaces.hand_out(from);
-            return Err(match back {
-                Ok(()) => format!("worker {from} does not come to an end with what it has"),
-                Err(why) => why,
-            });
-        };
-        let packets = estate.packets();
-        let handing_out = interfaces.clone();
-        let join = move |router: &mut Router| {
-            router.join(estate);
-            handing_out.hand_out(to);
-        };
-        self.fleet.call(to, join).ok_or("the worker is dead")?;
-        Ok(Moved { waited: begin.elapsed(), packets, held_back })
-    }
-
     /// Returns to the configuration that ran before.
     ///
     /// # Errors
     /// If there is none, or it cannot be made again.
-    pub fn roll_back(&self, extent: Extent) -> Result<Changed, Refusal> {
+    pub fn roll_back(&self, extent: Extent) -> Result<Changed, Error> {
         let former = lock(&self.former).clone();
-        let none = || Refusal::Other("no other configuration has run".to_string());
-        self.change(former.ok_or_else(none)?, extent)
+        self.change(former.ok_or(Error::NothingBefore)?, extent)
     }
 
     /// What a new configuration is warned of: when it was read, of devices that the chain has elements for and the

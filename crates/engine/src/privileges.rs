@@ -37,9 +37,9 @@ impl User {
         let (uid, gid) = found
             .or_else(number)
             .filter(|(uid, gid)| *uid < u32::MAX && *gid < u32::MAX)
-            .ok_or_else(|| format!("--user {name}: there is no such user in /etc/passwd"))?;
+            .ok_or_else(|| format!("{name}: there is no such user in /etc/passwd"))?;
         if !geteuid().is_root() {
-            return Err(format!("--user {name}: only root can become another user"));
+            return Err(format!("{name}: only root can become another user"));
         }
         Ok(Self { name: name.to_string(), uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) })
     }
@@ -59,7 +59,7 @@ impl User {
         work: impl FnOnce() -> Result<T, String> + Send,
     ) -> Result<T, String> {
         let acting = || self.become_it().and_then(|()| work());
-        let dead = |_| Err(format!("--user {}: a thread died", self.name));
+        let dead = |_| Err(format!("{}: a thread died", self.name));
         std::thread::scope(|scope| scope.spawn(acting).join().unwrap_or_else(dead))
     }
 
@@ -70,7 +70,7 @@ impl User {
     /// # Errors
     /// Why not.
     pub fn become_it(&self) -> Result<(), String> {
-        let explain = |e: rustix::io::Errno| format!("--user {}: {e}", self.name);
+        let explain = |e: rustix::io::Errno| format!("{}: {e}", self.name);
         for capability in CapabilitySet::all().difference(needed()).iter() {
             // One that the kernel does not know is no harm.
             let _ = remove_capability_from_bounding_set(capability);

@@ -193,7 +193,7 @@ fn only_needed() -> Result<BpfProgram, Error> {
 /// # Errors
 /// Why not.
 pub fn keep_needed() -> Result<(), String> {
-    let explain = |why: &dyn std::fmt::Display| format!("--seccomp: {why}");
+    let explain = |why: &dyn std::fmt::Display| format!("giving up system calls: {why}");
     for program in [without_clone3, only_needed] {
         let program = program().map_err(|e| explain(&e))?;
         apply_filter(&program).map_err(|e| explain(&e))?;

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use view::table::{Table, grouped};
 
 use crate::failure::Failure;
+use crate::mends::mended;
 use crate::signals::interrupt_flag;
 use crate::socket;
 use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
@@ -65,6 +66,13 @@ enum Action {
     Dispatch {
         #[command(subcommand)]
         action: Option<Dispatch>,
+    },
+    /// Show or change how many workers take packets, where the run began with --workers; flows move with
+    /// their state, no packet is lost, and none overtakes another of its flow
+    Workers {
+        /// How many from now on
+        #[arg(value_name = "N")]
+        count: Option<usize>,
     },
     /// Show or change the faults that devices have, where the run began with --faults
     Faults {
@@ -206,7 +214,8 @@ impl Client {
             if let Some(value) = answer.remove("ok") {
                 return Ok(value);
             }
-            let error = answer.get("error").and_then(Value::as_str).map(str::to_string);
+            let error = answer.get("error").and_then(Value::as_str);
+            let code = answer.get("code").and_then(Value::as_str).unwrap_or("");
             if let Some(more) = answer.get("more") {
                 take(Piece::More(more.clone()))?;
             } else if let Some(count) = answer.get("bytes").and_then(Value::as_u64) {
@@ -215,7 +224,10 @@ impl Client {
                 (&mut self.reader).take(count).read_to_end(&mut bytes).map_err(gone)?;
                 take(Piece::Bytes(bytes))?;
             } else {
-                let error = error.unwrap_or_else(|| format!("an answer that is none: {line}"));
+                let error = match error {
+                    Some(error) => mended(error, code),
+                    None => format!("an answer that is none: {line}"),
+                };
                 return Err(match answer.remove("diagnostics") {
                     Some(diagnostics) => Failure::Reported(error, diagnostics),
                     None => error.into(),
@@ -273,6 +285,7 @@ fn request(action: &Action) -> Result<Value, String> {
             "do": "trace", "filter": filter.join(" "), "count": count, "edge": edge,
             "colours": colours(&std::io::stdout()),
         }),
+        Action::Workers { count } => json!({ "do": "workers", "count": count }),
         Action::Faults { faults } => json!({ "do": "faults", "set": faults }),
         Action::Rollback { force } => json!({ "do": "rollback", "force": force }),
         Action::Status => json!({ "do": "status" }),
@@ -342,6 +355,7 @@ fn show(action: &Action, answer: &Value) -> String {
         Action::Dispatch { action: None } => show_dispatch(answer),
         Action::Dispatch { action: Some(Dispatch::Move { .. }) } => show_move(answer),
         Action::Dispatch { action: Some(Dispatch::Balance) } => show_balance(answer),
+        Action::Workers { count } => show_workers(answer, count.is_some()),
         Action::Swap { .. } | Action::Rollback { .. } => show_change(answer),
         Action::Status => show_status(answer),
     }
@@ -419,10 +433,11 @@ const RANGES: usize = 4;
 
 fn show_dispatch(answer: &Value) -> String {
     let (way, why) = (text(answer, "way"), text(answer, "why"));
-    let workers = number(&answer["workers"]);
-    let mut out = match workers {
-        1 => format!("  by {way} ({why}) to 1 worker\n"),
-        _ => format!("  by {way} ({why}) to {workers} workers\n"),
+    let (workers, most) = (number(&answer["workers"]), number(&answer["most"]));
+    let mut out = match (workers, most) {
+        (1, 1) => format!("  by {way} ({why}) to 1 worker\n"),
+        _ if workers == most => format!("  by {way} ({why}) to {workers} workers\n"),
+        _ => format!("  by {way} ({why}) to {workers} of {most} workers\n"),
     };
     let mut handed = Table::new(["from worker", "to worker", "packets", "per second"]);
     for way in answer["handed"].as_array().into_iter().flatten() {
@@ -466,17 +481,40 @@ fn show_dispatch(answer: &Value) -> String {
 }
 
 fn show_move(answer: &Value) -> String {
-    let waited = answer["waited_ms"].as_f64().unwrap_or(0.0);
-    let mut out = format!("  moved; packets waited {waited:.1} ms at the most\n");
-    let held_back = number(&answer["held_back"]);
-    if held_back > 0 {
-        let _ = writeln!(
-            out,
-            "  {} packets that wait for something else leave from where they are",
-            grouped(held_back)
-        );
+    format!("  moved; packets waited {:.1} ms at the most\n{}", waited(answer), held_back(answer))
+}
+
+fn show_workers(answer: &Value, is_changed: bool) -> String {
+    let (workers, most) = (number(&answer["workers"]), number(&answer["most"]));
+    let mut out = format!("  {workers} of {most} workers\n");
+    if is_changed {
+        let groups = grouped(number(&answer["groups"]));
+        let _ = match number(&answer["groups"]) {
+            0 => writeln!(out, "  no flows moved"),
+            _ => writeln!(
+                out,
+                "  {groups} groups of flows moved; packets waited {:.1} ms at the most",
+                waited(answer)
+            ),
+        };
     }
-    out
+    out + &held_back(answer)
+}
+
+fn waited(answer: &Value) -> f64 {
+    answer["waited_ms"].as_f64().unwrap_or(0.0)
+}
+
+/// What is to be said of packets that did not go along with their group.
+fn held_back(answer: &Value) -> String {
+    let held_back = number(&answer["held_back"]);
+    match held_back {
+        0 => String::new(),
+        _ => format!(
+            "  {} packets that wait for something else leave from where they are\n",
+            grouped(held_back)
+        ),
+    }
 }
 
 fn show_balance(answer: &Value) -> String {

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -21,14 +20,14 @@ use dataplane::io::{
     Way,
 };
 use dataplane::ports::Ports;
-use dataplane::worker::{self, Fleet, Status};
+use dataplane::worker::{self, Status};
 use engine::control::metrics::MetricsSocket;
 use engine::control::{ControlSocket, Controlled};
 use engine::groups::Grouping;
-use engine::instance::{Changed, Configuration, Extent, Instance, Options, Refusal};
+use engine::instance::{Changed, Configuration, Extent, Instance, Options};
 use engine::privileges::User;
 use engine::session::{Path, system_seed};
-use engine::{Findings, control, system_calls};
+use engine::{Error, Findings, control, system_calls};
 use view::diagnostics;
 use view::summary::Summary;
 use view::table::grouped;
@@ -41,7 +40,7 @@ use crate::notify::ServiceManager;
 use crate::presenter::Words;
 use crate::signals::Signals;
 use crate::terminal::{colours, print};
-use crate::{cores, drive, socket};
+use crate::{cores, drive, mends, socket};
 
 /// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
 #[derive(Args, Debug)]
@@ -95,6 +94,10 @@ pub(crate) struct Run {
     /// The CPUs to run on, a worker bound to each: 2, 0-3 or 0,2
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
+    /// Workers that take packets at first; 'catena ctl workers' changes the number while the chain runs, up to
+    /// one for each of --cores, or of the CPUs that this process may use
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
     /// How packets find their workers: auto, hash (both directions of a flow meet), queue (as the
     /// interface's queues have it), tags=mac or tags=vlan[:FIRST] (frames say by their destination
     /// address, or a VLAN tag, what group of traffic classes they are of; 'catena ctl dispatch'),
@@ -264,7 +267,8 @@ fn polling(text: &str) -> Result<Polling, String> {
 fn dispatch(
     run: &Run,
     configuration: &Configuration,
-    workers: usize,
+    (workers, most): (usize, usize),
+    bindings: &Bindings,
 ) -> Result<(Dispatch, String, Option<String>), String> {
     let asked: Option<Way> = match run.dispatch.as_str() {
         "auto" => None,
@@ -273,12 +277,18 @@ fn dispatch(
     let way = asked.unwrap_or_default();
     let why = match asked {
         Some(_) => "asked for",
-        None if workers == 1 => "there is one worker",
+        None if most == 1 => "there is one worker",
         None => "nothing says that frames come with tags",
     };
     let Way::Tags(_) = way else {
         if run.groups.is_some() {
             return Err("--groups: groups are told by tags; see --dispatch".to_string());
+        }
+        if way == Way::Hash && run.workers.is_some() && most > 1 && can_grow(run, bindings) {
+            let line = format!(
+                "dispatch: {way} ({why}) to {workers} of {most} workers; `catena ctl workers N` changes how many"
+            );
+            return Ok((Dispatch::elastic(workers, most), why.to_string(), Some(line)));
         }
         let what = match way {
             Way::Software => "; the first worker hands packets to the others",
@@ -307,6 +317,29 @@ fn dispatch(
          tells their tags"
     );
     Ok((Dispatch::new(way, workers, groups)?, why.to_string(), Some(line)))
+}
+
+/// Whether flows can go from worker to worker.
+fn can_grow(run: &Run, bindings: &Bindings) -> bool {
+    let has_no_choice = |binding: &Binding| match binding {
+        Binding::Interface(spec) => spec.mode.is_some_and(|mode| !mode.is_choice()),
+        _ => false,
+    };
+    !run.interpret && !bindings.inputs.values().chain(bindings.outputs.values()).any(has_no_choice)
+}
+
+/// The CPUs that workers can be bound to, and how many run at first.
+fn cpus(run: &Run) -> Result<(Vec<Option<usize>>, usize), String> {
+    let all = match &run.cores {
+        Some(text) => cores::parse(text, &worker::cpus())?,
+        None if run.workers.is_some() => worker::cpus(),
+        None => return Ok((vec![None], 1)),
+    };
+    let (most, workers) = (all.len(), run.workers.unwrap_or(all.len()));
+    if !(1..=most).contains(&workers) {
+        return Err(format!("--workers {workers}: there can be 1 to {most}, one for each CPU"));
+    }
+    Ok((all.into_iter().map(Some).collect(), workers))
 }
 
 /// Shows how far a run is, on a terminal.
@@ -382,7 +415,6 @@ struct Supervision<'a> {
     instance: &'a Instance,
     server: &'a mut ControlServer,
     log: Log,
-    rests: &'a Receiver<()>,
     signals: &'a Signals,
     /// Raised to end the run.
     stop: &'a AtomicBool,
@@ -462,7 +494,7 @@ impl Supervision<'_> {
     /// Until all workers have come to rest for good, or a signal or a client says stop; whether one
     /// of the latter did.
     fn run(self, mut progress: Progress) -> bool {
-        let Self { instance, server, log, rests, signals, stop, reload, stays } = self;
+        let Self { instance, server, log, signals, stop, reload, stays } = self;
         let mut generation = instance.generation();
         loop {
             if instance.generation() != generation {
@@ -476,7 +508,7 @@ impl Supervision<'_> {
                 reload.begin();
             }
             let is_told = signals.interrupted() || stop.load(Ordering::Relaxed);
-            if is_told || is_over(instance.fleet(), server.is_empty() && !stays) {
+            if is_told || instance.is_over(server.is_empty() && !stays) {
                 log::wipe_progress();
                 return is_told;
             }
@@ -485,16 +517,9 @@ impl Supervision<'_> {
                 (false, false) => Duration::from_millis(1),
                 (false, true) => PATIENCE,
             };
-            let _ = rests.recv_timeout(patience);
+            instance.rest(patience);
         }
     }
-}
-
-/// Whether no worker will ever have anything to do again; `alone` if nobody can write handlers.
-fn is_over(fleet: &Fleet, alone: bool) -> bool {
-    let statuses: Vec<Status> = (0..fleet.len()).map(|worker| fleet.status(worker)).collect();
-    let stopped = statuses.iter().any(|s| matches!(s, Status::Stopped | Status::Dead));
-    statuses.iter().all(|s| *s != Status::Running) && (alone || stopped)
 }
 
 /// Runs the command.
@@ -531,10 +556,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         .map(|v| pair("a variable", v).map(|(n, v)| (n.to_string(), v.to_string())))
         .collect::<Result<_, _>>()?;
     let colour = run.log == Log::Text && colours(&std::io::stderr());
-    let cpus = match &run.cores {
-        Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
-        None => vec![None],
-    };
+    let (mut cpus, workers) = cpus(run)?;
     let polling = polling(&run.poll)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..bindings(run)? };
     let device = |name: &String| compiler::Device {
@@ -544,18 +566,22 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let names: BTreeSet<_> = bindings.inputs.keys().chain(bindings.outputs.keys()).collect();
     let devices = names.into_iter().map(device).collect();
     let elaboration = compiler::Options { devices, ..run.limits.options(variables) };
-    let user = run.user.as_deref().map(User::find).transpose()?;
+    let of_user = |why| format!("--user {why}");
+    let user = run.user.as_deref().map(User::find).transpose().map_err(of_user)?;
     let (control, line) = control_socket(run, bindings.is_live(), user.as_ref())?;
-    user.as_ref().map_or(Ok(()), User::become_it)?;
+    user.as_ref().map_or(Ok(()), User::become_it).map_err(of_user)?;
     if run.seccomp {
-        system_calls::keep_needed()?;
+        system_calls::keep_needed().map_err(|why| format!("--seccomp: {why}"))?;
     }
     // Nothing is read before, so that a user's configuration names no file that the user cannot read.
     let configuration = Configuration::read(&run.file, &elaboration)?;
     run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
-    let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
-    let (workers, by_queue) = (cpus.len(), dispatch.way() == Way::Queue);
+    let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
+    if !dispatch.is_elastic() {
+        cpus.truncate(workers);
+    }
+    let by_queue = dispatch.way() == Way::Queue;
     bindings.dispatch = dispatch.clone();
     line.iter().filter(|_| bindings.is_live()).for_each(|line| say(run, line));
     let options = Options {
@@ -585,7 +611,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     sockets.extend(run.unix.iter().map(|path| drive::unix(path)));
     let files = SocketFiles::default();
     let mut server = ControlServer::open(Vec::new(), sockets, &files)?;
-    let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose()?;
+    let metrics = run.metrics.as_deref().map(MetricsSocket::open).transpose();
+    let metrics = metrics.map_err(|why| format!("--metrics: {why}"))?;
     // From here on interfaces are changed, and must be as they were found when a signal comes.
     let left = (interfaces.clone(), control.as_ref().map(ControlSocket::file));
     let hangs_up = control.is_some() || bindings.is_live();
@@ -613,7 +640,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let is_endless = staged.is_endless();
     server.extend(staged.control_sockets())?;
     let warnings = staged.warnings();
-    let (instance, rests) = staged.begin()?;
+    let instance = staged.begin().map_err(|why| mends::of(&why))?;
     run.log.warn(&render(&warnings, colour));
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&stop);
@@ -642,7 +669,6 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         instance,
         server: &mut server,
         log: run.log,
-        rests: &rests,
         signals: &signals,
         stop: &stop,
         reload: Reload::new(run, &controlled, &manager),
@@ -669,10 +695,10 @@ fn render(findings: &Findings, colour: bool) -> String {
 }
 
 /// Why a configuration does not run, as it is shown.
-fn shown(refusal: &Refusal, colour: bool) -> String {
+fn shown(refusal: &Error, colour: bool) -> String {
     match refusal {
-        Refusal::Diagnostics(findings) => render(findings, colour),
-        refusal => refusal.to_string(),
+        Error::Configuration(findings) => render(findings, colour),
+        refusal => mends::of(refusal),
     }
 }
 

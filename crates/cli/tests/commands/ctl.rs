@@ -239,7 +239,7 @@ fn groups_that_could_move_are_made_by_tags() {
     let (instance, _) = Instance::start(&folder, &[]);
     for action in [&["move", "0", "1"][..], &["balance"]] {
         let wrong = instance.ctl(&[&["dispatch"], action].concat());
-        let why = "with --dispatch hash there are no groups of traffic classes to move; start with `catena run --dispatch tags=mac`";
+        let why = "there are no groups of traffic classes to move where packets find their workers by hash; start with `catena run --dispatch tags=mac`";
         assert!(wrong.refused().contains(why), "{}", wrong.err);
     }
 }
@@ -587,7 +587,7 @@ fn two_cores_count_together() {
     }
     for wrong in [":9100", "127.0.0.1", "127.0.0.1:"] {
         let ended = folder.run(["run", "chain.click", "--metrics", wrong]);
-        let mend = "--metrics takes ADDRESS:PORT, like 127.0.0.1:9100";
+        let mend = "--metrics: it takes ADDRESS:PORT, like 127.0.0.1:9100";
         assert!(ended.code == Some(1) && ended.err.contains(mend), "{}", ended.err);
     }
     let nowhere = folder.run(["run", "nosuch.click"]);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde_json::Value;
 
 use crate::change::CONNECTIONS;
-use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, until};
+use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, refused, until};
 use crate::protocols::speak_ipv6;
 use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
@@ -273,6 +273,96 @@ fn groups_move_without_losing_or_overtaking() {
         talk.end();
         tagged.running.stop();
     }
+}
+
+/// Workers come and go while flows go on through a translator: no datagram is lost or overtaken, no connection
+/// breaks, no byte changes, and nothing that was counted is forgotten.
+#[test]
+fn workers_come_and_go_without_losing_or_overtaking() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
+        let tagged = Tagged::run(&nat(), mode, &["--workers", "1"]);
+        let told = tagged.running.told();
+        assert!(
+            told.contains("dispatch: hash (nothing says that frames come with tags) to 1 of 2"),
+            "{told}"
+        );
+        let status = |worker: usize| tagged.ask(&["status"])["workers"][worker]["status"].clone();
+        assert_eq!([status(0), status(1)], ["running", "parked"]);
+        let set = |workers: usize| {
+            let said = tagged.ask(&["workers", &workers.to_string()]);
+            assert_eq!(
+                (&said["workers"], &said["held_back"]),
+                (&workers.into(), &0.into()),
+                "{said}"
+            );
+            let known = tagged.ask(&["dispatch"]);
+            let groups = known["groups"].as_array().unwrap().iter();
+            let at = |worker: usize| groups.clone().filter(|g| g["worker"] == worker).count();
+            assert_eq!((at(0) + at(1), at(1)), (16, if workers == 2 { 8 } else { 0 }), "{known}");
+        };
+        let numbers = Numbers::begin(&tagged.lab);
+        numbers.go_on(1000);
+        assert_eq!(tagged.received()[1], [0, 0]);
+        for i in 1..=20 {
+            set(1 + i % 2);
+            numbers.go_on(500);
+        }
+        set(2);
+        numbers.end();
+        // Flows that begin now come to both.
+        until("both workers receive", || {
+            exchange(&tagged.lab, "10.2.0.2", 1000);
+            tagged.received()[1].iter().all(|packets| *packets > 0)
+        });
+        let talk = Talk::begin(&tagged.lab, "10.2.0.2", CONNECTIONS);
+        talk.go_on(CONNECTIONS as u64);
+        for i in 1..=20 {
+            set(1 + (i + 1) % 2);
+            talk.go_on(CONNECTIONS as u64);
+        }
+        talk.end();
+        let before = tagged.received()[1];
+        set(1);
+        assert_eq!(status(1), "parked");
+        assert!((0..2).all(|side| tagged.received()[1][side] >= before[side]), "{before:?}");
+        // The chain is changed on all workers, also on those that stand by.
+        let again = tagged.lab.file("again", &nat());
+        ctl(&tagged.socket, &["swap", again.to_str().unwrap()]);
+        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        set(2);
+        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        tagged.running.stop();
+    }
+}
+
+/// Where the number of workers cannot change, that is said, with what to start with.
+#[test]
+fn workers_stay_where_flows_cannot_move() {
+    if !possible() {
+        return;
+    }
+    for (how, why) in [
+        (["--dispatch", "queue"], "is fixed where packets find them by queue"),
+        (["--dispatch", "hash"], "is fixed: the run did not begin with a number that can change"),
+    ] {
+        let tagged = Tagged::run(&nat(), "af-packet-mmsg", &how);
+        let said = refused(&tagged.socket, &["workers", "1"]);
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("start with `catena run --workers N`"), "{said}");
+        let said = tagged.ask(&["workers"]);
+        assert_eq!((&said["workers"], &said["most"]), (&2.into(), &2.into()));
+        tagged.running.stop();
+    }
+    let tagged = Tagged::run(&nat(), "af-packet-mmsg", &["--workers", "2"]);
+    for (wanted, mend) in [("0", "there can be 1 to 2 workers, not 0"), ("3", "--cores says which")]
+    {
+        let said = refused(&tagged.socket, &["workers", wanted]);
+        assert!(said.contains(mend), "{said}");
+    }
+    tagged.running.stop();
 }
 
 /// Networks of a routing table, and packets that are sent at once.

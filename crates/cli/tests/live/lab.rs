@@ -386,11 +386,25 @@ pub(crate) fn exchange_between(
 }
 
 /// Runs `catena ctl`.
-#[track_caller]
-pub(crate) fn ctl(socket: &Path, arguments: &[&str]) -> String {
+fn run_ctl(socket: &Path, arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
     let output = command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+/// What `catena ctl` prints.
+#[track_caller]
+pub(crate) fn ctl(socket: &Path, arguments: &[&str]) -> String {
+    let (is_done, printed, said) = run_ctl(socket, arguments);
+    assert!(is_done, "{arguments:?}: {said}");
+    printed
+}
+
+/// Why `catena ctl` refuses something.
+#[track_caller]
+pub(crate) fn refused(socket: &Path, arguments: &[&str]) -> String {
+    let (is_done, printed, said) = run_ctl(socket, arguments);
+    assert!(!is_done, "{arguments:?}: {printed}");
+    said
 }

@@ -5,6 +5,10 @@
 //! §2.2): whoever is before this host, a switch or its card, knows the traffic classes and sets it.
 //! What a translator gives out is shared out among groups ([`elements::configure::Part::share`]), so
 //! that answers are of a group, too, tagged or not.
+//!
+//! Where the number of workers can change, all flows are in groups, by the same hash that would choose
+//! a worker otherwise. So a worker that comes or goes takes or leaves groups, and the share of a range that a
+//! group has does not depend on who is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,6 +63,8 @@ const FIRST_VLAN: u16 = 100;
 const LAST_VLAN: u16 = 4094;
 /// The most groups: their numbers, and 0, must fit a byte.
 pub const MOST_GROUPS: usize = 255;
+/// Groups of flows for each worker that there may be, where their number changes.
+const GROUPS_PER_WORKER: usize = 8;
 /// Bytes of two addresses, behind which VLAN tags stand.
 const ADDRESSES: usize = 12;
 /// Bytes of a VLAN tag.
@@ -283,9 +289,11 @@ pub struct Dispatch(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     way: Way,
-    /// By group: the worker that it is at.
+    /// By share: the worker that it is at. The first shares are the workers' own, then come the groups'.
     at: Vec<AtomicUsize>,
-    /// By worker and group: tagged packets that came.
+    /// The workers that get packets: the first of all, so many.
+    running: AtomicUsize,
+    /// By worker and group: packets of the group that came.
     counts: Vec<Vec<AtomicU64>>,
     /// By worker and the one that it handed them to: packets.
     handed: Vec<Vec<AtomicU64>>,
@@ -312,13 +320,53 @@ impl Dispatch {
                  --cores 0,1 makes two"
             ));
         }
-        let at = (0..groups).map(|group| AtomicUsize::new(group % workers.max(1))).collect();
+        Ok(Self::spread(way, workers, groups, workers))
+    }
+
+    /// Dispatch by a hash to so many workers at first, and up to `most` later: flows are in groups, which
+    /// go from worker to worker when the number of workers changes.
+    pub fn elastic(running: usize, most: usize) -> Self {
+        let most = most.max(1);
+        let groups = (most * GROUPS_PER_WORKER).min(MOST_GROUPS);
+        Self::spread(Way::Hash, most, groups, running.clamp(1, most))
+    }
+
+    /// Groups are spread over the workers that get packets.
+    fn spread(way: Way, workers: usize, groups: usize, running: usize) -> Self {
+        let own = (0..workers).map(|worker| if worker < running { worker } else { 0 });
+        let at = own.chain((0..groups).map(|group| group % running.max(1)));
+        let at = at.map(AtomicUsize::new).collect();
         let counters = |of: usize| {
             let each = |_| (0..of).map(|_| AtomicU64::new(0)).collect();
             (0..workers).map(each).collect()
         };
         let (counts, handed) = (counters(groups), counters(workers));
-        Ok(Self(Arc::new(Shared { way, at, counts, handed, map: OnceLock::new() })))
+        let running = AtomicUsize::new(running);
+        Self(Arc::new(Shared { way, at, running, counts, handed, map: OnceLock::new() }))
+    }
+
+    /// Whether the number of workers can change.
+    pub fn is_elastic(&self) -> bool {
+        self.0.way == Way::Hash && self.groups() > 0
+    }
+
+    /// How many workers get packets; the others stand by, where their number can change.
+    pub fn running(&self) -> usize {
+        self.0.running.load(Ordering::Relaxed)
+    }
+
+    /// Notes that so many workers get packets from now on. What is sent to what a worker that stands by has
+    /// allocated, and that is of no group, comes to the first worker meanwhile.
+    ///
+    /// # Errors
+    /// A message.
+    pub fn run(&self, running: usize) -> Result<(), String> {
+        for worker in 0..self.workers() {
+            let to = if worker < running { worker } else { 0 };
+            self.set(worker, to).map_err(|e| format!("bringing frames to another worker: {e}"))?;
+        }
+        self.0.running.store(running, Ordering::Relaxed);
+        Ok(())
     }
 
     /// How a frame's worker is found.
@@ -326,14 +374,19 @@ impl Dispatch {
         self.0.way
     }
 
-    /// How many groups there are.
-    pub fn groups(&self) -> usize {
-        self.0.at.len()
+    fn workers(&self) -> usize {
+        self.0.counts.len()
     }
 
-    /// The worker that a group is at, and its packets that came with a tag so far.
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.0.at.len() - self.workers()
+    }
+
+    /// The worker that a group is at, and its packets that came so far, of those told by tags the ones that
+    /// had theirs.
     pub fn group(&self, group: usize) -> Option<(usize, u64)> {
-        let at = self.0.at.get(group)?.load(Ordering::Relaxed);
+        let at = self.0.at.get(self.workers() + group)?.load(Ordering::Relaxed);
         let count = |all: &Vec<AtomicU64>| Some(all.get(group)?.load(Ordering::Relaxed));
         Some((at, self.0.counts.iter().filter_map(count).sum()))
     }
@@ -343,9 +396,14 @@ impl Dispatch {
     /// # Errors
     /// The kernel's.
     pub(super) fn bring(&self, group: usize, to: usize) -> std::io::Result<()> {
-        let Some(at) = self.0.at.get(group) else { return Ok(()) };
+        self.set(self.workers() + group, to)
+    }
+
+    /// Brings what is of a share to a worker from now on.
+    fn set(&self, share: usize, to: usize) -> std::io::Result<()> {
+        let Some(at) = self.0.at.get(share) else { return Ok(()) };
         if let Some(map) = self.0.map.get() {
-            map.set((self.0.counts.len() + group) as u32, to as u32)?;
+            map.set(share as u32, to as u32)?;
         }
         at.store(to, Ordering::Relaxed);
         Ok(())
@@ -356,7 +414,7 @@ impl Dispatch {
     pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u8 {
         let flow = Network::of(packet.data()).and_then(|network| network.flow());
         let share = flow.and_then(|flow| self.share(&flow, owned)).unwrap_or(0);
-        u8::try_from((share + 1).saturating_sub(self.0.counts.len())).unwrap_or(0)
+        u8::try_from((share + 1).saturating_sub(self.workers())).unwrap_or(0)
     }
 
     /// Whose share of what is given out a packet answers to.
@@ -371,7 +429,7 @@ impl Dispatch {
             true => (address, own.addresses.0, own.addresses.1),
             false => (port.into(), own.ports.0.into(), own.ports.1.into()),
         };
-        let shares = (self.0.counts.len() + self.groups()) as u64;
+        let shares = self.0.at.len() as u64;
         let size = u64::from(high) - u64::from(low) + 1;
         Some((((u64::from(number) - u64::from(low) + 1) * shares - 1) / size) as usize)
     }
@@ -389,7 +447,7 @@ impl Dispatch {
             None => first,
             Some(flow) => match self.share(&flow, owned) {
                 Some(share) => share.max(first),
-                None => first + flow.hash as usize % (self.0.counts.len() - first),
+                None => first + flow.hash as usize % (self.workers() - first),
             },
         })
     }
@@ -416,32 +474,54 @@ impl Dispatch {
         if let Some(map) = self.0.map.get() {
             return Ok(map);
         }
-        let workers = self.0.counts.len();
-        let map = NumberMap::new((workers + self.groups()) as u32)?;
-        for worker in 0..workers {
-            map.set(worker as u32, worker as u32)?;
-        }
-        for (group, at) in self.0.at.iter().enumerate() {
-            map.set((workers + group) as u32, at.load(Ordering::Relaxed) as u32)?;
+        let map = NumberMap::new(self.0.at.len() as u32)?;
+        for (share, at) in self.0.at.iter().enumerate() {
+            map.set(share as u32, at.load(Ordering::Relaxed) as u32)?;
         }
         // Interfaces are opened one after the other; were they not, either map would do.
         Ok(self.0.map.get_or_init(|| map))
     }
 
-    /// Takes the tags off frames that came to a worker, where there are tags; `own` is the address
-    /// of the interface.
+    /// Notes of frames that came to a worker what group they are of, where there are groups, and takes their
+    /// tags off; `own` is the address of the interface, `owned` what is allocated.
     #[inline]
-    pub(super) fn untag(&self, worker: usize, packets: &mut [Packet], own: [u8; 6]) {
-        let Way::Tags(tags) = self.0.way else { return };
+    pub(super) fn sort(
+        &self,
+        worker: usize,
+        packets: &mut [Packet],
+        own: [u8; 6],
+        owned: &[Owned],
+    ) {
+        if self.groups() == 0 {
+            return;
+        }
         let counts = self.0.counts.get(worker);
         for packet in packets {
-            if let Some(group) = tags.take_off(packet, self.groups(), own) {
+            let group = match self.0.way {
+                Way::Tags(tags) => tags.take_off(packet, self.groups(), own),
+                _ => self.group_by_hash(packet, owned),
+            };
+            if let Some(group) = group {
                 packet.set_group(group as u8 + 1);
                 if let Some(count) = counts.and_then(|counts| counts.get(group)) {
                     // Only this worker writes it.
                     count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 }
             }
+        }
+    }
+
+    /// The group of a frame, counted from 0, where the number of workers changes, as programs in the kernel
+    /// find it; `None` if that is the first worker's.
+    fn group_by_hash(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {
+        let network = Network::of(packet.data())?;
+        if network.is_neighbours_answer() {
+            return None;
+        }
+        let flow = network.flow()?;
+        match self.share(&flow, owned) {
+            Some(share) => share.checked_sub(self.workers()),
+            None => Some(flow.hash as usize % self.groups()),
         }
     }
 }
@@ -542,7 +622,7 @@ mod tests {
                 };
                 for length in 0..=tagged.len() {
                     let mut packets = [pool.packet(&tagged[..length])];
-                    dispatch.untag(1, &mut packets, own);
+                    dispatch.sort(1, &mut packets, own, &[]);
                     let [packet] = packets;
                     let whole = length >= if way == "tags=mac" { 6 } else { 16 };
                     if group < 3 && whole {

@@ -286,6 +286,7 @@ impl Interface {
             let mode = interface.mode;
             let is_refused = match way {
                 Way::Tags(_) => true,
+                Way::Hash if interface.dispatch.is_elastic() => true,
                 Way::Software => mode != Mode::Tap,
                 Way::Hash | Way::Queue | Way::HandOff => false,
             };
@@ -294,6 +295,10 @@ impl Interface {
                     Way::Software => format!(
                         "{name}: by {mode} frames come to all workers, not to the first; --dispatch \
                          hand-off has them handed on from there"
+                    ),
+                    Way::Hash => format!(
+                        "{name}: by {mode} flows do not go from worker to worker; the number of workers \
+                         cannot change there"
                     ),
                     _ => format!(
                         "{name}: by {mode} frames are not brought to the workers that their tags say; \
@@ -589,6 +594,12 @@ impl Interface {
         let workers = self.workers;
         let by = if self.has_queues() { "queue" } else { "a symmetric hash, as tap has no queues" };
         match self.dispatch.way() {
+            Way::Hash if self.dispatch.is_elastic() => {
+                let (running, groups) = (self.dispatch.running(), self.dispatch.groups());
+                format!(
+                    "flows in {groups} groups to {running} of {workers} workers by a symmetric hash"
+                )
+            }
             Way::Hash => format!("flows to {workers} workers by a symmetric hash"),
             Way::Queue => format!("frames to {workers} workers by {by}"),
             Way::Tags(Tags::Mac) => format!("groups to {workers} workers by destination MAC"),

@@ -47,8 +47,8 @@ pub(super) struct Live {
     address: [u8; 6],
     /// What is given out, each worker its share.
     owned: Vec<Owned>,
-    /// The group whose packets are put aside until all of it is here.
-    awaited: Option<u8>,
+    /// The groups whose packets are put aside until all of them is here.
+    awaited: Vec<u8>,
     /// Packets of groups that were awaited, which come before all others.
     parked: VecDeque<Packet>,
     /// The way to other workers, where workers hand frames to each other.
@@ -86,7 +86,7 @@ impl Live {
             empty: 0,
             address: interface.address(),
             owned: Vec::new(),
-            awaited: None,
+            awaited: Vec::new(),
             parked: VecDeque::new(),
             is_fed: interface.dispatch().way() == Way::Software && part.index > 0,
             hand_off,
@@ -151,7 +151,7 @@ impl Live {
 
     /// Receives what comes to this worker.
     fn receive_own(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> Result<()> {
-        if self.awaited.is_none() && !self.parked.is_empty() {
+        if self.awaited.is_empty() && !self.parked.is_empty() {
             let count = most.min(self.parked.len());
             batch.extend(self.parked.drain(..count));
             return Ok(());
@@ -167,7 +167,8 @@ impl Live {
         let result = port.receive(asked, batch, pool, &mut self.losses);
         let came = batch.len() - before;
         let frames = batch.as_mut_slice().get_mut(before..).unwrap_or_default();
-        self.interface.dispatch().untag(self.part.index, frames, self.address);
+        let dispatch = self.interface.dispatch();
+        dispatch.sort(self.part.index, frames, self.address, &self.owned);
         self.multiplexing.came(asked, came);
         self.rounds = self.rounds.wrapping_add(1);
         self.empty = if came == 0 { self.empty.wrapping_add(1) } else { 0 };
@@ -177,8 +178,8 @@ impl Live {
         if came == 0 && self.empty.is_multiple_of(EMPTY_ROUNDS) && self.monitor.changed() {
             self.look();
         }
-        if let Some(group) = self.awaited {
-            self.park(group, before, batch, pool);
+        if !self.awaited.is_empty() {
+            self.park(before, batch, pool);
         }
         match result {
             Err(error) if is_down(&error) => {
@@ -189,18 +190,18 @@ impl Live {
         }
     }
 
-    /// Puts aside what is of a group.
+    /// Puts aside what is of groups that are awaited.
     #[cold]
-    fn park(&mut self, group: u8, from: usize, batch: &mut Batch, pool: &mut Pool) {
+    fn park(&mut self, from: usize, batch: &mut Batch, pool: &mut Pool) {
         let mut new = Batch::default();
         batch.split_to(from, &mut new);
         let (dispatch, owned) = (self.interface.dispatch(), self.interface.owned());
         for packet in new.drain() {
-            let is_of_group = match packet.group() {
-                0 => dispatch.group_of_answer(&packet, &owned) == group,
-                of => of == group,
+            let of_group = match packet.group() {
+                0 => dispatch.group_of_answer(&packet, &owned),
+                of => of,
             };
-            match is_of_group {
+            match self.awaited.contains(&of_group) {
                 false => batch.push(packet),
                 true if self.parked.len() < MOST_PARKED => self.parked.push_back(packet),
                 true => {
@@ -211,9 +212,14 @@ impl Live {
         }
     }
 
-    /// Puts packets of a group aside from now on, or no more.
-    pub(super) fn await_group(&mut self, group: Option<u8>) {
-        self.awaited = group;
+    /// Puts packets of these groups aside from now on, and no others.
+    pub(super) fn await_groups(&mut self, groups: &[u8]) {
+        self.awaited = groups.to_vec();
+    }
+
+    /// Forgets what came while this worker stood by.
+    pub(super) fn forget(&mut self) {
+        self.port.iter_mut().for_each(|port| port.forget());
     }
 
     /// Remembers what waits to be received now.

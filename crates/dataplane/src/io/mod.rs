@@ -144,7 +144,7 @@ impl Interfaces {
         open.iter().for_each(|interface| interface.leave());
     }
 
-    /// Brings the frames of a group of traffic classes, counted from 0, to another worker, which
+    /// Brings the frames of groups, counted from 0, from one worker to another, which
     /// puts them aside until [`Interfaces::hand_out`]. The first worker gets none any more then;
     /// what it has got already it has received when [`Interfaces::is_drained`].
     ///
@@ -153,20 +153,27 @@ impl Interfaces {
     pub fn bring(
         &self,
         dispatch: &Dispatch,
-        group: usize,
+        groups: &[usize],
         from: usize,
         to: usize,
     ) -> Result<(), String> {
-        self.each(to, |live| live.await_group(Some(group as u8 + 1)));
-        let done = dispatch.bring(group, to).and_then(|()| sys::let_packets_through());
-        if let Err(error) = done {
+        let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
+        self.each(to, |live| live.await_groups(&numbers));
+        let mut all = groups.iter();
+        let done = all.try_for_each(|&group| dispatch.bring(group, to));
+        if let Err(error) = done.and_then(|()| sys::let_packets_through()) {
             // Where no map could be changed, none was before.
-            let _ = dispatch.bring(group, from);
+            groups.iter().for_each(|&group| drop(dispatch.bring(group, from)));
             self.hand_out(to);
             return Err(format!("bringing frames to another worker: {error}"));
         }
         self.each(from, Live::mark);
         Ok(())
+    }
+
+    /// Has a worker that stood by forget what came meanwhile, which no packet of a group can be.
+    pub fn forget(&self, worker: usize) {
+        self.each(worker, Live::forget);
     }
 
     /// Whether a worker has received what waited when a group was brought to another.
@@ -181,7 +188,7 @@ impl Interfaces {
 
     /// Has a worker handed what was put aside for it, before all else.
     pub fn hand_out(&self, worker: usize) {
-        self.each(worker, |live| live.await_group(None));
+        self.each(worker, |live| live.await_groups(&[]));
     }
 }
 

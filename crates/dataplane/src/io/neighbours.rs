@@ -5,13 +5,14 @@
 use std::ffi::c_int;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use net::{Batch, Pool};
 
 use super::af_packet::{accept, attach, receiving_socket};
 use super::bpf;
 use super::messages::Receiver;
-use super::port::{Losses, Port};
+use super::port::{Losses, MOST_WAITING, Port};
 use super::sys;
 
 /// Answers that are received at a time.
@@ -102,6 +103,17 @@ impl Port for WithNeighbours {
 
     fn mark(&mut self) {
         self.port.mark();
+    }
+
+    /// Answers of long ago may not be true any more.
+    fn forget(&mut self) {
+        self.port.forget();
+        let mut left = MOST_WAITING;
+        while left > 0 && sys::wait_readable(&[self.socket.as_raw_fd()], Duration::ZERO) {
+            // An error is the port's, too, which tells of it.
+            let _ = sys::read(&self.socket, &mut [0]);
+            left -= 1;
+        }
     }
 
     fn is_drained(&mut self) -> bool {

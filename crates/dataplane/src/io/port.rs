@@ -77,6 +77,9 @@ pub(super) trait Port {
     /// Remembers what waits to be received now; see [`Port::is_drained`].
     fn mark(&mut self) {}
 
+    /// Forgets what came while nobody received.
+    fn forget(&mut self) {}
+
     /// Whether all has been received that waited at the last mark.
     fn is_drained(&mut self) -> bool {
         true
@@ -100,7 +103,7 @@ pub(super) struct Backlog {
 }
 
 /// The most frames that fit the buffer of a socket.
-const MOST_WAITING: usize = 1 << 17;
+pub(super) const MOST_WAITING: usize = 1 << 17;
 /// The longest that a frame is in a ring before it can be read, with much to spare.
 const LATENESS: Duration = Duration::from_millis(5);
 

@@ -251,8 +251,17 @@ impl Place {
             // The first worker hands them on.
             Way::Software => vec![Label("IPv6"), Do(set(0, 0))],
         });
-        let workers = steering.workers as i32;
-        lines.extend([Do(instruction(0x94, 0, 0, 0, workers)), If(ALWAYS, 0, 0, 0, "chosen")]);
+        let modulo = |number: usize| Do(instruction(0x94, 0, 0, 0, number as i32));
+        let workers = steering.workers;
+        match steering.dispatch.is_elastic() {
+            false => lines.extend([modulo(workers), If(ALWAYS, 0, 0, 0, "chosen")]),
+            // The group, and the worker that it is at.
+            true => lines.extend([
+                modulo(steering.dispatch.groups()),
+                Do(advance(0, workers as i32)),
+                steering.with_share(),
+            ]),
+        }
         lines.extend(steering.look_up()?);
         if self == Socket {
             lines.push(Label("pass"));

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::edge::{self, Names};
 use super::stream::Stream;
 use super::{Controlled, number, text};
+use crate::error::Error;
 use crate::instance::{Configuration, Place, Watcher};
 
 /// Bytes of a packet that are kept unless asked for otherwise, as tcpdump does.
@@ -55,7 +56,7 @@ impl Watch {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String> {
+    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error> {
         Names { configuration, devices, interfaces: &self.interfaces }.edges(&self.edge)
     }
 
@@ -191,10 +192,10 @@ pub(super) fn serve(
     controlled: &Arc<Controlled>,
     request: &Map<String, Value>,
     stream: &mut Stream,
-) -> io::Result<Result<Value, String>> {
+) -> io::Result<Result<Value, Error>> {
     let number = |name: &str, otherwise: u64| number(request, name, otherwise);
     let filter = request.get("filter").and_then(Value::as_str).unwrap_or("");
-    let parsed = || -> Result<_, String> {
+    let parsed = || -> Result<_, Error> {
         let edge = text(request, "edge")?.to_string();
         let snap = match number("snap", SNAP_LENGTH)? {
             0 => SNAP_LENGTH,

@@ -7,8 +7,9 @@ use dataplane::io::Way;
 use ir::Model;
 use serde_json::{Value, json};
 
+use crate::error::Error;
 use crate::groups::Grouping;
-use crate::instance::{Instance, no_groups};
+use crate::instance::{Instance, Workers};
 
 /// How long packets are counted before groups are spread by how many came.
 const COUNTING: Duration = Duration::from_secs(1);
@@ -39,10 +40,11 @@ impl Told {
     ///
     /// # Errors
     /// A message.
-    pub fn to_json(&self, instance: &Instance) -> Result<Value, String> {
-        let (dispatch, workers) = (instance.dispatch(), instance.fleet().len());
+    pub fn to_json(&self, instance: &Instance) -> Result<Value, Error> {
+        let (dispatch, Workers { running: workers, most }) =
+            (instance.dispatch(), instance.workers());
         let mut told = json!({
-            "way": dispatch.way().to_string(), "why": self.why, "workers": workers,
+            "way": dispatch.way().to_string(), "why": self.why, "workers": workers, "most": most,
         });
         let mut counted = lock(&self.counted);
         let seconds = counted.0.elapsed().as_secs_f64().max(1e-3);
@@ -53,7 +55,17 @@ impl Told {
             packets.saturating_sub(before) as f64 / seconds
         };
         match dispatch.way() {
-            Way::Hash | Way::Queue => {}
+            Way::Hash | Way::Queue => {
+                let mut group = |group: usize| {
+                    let (worker, packets) = dispatch.group(group)?;
+                    Some(json!({
+                        "group": group, "worker": worker, "cpu": instance.fleet().cpu(worker),
+                        "packets": packets, "rate": rate(packets),
+                    }))
+                };
+                let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
+                told["groups"] = json!(groups);
+            }
             way @ (Way::Software | Way::HandOff) => {
                 let mut handed = Vec::new();
                 for from in 0..if way == Way::Software { 1 } else { workers } {
@@ -98,10 +110,10 @@ impl Told {
 ///
 /// # Errors
 /// A message; groups that were taken elsewhere before stay there.
-pub(super) fn balance(instance: &Instance) -> Result<Value, String> {
-    let (dispatch, workers) = (instance.dispatch(), instance.fleet().len());
+pub(super) fn balance(instance: &Instance) -> Result<Value, Error> {
+    let (dispatch, workers) = (instance.dispatch(), instance.workers().running);
     if dispatch.groups() == 0 {
-        return Err(no_groups(dispatch.way()));
+        return Err(Error::NoGroups { mode: dispatch.way() });
     }
     let now = || (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
     let (before, until) = (now().collect::<Vec<_>>(), Instant::now() + COUNTING);

@@ -6,6 +6,7 @@ use dataplane::ports::InUse;
 use ir::{Edge, Graph, NodeId, Port, Terminal, Wire, nearest};
 use serde_json::{Value, json};
 
+use crate::error::Error;
 use crate::instance::{Configuration, Place};
 
 /// What clients are told of the connections that are tapped.
@@ -165,7 +166,7 @@ impl Names<'_> {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn edges(&self, text: &str) -> Result<Vec<Place>, String> {
+    pub(super) fn edges(&self, text: &str) -> Result<Vec<Place>, Error> {
         let graph = self.graph();
         let found: Vec<&Edge> = match text.split_once("->") {
             Some((from, to)) => {
@@ -185,9 +186,7 @@ impl Names<'_> {
             }
         };
         if found.is_empty() {
-            return Err(format!(
-                "there is no connection '{text}'; `catena graph` draws those there are"
-            ));
+            return Err(Error::NoConnection(text.to_string()));
         }
         Ok(found.into_iter().map(|edge| self.place(edge)).collect())
     }
@@ -236,7 +235,7 @@ mod tests {
         assert_eq!(all("q [0] -> [0] d"), ["q -> d"]);
         assert_eq!(names.edges("d").unwrap()[0].landmark, "a.click:2");
         assert_eq!(names.entrances()[0].name, "in -> s");
-        let wrong = |text: &str| names.edges(text).unwrap_err();
+        let wrong = |text: &str| names.edges(text).unwrap_err().to_string();
         assert!(wrong("nf/d").contains("did you mean"), "{}", wrong("nf/d"));
         assert!(wrong("e -> s").contains("there is no connection 'e -> s'"));
         assert!(wrong("s[x]").contains("no number of a port"));

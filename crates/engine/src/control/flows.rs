@@ -7,6 +7,7 @@ use net::Pool;
 use serde_json::{Map, Value, json};
 
 use super::number;
+use crate::error::Error;
 use crate::instance::Instance;
 
 /// What flows can be sorted by.
@@ -104,23 +105,20 @@ fn find(
 ///
 /// # Errors
 /// What is wrong with the request.
-pub(super) fn answer(instance: &Instance, request: &Map<String, Value>) -> Result<Value, String> {
+pub(super) fn answer(instance: &Instance, request: &Map<String, Value>) -> Result<Value, Error> {
     let word = |name: &str| request.get(name).and_then(Value::as_str);
     let is = |name: &str| request.get(name).and_then(Value::as_bool).unwrap_or(false);
     let filter = word("filter").unwrap_or("");
     let (all, mut chosen) = find(instance, word("element"), &Selector::new(filter)?)?;
     if is("delete") {
         let [Found { element, worker, flow }] = &chosen[..] else {
-            return Err(format!(
-                "'{filter}' chooses {} flows, not one; `catena ctl flows` lists them",
-                chosen.len()
-            ));
+            return Err(Error::FlowChoice { filter: filter.to_string(), chosen: chosen.len() });
         };
         let (name, of) = (element.clone(), *flow);
         let removed = instance.fleet().call(*worker, move |router| router.remove_flow(&name, &of));
         return match removed {
             Some(true) => Ok(json!({ "removed": shown(&chosen[0]) })),
-            _ => Err("the flow has ended already".to_string()),
+            _ => Err("the flow has ended already".into()),
         };
     }
     let counted = json!({ "all": all, "chosen": chosen.len() });

@@ -308,11 +308,9 @@ impl MetricsSocket {
     /// Why it cannot.
     pub fn open(address: &str) -> Result<Self, String> {
         if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.is_empty()) {
-            return Err(format!(
-                "--metrics takes ADDRESS:PORT, like 127.0.0.1:9100, not '{address}'"
-            ));
+            return Err(format!("it takes ADDRESS:PORT, like 127.0.0.1:9100, not '{address}'"));
         }
-        let explain = |e: std::io::Error| format!("--metrics {address}: {e}");
+        let explain = |e: std::io::Error| format!("{address}: {e}");
         let listener = TcpListener::bind(address).map_err(explain)?;
         let address = listener.local_addr().map_err(explain)?;
         Ok(Self { listener, address })

@@ -1,7 +1,7 @@
 //! Controlling an instance that runs: requests and answers, each a line of JSON, on a UNIX socket.
 //!
-//! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`
-//! and a text for people. `catena ctl` shows both with `--json`. Some answers go on, see `stream`.
+//! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`,
+//! a text for people, and `code`, the kind of error ([`Error::code`]). `catena ctl` shows both with `--json`. Some answers go on, see `stream`.
 
 mod capture;
 pub mod dispatch;
@@ -25,8 +25,9 @@ use dataplane::stats::{ElementStats, FunctionStats, Stats};
 use dataplane::worker::Status;
 use serde_json::{Map, Value, json};
 
+use crate::error::Error;
 use crate::findings::Findings;
-use crate::instance::{Changed, Configuration, Extent, Instance, Refusal};
+use crate::instance::{Changed, Configuration, Extent, Instance, Moved, Workers};
 use stream::Stream;
 
 pub use server::ControlSocket;
@@ -110,64 +111,60 @@ pub struct Controlled {
     pub answering: AtomicUsize,
 }
 
-type Answer = Result<Value, Failure>;
+type Answer = Result<Value, Error>;
 
-/// Why a request fails.
-struct Failure {
-    message: String,
-    /// If it is a configuration that is wrong, what is.
-    diagnostics: Option<Value>,
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Self { message, diagnostics: None }
-    }
-}
-
-fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
-    request.get(name).and_then(Value::as_str).ok_or_else(|| format!("'{name}' is missing"))
+fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, Error> {
+    let value = request.get(name).and_then(Value::as_str);
+    value.ok_or_else(|| Error::Request(format!("'{name}' is missing")))
 }
 
 /// The request of a line.
-fn parse(line: &[u8]) -> Result<Map<String, Value>, String> {
+fn parse(line: &[u8]) -> Result<Map<String, Value>, Error> {
     match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(request)) => Ok(request),
-        Ok(_) => Err("a request is an object".to_string()),
-        Err(e) => Err(format!("not JSON: {e}")),
+        Ok(_) => Err(Error::Request("a request is an object".to_string())),
+        Err(e) => Err(Error::Request(format!("not JSON: {e}"))),
     }
 }
 
 /// The line of an answer.
-fn render(answer: Answer) -> Value {
+fn render(answer: Answer, presenter: &dyn Presenter) -> Value {
     match answer {
         Ok(value) => json!({ "ok": value }),
-        Err(Failure { message, diagnostics: None }) => json!({ "error": message }),
-        Err(Failure { message, diagnostics }) => {
-            json!({ "error": message, "diagnostics": diagnostics })
+        Err(why) => {
+            let mut answer = json!({ "error": why.to_string(), "code": why.code() });
+            if let Error::Configuration(findings) = &why {
+                answer["error"] = presenter.findings(findings).trim_end().into();
+                answer["diagnostics"] = presenter.diagnostics(findings);
+            }
+            answer
         }
     }
 }
 
 /// A number of a request, or another if there is none.
-fn number(request: &Map<String, Value>, name: &str, otherwise: u64) -> Result<u64, String> {
+fn number(request: &Map<String, Value>, name: &str, otherwise: u64) -> Result<u64, Error> {
     match request.get(name) {
         None | Some(Value::Null) => Ok(otherwise),
-        Some(value) => value.as_u64().ok_or_else(|| format!("'{name}' is no number")),
+        Some(value) => {
+            value.as_u64().ok_or_else(|| Error::Request(format!("'{name}' is no number")))
+        }
     }
 }
 
 /// A number that must be there.
-fn index(request: &Map<String, Value>, name: &str) -> Result<usize, String> {
+fn index(request: &Map<String, Value>, name: &str) -> Result<usize, Error> {
     let number = request.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    number.ok_or_else(|| format!("'{name}' is missing, or no number"))
+    number.ok_or_else(|| Error::Request(format!("'{name}' is missing, or no number")))
 }
 
 /// How far a change goes that is asked for.
-fn extent(request: &Map<String, Value>) -> Result<Extent, String> {
+fn extent(request: &Map<String, Value>) -> Result<Extent, Error> {
     let is = |name: &str| request.get(name).and_then(Value::as_bool).unwrap_or(false);
     match (is("check"), is("force")) {
-        (true, true) => Err("'check' changes nothing that could be forced".to_string()),
+        (true, true) => {
+            Err(Error::Request("'check' changes nothing that could be forced".to_string()))
+        }
         (true, false) => Ok(Extent::Check),
         (false, true) => Ok(Extent::Force),
         (false, false) => Ok(Extent::Change),
@@ -202,42 +199,32 @@ impl Controlled {
         request: &Map<String, Value>,
         stream: &mut Stream,
     ) -> std::io::Result<Answer> {
-        let answer = match text(request, "do") {
+        match text(request, "do") {
             Ok("capture") => capture::serve(self, request, stream),
             _ => trace::serve(self, request, stream),
-        };
-        answer.map(|answer| answer.map_err(Failure::from))
+        }
     }
 
     /// Carries out a request.
     fn answer(&self, request: &Map<String, Value>) -> Answer {
+        let mut all = AllCores(self.instance.fleet());
         match text(request, "do")? {
             "swap" => self.swap(request),
             "rollback" => self.changed(self.instance.roll_back(extent(request)?)),
-            action => Ok(self.act(action, request)?),
-        }
-    }
-
-    /// Carries out what does not change the configuration.
-    fn act(&self, action: &str, request: &Map<String, Value>) -> Result<Value, String> {
-        let mut all = AllCores(self.instance.fleet());
-        match action {
-            "read" => all.read(text(request, "handler")?).map(Value::from),
+            "read" => Ok(all.read(text(request, "handler")?)?.into()),
             "write" => {
                 let value = request.get("value").and_then(Value::as_str).unwrap_or("");
-                all.write(text(request, "handler")?, value).map(|()| Value::Null)
+                all.write(text(request, "handler")?, value)?;
+                Ok(Value::Null)
             }
             "handlers" => self.handlers(request.get("element").and_then(Value::as_str)),
             "counters" => Ok(self.counters()),
             "dispatch" => self.dispatch.to_json(&self.instance),
             "move" => {
                 let (group, worker) = (index(request, "group")?, index(request, "worker")?);
-                let moved = self.instance.move_group(group, worker)?;
-                Ok(json!({
-                    "waited_ms": milliseconds(moved.waited), "packets": moved.packets,
-                    "held_back": moved.held_back,
-                }))
+                Ok(moved_json(&self.instance.move_group(group, worker)?))
             }
+            "workers" => self.workers(request),
             "flows" => flows::answer(&self.instance, request),
             "faults" => self.faults(request.get("set").and_then(Value::as_str)),
             "balance" => dispatch::balance(&self.instance),
@@ -246,10 +233,10 @@ impl Controlled {
                 (self.stop)();
                 Ok(Value::Null)
             }
-            other => Err(format!(
-                "there is no '{other}', only read, write, handlers, counters, flows, dispatch, move, balance, faults, \
-                 status, swap, rollback, capture, trace and stop"
-            )),
+            other => Err(Error::Request(format!(
+                "there is no '{other}', only read, write, handlers, counters, flows, dispatch, move, balance, workers, \
+                 faults, status, swap, rollback, capture, trace and stop"
+            ))),
         }
     }
 
@@ -257,15 +244,13 @@ impl Controlled {
     ///
     /// # Errors
     /// What is wrong with it; the old one runs on.
-    pub fn reload(&self, path: &str, extent: Extent) -> Result<Changed, Refusal> {
+    pub fn reload(&self, path: &str, extent: Extent) -> Result<Changed, Error> {
         self.change(Configuration::read(path, &self.elaboration)?, extent)
     }
 
-    fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Refusal> {
+    fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Error> {
         if configuration.chain().graph.nodes.is_empty() {
-            // A file that is about to be written, most likely.
-            let why = format!("{}: it is empty; no chain was found in it", configuration.name());
-            return Err(Refusal::Other(why));
+            return Err(Error::Empty(configuration.name().to_string()));
         }
         self.instance.change(configuration, extent)
     }
@@ -281,30 +266,21 @@ impl Controlled {
     }
 
     /// What is answered to whoever asked for a change.
-    fn changed(&self, changed: Result<Changed, Refusal>) -> Answer {
-        let shown = |findings: &Findings| self.presenter.findings(findings);
-        match changed {
-            Ok(changed) => Ok(changed_json(&changed, &shown(&changed.warnings))),
-            Err(Refusal::Diagnostics(findings)) => Err(Failure {
-                message: shown(&findings).trim_end().to_string(),
-                diagnostics: Some(self.presenter.diagnostics(&findings)),
-            }),
-            Err(refusal) => Err(refusal.to_string().into()),
-        }
+    fn changed(&self, changed: Result<Changed, Error>) -> Answer {
+        let changed = changed?;
+        Ok(changed_json(&changed, &self.presenter.findings(&changed.warnings)))
     }
 
     /// What faults happen from now on.
-    fn faults(&self, set: Option<&str>) -> Result<Value, String> {
-        let injection = self.faults.as_ref().ok_or(
-            "devices cannot have faults; 'catena run --faults none' lets them have some later",
-        )?;
+    fn faults(&self, set: Option<&str>) -> Answer {
+        let injection = self.faults.as_ref().ok_or(Error::NoFaults)?;
         if let Some(text) = set {
             injection.set(text.parse()?);
         }
         Ok(injection.get().to_string().into())
     }
 
-    fn handlers(&self, element: Option<&str>) -> Result<Value, String> {
+    fn handlers(&self, element: Option<&str>) -> Answer {
         let fleet = self.instance.fleet();
         let named = |name: String| {
             let list = move |router: &mut dataplane::Router| {
@@ -313,14 +289,14 @@ impl Controlled {
                     name => format!("{name}.handlers"),
                 })
             };
-            let list = fleet.call(0, list).unwrap_or(Err("the worker is dead".to_string()))?;
+            let list = fleet.call(0, list).ok_or(Error::WorkerDead)??;
             let line = |line: &str| {
                 let (name, access) = line.split_once('\t')?;
                 Some(json!({
                     "name": name, "read": access.contains('r'), "write": access.contains('w'),
                 }))
             };
-            Ok::<_, String>(Value::from(list.lines().filter_map(line).collect::<Vec<_>>()))
+            Ok::<_, Error>(Value::from(list.lines().filter_map(line).collect::<Vec<_>>()))
         };
         if let Some(element) = element {
             return named(element.to_string());
@@ -328,7 +304,19 @@ impl Controlled {
         let (_, configuration) = self.instance.current();
         let nodes = &configuration.chain().graph.nodes;
         let all = nodes.iter().map(|node| Ok((node.name.clone(), named(node.name.clone())?)));
-        Ok(Value::Object(all.collect::<Result<_, String>>()?))
+        Ok(Value::Object(all.collect::<Result<_, Error>>()?))
+    }
+
+    /// How many workers take packets, from now on if a number is asked for.
+    fn workers(&self, request: &Map<String, Value>) -> Answer {
+        let moved = match request.get("count") {
+            None | Some(Value::Null) => Moved::default(),
+            Some(_) => self.instance.set_workers(index(request, "count")?)?,
+        };
+        let Workers { running, most } = self.instance.workers();
+        let mut told = moved_json(&moved);
+        (told["workers"], told["most"]) = (running.into(), most.into());
+        Ok(told)
     }
 
     fn status(&self) -> Value {
@@ -339,6 +327,7 @@ impl Controlled {
                 Status::Running => "running",
                 Status::Idle => "idle",
                 Status::Stopped => "stopped",
+                Status::Parked => "parked",
                 Status::Dead => "dead",
             };
             json!({ "worker": worker, "cpu": fleet.cpu(worker), "status": status })
@@ -370,6 +359,13 @@ impl Controlled {
             "all": sum.as_ref().map(stats_json),
         })
     }
+}
+
+fn moved_json(moved: &Moved) -> Value {
+    json!({
+        "groups": moved.groups, "waited_ms": milliseconds(moved.waited), "packets": moved.packets,
+        "held_back": moved.held_back,
+    })
 }
 
 /// How fast a CPU runs, or the first one, if the system tells.

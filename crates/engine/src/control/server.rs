@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dataplane::place::{Place, SocketFile};
-use serde_json::json;
 
 use super::stream::Stream;
-use super::{Answer, Controlled, Failure, LONGEST, parse, render};
+use super::{Controlled, LONGEST, parse, render};
+use crate::error::Error;
 use crate::privileges::User;
 
 /// Connections at a time; further ones are turned away.
@@ -73,11 +73,15 @@ impl ControlSocket {
     /// If the system gives no thread.
     pub fn serve(&self, controlled: Arc<Controlled>) -> std::io::Result<()> {
         let listener = self.listener.try_clone()?;
+        let known = Arc::clone(&controlled);
         // Whoever hangs up in the middle wants no more of it.
         let converse = move |stream| drop(converse(stream, &controlled));
         let next = move || listener.accept().map(|(stream, _)| stream);
         // There is room for a line before anything was written.
-        let turn_away = |mut stream: UnixStream| drop(writeln!(stream, "{}", render(too_many())));
+        let turn_away = move |mut stream: UnixStream| {
+            let why = Error::TooManyClients(MAX_CONNECTIONS);
+            drop(writeln!(stream, "{}", render(Err(why), &*known.presenter)));
+        };
         super::accept("ctl", MAX_CONNECTIONS, next, converse, turn_away)
     }
 }
@@ -86,15 +90,6 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.file.remove();
     }
-}
-
-/// What those are told for whom there is no room.
-fn too_many() -> Answer {
-    let why = format!(
-        "{MAX_CONNECTIONS} clients are connected, and there can be no more: end a capture, a trace or a `top`, \
-         and try again"
-    );
-    Err(why.into())
 }
 
 /// Answers line after line until the other side has said all.
@@ -109,7 +104,8 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
             return Ok(());
         }
         if line.len() > LONGEST {
-            writeln!(writer, "{}", json!({ "error": "the request is too long" }))?;
+            let why = Error::Request("the request is too long".to_string());
+            writeln!(writer, "{}", render(Err(why), &*controlled.presenter))?;
             return Ok(());
         }
         if line.trim_ascii().is_empty() {
@@ -120,15 +116,15 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
                 writer.set_write_timeout(Some(LONG_PATIENCE))?;
                 let mut answered = Stream(writer.try_clone()?);
                 let last = controlled.follow(&request, &mut answered)?;
-                writeln!(writer, "{}", render(last))?;
+                writeln!(writer, "{}", render(last, &*controlled.presenter))?;
                 return writer.shutdown(Shutdown::Both);
             }
             request => {
                 controlled.answering.fetch_add(1, Ordering::AcqRel);
-                request.map_err(Failure::from).and_then(|request| controlled.answer(&request))
+                request.and_then(|request| controlled.answer(&request))
             }
         };
-        let answered = writeln!(writer, "{}", render(answer));
+        let answered = writeln!(writer, "{}", render(answer, &*controlled.presenter));
         controlled.answering.fetch_sub(1, Ordering::AcqRel);
         answered?;
     }

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use super::edge::{self, Names};
 use super::stream::Stream;
 use super::{Controlled, Presenter, number};
+use crate::error::Error;
 use crate::installer;
 use crate::instance::{Configuration, Place, Watcher};
 
@@ -68,9 +69,9 @@ fn synthesise(graph: &Graph, models: &[Model], places: &[Place]) -> Synthesis {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String> {
+    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error> {
         if !configuration.is(&self.configuration) {
-            return Err("the configuration changed".to_string());
+            return Err("the configuration changed".into());
         }
         let names = Names { configuration, devices, interfaces: &self.interfaces };
         match &self.edge {
@@ -182,11 +183,11 @@ pub(super) fn serve(
     controlled: &Arc<Controlled>,
     request: &Map<String, Value>,
     stream: &mut Stream,
-) -> io::Result<Result<Value, String>> {
+) -> io::Result<Result<Value, Error>> {
     let given = |name: &str| request.get(name).and_then(Value::as_str);
     let selector = match Selector::new(given("filter").unwrap_or("")) {
         Ok(selector) => selector,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Err(why.into())),
     };
     let most = match number(request, "count", PACKETS) {
         Ok(most) => most,

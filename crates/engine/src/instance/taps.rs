@@ -7,6 +7,7 @@ use dataplane::{Router, Tap};
 use ir::Port;
 
 use super::{Configuration, Instance, lock};
+use crate::error::Error;
 
 /// A connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub trait Watcher: Send + Sync {
     ///
     /// # Errors
     /// Why there are none.
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, String>;
+    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error>;
 
     /// Hears which connections are tapped from now on, and the number of the first; the others'
     /// numbers follow.
@@ -85,7 +86,7 @@ fn insert(
 type Known = (u64, Arc<dyn Watcher>, u32);
 
 /// What came of putting taps into routers that are made aside, by watcher.
-type Outcome = (u64, Result<(usize, Vec<Tap>, u32), String>);
+type Outcome = (u64, Result<(usize, Vec<Tap>, u32), Error>);
 
 /// Puts the taps that there are into routers that are made to take the place of others.
 #[derive(Clone)]
@@ -119,7 +120,7 @@ impl Instance {
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn tap(&self, watcher: Arc<dyn Watcher>) -> Result<Tapping<'_>, String> {
+    pub fn tap(&self, watcher: Arc<dyn Watcher>) -> Result<Tapping<'_>, Error> {
         let _one = lock(&self.changing);
         let (configuration, devices) = {
             let running = lock(&self.running);
@@ -176,7 +177,7 @@ impl Instance {
                     watched.places += if worker == 0 { places } else { 0 };
                     watched.at.push((worker, own));
                 }
-                Err(why) => taps.all.remove(at).watcher.ends(&why),
+                Err(why) => taps.all.remove(at).watcher.ends(&why.to_string()),
             }
         }
     }

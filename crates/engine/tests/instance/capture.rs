@@ -3,6 +3,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use catena_engine::Error;
 use catena_engine::instance::{Configuration, Extent, Instance, Place, Tapping, Watcher};
 use catena_engine::session::Path;
 use dataplane::capture::{Capture, Captured};
@@ -20,7 +21,7 @@ struct Watch {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, _: &InUse) -> Result<Vec<Place>, String> {
+    fn places(&self, configuration: &Configuration, _: &InUse) -> Result<Vec<Place>, Error> {
         let graph = &configuration.chain().graph;
         let [from, to] = self.between.map(|name| graph.find(name));
         let meant = |edge: &&ir::Edge| (Some(edge.from.node), Some(edge.to.node)) == (from, to);
@@ -129,7 +130,7 @@ fn what_passes_is_captured() {
         let wire = Wire::new();
         let wires = [Arc::clone(&wire)];
         wire.open();
-        let (instance, _rests) = start(&chain(""), &wires, path);
+        let instance = start(&chain(""), &wires, path);
         run(&wire, 5 * FLOWS);
         captured(&instance, &wire, path);
         drain(&instance, &wires);
@@ -142,7 +143,7 @@ fn what_passes_is_captured() {
 #[test]
 fn filters_choose_and_several_captures_share_a_connection() {
     let wire = Wire::new();
-    let (instance, _rests) = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
+    let instance = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
     let of = |filter: &str| {
         let (watch, from) = watch(["nat", "c"], filter);
         (instance.tap(watch).ok().unwrap(), from)
@@ -169,9 +170,9 @@ fn filters_choose_and_several_captures_share_a_connection() {
 #[test]
 fn a_connection_that_goes_ends_the_capture() {
     let wire = Wire::new();
-    let (instance, _rests) = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
+    let instance = start(&chain(""), &[Arc::clone(&wire)], Path::Synthesised);
     let (gone, _from) = watch(["s", "nowhere"], "");
-    assert_eq!(instance.tap(gone).err().as_deref(), Some("it is gone"));
+    assert_eq!(instance.tap(gone).err().map(|why| why.to_string()).as_deref(), Some("it is gone"));
     let (watch, _from) = watch(["c", "e"], "");
     let tapping = instance.tap(Arc::clone(&watch) as Arc<dyn Watcher>).ok().unwrap();
     instance.change(configuration(&chain("-> d :: Counter")), Extent::Change).unwrap();

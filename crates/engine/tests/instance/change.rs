@@ -26,7 +26,7 @@ fn nothing_is_lost(path: Path, changes: usize) {
     let b = chain("deny src port 1, allow all", "-> d :: Counter -> CheckIPHeader");
     wire.open();
     let wires = [Arc::clone(&wire)];
-    let (instance, _rests) = start(&a, &wires, path);
+    let instance = start(&a, &wires, path);
     run(&wire, 10 * FLOWS);
     let before = wire.ports();
     assert_eq!(before.len() as u64, FLOWS);
@@ -72,7 +72,7 @@ fn packets_in_queues_go_on() {
             "FromDevice(in) -> q :: Queue(1000) -> u :: Unqueue(ACTIVE {rest}) -> ToDevice(out);"
         )
     };
-    let (instance, _rests) = start(&held("false"), &[Arc::clone(&wire)], Path::Synthesised);
+    let instance = start(&held("false"), &[Arc::clone(&wire)], Path::Synthesised);
     while read(&instance, "q.length") != "300" {}
     let text = configuration(&held("false").replace("1000", "200"));
     let changed = instance.change(text, Extent::Change).unwrap();
@@ -93,7 +93,7 @@ fn a_return_to_the_former_configuration_carries_state_too() {
     let wire = Wire::new();
     wire.open();
     let wires = [Arc::clone(&wire)];
-    let (instance, _rests) = start(&chain("allow all", ""), &wires, Path::Synthesised);
+    let instance = start(&chain("allow all", ""), &wires, Path::Synthesised);
     assert!(
         instance
             .roll_back(Extent::Change)
@@ -121,8 +121,7 @@ fn a_return_to_the_former_configuration_carries_state_too() {
 fn what_is_wrong_is_refused_and_the_old_chain_goes_on() {
     let wire = Wire::new();
     wire.open();
-    let (instance, _rests) =
-        start(&chain("allow all", ""), &[Arc::clone(&wire)], Path::Synthesised);
+    let instance = start(&chain("allow all", ""), &[Arc::clone(&wire)], Path::Synthesised);
     let wrong = chain("allow all", "").replace("20000-30000#", "20000-x");
     let why = instance.change(configuration(&wrong), Extent::Change).unwrap_err().to_string();
     assert!(why.contains("20000-x"), "{why}");
@@ -139,8 +138,7 @@ fn what_is_wrong_is_refused_and_the_old_chain_goes_on() {
 fn what_would_be_lost_is_told_and_trying_changes_nothing() {
     let wire = Wire::new();
     wire.open();
-    let (instance, _rests) =
-        start(&chain("allow all", ""), &[Arc::clone(&wire)], Path::Synthesised);
+    let instance = start(&chain("allow all", ""), &[Arc::clone(&wire)], Path::Synthesised);
     run(&wire, 5 * FLOWS);
     let other = chain("allow all", "")
         .replace("nat ::", "nat2 ::")
@@ -165,7 +163,7 @@ fn flows_go_on_under_other_timeouts_and_as_far_as_there_is_room() {
     wire.open();
     let wires = [Arc::clone(&wire)];
     let text = chain("allow all", "");
-    let (instance, _rests) = start(&text, &wires, Path::Synthesised);
+    let instance = start(&text, &wires, Path::Synthesised);
     run(&wire, 10 * FLOWS);
     let before = wire.ports();
     let longer = text.replace("IPRewriter(", "IPRewriter(UDP_TIMEOUT 77, TCP_TIMEOUT 999, ");
@@ -203,7 +201,7 @@ fn flows_stay_with_their_rewriter_when_others_come_to_share_its_table() {
                 chain("allow all", "").replace("IPRewriter(", shared)
             )
         };
-        let (instance, _rests) = start(&text(""), &wires, path);
+        let instance = start(&text(""), &wires, path);
         run(&wire, 10 * FLOWS);
         let before = wire.ports();
         let one = "Idle -> x :: IPRewriter -> Discard;";
@@ -234,7 +232,7 @@ fn flows_of_an_output_that_is_gone_go_to_another() {
         let wire = Wire::new();
         wire.open();
         let wires = [Arc::clone(&wire)];
-        let (instance, _rests) = start(&balancer("", ""), &wires, path);
+        let instance = start(&balancer("", ""), &wires, path);
         run(&wire, 20 * FLOWS);
         instance.change(configuration(&balancer("MAX 2", "")), Extent::Change).unwrap();
         let before = read(&instance, "c.count");
@@ -252,7 +250,7 @@ fn balancers_remember_where_flows_go() {
     wire.open();
     let wires = [Arc::clone(&wire)];
     let text = |extra: &str| balancer("", extra);
-    let (instance, _rests) = start(&text(""), &wires, Path::Native);
+    let instance = start(&text(""), &wires, Path::Native);
     // Whole turns through all flows, so that each output has had the same flows.
     let share = |handler: &str| read(&instance, handler).parse::<u64>().unwrap();
     run(&wire, 20 * FLOWS);

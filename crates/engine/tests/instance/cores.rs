@@ -15,7 +15,7 @@ const CHAIN: &str = "FromDevice(in) -> c :: Counter -> s :: Switch(0) -> ToDevic
 fn counts_of_two_workers_add_up_and_writes_reach_both() {
     let wires = [Wire::new(), Wire::new()];
     wires.iter().for_each(|wire| wire.open());
-    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    let instance = start(CHAIN, &wires, Path::Synthesised);
     wires.iter().for_each(|wire| run(wire, 3 * FLOWS));
     drain(&instance, &wires);
     let taken: Vec<u64> = wires.iter().map(|wire| wire.taken.load(Ordering::SeqCst)).collect();
@@ -25,9 +25,7 @@ fn counts_of_two_workers_add_up_and_writes_reach_both() {
     assert_eq!(counted, taken);
     assert_eq!(sum.unwrap().packets(), (taken[0] + taken[1], taken[0] + taken[1]));
     // Both get what is written.
-    use dataplane::control_socket::Handlers;
-    let mut all = dataplane::all_cores::AllCores(instance.fleet());
-    all.write("s.switch", "1").unwrap();
+    instance.write("s.switch", "1").unwrap();
     assert_eq!(read(&instance, "s.switch"), "1");
     wires.iter().for_each(|wire| wire.open());
     // Devices that nobody can wait on: whoever came to rest is told that there is more.
@@ -39,14 +37,15 @@ fn counts_of_two_workers_add_up_and_writes_reach_both() {
     // What is not a count is told core by core where it differs.
     instance.fleet().call(1, |router| router.write_handler("s.switch", "0")).unwrap().unwrap();
     assert_eq!(read(&instance, "s.switch"), "worker 0: 1\nworker 1: 0\n");
-    assert_eq!(all.write("s.nothing", ""), Err("no handler named 's.nothing'".into()));
+    let refused = instance.write("s.nothing", "").unwrap_err();
+    assert_eq!((refused.code(), &*refused.to_string()), ("other", "no handler named 's.nothing'"));
 }
 
 #[test]
 fn all_workers_change() {
     let wires = [Wire::new(), Wire::new()];
     wires.iter().for_each(|wire| wire.open());
-    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    let instance = start(CHAIN, &wires, Path::Synthesised);
     for _ in 0..5 {
         let changed = instance.change(configuration(CHAIN), Extent::Change).unwrap();
         assert_eq!(changed.swapped.len(), 2);
@@ -96,7 +95,7 @@ fn what_was_before_gives_way_to_what_comes() {
     sched_setaffinity(None, &all).unwrap();
     let workers = cpus.iter().cycle().take(2).map(|&cpu| Some(cpu)).collect();
     let wires = [Wire::new(), Wire::new()];
-    let (instance, _rests) = start_on(workers, CHAIN, &wires, Path::Native, || Box::new(Witness));
+    let instance = start_on(workers, CHAIN, &wires, Path::Native, || Box::new(Witness));
     instance.change(configuration(CHAIN), Extent::Change).unwrap();
     while LEFT.lock().unwrap().len() < 2 {
         std::thread::yield_now();
@@ -107,7 +106,7 @@ fn what_was_before_gives_way_to_what_comes() {
 #[test]
 fn a_worker_that_dies_takes_no_one_with_it() {
     let wires = [Wire::new(), Wire::new()];
-    let (instance, _rests) = start(CHAIN, &wires, Path::Synthesised);
+    let instance = start(CHAIN, &wires, Path::Synthesised);
     let answer: Option<()> = instance.fleet().call(1, |_| panic!("told to"));
     assert_eq!(answer, None);
     assert_eq!(instance.fleet().call(1, |_| ()), None, "nobody waits for the dead");
@@ -128,7 +127,7 @@ fn workers_give_out_different_ports() {
     let wires = [Wire::new(), Wire::new(), Wire::new()];
     wires.iter().for_each(|wire| wire.open());
     let text = translator("1.0.0.1 20000-20299# - -");
-    let (instance, _rests) = start(&text, &wires, Path::Synthesised);
+    let instance = start(&text, &wires, Path::Synthesised);
     wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
     instance.change(configuration(&text), Extent::Change).unwrap();
     wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
@@ -144,7 +143,7 @@ fn workers_give_out_different_ports() {
 #[test]
 fn what_cannot_be_shared_out_is_refused_or_warned_of() {
     let wires = [Wire::new(), Wire::new()];
-    let (instance, _rests) = start(&translator("1.0.0.1 20000-20299# - -"), &wires, Path::Native);
+    let instance = start(&translator("1.0.0.1 20000-20299# - -"), &wires, Path::Native);
     let changed =
         instance.change(configuration(&translator("1.0.0.1 5000 - -")), Extent::Check).unwrap();
     assert!(changed.warnings.to_string().contains("workers-collide"), "{}", changed.warnings);
@@ -152,7 +151,7 @@ fn what_cannot_be_shared_out_is_refused_or_warned_of() {
         instance.change(configuration(&translator("- - 1.0.0.1 80")), Extent::Check).unwrap();
     assert!(changed.warnings.is_empty(), "{}", changed.warnings);
     let wires = [Wire::new(), Wire::new(), Wire::new()];
-    let (instance, _rests) = start(CHAIN, &wires, Path::Native);
+    let instance = start(CHAIN, &wires, Path::Native);
     let few = configuration(&translator("1.0.0.1 20000-20001 - -"));
     let why = instance.change(few, Extent::Check).unwrap_err().to_string();
     assert!(why.contains("too few numbers for 3 workers"), "{why}");

@@ -47,7 +47,7 @@ fn elements_run_until_programs_are_there(path: Path, (listener, said): Scribe) {
     let wire = Wire::new();
     wire.open();
     let wires = [Arc::clone(&wire)];
-    let (instance, _rests) = start_with(at_once(path, listener), text, &wires, |_| Ok(()));
+    let instance = start_with(at_once(path, listener), text, &wires, |_| Ok(()));
     while said.lock().unwrap().len() < 2 {
         run(&wire, FLOWS);
     }
@@ -80,8 +80,10 @@ fn programs_are_those_of_the_chain_as_it_is_when_they_are_there() {
     let wire = Wire::new();
     let options = at_once(Path::SynthesisedInterpreted, listener);
     let write = |router: &mut Router| router.write_handler("s.switch", "1");
-    let (instance, _rests) = start_with(options, text, &[Arc::clone(&wire)], write);
+    let instance = start_with(options, text, &[Arc::clone(&wire)], write);
     wire.open();
+    // A device that nobody can wait on: a worker that came to rest already is told that there is more.
+    instance.fleet().call_all(|_| ());
     while said.lock().unwrap().len() < 2 {
         run(&wire, FLOWS);
     }

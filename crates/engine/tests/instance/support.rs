@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use catena_engine::instance::{Configuration, Instance, Options, Refusal};
+use catena_engine::Error;
+use catena_engine::instance::{Configuration, Instance, Options};
 use catena_engine::session::Path;
-use dataplane::io::{Dispatch, Interfaces, Polling};
 use dataplane::ports::{Opener, Ports};
 use dataplane::{Listener, Router, Transcript};
 use elements::device::{Device, DeviceRequest, Received};
@@ -144,7 +143,7 @@ pub fn configuration(text: &str) -> Configuration {
 }
 
 /// A chain that runs on as many workers as there are wires.
-pub fn start(text: &str, wires: &[Arc<Wire>], path: Path) -> (Instance, Receiver<()>) {
+pub fn start(text: &str, wires: &[Arc<Wire>], path: Path) -> Instance {
     let cpus = vec![None; wires.len()];
     start_on(cpus, text, wires, path, || Box::new(Transcript::default()))
 }
@@ -156,7 +155,7 @@ pub fn start_on(
     wires: &[Arc<Wire>],
     path: Path,
     listener: fn() -> Box<dyn Listener>,
-) -> (Instance, Receiver<()>) {
+) -> Instance {
     let options = Options { cpus, listener, ..options(path) };
     start_with(options, text, wires, |_| Ok(()))
 }
@@ -164,14 +163,11 @@ pub fn start_on(
 /// Options for a worker.
 pub fn options(path: Path) -> Options {
     Options {
-        dispatch: Dispatch::default(),
-        interfaces: Interfaces::default(),
-        cpus: vec![None],
         seed: 1,
         path,
-        polling: Polling::default(),
         patience: Duration::MAX,
         listener: || Box::new(Transcript::default()),
+        ..Options::default()
     }
 }
 
@@ -181,10 +177,10 @@ pub fn start_with(
     text: &str,
     wires: &[Arc<Wire>],
     ready: fn(&mut Router) -> Result<(), String>,
-) -> (Instance, Receiver<()>) {
+) -> Instance {
     let ports = wires.iter().map(|wire| Ports::new(Box::new(Wired(Arc::clone(wire))))).collect();
     let staged = Instance::stage(configuration(text), ports, options, ready);
-    let staged = staged.unwrap_or_else(|why: Refusal| panic!("{why}"));
+    let staged = staged.unwrap_or_else(|why: Error| panic!("{why}"));
     staged.begin().expect("it begins")
 }
 
@@ -206,6 +202,5 @@ pub fn drain(instance: &Instance, wires: &[Arc<Wire>]) {
 
 /// What a handler reads on all workers.
 pub fn read(instance: &Instance, handler: &str) -> String {
-    use dataplane::control_socket::Handlers;
-    dataplane::all_cores::AllCores(instance.fleet()).read(handler).expect(handler)
+    instance.read(handler).expect(handler)
 }

@@ -1,0 +1,168 @@
+//! What can go wrong, for programs: each kind has a code that stays, and a text for people.
+
+use std::fmt;
+
+use dataplane::io::Way;
+
+use crate::findings::Findings;
+
+/// Why something was not done. What ran before runs on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// What is wrong with a configuration.
+    Configuration(Findings),
+    /// No chain was found in a configuration of this name: a file that is about to be written, most likely.
+    Empty(String),
+    /// The new configuration would end a run that goes on otherwise; why.
+    EndsSooner(String),
+    /// No other configuration has run.
+    NothingBefore,
+    /// There are no groups to move.
+    NoGroups {
+        /// How packets find their workers.
+        mode: Way,
+    },
+    /// There is no group of this number, only so many.
+    NoGroup {
+        /// The number.
+        group: usize,
+        /// How many there are.
+        groups: usize,
+    },
+    /// There is no worker of this number, only so many.
+    NoWorker {
+        /// The number.
+        worker: usize,
+        /// How many there are.
+        workers: usize,
+    },
+    /// The number of workers cannot change where packets find them in this mode, or as the instance was
+    /// started.
+    FixedWorkers {
+        /// How packets find their workers.
+        mode: Way,
+        /// How many workers there are.
+        workers: usize,
+    },
+    /// There cannot be so many workers.
+    WorkerCount {
+        /// How many are wanted.
+        wanted: usize,
+        /// How many there can be.
+        most: usize,
+    },
+    /// A worker does not come to an end with what it has received.
+    NotDrained {
+        /// Its number.
+        worker: usize,
+    },
+    /// A worker is dead.
+    WorkerDead,
+    /// Devices were opened without the means to have faults.
+    NoFaults,
+    /// There is no connection of elements that this text names.
+    NoConnection(String),
+    /// A filter that is to choose one flow chooses another number of them.
+    FlowChoice {
+        /// The filter.
+        filter: String,
+        /// How many it chooses.
+        chosen: usize,
+    },
+    /// A request that is not understood.
+    Request(String),
+    /// There are as many clients as there can be.
+    TooManyClients(usize),
+    /// Anything else: the system, a device, a handler.
+    Other(String),
+}
+
+impl Error {
+    /// A name of the kind of error, which does not change.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Configuration(_) => "configuration",
+            Error::Empty(_) => "empty-configuration",
+            Error::EndsSooner(_) => "ends-sooner",
+            Error::NothingBefore => "nothing-before",
+            Error::NoGroups { .. } => "no-groups",
+            Error::NoGroup { .. } => "no-group",
+            Error::NoWorker { .. } => "no-worker",
+            Error::FixedWorkers { .. } => "fixed-workers",
+            Error::WorkerCount { .. } => "worker-count",
+            Error::NotDrained { .. } => "not-drained",
+            Error::WorkerDead => "worker-dead",
+            Error::NoFaults => "no-faults",
+            Error::NoConnection(_) => "no-connection",
+            Error::FlowChoice { .. } => "flow-choice",
+            Error::Request(_) => "request",
+            Error::TooManyClients(_) => "too-many-clients",
+            Error::Other(_) => "other",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Configuration(findings) => findings.fmt(f),
+            Error::Empty(name) => write!(f, "{name}: it is empty; no chain was found in it"),
+            Error::EndsSooner(why) | Error::Request(why) => f.write_str(why),
+            Error::NothingBefore => f.write_str("no other configuration has run"),
+            Error::NoGroups { mode } => write!(
+                f,
+                "there are no groups of traffic classes to move where packets find their workers by {mode}"
+            ),
+            Error::NoGroup { group, groups } => {
+                write!(f, "there is no group {group}, only 0 to {}", groups.saturating_sub(1))
+            }
+            Error::NoWorker { worker, workers } => {
+                write!(f, "there is no worker {worker}, only 0 to {}", workers.saturating_sub(1))
+            }
+            Error::FixedWorkers { mode: Way::Hash, workers } => write!(
+                f,
+                "the number of workers, {workers}, is fixed: the run did not begin with a number that can change"
+            ),
+            Error::FixedWorkers { mode, workers } => write!(
+                f,
+                "the number of workers, {workers}, is fixed where packets find them by {mode}"
+            ),
+            Error::WorkerCount { wanted, most } => {
+                write!(
+                    f,
+                    "there can be 1 to {most} workers, not {wanted}: one for each CPU of the run"
+                )
+            }
+            Error::NotDrained { worker } => {
+                write!(f, "worker {worker} does not come to an end with what it has received")
+            }
+            Error::WorkerDead => f.write_str("the worker is dead"),
+            Error::NoFaults => f.write_str("devices cannot have faults: they were opened without"),
+            Error::NoConnection(text) => write!(f, "there is no connection '{text}'"),
+            Error::FlowChoice { filter, chosen } => {
+                write!(f, "'{filter}' chooses {chosen} flows, not one")
+            }
+            Error::TooManyClients(most) => write!(
+                f,
+                "{most} clients are connected, and there can be no more: end a capture, a trace or a `top`, \
+                 and try again"
+            ),
+            Error::Other(why) => f.write_str(why.trim_end()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<String> for Error {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+impl From<&str> for Error {
+    fn from(why: &str) -> Self {
+        Self::Other(why.to_string())
+    }
+}

@@ -1,0 +1,245 @@
+//! Which worker has what: groups go from worker to worker, and workers come and go.
+
+use std::time::{Duration, Instant};
+
+use dataplane::Router;
+use dataplane::worker::Status;
+
+use super::{Instance, lock};
+use crate::error::Error;
+
+/// What moving groups of flows to other workers came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// How many groups moved.
+    pub groups: usize,
+    /// The longest that packets of a group waited.
+    pub waited: Duration,
+    /// Packets that went along.
+    pub packets: usize,
+    /// Packets that the elements of the former worker hold for other reasons (an address that is
+    /// asked for, a delay), which leave from there, whosever they are.
+    pub held_back: usize,
+}
+
+/// How many workers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Those that get packets.
+    pub running: usize,
+    /// As many as there can be; the others stand by.
+    pub most: usize,
+}
+
+/// How long a worker may take to receive what has come already, how long it is waited for what
+/// it holds and has not sent, and how long where it is to stand by from then on.
+const DRAINING: Duration = Duration::from_secs(10);
+const SENDING: Duration = Duration::from_millis(100);
+const ENDING: Duration = Duration::from_secs(1);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Looks until something is so, at most for this time; whether it is.
+fn comes_to_be(so_long: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while !is_so() {
+        if begin.elapsed() > so_long {
+            return false;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    true
+}
+
+impl Instance {
+    /// How many workers there are, and can be.
+    pub fn workers(&self) -> Workers {
+        let most = self.fleet.len();
+        match self.options.dispatch.is_elastic() {
+            true => Workers { running: self.options.dispatch.running(), most },
+            false => Workers { running: most, most },
+        }
+    }
+
+    /// Has so many workers take packets from now on. Workers that come take groups of flows over from those that
+    /// have most, and those that go leave theirs to the others, as [`Instance::move_group`] does: with all that
+    /// elements keep of them, so that no packet is lost, and none overtakes another of its flow. A worker that
+    /// stands by keeps its counts.
+    ///
+    /// It blocks until all has moved, some milliseconds for each worker.
+    ///
+    /// # Errors
+    /// If the number cannot change, or a worker does not come to an end with what it has received. Asked again, it
+    /// goes on where it ended.
+    pub fn set_workers(&self, wanted: usize) -> Result<Moved, Error> {
+        let _one = lock(&self.changing);
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        let Workers { running, most } = self.workers();
+        if !dispatch.is_elastic() {
+            return Err(Error::FixedWorkers { mode: dispatch.way(), workers: most });
+        }
+        if !(1..=most).contains(&wanted) {
+            return Err(Error::WorkerCount { wanted, most });
+        }
+        for worker in running..wanted {
+            interfaces.forget(worker);
+            self.fleet.unpark(worker);
+        }
+        dispatch.run(wanted)?;
+        let at: Vec<usize> = (0..dispatch.groups())
+            .filter_map(|group| dispatch.group(group))
+            .map(|(worker, _)| worker)
+            .collect();
+        let mut all = Moved::default();
+        for (from, to, groups) in resettle(&at, running, wanted) {
+            let moved = self.move_groups(&groups, from, to)?;
+            all.groups += moved.groups;
+            all.waited = all.waited.max(moved.waited);
+            all.packets += moved.packets;
+        }
+        for worker in wanted..most {
+            all.held_back += self.retire(worker)?;
+        }
+        Ok(all)
+    }
+
+    /// Has a worker that gets no packets any more stand by, unless its elements hold packets for long: how many.
+    fn retire(&self, worker: usize) -> Result<usize, Error> {
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        if self.fleet.status(worker) == Status::Parked {
+            return Ok(0);
+        }
+        // What is of no group comes to the first worker by now.
+        interfaces.bring(dispatch, &[], worker, 0)?;
+        if !comes_to_be(DRAINING, || interfaces.is_drained(worker)) {
+            return Err(Error::NotDrained { worker });
+        }
+        let mut held = 0;
+        let has_ended = comes_to_be(ENDING, || {
+            let holdings = self.fleet.call(worker, |router| router.holdings());
+            held = holdings.iter().flat_map(|all| all.values()).map(|held| held.packets).sum();
+            held == 0 && interfaces.is_sent(worker)
+        });
+        if has_ended {
+            self.fleet.park(worker);
+        }
+        Ok(held)
+    }
+
+    /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
+    /// overtakes another: the new worker puts the group's packets aside while the old one handles
+    /// what has come to it, sends it, and hands over the group's flows and packets in queues.
+    ///
+    /// It blocks until the group has moved, some milliseconds.
+    ///
+    /// # Errors
+    /// Why it cannot be; the group stays where it is.
+    pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, Error> {
+        let _one = lock(&self.changing);
+        let dispatch = &self.options.dispatch;
+        let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
+            0 => Error::NoGroups { mode: dispatch.way() },
+            groups => Error::NoGroup { group, groups },
+        })?;
+        let Workers { running: workers, .. } = self.workers();
+        if to >= workers {
+            return Err(Error::NoWorker { worker: to, workers });
+        }
+        if from == to {
+            return Ok(Moved::default());
+        }
+        self.move_groups(&[group], from, to)
+    }
+
+    fn move_groups(&self, groups: &[usize], from: usize, to: usize) -> Result<Moved, Error> {
+        let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
+        let begin = Instant::now();
+        interfaces.bring(dispatch, groups, from, to)?;
+        let is_dead = || self.fleet.status(from) == Status::Dead;
+        let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
+        let mut handed_over = None;
+        if comes_to_be(DRAINING, || interfaces.is_drained(from) || is_dead()) {
+            // Between two rounds what was received is handled. What cannot be sent now, elements
+            // hold back.
+            comes_to_be(SENDING, || {
+                let held = self.fleet.call(from, |router| router.holds_back()).unwrap_or(0);
+                held == 0 && interfaces.is_sent(from) || is_dead()
+            });
+            handed_over = self.fleet.call(from, move |router: &mut Router| {
+                let all: Vec<_> = numbers.iter().map(|&number| router.part_with(number)).collect();
+                (all, router.holds_back())
+            });
+        }
+        let Some((estates, held_back)) = handed_over else {
+            let back = interfaces.bring(dispatch, groups, to, from);
+            interfaces.hand_out(to);
+            interfaces.hand_out(from);
+            back?;
+            return Err(Error::NotDrained { worker: from });
+        };
+        let packets = estates.iter().map(|estate| estate.packets()).sum();
+        let handing_out = interfaces.clone();
+        let join = move |router: &mut Router| {
+            estates.into_iter().for_each(|estate| router.join(estate));
+            handing_out.hand_out(to);
+        };
+        self.fleet.call(to, join).ok_or(Error::WorkerDead)?;
+        Ok(Moved { groups: groups.len(), waited: begin.elapsed(), packets, held_back })
+    }
+}
+
+/// Which groups go from which worker to which when the number of workers changes; `at` tells the worker of each
+/// group. Those of workers that go come to who has fewest; workers that come take from who has most, until
+/// they have their part.
+fn resettle(at: &[usize], running: usize, wanted: usize) -> Vec<(usize, usize, Vec<usize>)> {
+    let mut after = at.to_vec();
+    let count = |after: &[usize], worker: usize| after.iter().filter(|w| **w == worker).count();
+    for group in (0..at.len()).filter(|&group| at[group] >= wanted) {
+        let fewest = (0..wanted).min_by_key(|&worker| count(&after, worker));
+        after[group] = fewest.unwrap_or(0);
+    }
+    for worker in running..wanted {
+        while count(&after, worker) < at.len() / wanted {
+            let most = (0..wanted).max_by_key(|&worker| count(&after, worker)).unwrap_or(0);
+            let Some(group) = after.iter().rposition(|&at| at == most) else { break };
+            after[group] = worker;
+        }
+    }
+    let mut moves: Vec<(usize, usize, Vec<usize>)> = Vec::new();
+    for (group, (&from, &to)) in at.iter().zip(&after).enumerate().filter(|(_, (a, b))| a != b) {
+        match moves.iter_mut().find(|(f, t, _)| (*f, *t) == (from, to)) {
+            Some((.., groups)) => groups.push(group),
+            None => moves.push((from, to, vec![group])),
+        }
+    }
+    moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resettle;
+
+    #[test]
+    fn groups_are_even_and_few_move() {
+        let at = |workers: usize, groups| (0..groups).map(|g| g % workers).collect::<Vec<usize>>();
+        for (running, wanted, groups) in
+            [(1, 2, 16), (2, 1, 16), (2, 4, 32), (4, 2, 32), (3, 5, 255), (7, 3, 56), (3, 3, 24)]
+        {
+            let before = at(running, groups);
+            let mut after = before.clone();
+            let moves = resettle(&before, running, wanted);
+            for (from, to, groups) in &moves {
+                for &group in groups {
+                    assert_eq!(std::mem::replace(&mut after[group], *to), *from);
+                }
+            }
+            let count = |worker| after.iter().filter(|at| **at == worker).count();
+            let counts: Vec<usize> = (0..wanted).map(count).collect();
+            let (fewest, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+            assert!(after.iter().all(|at| *at < wanted) && most - fewest <= 1, "{counts:?}");
+            // Nothing goes between workers that stay.
+            let stays = |worker: usize| worker < running.min(wanted);
+            assert!(!moves.iter().any(|(from, to, _)| stays(*from) && stays(*to)));
+        }
+    }
+}
