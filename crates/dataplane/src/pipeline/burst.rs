@@ -6,12 +6,12 @@
 
 use std::rc::Rc;
 
-use elements::flow_access::FoundFlows;
-use ir::program::{Effect, LookupId, StepId};
+use elements::flow_access::{COMMON, FoundFlows};
+use ir::program::{LookupId, StepId};
 use net::Packet;
 use smallvec::SmallVec;
 
-use super::cache::{FlowCache, Line, Member, SLOTS, Tagged, Ways};
+use super::cache::{FlowCache, Member, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
@@ -41,32 +41,35 @@ pub(super) struct Burst {
     alone: [u32; LANES],
     /// By lane: the site at which it is, or [`NO_SITE`], its key, its hash, and which conditions
     /// hold.
-    sites: [u16; LANES],
-    keys: [[u64; 2]; LANES],
-    hashes: [u64; LANES],
-    holds: [u32; LANES],
+    pub(super) sites: [u16; LANES],
+    pub(super) keys: [[u64; 2]; LANES],
+    pub(super) hashes: [u64; LANES],
+    pub(super) holds: [u32; LANES],
     /// By lane: the entry of the flow cache that says what becomes of it.
     entries: [u32; LANES],
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
-    members: Vec<Member>,
+    pub(super) members: Vec<Member>,
     /// By lookup: what it found.
-    found: Vec<FoundFlows>,
+    pub(super) found: Vec<FoundFlows>,
     bindings: Vec<Binding>,
     /// By lookup: the lanes that looked it up since the burst began.
-    looked_up: Vec<u32>,
+    pub(super) looked_up: Vec<u32>,
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
     cached: u32,
     /// Lanes that looked up flows.
     flows: u32,
+    /// Lanes that plans were executed for before others were decided.
+    finished: u32,
     /// Lanes that prolong flows and change nothing else of them.
     touching: u32,
-    common: Vec<u64>,
+    /// Lanes that are known to change nothing of the flows that they found.
+    unchanging: u32,
     /// What came of packets that were taken through elements.
     out: Vec<Delivery>,
-    spare: Spare,
+    pub(super) spare: Spare,
 }
 
 impl Burst {
@@ -312,23 +315,40 @@ impl Pipeline {
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
+    /// Lanes that an element takes whatever happens before: they found no flow, and those that they looked for in vain are
+    /// looked for by that element again.
+    fn fixed(&self) -> u32 {
+        let Self { burst, targets, program, .. } = self;
+        let found = burst.found.iter().fold(burst.cached, |lanes, found| lanes | found.lanes);
+        let mut fixed = 0;
+        for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize]) {
+            let mut lanes = burst.planned[plan as usize] & !found;
+            let Some(target) = self.target_of(plan) else { continue };
+            let Target { to, native, .. } = targets[usize::from(target)];
+            for (lookup, looked_up) in program.lookups.iter().zip(&burst.looked_up) {
+                if !native || lookup.element != to.node {
+                    lanes &= !looked_up;
+                }
+            }
+            fixed |= lanes;
+        }
+        fixed
+    }
+
     /// Finds out what plans do to flows; gives the lanes that do anything to one.
     fn updates(&mut self, now: u64) -> u32 {
         let Self { plans, burst, lanes, .. } = self;
         let (mut changing, mut touching) = (0, 0);
         for &plan in &burst.used {
             let planned = burst.planned[plan as usize];
-            for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
-                let found = &burst.found[usize::from(lookup.0)];
-                for (reg, before) in common.iter().zip(&found.common) {
-                    changing |= lanes.differ(*reg, before) & planned;
-                }
-                changing |= expiry.differ(lanes, &found.expiries, now) & planned;
-                changing |= guarantee.differ(lanes, &found.guarantees, now) & planned;
+            for update in &plans[plan as usize].updates {
+                let found = &burst.found[usize::from(update.lookup.0)];
+                changing |= update.changes(lanes, found, now) & planned;
                 touching |= planned & !found.settled;
             }
         }
         burst.touching = touching & !changing;
+        burst.unchanging = !(changing | touching);
         changing | touching
     }
 
@@ -347,9 +367,12 @@ impl Pipeline {
         cx: &mut StageContext<'_>,
     ) -> Option<u32> {
         self.prefetch_changes(ordered, now);
+        let fixed = if self.may_end || cx.is_watched() { 0 } else { self.fixed() };
+        self.burst.finished = fixed;
+        self.finish(packets, fixed, from);
         // Lanes whose results do not hold any more.
         let mut stale = 0;
-        let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()));
+        let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()) & !fixed);
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             left &= left - 1;
@@ -366,8 +389,8 @@ impl Pipeline {
                 self.run_alone((lane, &mut packets[lane]), from, now)
             } else {
                 self.update(lane, plan, now);
-                if self.is_frequent(lane) {
-                    self.remember((lane, &packets[lane]), now);
+                if self.is_frequent(lane) && fixed >> lane & 1 == 0 {
+                    self.remember(packets, (lane, plan), now);
                 }
                 self.target_of(plan)
             };
@@ -421,7 +444,7 @@ impl Pipeline {
         from: usize,
         cx: &mut StageContext<'_>,
     ) -> bool {
-        self.finish(packets, run, from);
+        self.finish(packets, run & !self.burst.finished, from);
         let mut batch = cx.core.batch();
         for lane in lanes_of(run) {
             let place = cx.core.pool.alloc(0);
@@ -439,6 +462,8 @@ impl Pipeline {
         }
         let mut places = lanes_of(run);
         for Delivery { to, mut batch, native, laps } in out.drain(..) {
+            // As the program's packets leave for an element.
+            let native = native || !cx.has_stage(to);
             let target = self.target(to, native, laps, cx.surroundings());
             for (packet, lane) in batch.drain().zip(&mut places) {
                 cx.core.pool.recycle(std::mem::replace(&mut packets[lane], packet));
@@ -470,6 +495,7 @@ impl Pipeline {
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
         self.burst.unplan(lanes);
         self.burst.touching &= !lanes;
+        self.burst.unchanging &= !lanes;
         let mut spare = std::mem::take(&mut self.burst.spare);
         self.walk(&Packets::new(packets, &mut spare), lanes, now);
         self.burst.spare = spare;
@@ -483,19 +509,19 @@ impl Pipeline {
 
     #[cold]
     fn find_changed(&mut self) -> u32 {
-        let Self { tables, cache, burst, .. } = self;
-        let mut lanes = 0;
+        let Self { tables, cache, burst, lanes, .. } = self;
+        let mut stale = 0;
         let all = tables.log.take(|table, number| {
             cache.kill(table, number);
-            for (found, lookup) in burst.found.iter().zip(0..) {
-                if found.lanes != 0 && tables.of(LookupId(lookup)) == Some(table) {
-                    let is_it = |lane: usize| u32::from(found.numbers[lane] == number) << lane;
-                    lanes |= (0..LANES).fold(0, |lanes, lane| lanes | is_it(lane)) & found.lanes;
+            for &lookup in tables.lookups(table) {
+                let found = &burst.found[usize::from(lookup)];
+                if found.lanes != 0 {
+                    stale |= lanes.equal(&found.numbers, number) & found.lanes;
                 }
             }
         });
         if all {
-            return lanes;
+            return stale;
         }
         cache.clear();
         u32::MAX
@@ -504,6 +530,9 @@ impl Pipeline {
     /// Updates the flows of a lane as its plan says.
     fn update(&mut self, lane: usize, plan: u32, now: u64) {
         let Self { plans, burst, lanes, tables, .. } = self;
+        if burst.unchanging >> lane & 1 == 1 {
+            return;
+        }
         if burst.touching >> lane & 1 == 1 {
             for Update { lookup, .. } in &plans[plan as usize].updates {
                 let number = burst.found[usize::from(lookup.0)].numbers[lane];
@@ -513,10 +542,16 @@ impl Pipeline {
         }
         for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
             let found = &burst.found[usize::from(lookup.0)];
-            burst.common.clear();
-            burst.common.extend(common.iter().map(|&reg| u64::from(lanes.column(reg)[lane])));
+            let mut numbers = [0; COMMON];
+            for (number, &reg) in numbers.iter_mut().zip(common) {
+                *number = lanes.column(reg)[lane].into();
+            }
             let (expiry, guarantee) = (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
-            tables.update(*lookup, (found.numbers[lane], &burst.common, expiry, guarantee), now);
+            tables.update(
+                *lookup,
+                (found.numbers[lane], &numbers[..common.len().min(COMMON)], expiry, guarantee),
+                now,
+            );
         }
     }
 
@@ -592,7 +627,7 @@ impl Pipeline {
     ) -> Option<u16> {
         self.scalar.start(now);
         let step = StepId(self.burst.alone[lane]);
-        let step = self.scalar.walk(step, packet, &self.tables, |_| {});
+        let step = self.scalar.walk(step, packet, &self.tables);
         let program = Rc::clone(&self.program);
         let exit = exit(&program, step)?;
         let number = self.outcome_of[step.0 as usize];
@@ -611,49 +646,6 @@ impl Pipeline {
         target
     }
 
-    /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that it found.
-    #[inline(never)]
-    fn remember(&mut self, (lane, packet): (usize, &Packet), now: u64) {
-        let (step, number) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
-        let Some(site) = self.sites.get(usize::from(number)) else { return };
-        let mut relevant = 0;
-        self.scalar.start(now);
-        let step = self.scalar.walk(step, packet, &self.tables, |step| {
-            relevant |= site.deciding(step);
-        });
-        let (Some(exit), Some(cached)) = (exit(&self.program, step), site.exit(step)) else {
-            return;
-        };
-        let Some(slots) = self.scalar.slots(&cached.slots, packet) else { return };
-        if self.scalar.missed {
-            return;
-        }
-        relevant |= cached.deciding;
-        let mut entry = Line {
-            key: self.burst.keys[lane],
-            until: now | self.tick,
-            relevant,
-            holds: self.burst.holds[lane] & relevant,
-            plan: cached.plan,
-            site: number,
-            flows: 0,
-            slots,
-        };
-        self.burst.members.clear();
-        for &lookup in &self.scalar.hits {
-            let Some(found) = self.scalar.found(lookup) else { continue };
-            let Some(table) = self.tables.of(lookup) else { continue };
-            let prolonged = exit
-                .effects
-                .iter()
-                .any(|effect| matches!(effect, Effect::Update { lookup: l, .. } if *l == lookup));
-            let number = found.number;
-            entry.until = entry.until.min(self.tables.expiry(table, number).saturating_sub(1));
-            self.burst.members.push(Member { table, number, prolonged });
-        }
-        self.cache.insert(self.burst.hashes[lane], entry, &self.burst.members);
-    }
-
     /// Does what plans say to these lanes.
     fn finish(&mut self, packets: &mut [Packet], these: u32, from: usize) {
         let Self { lanes, plans, burst, outcomes, decided, .. } = self;
@@ -664,6 +656,9 @@ impl Pipeline {
                 used.push((&plans[number as usize], *planned & these));
                 *planned &= !these;
             }
+        }
+        if used.is_empty() {
+            return;
         }
         if used.iter().any(|(plan, _)| !lanes.knows(&plan.needs)) {
             let all = &Packets::new(packets, &mut burst.spare);
