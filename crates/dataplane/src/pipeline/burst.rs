@@ -36,7 +36,7 @@ pub(super) struct Burst {
     /// Plans that have lanes, in the order in which they got them.
     used: Vec<u32>,
     /// By lane: its plan, or [`NONE`] if it goes on alone.
-    plan_of: [u32; LANES],
+    pub(super) plan_of: [u32; LANES],
     /// By lane: the step at which it goes on alone.
     alone: [u32; LANES],
     /// By lane: the site at which it is, or [`NO_SITE`], its key, its hash, and which conditions
@@ -65,8 +65,8 @@ pub(super) struct Burst {
     finished: u32,
     /// Lanes that prolong flows and change nothing else of them.
     touching: u32,
-    /// Lanes that are known to change nothing of the flows that they found.
-    unchanging: u32,
+    /// Lanes that change more of them.
+    changing: u32,
     /// What came of packets that were taken through elements.
     out: Vec<Delivery>,
     pub(super) spare: Spare,
@@ -193,7 +193,7 @@ impl Pipeline {
         self.decided.resize(from + packets.len(), DROP);
         let mut ordered = alone | self.burst.asked;
         if self.tables.len() > 0 {
-            ordered |= self.barriers() | self.updates(now);
+            ordered |= self.barriers() | self.updates(u32::MAX, now);
         }
         let done = match ordered & all {
             0 => all,
@@ -336,19 +336,22 @@ impl Pipeline {
     }
 
     /// Finds out what plans do to flows; gives the lanes that do anything to one.
-    fn updates(&mut self, now: u64) -> u32 {
+    fn updates(&mut self, these: u32, now: u64) -> u32 {
         let Self { plans, burst, lanes, .. } = self;
         let (mut changing, mut touching) = (0, 0);
         for &plan in &burst.used {
-            let planned = burst.planned[plan as usize];
+            let planned = burst.planned[plan as usize] & these;
+            if planned == 0 {
+                continue;
+            }
             for update in &plans[plan as usize].updates {
                 let found = &burst.found[usize::from(update.lookup.0)];
                 changing |= update.changes(lanes, found, now) & planned;
                 touching |= planned & !found.settled;
             }
         }
-        burst.touching = touching & !changing;
-        burst.unchanging = !(changing | touching);
+        burst.touching = burst.touching & !these | touching & !changing;
+        burst.changing = burst.changing & !these | changing;
         changing | touching
     }
 
@@ -376,7 +379,6 @@ impl Pipeline {
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             left &= left - 1;
-            let later = all & (u32::MAX << lane << 1);
             if stale >> lane & 1 == 1 {
                 self.walk_again(packets, stale & u32::MAX << lane, now);
                 stale = 0;
@@ -385,15 +387,21 @@ impl Pipeline {
                 self.walk_again(packets, 1 << lane, now);
             }
             let plan = self.burst.plan_of[lane];
+            let mut together = 1u32 << lane;
             let target = if plan == NONE {
                 self.run_alone((lane, &mut packets[lane]), from, now)
             } else {
-                self.update(lane, plan, now);
-                if self.is_frequent(lane) && fixed >> lane & 1 == 0 {
-                    self.remember(packets, (lane, plan), now);
+                together |= self.collect_updates(lane, left, stale);
+                self.update(together, now);
+                left &= !together;
+                for lane in lanes_of(together & !self.burst.changing & !fixed) {
+                    if self.is_frequent(lane) {
+                        self.remember(packets, lane, now);
+                    }
                 }
                 self.target_of(plan)
             };
+            let later = all & (u32::MAX << together.ilog2() << 1);
             stale |= self.changed() & later;
             left |= stale;
             let is_barrier = |t: &u16| self.targets[usize::from(*t)].is_barrier();
@@ -429,7 +437,7 @@ impl Pipeline {
             if depends {
                 break;
             }
-            self.update(lane, plan, now);
+            self.update(1 << lane, now);
             run |= 1 << lane;
         }
         run
@@ -494,11 +502,10 @@ impl Pipeline {
     #[cold]
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
         self.burst.unplan(lanes);
-        self.burst.touching &= !lanes;
-        self.burst.unchanging &= !lanes;
         let mut spare = std::mem::take(&mut self.burst.spare);
         self.walk(&Packets::new(packets, &mut spare), lanes, now);
         self.burst.spare = spare;
+        self.updates(lanes, now);
     }
 
     /// Takes note of the flows that changed; gives the lanes that found one of them.
@@ -527,31 +534,88 @@ impl Pipeline {
         u32::MAX
     }
 
-    /// Updates the flows of a lane as its plan says.
-    fn update(&mut self, lane: usize, plan: u32, now: u64) {
+    /// A lane and those behind it of the lanes that are `left` whose flows can be updated together, up to one that is
+    /// stale: as far as no lane finds a flow that one before it changes.
+    fn collect_updates(&self, first: usize, left: u32, stale: u32) -> u32 {
+        let Self { burst, tables, lanes: columns, barriers, .. } = self;
+        // Bits of a hash of the flows that change.
+        let mut marks = [0u64; 32];
+        let (mut together, mut changing) = (0u32, 0u32);
+        let left = left | 1 << first;
+        for lane in first..LANES {
+            let (bit, plan) = (1 << lane, burst.plan_of[lane]);
+            let has_update = left & bit != 0;
+            let is_single = || burst.cached & bit != 0 || plan == NONE || barriers[plan as usize];
+            if left >> lane == 0 || stale & bit != 0 || has_update && is_single() {
+                break;
+            }
+            let changes = has_update && burst.changing & bit != 0;
+            if changing == 0 && !changes {
+                together |= left & bit;
+                continue;
+            }
+            for (found, lookup) in burst.found.iter().zip(0..) {
+                let Some(table) = tables.of(LookupId(lookup)) else { continue };
+                if found.lanes & bit == 0 {
+                    continue;
+                }
+                let number = found.numbers[lane];
+                let hash = (number ^ u32::from(table) << 24).wrapping_mul(0x9e37_79b9) >> 21;
+                let (word, mark) = (&mut marks[hash as usize / 64], 1 << (hash % 64));
+                let is_it = |&other: &u16| {
+                    let found = &burst.found[usize::from(other)];
+                    columns.equal(&found.numbers, number) & found.lanes & changing != 0
+                };
+                if *word & mark != 0 && tables.lookups(table).iter().any(is_it) {
+                    return together;
+                }
+                if changes {
+                    *word |= mark;
+                }
+            }
+            together |= left & bit;
+            changing |= u32::from(changes) << lane;
+        }
+        together
+    }
+
+    /// Updates the flows of lanes as their plans say: table by table, each in the order of packets.
+    fn update(&mut self, these: u32, now: u64) {
         let Self { plans, burst, lanes, tables, .. } = self;
-        if burst.unchanging >> lane & 1 == 1 {
+        let these = these & (burst.changing | burst.touching);
+        if these == 0 {
             return;
         }
-        if burst.touching >> lane & 1 == 1 {
-            for Update { lookup, .. } in &plans[plan as usize].updates {
-                let number = burst.found[usize::from(lookup.0)].numbers[lane];
-                tables.prolong(tables.of(*lookup).unwrap_or_default(), number, now);
+        for (table, number) in tables.all().iter().zip(0..) {
+            let lookups = tables.lookups(number);
+            let is_found = |lookup: &u16| burst.found[usize::from(*lookup)].lanes & these != 0;
+            if !lookups.iter().any(is_found) {
+                continue;
             }
-            return;
-        }
-        for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
-            let found = &burst.found[usize::from(lookup.0)];
-            let mut numbers = [0; COMMON];
-            for (number, &reg) in numbers.iter_mut().zip(common) {
-                *number = lanes.column(reg)[lane].into();
+            let mut table = table.borrow_mut();
+            let (mut plan, mut updates) = (NONE, SmallVec::<[&Update; 2]>::new());
+            for lane in lanes_of(these) {
+                if burst.plan_of[lane] != plan {
+                    plan = burst.plan_of[lane];
+                    let all = plans[plan as usize].updates.iter();
+                    updates.clear();
+                    updates.extend(all.filter(|update| tables.of(update.lookup) == Some(number)));
+                }
+                for Update { lookup, common, expiry, guarantee } in &updates {
+                    let flow = burst.found[usize::from(lookup.0)].numbers[lane];
+                    if burst.changing >> lane & 1 == 0 {
+                        table.prolong(flow, now);
+                        continue;
+                    }
+                    let mut numbers = [0; COMMON];
+                    for (number, &reg) in numbers.iter_mut().zip(common) {
+                        *number = lanes.column(reg)[lane].into();
+                    }
+                    let numbers = &numbers[..common.len().min(COMMON)];
+                    let times = [expiry, guarantee].map(|time| time.at(lanes, lane, now));
+                    table.update(flow, numbers, times[0], times[1], now);
+                }
             }
-            let (expiry, guarantee) = (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
-            tables.update(
-                *lookup,
-                (found.numbers[lane], &numbers[..common.len().min(COMMON)], expiry, guarantee),
-                now,
-            );
         }
     }
 
@@ -612,8 +676,7 @@ impl Pipeline {
     #[inline]
     fn is_frequent(&mut self, lane: usize) -> bool {
         let site = self.sites.get(usize::from(self.burst.sites[lane]));
-        let site =
-            site.filter(|_| self.burst.cached >> lane & 1 == 0 && self.tables.log.is_empty());
+        let site = site.filter(|_| self.burst.cached >> lane & 1 == 0);
         site.is_some_and(|site| self.cache.is_frequent(self.burst.hashes[lane], site.one_of))
     }
 

@@ -119,9 +119,10 @@ impl CachedExit {
 impl Pipeline {
     /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that it found.
     #[inline(never)]
-    pub(super) fn remember(&mut self, packets: &[Packet], (lane, plan): (usize, u32), now: u64) {
+    pub(super) fn remember(&mut self, packets: &[Packet], lane: usize, now: u64) {
         let Self { lanes, plans, sites, burst, tables, cache, tick, .. } = self;
-        let (number, direct) = (burst.sites[lane], &plans[plan as usize]);
+        let Some(direct) = plans.get(burst.plan_of[lane] as usize) else { return };
+        let number = burst.sites[lane];
         let site = sites.get(usize::from(number));
         let Some(exit) = site.and_then(|site| site.exit(direct.outcome)) else { return };
         burst.members.clear();

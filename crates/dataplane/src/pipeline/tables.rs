@@ -61,6 +61,11 @@ impl Tables {
         self.of[usize::from(lookup.0)]
     }
 
+    /// All tables, by number.
+    pub(super) fn all(&self) -> &[Table] {
+        &self.all
+    }
+
     /// The lookups in a table.
     #[inline]
     pub(super) fn lookups(&self, table: u16) -> &[u16] {
