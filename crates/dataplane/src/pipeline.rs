@@ -8,6 +8,7 @@ mod burst;
 mod cache;
 mod classifiers;
 mod compile;
+mod entry;
 mod gain;
 mod lanes;
 mod plan;
@@ -68,9 +69,10 @@ pub(crate) trait Surroundings {
 /// What becomes of a packet that comes to an element while a burst is decided.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It waits for its turn: nothing that comes after changes flows that the program looks up.
+    /// It waits for its turn: nothing that comes after changes flows that the program looks up, and packets before it may
+    /// come to this element later.
     Waits,
-    /// The element takes it at once, so that packets behind it find what it changes.
+    /// The element takes it at once: packets behind it find what it changes, and it may end where the program's packets do.
     Runs,
     /// The same, but the element may look at what was not counted yet: all packets behind it wait.
     Ends,
@@ -148,6 +150,8 @@ pub(crate) struct Pipeline {
     extra: Vec<(usize, Delivery)>,
     /// By element.
     arrivals: Rc<[Arrival]>,
+    /// Whether a packet may have to come to rest before those behind it are decided.
+    may_end: bool,
 }
 
 /// A program that other threads may hold, too; to hold on to it for a packet takes no atomic
@@ -222,14 +226,16 @@ impl Pipeline {
             decided: Vec::new(),
             extra: Vec::new(),
             arrivals: Rc::default(),
+            may_end: false,
             program: Rc::clone(&program),
         };
-        pipeline.arrivals = pipeline.arrivals(chain);
         for (step, exit) in program.exits() {
             pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32;
             let outcome = pipeline.outcome(exit, chain);
             pipeline.outcomes.push(outcome);
         }
+        pipeline.arrivals = pipeline.arrivals(chain);
+        pipeline.may_end = pipeline.arrivals.contains(&Arrival::Ends);
         pipeline.compile(&prepared.ranges, missed);
         Ok(pipeline)
     }
@@ -242,10 +248,22 @@ impl Pipeline {
             chain.table(*node).is_some_and(|table| self.tables.number(&table).is_some())
         };
         let owners: Vec<NodeId> = (0..chain.elements()).filter(of_these).collect();
-        let arrival = |(node, changes)| match changes {
-            false => Arrival::Waits,
-            true if chain.calls_handlers(node) => Arrival::Ends,
-            true => Arrival::Runs,
+        // Where packets that wait for their turn may come.
+        let waiting: BTreeSet<NodeId> = self
+            .targets
+            .iter()
+            .filter(|t| !t.is_barrier())
+            .flat_map(|t| &t.behind)
+            .copied()
+            .collect();
+        let exits = self.program.exits();
+        let passed: BTreeSet<NodeId> =
+            exits.flat_map(|(_, exit)| &exit.through).map(|port| port.node).collect();
+        let arrival = |(node, changes)| match (changes, chain.calls_handlers(node)) {
+            (true, true) => Arrival::Ends,
+            (true, false) => Arrival::Runs,
+            (false, false) if passed.contains(&node) && !waiting.contains(&node) => Arrival::Runs,
+            (false, _) => Arrival::Waits,
         };
         (0..).zip(chain.before(&owners)).map(arrival).collect()
     }

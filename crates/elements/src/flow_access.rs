@@ -142,6 +142,18 @@ impl FlowLog {
         }
     }
 
+    /// A flow of a table changed.
+    #[inline]
+    pub(crate) fn add_one(&self, table: u16, number: u32) {
+        self.any.set(true);
+        let mut changes = self.changes.borrow_mut();
+        if changes.len() < LONGEST {
+            changes.push((table, number));
+        } else {
+            self.lost.set(true);
+        }
+    }
+
     /// All flows of a table changed.
     pub(crate) fn add_all(&self) {
         self.any.set(true);

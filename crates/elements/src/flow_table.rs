@@ -9,6 +9,7 @@
 //! that a flow moves in its list once a tick and is otherwise only read.
 
 mod ahead;
+mod changes;
 mod declared;
 mod handover;
 pub(crate) mod index;
@@ -18,7 +19,7 @@ mod taken;
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::rc::{Rc, Weak};
+use std::rc::Weak;
 
 use net::flow::FlowHash;
 
@@ -373,38 +374,28 @@ impl FlowTable {
         self.flows.get(number)
     }
 
-    /// Writes changes down from now on, as those of table number `table`.
-    pub(crate) fn log_changes(&mut self, log: &Rc<FlowLog>, table: u16) {
-        self.watchers.retain(|(watcher, _)| watcher.strong_count() > 0);
-        self.watchers.push((Rc::downgrade(log), table));
-    }
-
-    /// Tells watchers of flows that changed or go.
-    #[inline]
-    fn changed(&self, numbers: impl Iterator<Item = u32> + Clone) {
-        if !self.watchers.is_empty() {
-            self.log(|log, table| log.add(table, numbers.clone()));
-        }
-    }
-
-    #[cold]
-    fn log(&self, write: impl Fn(&FlowLog, u16)) {
-        let living = self.watchers.iter().filter_map(|(w, table)| Some((w.upgrade()?, *table)));
-        living.for_each(|(log, table)| write(&log, table));
-    }
-
     /// Sets what its owner keeps of a connection's state.
     #[inline]
     pub(crate) fn set_state(&mut self, number: u32, state: u8) {
         let flow = self.flows.get_mut(number);
         if flow.state != state {
             flow.state = state;
-            self.changed(std::iter::once(number));
+            self.changed_one(number);
         }
     }
 
-    /// Sets the cells that are declared common; whether one changed.
-    pub(crate) fn set_common(&mut self, number: u32, common: &[u64]) -> bool {
+    /// Sets the cells that are declared common and when a flow expires and may be evicted, as after a packet now; whether
+    /// more changed than these times.
+    #[inline]
+    pub(crate) fn update(
+        &mut self,
+        number: u32,
+        common: &[u64],
+        (expiry, guarantee): (u64, u64),
+        now: u64,
+    ) -> bool {
+        let class = self.flows.get(number).class;
+        let next = self.class_until(expiry, guarantee, now, class).unwrap_or(class);
         let flow = self.flows.get_mut(number);
         let before = (flow.state, flow.input, flow.protocol, flow.annotation);
         if let &[state, input, protocol, annotation] = common {
@@ -412,10 +403,12 @@ impl FlowTable {
             (flow.input, flow.protocol) = (input as u16, protocol as u8);
             flow.annotation = annotation as u8;
         }
-        let changed = before != (flow.state, flow.input, flow.protocol, flow.annotation);
+        let after = (flow.state, flow.input, flow.protocol, flow.annotation);
+        let changed = before != after || class != next;
         if changed {
-            self.changed(std::iter::once(number));
+            self.changed_one(number);
         }
+        self.refresh(number, next, now);
         changed
     }
 
@@ -457,11 +450,6 @@ impl FlowTable {
         debug_assert!(self.classes[usize::from(class)].era == Era::Now, "it was touched before");
         self.touch(number, class, now);
         self.flows.get(number).expiry
-    }
-
-    /// The class of a flow.
-    pub(crate) fn class_of(&self, number: u32) -> u16 {
-        self.flows.get(number).class
     }
 
     /// A key with its hash.
@@ -530,12 +518,18 @@ impl FlowTable {
     /// A packet of the flow came; the flow is of this class from now on.
     #[inline]
     pub(crate) fn touch(&mut self, number: u32, class: u16, now: u64) {
+        if self.flows.get(number).class != class {
+            self.changed_one(number);
+        }
+        self.refresh(number, class, now);
+    }
+
+    /// The same, where watchers know of another class.
+    #[inline]
+    fn refresh(&mut self, number: u32, class: u16, now: u64) {
         let expiry = self.tick_end(now).saturating_add(self.classes[usize::from(class)].timeout);
         let flow = *self.flows.get(number);
         if flow.expiry != expiry || flow.class != class {
-            if flow.class != class {
-                self.changed(std::iter::once(number));
-            }
             self.unlink(&flow);
             self.append(number, class, expiry);
         }
@@ -654,7 +648,7 @@ impl FlowTable {
 
     /// Removes a flow.
     pub(crate) fn remove(&mut self, number: u32) {
-        self.changed(std::iter::once(number));
+        self.changed_one(number);
         self.take_out(number, self.flows.get(number).hashes(&self.hash));
     }
 

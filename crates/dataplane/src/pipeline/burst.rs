@@ -6,12 +6,12 @@
 
 use std::rc::Rc;
 
-use elements::flow_access::FoundFlows;
-use ir::program::{Effect, LookupId, StepId};
+use elements::flow_access::{COMMON, FoundFlows};
+use ir::program::{LookupId, StepId};
 use net::Packet;
 use smallvec::SmallVec;
 
-use super::cache::{FlowCache, Line, Member, SLOTS, Tagged, Ways};
+use super::cache::{FlowCache, Member, SLOTS, Tagged, Ways};
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
@@ -36,37 +36,40 @@ pub(super) struct Burst {
     /// Plans that have lanes, in the order in which they got them.
     used: Vec<u32>,
     /// By lane: its plan, or [`NONE`] if it goes on alone.
-    plan_of: [u32; LANES],
+    pub(super) plan_of: [u32; LANES],
     /// By lane: the step at which it goes on alone.
     alone: [u32; LANES],
     /// By lane: the site at which it is, or [`NO_SITE`], its key, its hash, and which conditions
     /// hold.
-    sites: [u16; LANES],
-    keys: [[u64; 2]; LANES],
-    hashes: [u64; LANES],
-    holds: [u32; LANES],
+    pub(super) sites: [u16; LANES],
+    pub(super) keys: [[u64; 2]; LANES],
+    pub(super) hashes: [u64; LANES],
+    pub(super) holds: [u32; LANES],
     /// By lane: the entry of the flow cache that says what becomes of it.
     entries: [u32; LANES],
     /// What lanes took from the flow cache.
     slots: [Column; SLOTS],
-    members: Vec<Member>,
+    pub(super) members: Vec<Member>,
     /// By lookup: what it found.
-    found: Vec<FoundFlows>,
+    pub(super) found: Vec<FoundFlows>,
     bindings: Vec<Binding>,
     /// By lookup: the lanes that looked it up since the burst began.
-    looked_up: Vec<u32>,
+    pub(super) looked_up: Vec<u32>,
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
     cached: u32,
     /// Lanes that looked up flows.
     flows: u32,
+    /// Lanes that plans were executed for before others were decided.
+    finished: u32,
     /// Lanes that prolong flows and change nothing else of them.
     touching: u32,
-    common: Vec<u64>,
+    /// Lanes that change more of them.
+    changing: u32,
     /// What came of packets that were taken through elements.
     out: Vec<Delivery>,
-    spare: Spare,
+    pub(super) spare: Spare,
 }
 
 impl Burst {
@@ -190,7 +193,7 @@ impl Pipeline {
         self.decided.resize(from + packets.len(), DROP);
         let mut ordered = alone | self.burst.asked;
         if self.tables.len() > 0 {
-            ordered |= self.barriers() | self.updates(now);
+            ordered |= self.barriers() | self.updates(u32::MAX, now);
         }
         let done = match ordered & all {
             0 => all,
@@ -312,23 +315,43 @@ impl Pipeline {
         barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
+    /// Lanes that an element takes whatever happens before: they found no flow, and those that they looked for in vain are
+    /// looked for by that element again.
+    fn fixed(&self) -> u32 {
+        let Self { burst, targets, program, .. } = self;
+        let found = burst.found.iter().fold(burst.cached, |lanes, found| lanes | found.lanes);
+        let mut fixed = 0;
+        for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize]) {
+            let mut lanes = burst.planned[plan as usize] & !found;
+            let Some(target) = self.target_of(plan) else { continue };
+            let Target { to, native, .. } = targets[usize::from(target)];
+            for (lookup, looked_up) in program.lookups.iter().zip(&burst.looked_up) {
+                if !native || lookup.element != to.node {
+                    lanes &= !looked_up;
+                }
+            }
+            fixed |= lanes;
+        }
+        fixed
+    }
+
     /// Finds out what plans do to flows; gives the lanes that do anything to one.
-    fn updates(&mut self, now: u64) -> u32 {
+    fn updates(&mut self, these: u32, now: u64) -> u32 {
         let Self { plans, burst, lanes, .. } = self;
         let (mut changing, mut touching) = (0, 0);
         for &plan in &burst.used {
-            let planned = burst.planned[plan as usize];
-            for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
-                let found = &burst.found[usize::from(lookup.0)];
-                for (reg, before) in common.iter().zip(&found.common) {
-                    changing |= lanes.differ(*reg, before) & planned;
-                }
-                changing |= expiry.differ(lanes, &found.expiries, now) & planned;
-                changing |= guarantee.differ(lanes, &found.guarantees, now) & planned;
+            let planned = burst.planned[plan as usize] & these;
+            if planned == 0 {
+                continue;
+            }
+            for update in &plans[plan as usize].updates {
+                let found = &burst.found[usize::from(update.lookup.0)];
+                changing |= update.changes(lanes, found, now) & planned;
                 touching |= planned & !found.settled;
             }
         }
-        burst.touching = touching & !changing;
+        burst.touching = burst.touching & !these | touching & !changing;
+        burst.changing = burst.changing & !these | changing;
         changing | touching
     }
 
@@ -347,13 +370,15 @@ impl Pipeline {
         cx: &mut StageContext<'_>,
     ) -> Option<u32> {
         self.prefetch_changes(ordered, now);
+        let fixed = if self.may_end || cx.is_watched() { 0 } else { self.fixed() };
+        self.burst.finished = fixed;
+        self.finish(packets, fixed, from);
         // Lanes whose results do not hold any more.
         let mut stale = 0;
-        let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()));
+        let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()) & !fixed);
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
             left &= left - 1;
-            let later = all & (u32::MAX << lane << 1);
             if stale >> lane & 1 == 1 {
                 self.walk_again(packets, stale & u32::MAX << lane, now);
                 stale = 0;
@@ -362,15 +387,21 @@ impl Pipeline {
                 self.walk_again(packets, 1 << lane, now);
             }
             let plan = self.burst.plan_of[lane];
+            let mut together = 1u32 << lane;
             let target = if plan == NONE {
                 self.run_alone((lane, &mut packets[lane]), from, now)
             } else {
-                self.update(lane, plan, now);
-                if self.is_frequent(lane) {
-                    self.remember((lane, &packets[lane]), now);
+                together |= self.collect_updates(lane, left, stale);
+                self.update(together, now);
+                left &= !together;
+                for lane in lanes_of(together & !self.burst.changing & !fixed) {
+                    if self.is_frequent(lane) {
+                        self.remember(packets, lane, now);
+                    }
                 }
                 self.target_of(plan)
             };
+            let later = all & (u32::MAX << together.ilog2() << 1);
             stale |= self.changed() & later;
             left |= stale;
             let is_barrier = |t: &u16| self.targets[usize::from(*t)].is_barrier();
@@ -406,7 +437,7 @@ impl Pipeline {
             if depends {
                 break;
             }
-            self.update(lane, plan, now);
+            self.update(1 << lane, now);
             run |= 1 << lane;
         }
         run
@@ -421,7 +452,7 @@ impl Pipeline {
         from: usize,
         cx: &mut StageContext<'_>,
     ) -> bool {
-        self.finish(packets, run, from);
+        self.finish(packets, run & !self.burst.finished, from);
         let mut batch = cx.core.batch();
         for lane in lanes_of(run) {
             let place = cx.core.pool.alloc(0);
@@ -439,6 +470,8 @@ impl Pipeline {
         }
         let mut places = lanes_of(run);
         for Delivery { to, mut batch, native, laps } in out.drain(..) {
+            // As the program's packets leave for an element.
+            let native = native || !cx.has_stage(to);
             let target = self.target(to, native, laps, cx.surroundings());
             for (packet, lane) in batch.drain().zip(&mut places) {
                 cx.core.pool.recycle(std::mem::replace(&mut packets[lane], packet));
@@ -469,10 +502,10 @@ impl Pipeline {
     #[cold]
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
         self.burst.unplan(lanes);
-        self.burst.touching &= !lanes;
         let mut spare = std::mem::take(&mut self.burst.spare);
         self.walk(&Packets::new(packets, &mut spare), lanes, now);
         self.burst.spare = spare;
+        self.updates(lanes, now);
     }
 
     /// Takes note of the flows that changed; gives the lanes that found one of them.
@@ -483,40 +516,106 @@ impl Pipeline {
 
     #[cold]
     fn find_changed(&mut self) -> u32 {
-        let Self { tables, cache, burst, .. } = self;
-        let mut lanes = 0;
+        let Self { tables, cache, burst, lanes, .. } = self;
+        let mut stale = 0;
         let all = tables.log.take(|table, number| {
             cache.kill(table, number);
-            for (found, lookup) in burst.found.iter().zip(0..) {
-                if found.lanes != 0 && tables.of(LookupId(lookup)) == Some(table) {
-                    let is_it = |lane: usize| u32::from(found.numbers[lane] == number) << lane;
-                    lanes |= (0..LANES).fold(0, |lanes, lane| lanes | is_it(lane)) & found.lanes;
+            for &lookup in tables.lookups(table) {
+                let found = &burst.found[usize::from(lookup)];
+                if found.lanes != 0 {
+                    stale |= lanes.equal(&found.numbers, number) & found.lanes;
                 }
             }
         });
         if all {
-            return lanes;
+            return stale;
         }
         cache.clear();
         u32::MAX
     }
 
-    /// Updates the flows of a lane as its plan says.
-    fn update(&mut self, lane: usize, plan: u32, now: u64) {
-        let Self { plans, burst, lanes, tables, .. } = self;
-        if burst.touching >> lane & 1 == 1 {
-            for Update { lookup, .. } in &plans[plan as usize].updates {
-                let number = burst.found[usize::from(lookup.0)].numbers[lane];
-                tables.prolong(tables.of(*lookup).unwrap_or_default(), number, now);
+    /// A lane and those behind it of the lanes that are `left` whose flows can be updated together, up to one that is
+    /// stale: as far as no lane finds a flow that one before it changes.
+    fn collect_updates(&self, first: usize, left: u32, stale: u32) -> u32 {
+        let Self { burst, tables, lanes: columns, barriers, .. } = self;
+        // Bits of a hash of the flows that change.
+        let mut marks = [0u64; 32];
+        let (mut together, mut changing) = (0u32, 0u32);
+        let left = left | 1 << first;
+        for lane in first..LANES {
+            let (bit, plan) = (1 << lane, burst.plan_of[lane]);
+            let has_update = left & bit != 0;
+            let is_single = || burst.cached & bit != 0 || plan == NONE || barriers[plan as usize];
+            if left >> lane == 0 || stale & bit != 0 || has_update && is_single() {
+                break;
             }
+            let changes = has_update && burst.changing & bit != 0;
+            if changing == 0 && !changes {
+                together |= left & bit;
+                continue;
+            }
+            for (found, lookup) in burst.found.iter().zip(0..) {
+                let Some(table) = tables.of(LookupId(lookup)) else { continue };
+                if found.lanes & bit == 0 {
+                    continue;
+                }
+                let number = found.numbers[lane];
+                let hash = (number ^ u32::from(table) << 24).wrapping_mul(0x9e37_79b9) >> 21;
+                let (word, mark) = (&mut marks[hash as usize / 64], 1 << (hash % 64));
+                let is_it = |&other: &u16| {
+                    let found = &burst.found[usize::from(other)];
+                    columns.equal(&found.numbers, number) & found.lanes & changing != 0
+                };
+                if *word & mark != 0 && tables.lookups(table).iter().any(is_it) {
+                    return together;
+                }
+                if changes {
+                    *word |= mark;
+                }
+            }
+            together |= left & bit;
+            changing |= u32::from(changes) << lane;
+        }
+        together
+    }
+
+    /// Updates the flows of lanes as their plans say: table by table, each in the order of packets.
+    fn update(&mut self, these: u32, now: u64) {
+        let Self { plans, burst, lanes, tables, .. } = self;
+        let these = these & (burst.changing | burst.touching);
+        if these == 0 {
             return;
         }
-        for Update { lookup, common, expiry, guarantee } in &plans[plan as usize].updates {
-            let found = &burst.found[usize::from(lookup.0)];
-            burst.common.clear();
-            burst.common.extend(common.iter().map(|&reg| u64::from(lanes.column(reg)[lane])));
-            let (expiry, guarantee) = (expiry.at(lanes, lane, now), guarantee.at(lanes, lane, now));
-            tables.update(*lookup, (found.numbers[lane], &burst.common, expiry, guarantee), now);
+        for (table, number) in tables.all().iter().zip(0..) {
+            let lookups = tables.lookups(number);
+            let is_found = |lookup: &u16| burst.found[usize::from(*lookup)].lanes & these != 0;
+            if !lookups.iter().any(is_found) {
+                continue;
+            }
+            let mut table = table.borrow_mut();
+            let (mut plan, mut updates) = (NONE, SmallVec::<[&Update; 2]>::new());
+            for lane in lanes_of(these) {
+                if burst.plan_of[lane] != plan {
+                    plan = burst.plan_of[lane];
+                    let all = plans[plan as usize].updates.iter();
+                    updates.clear();
+                    updates.extend(all.filter(|update| tables.of(update.lookup) == Some(number)));
+                }
+                for Update { lookup, common, expiry, guarantee } in &updates {
+                    let flow = burst.found[usize::from(lookup.0)].numbers[lane];
+                    if burst.changing >> lane & 1 == 0 {
+                        table.prolong(flow, now);
+                        continue;
+                    }
+                    let mut numbers = [0; COMMON];
+                    for (number, &reg) in numbers.iter_mut().zip(common) {
+                        *number = lanes.column(reg)[lane].into();
+                    }
+                    let numbers = &numbers[..common.len().min(COMMON)];
+                    let times = [expiry, guarantee].map(|time| time.at(lanes, lane, now));
+                    table.update(flow, numbers, times[0], times[1], now);
+                }
+            }
         }
     }
 
@@ -577,8 +676,7 @@ impl Pipeline {
     #[inline]
     fn is_frequent(&mut self, lane: usize) -> bool {
         let site = self.sites.get(usize::from(self.burst.sites[lane]));
-        let site =
-            site.filter(|_| self.burst.cached >> lane & 1 == 0 && self.tables.log.is_empty());
+        let site = site.filter(|_| self.burst.cached >> lane & 1 == 0);
         site.is_some_and(|site| self.cache.is_frequent(self.burst.hashes[lane], site.one_of))
     }
 
@@ -592,7 +690,7 @@ impl Pipeline {
     ) -> Option<u16> {
         self.scalar.start(now);
         let step = StepId(self.burst.alone[lane]);
-        let step = self.scalar.walk(step, packet, &self.tables, |_| {});
+        let step = self.scalar.walk(step, packet, &self.tables);
         let program = Rc::clone(&self.program);
         let exit = exit(&program, step)?;
         let number = self.outcome_of[step.0 as usize];
@@ -611,49 +709,6 @@ impl Pipeline {
         target
     }
 
-    /// Adds what becomes of a lane to the flow cache, which holds for as long as the flows that it found.
-    #[inline(never)]
-    fn remember(&mut self, (lane, packet): (usize, &Packet), now: u64) {
-        let (step, number) = (StepId(self.burst.alone[lane]), self.burst.sites[lane]);
-        let Some(site) = self.sites.get(usize::from(number)) else { return };
-        let mut relevant = 0;
-        self.scalar.start(now);
-        let step = self.scalar.walk(step, packet, &self.tables, |step| {
-            relevant |= site.deciding(step);
-        });
-        let (Some(exit), Some(cached)) = (exit(&self.program, step), site.exit(step)) else {
-            return;
-        };
-        let Some(slots) = self.scalar.slots(&cached.slots, packet) else { return };
-        if self.scalar.missed {
-            return;
-        }
-        relevant |= cached.deciding;
-        let mut entry = Line {
-            key: self.burst.keys[lane],
-            until: now | self.tick,
-            relevant,
-            holds: self.burst.holds[lane] & relevant,
-            plan: cached.plan,
-            site: number,
-            flows: 0,
-            slots,
-        };
-        self.burst.members.clear();
-        for &lookup in &self.scalar.hits {
-            let Some(found) = self.scalar.found(lookup) else { continue };
-            let Some(table) = self.tables.of(lookup) else { continue };
-            let prolonged = exit
-                .effects
-                .iter()
-                .any(|effect| matches!(effect, Effect::Update { lookup: l, .. } if *l == lookup));
-            let number = found.number;
-            entry.until = entry.until.min(self.tables.expiry(table, number).saturating_sub(1));
-            self.burst.members.push(Member { table, number, prolonged });
-        }
-        self.cache.insert(self.burst.hashes[lane], entry, &self.burst.members);
-    }
-
     /// Does what plans say to these lanes.
     fn finish(&mut self, packets: &mut [Packet], these: u32, from: usize) {
         let Self { lanes, plans, burst, outcomes, decided, .. } = self;
@@ -664,6 +719,9 @@ impl Pipeline {
                 used.push((&plans[number as usize], *planned & these));
                 *planned &= !these;
             }
+        }
+        if used.is_empty() {
+            return;
         }
         if used.iter().any(|(plan, _)| !lanes.knows(&plan.needs)) {
             let all = &Packets::new(packets, &mut burst.spare);

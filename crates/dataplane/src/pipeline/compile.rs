@@ -147,6 +147,16 @@ impl<'a> Compiler<'a> {
         self.is_whole(term).then(|| self.term(term)).flatten()
     }
 
+    /// A column that holds all of a number, and whether as a signed one.
+    pub(super) fn number(&mut self, term: TermId) -> Option<(Reg, bool)> {
+        let is_signed = !self.is_whole(term);
+        let fits = |(low, high)| low >= i32::MIN.into() && high <= i32::MAX.into();
+        if is_signed && !self.range(term).is_some_and(fits) {
+            return None;
+        }
+        Some((self.term(term)?, is_signed))
+    }
+
     fn compile(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
         let at = term.0 as usize;
         if self.depth[at] > DEEPEST {

@@ -437,14 +437,16 @@ impl Lanes {
         }
     }
 
-    /// The lanes in which a known column differs from these numbers.
+    /// The lanes in which these numbers are this one.
     #[inline]
-    pub(super) fn differ(&self, reg: Reg, from: &Column) -> u32 {
-        let (column, mut differ) = (self.column(reg), 0);
-        for lane in 0..LANES {
-            differ |= u32::from(column[lane] != from[lane]) << lane;
-        }
-        differ
+    pub(super) fn equal(&self, column: &Column, number: u32) -> u32 {
+        simd::run(self.level, Equal { column, number })
+    }
+
+    /// Runs code with the vector instructions at hand.
+    #[inline]
+    pub(super) fn run<T: Task>(&self, task: T) -> T::Result {
+        simd::run(self.level, task)
     }
 
     /// Has columns computed again.
@@ -505,6 +507,20 @@ impl Lanes {
     #[inline]
     pub(super) fn keys(&self, parts: &[Part], conditions: &[Cond]) -> Keys {
         simd::run(self.level, Gather { lanes: self, parts, conditions })
+    }
+}
+
+struct Equal<'a> {
+    column: &'a Column,
+    number: u32,
+}
+
+impl Task for Equal<'_> {
+    type Result = u32;
+
+    #[inline(always)]
+    fn run(self, isa: impl Isa) -> u32 {
+        isa.signs(&lanes_where(|lane| self.column[lane] == self.number))
     }
 }
 
@@ -725,7 +741,7 @@ fn compute(
 
 /// All ones in lanes in which something holds, and 0 in all others.
 #[inline(always)]
-fn lanes_where(holds: impl Fn(usize) -> bool) -> Column {
+pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> Column {
     let mut column = [0; LANES];
     for (lane, truth) in column.iter_mut().enumerate() {
         *truth = if holds(lane) { u32::MAX } else { 0 };
@@ -783,6 +799,9 @@ fn truth<'a>(isa: impl Isa, cond: &Cond, column: &impl Fn(&Reg) -> &'a Column) -
 pub(super) fn sum(column: &Column, lanes: u32) -> u64 {
     if lanes == u32::MAX {
         return column.iter().map(|&n| u64::from(n)).sum();
+    }
+    if lanes.count_ones() <= 4 {
+        return lanes_of(lanes).map(|i| u64::from(column[i])).sum();
     }
     let one = |i: usize| u64::from(column[i]) & (u64::from(lanes >> i & 1)).wrapping_neg();
     (0..LANES).map(one).sum()

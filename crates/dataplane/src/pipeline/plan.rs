@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use elements::flow_access::FoundFlows;
 use ir::model::BinaryOp;
 use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write};
 
-use super::compile::{Compiler, Residual, Slot};
-use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg};
+use super::compile::{Compiler, Residual};
+use super::entry::CachedExit;
+use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg, lanes_where};
 use super::prepared::is_small;
 use super::range_table::RangeTable;
+use super::simd::{Isa, Task};
 
 /// Conditions that are tested at once.
 pub(super) const MOST_TESTS: usize = 16;
@@ -207,29 +210,55 @@ impl Time {
     }
 }
 
-impl Time {
-    /// The lanes for which it differs from these.
+impl Update {
+    /// The lanes in which it changes more of flows than a packet does that only prolongs them.
     #[inline]
-    pub(super) fn differ(&self, lanes: &Lanes, from: &[u64; LANES], now: u64) -> u32 {
-        let mut differ = 0;
-        match &self.moments[..] {
-            [only] => {
-                let time = only.at(now);
-                for (lane, from) in from.iter().enumerate() {
-                    differ |= u32::from(*from != time) << lane;
-                }
+    pub(super) fn changes(&self, lanes: &Lanes, found: &FoundFlows, now: u64) -> u32 {
+        lanes.run(Changes { update: self, lanes, found, now })
+    }
+}
+
+struct Changes<'a> {
+    update: &'a Update,
+    lanes: &'a Lanes,
+    found: &'a FoundFlows,
+    now: u64,
+}
+
+impl Task for Changes<'_> {
+    type Result = u32;
+
+    #[inline(always)]
+    fn run(self, isa: impl Isa) -> u32 {
+        let Self { update, lanes, found, now } = self;
+        let mut differ = [0; LANES];
+        for (reg, before) in update.common.iter().zip(&found.common) {
+            let column = lanes.column(*reg);
+            for lane in 0..LANES {
+                differ[lane] |= column[lane] ^ before[lane];
             }
-            all => {
-                let column = lanes.column(self.of);
-                for (at, moment) in all.iter().enumerate() {
-                    let time = moment.at(now);
-                    for (lane, from) in from.iter().enumerate() {
-                        differ |= u32::from(column[lane] == at as u32 && *from != time) << lane;
-                    }
+        }
+        let times = [(&update.expiry, &found.expiries), (&update.guarantee, &found.guarantees)];
+        for (Time { of, moments }, before) in times {
+            let differs = |moment: &Moment, lane: usize| {
+                let bits = before[lane] ^ moment.at(now);
+                bits as u32 | (bits >> 32) as u32
+            };
+            if let [only] = &moments[..] {
+                for (lane, differ) in differ.iter_mut().enumerate() {
+                    *differ |= differs(only, lane);
+                }
+                continue;
+            }
+            let column = lanes.column(*of);
+            for (moment, at) in moments.iter().zip(0..) {
+                for (lane, differ) in differ.iter_mut().enumerate() {
+                    let is_it = u32::from(column[lane] == at).wrapping_neg();
+                    *differ |= differs(moment, lane) & is_it;
                 }
             }
         }
-        differ
+        isa.signs(&lanes_where(|lane| differ[lane] != 0))
     }
 }
 
@@ -504,31 +533,20 @@ pub(super) struct Site {
     pub(super) key: Vec<Part>,
     /// Conditions on the packet that its way may depend on.
     pub(super) conditions: Vec<Cond>,
-    /// By step, in order: which of the conditions decide there.
-    pub(super) deciding: Vec<(StepId, u32)>,
-    /// By step, in order: what lines that lead to an exit hold.
-    pub(super) exits: Vec<(StepId, CachedExit)>,
+    /// By outcome, in order: what entries that lead to an exit hold.
+    pub(super) exits: Vec<(u32, CachedExit)>,
 }
 
 impl Site {
-    /// Which of the conditions decide at a step.
-    pub(super) fn deciding(&self, step: StepId) -> u32 {
-        let at = self.deciding.binary_search_by_key(&step, |deciding| deciding.0);
-        at.map_or(0, |at| self.deciding[at].1)
-    }
-
-    /// What lines that lead to an exit hold.
-    pub(super) fn exit(&self, step: StepId) -> Option<&CachedExit> {
-        let at = self.exits.binary_search_by_key(&step, |exit| exit.0).ok()?;
+    /// What entries that lead to an exit hold, by its outcome.
+    pub(super) fn exit(&self, outcome: u32) -> Option<&CachedExit> {
+        let at = self.exits.binary_search_by_key(&outcome, |exit| exit.0).ok()?;
         Some(&self.exits[at].1)
     }
-}
 
-/// An exit that lines of the flow cache lead to.
-pub(super) struct CachedExit {
-    /// The number of the plan.
-    pub(super) plan: u32,
-    pub(super) slots: Vec<Slot>,
-    /// Conditions that updates of flows depend on.
-    pub(super) deciding: u32,
+    /// The columns that a key is made from, and those that its entries are.
+    pub(super) fn needs_mut(&mut self) -> impl Iterator<Item = &mut Box<[Reg]>> {
+        let exits = self.exits.iter_mut().map(|(_, exit)| &mut exit.needs);
+        exits.chain([&mut self.needs])
+    }
 }

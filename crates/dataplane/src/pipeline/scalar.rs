@@ -11,9 +11,7 @@ use ir::{Base, Field};
 use net::{Header, Packet, PacketType};
 
 use super::Counted;
-use super::cache::SLOTS;
 use super::classifiers::Classifiers;
-use super::compile::{Slot, Sum};
 use super::tables::Tables;
 
 /// How deeply terms are computed by recursion.
@@ -32,9 +30,8 @@ pub(super) struct Scalar {
     numbers: Vec<u64>,
     /// What each lookup found on the packet's way.
     found: Vec<Option<FoundFlow>>,
-    /// The lookups that were made, and whether all found something.
-    pub(super) hits: Vec<LookupId>,
-    pub(super) missed: bool,
+    /// The lookups that found something.
+    hits: Vec<LookupId>,
     /// Whether something was computed from what a lookup had not bound yet.
     unbound: bool,
     now: u64,
@@ -107,7 +104,6 @@ impl Scalar {
             numbers: Vec::new(),
             found: vec![None; program.lookups.len()],
             hits: Vec::new(),
-            missed: false,
             unbound: false,
             now: 0,
             program,
@@ -120,7 +116,7 @@ impl Scalar {
         for lookup in self.hits.drain(..) {
             self.found[usize::from(lookup.0)] = None;
         }
-        (self.missed, self.now) = (false, now);
+        self.now = now;
     }
 
     fn forget_values(&mut self) {
@@ -133,11 +129,6 @@ impl Scalar {
                 .for_each(|cell| cell.epoch = 0);
             self.epoch = 1;
         }
-    }
-
-    /// What a lookup found on the packet's way.
-    pub(super) fn found(&self, lookup: LookupId) -> Option<&FoundFlow> {
-        self.found[usize::from(lookup.0)].as_ref()
     }
 
     /// The value of a term.
@@ -210,41 +201,6 @@ impl Scalar {
         }
     }
 
-    /// What a line of the flow cache holds; `None` if a number does not fit.
-    pub(super) fn slots(&mut self, slots: &[Slot], packet: &Packet) -> Option<[u32; SLOTS]> {
-        let mut numbers = [0; SLOTS];
-        for (number, slot) in numbers.iter_mut().zip(slots) {
-            *number = match slot {
-                Slot::Term(term) => self.value(*term, packet) as u32,
-                Slot::Sum { sum, congruent } => match self.residue(congruent, packet) {
-                    0 => match self.sum(sum, packet) {
-                        ..0 => return None,
-                        0 => 0,
-                        _ => 0xffff,
-                    },
-                    residue => residue,
-                },
-                Slot::Residue(sum) => match self.residue(sum, packet) {
-                    0 => 0xffff,
-                    residue => residue,
-                },
-            };
-        }
-        Some(numbers)
-    }
-
-    /// The remainder by 0xffff of a sum.
-    fn residue(&mut self, sum: &Sum, packet: &Packet) -> u32 {
-        self.sum(sum, packet).rem_euclid(0xffff) as u32
-    }
-
-    fn sum(&mut self, sum: &Sum, packet: &Packet) -> i128 {
-        sum.terms.iter().fold(sum.more.into(), |total, &(times, term)| {
-            let value = self.value(term, packet) as i128;
-            total.wrapping_add(value.wrapping_mul(times.into()))
-        })
-    }
-
     /// The value of a term made of others; of two to choose from, only the one that is chosen is asked for.
     #[inline]
     fn compute(
@@ -303,17 +259,11 @@ impl Scalar {
     }
 
     /// Goes on from a step to an exit. What was computed and found on the way there must be known
-    /// or is computed again. `passed` hears of each step on the way.
-    pub(super) fn walk(
-        &mut self,
-        from: StepId,
-        packet: &Packet,
-        tables: &Tables,
-        mut passed: impl FnMut(StepId),
-    ) -> StepId {
+    /// or is computed again.
+    pub(super) fn walk(&mut self, from: StepId, packet: &Packet, tables: &Tables) -> StepId {
         let mut at = from;
         loop {
-            at = self.walk_on(at, packet, &mut passed);
+            at = self.walk_on(at, packet);
             match self.ask(at, packet) {
                 Some(lookup) => at = self.look_up(at, lookup, tables),
                 None => return at,
@@ -322,16 +272,10 @@ impl Scalar {
     }
 
     /// Goes on from a step to a lookup or an exit.
-    pub(super) fn walk_on(
-        &mut self,
-        from: StepId,
-        packet: &Packet,
-        mut passed: impl FnMut(StepId),
-    ) -> StepId {
+    fn walk_on(&mut self, from: StepId, packet: &Packet) -> StepId {
         let program = Rc::clone(&self.program);
         let mut at = from;
         loop {
-            passed(at);
             at = match program.step(at) {
                 Step::Exit(_) | Step::Flow { .. } => return at,
                 Step::Test { atom, yes, no, .. } => {
@@ -375,7 +319,6 @@ impl Scalar {
     pub(super) fn look_up(&mut self, at: StepId, lookup: LookupId, tables: &Tables) -> StepId {
         let Step::Flow { hit, miss, .. } = *self.program.step(at) else { return at };
         let Some(found) = tables.find(lookup, &self.numbers, self.now) else {
-            self.missed = true;
             return miss;
         };
         self.found[usize::from(lookup.0)] = Some(found);
@@ -486,8 +429,6 @@ mod tests {
 
     use super::*;
     use crate::pipeline::classifiers::Library;
-    use crate::pipeline::compile::Compiler;
-    use crate::pipeline::prepared::Ranges;
 
     fn program(terms: Vec<Term>) -> Program {
         let entry = Port { node: 0, port: 0 };
@@ -509,44 +450,5 @@ mod tests {
         let last = TermId(terms.len() as u32 - 1);
         let mut scalar = scalar(&program(terms));
         assert_eq!(scalar.value(last, &net::Pool::new().alloc(0)), 200_001);
-    }
-
-    /// `a` becomes `b`, `b` becomes `c`: what checksums change by is what `a` and `c` differ by.
-    #[test]
-    fn sums_of_what_translators_change_are_sums_of_what_is_left() {
-        let mut terms: Vec<Term> =
-            (0..3).map(|i| Term::Input(Field::bytes(Base::Data, 2 * i, 2))).collect();
-        let mut add = |term| {
-            terms.push(term);
-            TermId(terms.len() as u32 - 1)
-        };
-        let all = add(Term::Const(0xffff));
-        let mut change = |from: u32, to: u32| {
-            let more = add(Term::Binary(BinaryOp::Add, TermId(to), all));
-            let less = add(Term::Binary(BinaryOp::Sub, more, TermId(from)));
-            add(Term::Binary(BinaryOp::Rem, less, all))
-        };
-        let sum = Sum { terms: vec![(1, change(0, 1)), (1, change(1, 2))], more: 0 };
-        let program = program(terms);
-        let (mut pool, ranges) = (net::Pool::new(), Ranges::default());
-        let congruent = Compiler::new(&program, &ranges).congruent(&sum);
-        assert_eq!(congruent, Sum { terms: vec![(1, TermId(2)), (-1, TermId(0))], more: 0 });
-
-        let slots = [Slot::Sum { sum, congruent }];
-        let numbers = [0u16, 1, 2, 0x7fff, 0xfffe, 0xffff];
-        let all = numbers.iter().flat_map(|&a| numbers.map(|b| numbers.map(|c| (a, b, c))));
-        for (a, b, c) in all.flatten() {
-            let mut packet = pool.alloc(6);
-            for (bytes, number) in packet.data_mut().chunks_mut(2).zip([a, b, c]) {
-                bytes.copy_from_slice(&number.to_be_bytes());
-            }
-            let change = |from: u16, to: u16| (u32::from(to) + 0xffff - u32::from(from)) % 0xffff;
-            let expected = match change(a, b) + change(b, c) {
-                0 => 0,
-                sum => (sum - 1) % 0xffff + 1,
-            };
-            let found = scalar(&program).slots(&slots, &packet).map(|slots| slots[0]);
-            assert_eq!(found, Some(expected), "{a} {b} {c}");
-        }
     }
 }

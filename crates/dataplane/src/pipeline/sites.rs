@@ -13,8 +13,9 @@ use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 use super::cache::{RARELY, SLOTS};
 use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, reachable};
+use super::entry::CachedExit;
 use super::lanes::{Cond, Part, Reg};
-use super::plan::{CachedExit, MOST_TESTS, Node, Plan, Site, node, plan, updates};
+use super::plan::{MOST_TESTS, Node, Plan, Site, node, plan, updates};
 
 /// Conditions on packets that one line may depend on.
 const MOST_CONDITIONS: usize = 32;
@@ -182,7 +183,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         let Compiled { nodes, plans, sites, .. } = &mut self.compiled;
         let nodes = nodes.iter_mut().filter_map(Node::needs_mut);
         let (plans, sites) = (plans.iter_mut(), sites.iter_mut());
-        let all = nodes.chain(plans.map(|p| &mut p.needs)).chain(sites.map(|s| &mut s.needs));
+        let all = nodes.chain(plans.map(|p| &mut p.needs)).chain(sites.flat_map(Site::needs_mut));
         for needs in all {
             *needs = needs.iter().copied().filter(|&reg| !lanes.is_there(reg)).collect();
         }
@@ -248,23 +249,22 @@ impl<'c, 'a> Builder<'c, 'a> {
         }
         let key = self.key(&inputs)?;
         let one_of = if self.lookups[step.0 as usize] < MANY_LOOKUPS { RARELY } else { 1 };
-        let mut site = Site {
-            one_of,
-            needs: Box::default(),
-            key,
-            conditions: Vec::new(),
-            deciding: Vec::new(),
-            exits: Vec::new(),
-        };
+        let mut site =
+            Site { one_of, needs: Box::default(), key, conditions: Vec::new(), exits: Vec::new() };
+        // By step: which conditions decide there or before.
+        let mut deciding: HashMap<StepId, u32> = HashMap::new();
         for &at in &region {
-            let deciding = self.deciding(at, &known, &mut site.conditions)?;
-            if deciding != 0 {
-                site.deciding.push((at, deciding));
-            }
+            let own = self.deciding(at, &known, &mut site.conditions)?;
+            let all = own | deciding.get(&at).copied().unwrap_or(0);
+            deciding.insert(at, all);
+            program.step(at).next().for_each(|to| *deciding.entry(to).or_default() |= all);
         }
         for &at in &region {
-            if let Some(cached) = self.cached_exit(at, &known, &mut site.conditions) {
-                site.exits.push((at, cached));
+            if let Some(exit) = self.exits.get(&at)
+                && let Some(cached) =
+                    self.cached_exit((at, deciding[&at]), &known, &mut site.conditions)
+            {
+                site.exits.push((exit.outcome, cached));
             }
         }
         let conditions = site.conditions.iter().flat_map(|c| c.operands()).flatten();
@@ -344,16 +344,15 @@ impl<'c, 'a> Builder<'c, 'a> {
 
     fn cached_exit(
         &mut self,
-        at: StepId,
+        (at, mut relevant): (StepId, u32),
         known: &Known,
         conditions: &mut Vec<Cond>,
     ) -> Option<CachedExit> {
         let Step::Exit(exit) = self.compiler.program().step(at) else { return None };
         let ExitLengths { outcome, lengths } = self.exits.get(&at)?;
-        let mut deciding = 0;
         for (common, times) in updates(exit) {
             for &term in common.iter().chain(&times) {
-                deciding |= self.choices(term, known, conditions)?;
+                relevant |= self.choices(term, known, conditions)?;
             }
         }
         let mut residual = Residual::new(known);
@@ -362,9 +361,10 @@ impl<'c, 'a> Builder<'c, 'a> {
         if slots.len() > SLOTS {
             return None;
         }
+        let number = self.compiled.plans.len() as u32;
+        let exit = CachedExit::new(self.compiler, (number, &slots), relevant)?;
         self.compiled.plans.push(plan);
-        let plan = self.compiled.plans.len() as u32 - 1;
-        Some(CachedExit { plan, slots, deciding })
+        Some(exit)
     }
 
     /// The conditions on packets that a number depends on, if it depends on nothing else of them.
@@ -600,7 +600,7 @@ mod tests {
             let classifiers = Classifiers::new(prepared.program(), &Library::default());
             let compiled = Builder::build(&mut compiler, &exits, &classifiers);
             let site = compiled.sites.first()?;
-            Some((compiled.asks, site.key.len(), site.deciding(StepId(0)).count_ones()))
+            Some((compiled.asks, site.key.len(), site.exit(0)?.relevant.count_ones()))
         };
         assert_eq!(asks(4, 3), Some((vec![Some(0), None, None], 1, 3)));
         assert_eq!(asks(1, 50), Some((vec![Some(0), None, None], 2, 0)));

@@ -17,23 +17,30 @@ pub(super) struct Tables {
     all: Vec<Table>,
     /// The number of the table that each lookup is in; of one that is never made, `None`.
     of: Vec<Option<u16>>,
+    /// By table: the lookups in it.
+    lookups: Vec<Vec<u16>>,
     pub(super) log: Rc<FlowLog>,
 }
 
 impl Tables {
     /// `of` gives the table of each lookup, or `None` if it finds nothing whatever happens.
     pub(super) fn new(of: Vec<Option<Table>>) -> Self {
-        let mut tables = Self { all: Vec::new(), of: Vec::new(), log: Rc::default() };
-        for table in of {
+        let mut tables =
+            Self { all: Vec::new(), of: Vec::new(), lookups: Vec::new(), log: Rc::default() };
+        for (table, lookup) in of.into_iter().zip(0..) {
             let number = table.map(|table| match tables.number(&table) {
                 Some(number) => number,
                 None => {
                     let number = tables.all.len() as u16;
                     table.borrow_mut().watch(&tables.log, number);
                     tables.all.push(table);
+                    tables.lookups.push(Vec::new());
                     number
                 }
             });
+            if let Some(number) = number {
+                tables.lookups[usize::from(number)].push(lookup);
+            }
             tables.of.push(number);
         }
         tables
@@ -52,6 +59,17 @@ impl Tables {
     /// The number of a lookup's table.
     pub(super) fn of(&self, lookup: LookupId) -> Option<u16> {
         self.of[usize::from(lookup.0)]
+    }
+
+    /// All tables, by number.
+    pub(super) fn all(&self) -> &[Table] {
+        &self.all
+    }
+
+    /// The lookups in a table.
+    #[inline]
+    pub(super) fn lookups(&self, table: u16) -> &[u16] {
+        &self.lookups[usize::from(table)]
     }
 
     pub(super) fn expire(&self, now: u64) {

@@ -58,31 +58,42 @@ pub(super) fn write<'a>(
     let these = all.clone().fold(0, |these, (_, mask)| these | mask);
     if all.clone().any(|(plan, _)| !plan.annotations.is_empty()) {
         let mut areas = [const { None }; LANES];
-        for (lane, (area, packet)) in areas.iter_mut().zip(packets.iter_mut()).enumerate() {
-            if these >> lane & 1 == 1 {
-                *area = Some(packet.annotations_mut().bytes_mut());
-            }
-        }
+        for_packets(packets, these, |lane, packet| {
+            areas[lane] = Some(packet.annotations_mut().bytes_mut());
+        });
         for (plan, mask) in all.clone() {
             store(&plan.annotations, lanes, mask, &mut areas);
         }
     }
     if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
         let mut areas = [const { None }; LANES];
-        for (lane, ((area, packet), &at)) in areas.iter_mut().zip(packets).zip(windows).enumerate()
-        {
-            if these >> lane & 1 == 0 {
-                continue;
-            }
+        for_packets(packets, these, |lane, packet| {
+            let at = windows[lane];
             if packet.window::<WINDOW>(at).is_none() {
                 make_room(at, packet);
             }
-            *area = packet.window_mut::<WINDOW>(at);
-        }
+            areas[lane] = packet.window_mut::<WINDOW>(at);
+        });
         for (plan, mask) in all {
             store(&plan.stores, lanes, mask, &mut areas);
         }
     }
+}
+
+/// Does something with the packets of these lanes, one after the other.
+#[inline(always)]
+fn for_packets<'p>(
+    packets: &'p mut [Packet],
+    these: u32,
+    mut one: impl FnMut(usize, &'p mut Packet),
+) {
+    let (mut rest, mut next) = (packets.iter_mut(), 0);
+    for_lanes(these, |lane| {
+        if let Some(packet) = rest.nth(lane - next) {
+            one(lane, packet);
+        }
+        next = lane + 1;
+    });
 }
 
 /// Says where each header starts that is not kept where it is.

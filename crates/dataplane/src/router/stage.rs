@@ -69,6 +69,16 @@ impl StageContext<'_> {
         self.nodes.run_ahead(self.core, delivery, arrivals, out)
     }
 
+    /// Whether packets are followed on their paths at present, so that none is taken anywhere at once.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.nodes.journeys.is_empty()
+    }
+
+    /// Whether a stage takes what comes to an input.
+    pub(crate) fn has_stage(&self, to: Port) -> bool {
+        self.nodes.nodes[to.node].stages.get(to.port).is_some_and(Option::is_some)
+    }
+
     /// What surrounds the stage.
     pub(crate) fn surroundings(&self) -> &dyn Surroundings {
         self.nodes

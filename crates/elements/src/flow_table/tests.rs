@@ -315,7 +315,7 @@ proptest! {
         // Both go on as they would have, and find the same numbers free.
         let mut other = table(room);
         other.watch(pool);
-        other.import(&declared, |flow| new.holder(&new.hashed(flow.key(1))).map(|(n, _)| new.class_of(n)), |flow| flow.deltas);
+        other.import(&declared, |flow| new.holder(&new.hashed(flow.key(1))).map(|(n, _)| new.flow(n).class), |flow| flow.deltas);
         let free = |table: &mut FlowTable| {
             free_number(table, (1000, 1049), 1000, Some(pool), |n| key(n - 1000), now)
         };

@@ -214,8 +214,14 @@ impl FlowAccess for FlowSet {
             found.numbers[lane] = number;
             (found.expiries[lane], found.guarantees[lane]) = (expiry, guarantee);
             let to = flow.rewritten(side);
-            let ports = [to.src_port(), to.dst_port(), flow.output(side)].map(u32::from);
-            let values = [to.src(), ports[0], to.dst(), ports[1], ports[2], side as u32];
+            let values = [
+                to.src(),
+                to.src_port().into(),
+                to.dst(),
+                to.dst_port().into(),
+                flow.output(side).into(),
+                side as u32,
+            ];
             for (column, value) in found.values.iter_mut().zip(values) {
                 column[lane] = value;
             }
@@ -239,11 +245,7 @@ impl FlowAccess for FlowSet {
         guarantee: u64,
         now: u64,
     ) -> bool {
-        let before = self.table.class_of(number);
-        let class = self.table.class_until(expiry, guarantee, now, before).unwrap_or(before);
-        let changed = self.table.set_common(number, common);
-        self.table.touch(number, class, now);
-        changed || class != before
+        self.table.update(number, common, (expiry, guarantee), now)
     }
 
     fn expiry(&self, number: u32) -> u64 {
