@@ -166,9 +166,7 @@ pub fn width(program: &Program, term: TermId) -> u16 {
             Term::Now => 64,
             Term::Const(value) => 128 - value.leading_zeros() as u16,
             Term::Bound(lookup, index) => {
-                let lookup = program.lookups.get(usize::from(lookup.0));
-                let state = lookup.and_then(|l| program.state.get(usize::from(l.flows.0)));
-                state.map_or(128, |s| s.kind.width(usize::from(*index)))
+                program.flows_of(*lookup).map_or(128, |s| s.kind.width(usize::from(*index)))
             }
             Term::Concat { high, width, .. } => {
                 more = more.saturating_add(u16::from(*width));

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use compiler::Note;
 use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
+use compiler::{Chain, Note};
 use dataplane::place;
 use engine::Closed;
-use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
+use ir::text::parse_programs;
+use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
 use view::diagnostics;
-use view::paint::Paint;
+use view::paint::{Paint, count};
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
 
@@ -43,7 +45,8 @@ use crate::{theme, variables};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Synth {
     /// The configuration; `-` for the standard input
-    file: String,
+    #[arg(required_unless_present = "read")]
+    file: Option<String>,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
@@ -51,15 +54,27 @@ pub(crate) struct Synth {
     /// go, and which elements said so
     #[arg(long)]
     classes: bool,
-    /// Classes that are told of each program; 0 for all
+    /// Classes that are told of each program, or entries of each table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
     /// Only classes that go to (or are dropped by, or for the reason) TEXT
     #[arg(long, value_name = "TEXT")]
     egress: Option<String>,
-    /// Print the programs as text
+    /// Print the programs as text, which `--read` reads
     #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
     program: bool,
+    /// Print the tables that packets are looked up in, each once: whose it is, its keys and how they
+    /// match, and its entries
+    #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
+    tables: bool,
+    /// Read programs from text, `-` for the standard input, and print them; with FILE, check them
+    /// against its chain
+    #[arg(long, value_name = "FILE.prog",
+        conflicts_with_all = ["classes", "json", "svg", "egress", "program", "tables"])]
+    read: Option<String>,
+    /// Only say whether the programs that were read are well formed, and what the chain of FILE means
+    #[arg(long, requires = "read")]
+    check: bool,
     /// Print JSON: every class with its conditions, operations and their elements
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
     json: bool,
@@ -73,11 +88,20 @@ pub(crate) struct Synth {
     limits: Limits,
 }
 
-/// Runs the command.
-pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
+/// A chain, what its elements mean, and how long it took to find out.
+struct Loaded {
+    sources: Sources,
+    file: FileId,
+    chain: Chain,
+    models: Vec<Model>,
+    elaboration: Duration,
+}
+
+/// Reads the chain of a file; `None` if its errors were printed.
+fn load(args: &Synth, name: &str) -> Result<Option<Loaded>, String> {
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
-    let file = files.configuration(&mut sources, &args.file)?;
+    let file = files.configuration(&mut sources, name)?;
     let options = args.limits.options(variables::all(&args.variables)?);
     let start = Instant::now();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
@@ -86,7 +110,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
         && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
     {
         let before = found.len();
-        let beside = Path::new(&args.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let mut closed = Closed::beside(beside);
         made.initialize(chain, &mut sources, &mut files, &mut closed, &mut found);
         // Devices are not opened: what they cannot do does not matter.
@@ -100,9 +124,81 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
     print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-    let (Some(chain), Some(models)) = (chain, models.filter(|_| !has_errors(&found))) else {
+    let models = models.filter(|_| !has_errors(&found));
+    Ok(chain.zip(models).map(|(chain, models)| Loaded {
+        sources,
+        file,
+        chain,
+        models,
+        elaboration,
+    }))
+}
+
+/// Prints or checks programs that were written as text.
+fn read(args: &Synth, name: &str) -> Result<ExitCode, String> {
+    let mut sources = Sources::new();
+    let file = args.limits.disk().configuration(&mut sources, name)?;
+    let text = Arc::clone(sources.text(file));
+    let read = match parse_programs(file, &text) {
+        Ok(read) => read,
+        Err(found) => {
+            print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    if !args.check {
+        let texts = read.programs.iter().map(|p| p.text_by(&read.names).to_string());
+        print(&texts.collect::<Vec<_>>().join("\n"));
+    }
+    let mut all_equal = true;
+    let mut told = String::from("well formed");
+    if let Some(name) = &args.file {
+        let Some(Loaded { chain, models, .. }) = load(args, name)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        let of = |node: &usize| chain.graph.nodes.get(*node).map(|node| node.name.as_str());
+        if let Some((node, known)) = read.names.iter().find(|(node, n)| of(node) != Some(n)) {
+            return Err(format!("element {node} is {known:?} in the programs, but not in {name}"));
+        }
+        told += &format!(", and what {name} means");
+        for proof in prove_programs(&chain.graph, &models, &read.programs, BUDGET) {
+            let why = match proof.verdict {
+                Verdict::Equal => continue,
+                Verdict::Different(_) => "does not do what the chain does".into(),
+                Verdict::Unproven(why) => format!("is not proven: {why}"),
+            };
+            let (element, port) = proof.entry;
+            print_error(&format!("the program behind [{port}] {element} {why}\n"));
+            all_equal = false;
+        }
+    }
+    if args.check && all_equal {
+        let steps = read.programs.iter().map(|p| p.steps.len()).sum();
+        let (programs, steps) = (count(read.programs.len(), "program"), count(steps, "step"));
+        print(&format!("{name}: {programs}, {steps}: {told}\n"));
+    }
+    Ok(if all_equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
+    if let Some(programs) = &args.read {
+        return read(args, programs);
+    }
+    let name = args.file.as_deref().unwrap_or("-");
+    let Some(Loaded { sources, file, chain, models, elaboration }) = load(args, name)? else {
         return Ok(ExitCode::FAILURE);
     };
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let paint = Paint(colours(&stdout()));
+    if args.tables {
+        let programs = compiler::synthesize_tables(&chain.graph, &models).programs;
+        print(&match args.json {
+            true => format!("{:#}\n", synth::tables::to_json(&chain.graph, &sources, &programs)),
+            false => synth::tables::text(&chain.graph, &sources, &programs, limit, paint),
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
     let start = Instant::now();
     let mut synthesis = compiler::synthesize(&chain.graph, &models);
     let mut cost = Cost { elaboration, synthesis: start.elapsed(), ..Cost::default() };
@@ -137,8 +233,6 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     }));
     let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     (report.cost.description, report.cost.peak) = (start.elapsed(), peak());
-    let paint = Paint(colours(&stdout()));
-    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let egress = args.egress.as_deref();
     if let Some(path) = &args.svg {
         let drawn = synth::picture::draw(&report, args.theme);

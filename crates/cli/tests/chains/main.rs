@@ -15,6 +15,7 @@ mod listing;
 mod lists;
 mod outcome;
 mod private_handlers;
+mod programs;
 mod room;
 mod scripts;
 mod support;

@@ -42,9 +42,8 @@ pub(super) fn ranges(program: &Program) -> Vec<Range> {
             Term::Input(field) => bits(field.width.into()),
             Term::Position(_) => bits(32),
             Term::Bound(lookup, index) => {
-                let flows = program.lookups[usize::from(lookup.0)].flows;
-                let kind = &program.state[usize::from(flows.0)].kind;
-                bits(kind.width(usize::from(*index)).into())
+                let flows = program.flows_of(*lookup);
+                bits(flows.map_or(128, |flows| flows.kind.width(usize::from(*index))).into())
             }
             Term::Sum16 { .. } | Term::Fold(_) => bits(16),
             Term::Slice { of: t, low, width } => match (whole(t), bits((*width).into())) {
