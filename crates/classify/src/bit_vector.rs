@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use crate::Classifier;
+use crate::block::NO_RULE;
 use crate::linear::Packed;
 use crate::rule_set::{Cube, Key, MAX_DIMENSIONS, RuleSet};
 use crate::simd::{Bits, Isa, Level, Line, Portable, Task, run};
@@ -22,6 +23,8 @@ const COMBINATIONS_PER_CUBE: usize = 64;
 /// The greatest number of dimensions that have tables, and numbers in one of their pages.
 const TABULATED: u32 = 1 << 16;
 const PAGE: usize = 64;
+/// Pages of a table: a power of two, so that no place is outside.
+const PAGES: usize = (TABULATED as usize / PAGE + 1).next_power_of_two();
 /// Children of a node.
 const WAYS: usize = 16;
 /// Cubes that a chunk of a row tells of.
@@ -30,7 +33,7 @@ const CHUNK: usize = Bits::COUNT;
 const LANES: usize = 32;
 
 /// What a lookup costs besides, as [`Classifier::cost`] counts.
-const FIXED_COST: usize = 45;
+const FIXED_COST: usize = 35;
 /// What a look into a table costs, or a step down a tree.
 const STEP_COST: usize = 8;
 /// What a chunk of a row costs, of rows that take no more bytes than these.
@@ -49,35 +52,38 @@ const CUBE_COST: usize = 30;
 #[derive(Clone, Debug)]
 struct Table {
     dimension: usize,
-    /// Where the page of so many numbers in a row begins, for each. Pages that say the same, side by side, are one.
-    pages: Vec<u32>,
-    /// What each number's segment counts.
-    counts: Vec<u32>,
+    /// The page of so many numbers in a row, for each. Pages that say the same, side by side, are one.
+    pages: Box<[u16; PAGES]>,
+    /// What each number's segment counts: less than there are combinations, or chunks of rows.
+    counts: Vec<[u16; PAGE]>,
 }
 
 impl Table {
     fn new(dimension: usize, greatest: u32, starts: &[u32], stride: u32) -> Self {
-        let (mut pages, mut counts): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut pages, mut counts) = (Box::new([0; PAGES]), Vec::new());
         let mut segment = 0;
-        for first in (0..=greatest).step_by(PAGE) {
-            let page: [u32; PAGE] = std::array::from_fn(|i| {
+        for (first, place) in (0..=greatest).step_by(PAGE).zip(pages.iter_mut()) {
+            let page: [u16; PAGE] = std::array::from_fn(|i| {
                 let number = first + i as u32;
                 segment += usize::from(starts.get(segment).is_some_and(|&start| start <= number));
-                segment as u32 * stride
+                (segment as u32 * stride) as u16
             });
-            if counts.last_chunk() != Some(&page) {
-                counts.extend(page);
+            if counts.last() != Some(&page) {
+                counts.push(page);
             }
-            pages.push((counts.len() - PAGE) as u32);
+            *place = (counts.len() - 1) as u16;
         }
         Self { dimension, pages, counts }
     }
 
     #[inline(always)]
     fn add(&self, keys: &[Key], at: &mut [u32; LANES]) {
+        let (dimension, pages, counts) =
+            (self.dimension % MAX_DIMENSIONS, &*self.pages, &self.counts[..]);
         for (key, at) in keys.iter().zip(at) {
-            let number = key[self.dimension % MAX_DIMENSIONS] as usize;
-            *at += self.counts[self.pages[number / PAGE] as usize + number % PAGE];
+            let number = key[dimension] as usize;
+            let page = pages[number / PAGE % PAGES];
+            *at += u32::from(counts[usize::from(page)][number % PAGE]);
         }
     }
 }
@@ -128,12 +134,14 @@ impl Tree {
     #[inline(always)]
     fn add_down<const LEVELS: usize>(&self, isa: impl Isa, keys: &[Key], at: &mut [u32; LANES]) {
         let levels: [&[Line]; LEVELS] = std::array::from_fn(|i| &self.nodes[self.levels[i]..]);
+        let (dimension, stride) = (self.dimension % MAX_DIMENSIONS, self.stride);
         for (key, at) in keys.iter().zip(at) {
-            let number = key[self.dimension % MAX_DIMENSIONS];
-            let child = |node: u32, level: &[Line]| {
-                WAYS as u32 * node + isa.above(&level[node as usize], number)
-            };
-            *at += self.stride * levels.into_iter().fold(0, child);
+            let number = key[dimension];
+            let mut node = 0;
+            for level in levels {
+                node = WAYS as u32 * node + isa.above(&level[node as usize], number);
+            }
+            *at += stride * node;
         }
     }
 }
@@ -165,7 +173,7 @@ impl Search {
     fn memory(&self) -> usize {
         match self {
             Self::Table(Table { pages, counts, .. }) => {
-                size_of_val(&pages[..]) + size_of_val(&counts[..])
+                size_of_val(&**pages) + size_of_val(&counts[..])
             }
             Self::Tree(tree) => size_of_val(&tree.nodes[..]),
         }
@@ -297,6 +305,9 @@ pub struct BitVector {
     groups: Vec<Group>,
     /// Chunks of a row.
     chunks: usize,
+    /// How many cubes there are.
+    count: usize,
+    /// The rule of each cube, and of every bit of a row.
     rules: Vec<u32>,
     /// The cubes, if segments share rows.
     cubes: Vec<Packed>,
@@ -334,8 +345,37 @@ impl BitVector {
             level,
             groups: groups.into_iter().map(|segments| segments.group(rules, chunks)).collect(),
             chunks,
-            rules: cubes.iter().map(|c| c.rule).collect(),
+            count: cubes.len(),
+            rules: cubes
+                .iter()
+                .map(|c| c.rule)
+                .chain([NO_RULE; CHUNK])
+                .take(chunks * CHUNK)
+                .collect(),
             cubes: cubes.iter().filter(|_| is_coarse).map(Packed::new).collect(),
+        }
+    }
+
+    /// The rules of keys whose rows, at these places, are one chunk each and say all. No branch depends on which bit is
+    /// first.
+    #[inline(always)]
+    fn meet<const W: usize>(
+        &self,
+        isa: impl Isa,
+        rows: &[&[Bits]; W],
+        at: &[[u32; LANES]; W],
+        found: &mut [Option<u32>],
+    ) {
+        let rules: &[u32; CHUNK] = self.rules.first_chunk().expect("a rule for each bit");
+        for (lane, found) in found.iter_mut().enumerate() {
+            let bits: [&Bits; W] =
+                std::array::from_fn(|group| &rows[group][at[group][lane % LANES] as usize]);
+            let words = isa.common(bits.into_iter());
+            // Where no bit is common, it does not matter what is looked at.
+            let word = words.trailing_zeros() as usize % Bits::WORDS;
+            let common = bits.iter().fold(u64::MAX, |all, bits| all & bits.0[word]);
+            let cube = word * (CHUNK / Bits::WORDS) + common.trailing_zeros() as usize;
+            *found = (words != 0).then_some(rules[cube % CHUNK]);
         }
     }
 
@@ -408,6 +448,10 @@ impl Task for Meet<'_> {
             for (group, at) in groups.iter().zip(&mut at) {
                 group.find(isa, keys, at);
             }
+            if vectors.chunks == 1 && vectors.cubes.is_empty() {
+                vectors.meet(isa, &rows, &at, found);
+                continue;
+            }
             for (lane, (key, found)) in keys.iter().zip(found).enumerate() {
                 let at = std::array::from_fn(|group| at[group][lane % LANES] as usize);
                 *found = vectors.first(isa, &rows, at, key).map(|cube| vectors.rules[cube]);
@@ -429,7 +473,7 @@ impl Classifier for BitVector {
     }
 
     fn describe(&self) -> String {
-        format!("bit vectors of {} cubes", self.rules.len())
+        format!("bit vectors of {} cubes", self.count)
     }
 
     fn memory(&self) -> usize {

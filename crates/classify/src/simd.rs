@@ -85,8 +85,14 @@ impl Level {
 
 /// Instructions at hand.
 pub(crate) trait Isa: Copy {
+    /// Which of the line's numbers are not above this one, a bit each.
+    fn not_above(self, line: &Line, number: u32) -> u32;
+
     /// How many of the line's first 15 numbers are not above this one.
-    fn rank(self, bounds: &Line, number: u32) -> u32;
+    #[inline(always)]
+    fn rank(self, bounds: &Line, number: u32) -> u32 {
+        (self.not_above(bounds, number) & 0x7fff).count_ones()
+    }
 
     /// How many of the line's numbers this one is above.
     fn above(self, bounds: &Line, number: u32) -> u32;
@@ -183,8 +189,8 @@ pub(crate) struct Portable;
 
 impl Isa for Portable {
     #[inline(always)]
-    fn rank(self, bounds: &Line, number: u32) -> u32 {
-        bounds.0[..15].iter().map(|&b| u32::from(b <= number)).sum()
+    fn not_above(self, line: &Line, number: u32) -> u32 {
+        (0..).zip(&line.0).map(|(i, &b)| u32::from(b <= number) << i).sum()
     }
 
     #[inline(always)]
@@ -282,20 +288,19 @@ mod x86 {
 
     impl Isa for Avx2 {
         #[inline(always)]
-        fn rank(self, bounds: &Line, number: u32) -> u32 {
+        fn not_above(self, line: &Line, number: u32) -> u32 {
             #[inline]
-            #[target_feature(enable = "avx2,popcnt")]
-            fn rank(bounds: &Line, number: u32) -> u32 {
+            #[target_feature(enable = "avx2")]
+            fn not_above(line: &Line, number: u32) -> u32 {
                 let number = _mm256_set1_epi32(number.cast_signed());
-                let not_above = |bounds| {
-                    let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(bounds, number), number);
-                    _mm256_movemask_ps(_mm256_castsi256_ps(equal))
+                let not_above = |numbers| {
+                    let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(numbers, number), number);
+                    _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
                 };
-                let mask = not_above(half::<false>(bounds)) | not_above(half::<true>(bounds)) << 8;
-                (mask & 0x7fff).count_ones()
+                not_above(half::<false>(line)) | not_above(half::<true>(line)) << 8
             }
             // SAFETY: an `Avx2` is made where the processor has these features only.
-            unsafe { rank(bounds, number) }
+            unsafe { not_above(line, number) }
         }
 
         #[inline(always)]
@@ -370,17 +375,17 @@ mod x86 {
 
     impl Isa for Avx512 {
         #[inline(always)]
-        fn rank(self, bounds: &Line, number: u32) -> u32 {
+        fn not_above(self, line: &Line, number: u32) -> u32 {
             #[inline]
-            #[target_feature(enable = "avx512f,popcnt")]
-            fn rank(bounds: &Line, number: u32) -> u32 {
+            #[target_feature(enable = "avx512f")]
+            fn not_above(line: &Line, number: u32) -> u32 {
                 // SAFETY: a line is 64 bytes aligned to 64.
-                let bounds = unsafe { _mm512_load_si512(bounds.0.as_ptr().cast()) };
+                let line = unsafe { _mm512_load_si512(line.0.as_ptr().cast()) };
                 let number = _mm512_set1_epi32(number.cast_signed());
-                (u32::from(_mm512_cmple_epu32_mask(bounds, number)) & 0x7fff).count_ones()
+                u32::from(_mm512_cmple_epu32_mask(line, number))
             }
             // SAFETY: an `Avx512` is made where the processor has these features only.
-            unsafe { rank(bounds, number) }
+            unsafe { not_above(line, number) }
         }
 
         #[inline(always)]
@@ -467,6 +472,7 @@ mod tests {
     impl Task for Compare<'_> {
         #[inline(always)]
         fn run<const W: usize>(self, isa: impl Isa) {
+            self.found.extend(self.lines.iter().map(|line| isa.not_above(line, self.key[0])));
             self.found.extend(self.lines.iter().map(|line| isa.rank(line, self.key[0])));
             self.found.extend(self.lines.iter().map(|line| isa.above(line, self.key[0])));
             self.found.push(isa.common(self.bits.iter()));

@@ -126,33 +126,33 @@ impl Forest {
     }
 }
 
-/// A key on its way: the node or leaf that it came to above its lane.
-type Visit = u64;
+/// Lanes of a batch, a bit each; the least comes first.
+#[derive(Clone, Copy)]
+struct Lanes(u32);
 
-fn visit(lane: usize, at: u32) -> Visit {
-    u64::from(at) << 32 | lane as u64
-}
-
-/// A visit's lane, and where it is.
-#[inline(always)]
-fn place(visit: Visit) -> (usize, u32) {
-    (visit as usize % LANES, (visit >> 32) as u32)
-}
-
-/// Keys on their way: those at nodes, and those at leaves.
-struct Ways {
-    nodes: [Visit; LANES],
-    leaves: [Visit; LANES],
-}
-
-impl Ways {
-    /// Has a key visit a node or a leaf, of which there were so many visits before; how many there are then.
+impl Lanes {
+    /// Adds a lane if so.
     #[inline(always)]
-    fn visit(&mut self, lane: usize, at: u32, [nodes, leaves]: [usize; 2]) -> [usize; 2] {
-        let visit = visit(lane, at);
-        self.nodes[nodes % LANES] = visit;
-        self.leaves[leaves % LANES] = visit;
-        [nodes + (at / NODE) as usize, leaves + usize::from(at.cast_signed() > 0)]
+    fn add(&mut self, lane: usize, is_added: bool) {
+        self.0 |= u32::from(is_added) << lane;
+    }
+
+    /// Those at nodes, and those at leaves, if all are at the same place.
+    #[inline(always)]
+    fn all_at(self, at: u32) -> [Self; 2] {
+        [at & NODE != 0, at.cast_signed() > 0].map(|so| Self(if so { self.0 } else { 0 }))
+    }
+}
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let lane = self.0.trailing_zeros() as usize % LANES;
+        let next = (self.0 != 0).then_some(lane);
+        self.0 &= self.0.wrapping_sub(1);
+        next
     }
 }
 
@@ -166,19 +166,20 @@ impl Task for Walk<'_> {
     #[inline(always)]
     fn run<const W: usize>(self, isa: impl Isa) {
         let mut keys = [Line([0; 16]); LANES];
-        let mut ways = Ways { nodes: [0; LANES], leaves: [0; LANES] };
         let far = self.forest.memory > NEAR;
         for (from, found) in self.keys.chunks(LANES).zip(self.found.chunks_mut(LANES)) {
             for (key, from) in keys.iter_mut().zip(from) {
                 *key = isa.spread(from, &self.forest.layout.order);
             }
             let best = if far {
-                self.forest.walk::<W, true>(isa, &keys, from.len(), &mut ways)
+                self.forest.walk::<W, true>(isa, &keys, from.len())
             } else {
-                self.forest.walk::<W, false>(isa, &keys, from.len(), &mut ways)
+                self.forest.walk::<W, false>(isa, &keys, from.len())
             };
-            for (found, &rule) in found.iter_mut().zip(&best) {
-                *found = (rule != NO_RULE).then_some(rule);
+            for (found, best) in found.chunks_mut(16).zip(&best) {
+                for (found, &rule) in found.iter_mut().zip(&best.0) {
+                    *found = (rule != NO_RULE).then_some(rule);
+                }
             }
         }
     }
@@ -201,61 +202,57 @@ impl Forest {
         isa: impl Isa,
         keys: &[Line; LANES],
         count: usize,
-        ways: &mut Ways,
-    ) -> [u32; LANES] {
-        let mut best = [NO_RULE; LANES];
+    ) -> [Line; 2] {
+        let mut best = [Line([NO_RULE; 16]); 2];
+        let mut at = [EMPTY; LANES];
+        let all = u32::MAX >> (LANES - count);
         for part in &self.parts {
-            let mut lanes = 0;
-            for (lane, &best) in best.iter().enumerate().take(count) {
-                ways.nodes[lanes % LANES] = visit(lane, 0);
-                lanes += usize::from(best > part.least);
-            }
-            let mut at = [0; 2];
+            let [lower, upper] = best.each_ref().map(|line| isa.not_above(line, part.least));
+            let coming = Lanes(all & !(lower | upper << 16));
+            let (mut nodes, mut leaves) = (Lanes(0), Lanes(0));
             match &part.way {
                 Way::Table(table) => {
-                    for way in &mut ways.nodes[..lanes] {
-                        let lane = place(*way).0;
-                        let slot = table.slot(&keys[lane]);
-                        if FAR {
-                            prefetch(&self.slots, slot);
+                    if FAR {
+                        for lane in coming {
+                            at[lane] = table.slot(&keys[lane]) as u32;
+                            prefetch(&self.slots, at[lane] as usize);
                         }
-                        *way = visit(lane, slot as u32);
                     }
-                    for i in 0..lanes {
-                        let (lane, slot) = place(ways.nodes[i]);
-                        let root = self.slots[slot as usize];
+                    for lane in coming {
+                        let slot = if FAR { at[lane] as usize } else { table.slot(&keys[lane]) };
+                        let root = self.slots[slot];
                         if FAR {
                             self.prefetch::<W>(root);
                         }
-                        at = ways.visit(lane, root, at);
+                        at[lane] = root;
+                        nodes.add(lane, root & NODE != 0);
+                        leaves.add(lane, root.cast_signed() > 0);
                     }
                 }
                 Way::Tree(root) => {
-                    for i in 0..lanes {
-                        at = ways.visit(place(ways.nodes[i]).0, *root, at);
-                    }
+                    at = [*root; LANES];
+                    [nodes, leaves] = coming.all_at(*root);
                 }
             }
-            while at[0] > 0 {
-                let nodes = std::mem::take(&mut at[0]);
-                for i in 0..nodes.min(LANES) {
-                    let (lane, node) = place(ways.nodes[i]);
-                    let child = self.child(isa, node % NODE, &keys[lane]);
+            while nodes.0 != 0 {
+                for lane in std::mem::replace(&mut nodes, Lanes(0)) {
+                    let child = self.child(isa, at[lane] % NODE, &keys[lane]);
                     if FAR {
                         self.prefetch::<W>(child);
                     }
-                    at = ways.visit(lane, child, at);
+                    at[lane] = child;
+                    nodes.add(lane, child & NODE != 0);
+                    leaves.add(lane, child.cast_signed() > 0);
                 }
             }
-            let mut left = at[1];
-            while left > 0 {
-                let leaves = std::mem::take(&mut left);
-                for i in 0..leaves.min(LANES) {
-                    let (lane, leaf) = place(ways.leaves[i]);
-                    let found = block::find::<W>(isa, &self.lines[leaf as usize..], &keys[lane]);
-                    best[lane] = best[lane].min(found.rule);
-                    ways.leaves[left % LANES] = visit(lane, leaf + block::lines(W) as u32);
-                    left += found.continues as usize;
+            while leaves.0 != 0 {
+                for lane in std::mem::replace(&mut leaves, Lanes(0)) {
+                    let block = &self.lines[at[lane] as usize..];
+                    let found = block::find::<W>(isa, block, &keys[lane]);
+                    let best = &mut best[lane / 16].0[lane % 16];
+                    *best = found.rule.min(*best);
+                    at[lane] += block::lines(W) as u32;
+                    leaves.0 |= found.continues << lane;
                 }
             }
         }

@@ -4,6 +4,7 @@
 mod commands;
 mod cores;
 mod drive;
+mod failure;
 mod limits;
 mod log;
 mod manual;
@@ -19,6 +20,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use failure::Failure;
 
 /// Catena runs chains of network functions, written in the Click language.
 #[derive(Debug, Parser)]
@@ -45,7 +48,24 @@ enum Command {
     Verify(commands::verify::Verify),
 }
 
-/// Carries out a command line, the program's name first.
+impl Command {
+    /// Whether it was asked for JSON.
+    fn prints_json(&self) -> bool {
+        match self {
+            Self::Run(run) => run.json,
+            Self::Check(check) => check.json,
+            Self::Ctl(ctl) => ctl.json,
+            Self::Elements(elements) => elements.json,
+            Self::Explain(explain) => explain.json,
+            Self::Synth(synth) => synth.json,
+            Self::Top(top) => top.json,
+            Self::Verify(verify) => verify.json,
+            Self::Click | Self::Flatten(_) | Self::Fmt(_) | Self::Graph(_) => false,
+        }
+    }
+}
+
+/// Runs a command line, the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let (name, second) = (arguments.first(), arguments.get(1));
@@ -55,14 +75,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         let words: Vec<String> = behind.map(|a| a.to_string_lossy().into_owned()).collect();
         return commands::click::main(&words);
     }
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.render().to_string();
-            if error.use_stderr() {
-                terminal::print_error(&text);
-            } else {
+            let as_json = || arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
+            if !error.use_stderr() {
                 terminal::print(&text);
+            } else if as_json() {
+                let why = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+                Failure::from(why.to_string()).print(true);
+            } else {
+                terminal::print_error(&text);
             }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -73,17 +97,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Click => Ok(ExitCode::SUCCESS),
         Command::Ctl(ctl) => commands::ctl::main(ctl),
         Command::Top(top) => commands::top::main(top),
-        Command::Check(check) => commands::check::main(check),
-        Command::Elements(elements) => commands::elements::main(elements),
+        Command::Check(check) => commands::check::main(check).map_err(Failure::from),
+        Command::Elements(elements) => commands::elements::main(elements).map_err(Failure::from),
         Command::Explain(explain) => commands::explain::main(explain),
-        Command::Flatten(flatten) => commands::flatten::main(flatten),
-        Command::Graph(graph) => commands::graph::main(graph),
-        Command::Verify(verify) => commands::verify::main(verify),
-        Command::Fmt(fmt) => commands::fmt::main(fmt),
+        Command::Flatten(flatten) => commands::flatten::main(flatten).map_err(Failure::from),
+        Command::Graph(graph) => commands::graph::main(graph).map_err(Failure::from),
+        Command::Verify(verify) => Ok(commands::verify::main(verify)),
+        Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),
         Command::Synth(synth) => commands::synth::main(synth),
     };
     let status = result.unwrap_or_else(|why| {
-        terminal::print_error(&format!("error: {why}\n"));
+        why.print(cli.command.prints_json());
         ExitCode::FAILURE
     });
     if terminal::failed() && status == ExitCode::SUCCESS { ExitCode::FAILURE } else { status }

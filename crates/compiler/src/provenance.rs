@@ -152,29 +152,3 @@ pub fn verifies(program: &Program, term: TermId) -> bool {
         _ => false,
     }
 }
-
-/// Width of a number in bits, as far as it shows.
-pub fn width(program: &Program, term: TermId) -> u16 {
-    let mut at = term;
-    let mut more = 0u16;
-    loop {
-        let own = match program.term(at) {
-            Term::Input(field) => field.width,
-            Term::Slice { width, .. } => u16::from(*width),
-            Term::Fold(_) | Term::NonZero(_) | Term::Sum16 { .. } => 16,
-            Term::Position(_) | Term::Hash(_) => 32,
-            Term::Now => 64,
-            Term::Const(value) => 128 - value.leading_zeros() as u16,
-            Term::Bound(lookup, index) => {
-                program.flows_of(*lookup).map_or(128, |s| s.kind.width(usize::from(*index)))
-            }
-            Term::Concat { high, width, .. } => {
-                more = more.saturating_add(u16::from(*width));
-                at = *high;
-                continue;
-            }
-            Term::Binary(..) | Term::Choose(..) | Term::Map(..) => 128,
-        };
-        return own.saturating_add(more).min(128);
-    }
-}

@@ -8,18 +8,15 @@ use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
+use elements::interpreted::{Decisions, Interpreter};
 use elements::legacy::Legacy;
 use elements::listing::FlowRecord;
-use ir::interp::{End, Environment, FlowEvent, interpret};
+use ir::interp::FlowEvent;
 use ir::model::Rule;
-use ir::{Model, Reason, Store};
-use ir::{PrefixEntry, PrefixTable};
-use net::{Batch, Packet};
+use ir::{Model, PrefixEntry, PrefixTable, Store};
+use net::Batch;
 
 use crate::trace::{Decision, Trace};
-
-/// A packet was lost to a model that is wrong.
-const FAULT: Reason = Reason("model-fault");
 
 /// Wraps an element so that packets go through its model instead of its own code. The state that
 /// the model declares lives in a [`Store`] shared by all elements of the chain; the element's own
@@ -76,43 +73,18 @@ impl Interpreted {
     }
 }
 
-struct Surroundings<'a, 'b> {
-    cx: &'a mut Context<'b>,
-    /// Packets for output 0 so far.
-    stay: &'a mut Batch,
-    trace: Option<&'a RefCell<Trace>>,
-}
+/// A trace that learns what a model decides, if there is one.
+struct Heard<'a>(Option<&'a RefCell<Trace>>);
 
-impl Surroundings<'_, '_> {
+impl Heard<'_> {
     fn decided(&self, decision: impl FnOnce() -> Decision) {
-        if let Some(trace) = self.trace {
+        if let Some(trace) = self.0 {
             trace.borrow_mut().decided(decision());
         }
     }
 }
 
-impl Environment for Surroundings<'_, '_> {
-    fn now(&self) -> u64 {
-        self.cx.now()
-    }
-
-    fn random(&mut self, low: u64, high: u64) -> u64 {
-        self.cx.random(low, high)
-    }
-
-    fn emit_copy(&mut self, port: usize, packet: &Packet) {
-        if port == 0 {
-            // What stays is delivered last; what came before the copy must not be.
-            self.cx.emit_all(0, self.stay);
-        }
-        let copy = self.cx.core.pool.copy(packet);
-        self.cx.emit(port, copy);
-    }
-
-    fn note(&mut self, reason: Reason) {
-        self.cx.tally.note(reason);
-    }
-
+impl Decisions for Heard<'_> {
     fn matched(&mut self, rule: Option<&Rule>) {
         self.decided(|| Decision::matched(rule));
     }
@@ -129,33 +101,23 @@ impl Environment for Surroundings<'_, '_> {
 impl Element for Interpreted {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let mut stay = cx.core.batch();
-        for mut packet in batch.drain() {
-            let end = interpret(
-                &self.model,
-                &self.name,
-                port,
-                &mut packet,
-                &mut self.store.borrow_mut(),
-                &mut Surroundings { cx, stay: &mut stay, trace: self.trace.as_deref() },
-            );
-            match end {
-                Ok(End::Emit(0)) if cx.outputs() > 0 => stay.push(packet),
-                Ok(End::Emit(port)) => cx.emit(port, packet),
-                Ok(End::Drop(reason)) => cx.drop(packet, reason),
-                Ok(End::Opaque(why)) => {
-                    if let Some(trace) = &self.trace {
-                        trace.borrow_mut().decided(Decision::Opaque(why));
-                    }
-                    let mut single = cx.core.batch();
-                    single.push(packet);
-                    self.native(|element| element.push(port, &mut single, cx));
-                    stay.append(&mut single);
-                    cx.core.recycle_batch(single);
-                }
-                Err(fault) => {
-                    cx.error(&fault.to_string());
-                    cx.drop(packet, FAULT);
-                }
+        for packet in batch.drain() {
+            let trace = self.trace.clone();
+            let mut heard = Heard(trace.as_deref());
+            let run = Interpreter {
+                model: &self.model,
+                name: &self.name,
+                store: &mut self.store.borrow_mut(),
+                decisions: &mut heard,
+            }
+            .run(port, packet, &mut stay, cx);
+            if let Err((packet, why)) = run {
+                heard.decided(|| Decision::Opaque(why));
+                let mut single = cx.core.batch();
+                single.push(packet);
+                self.native(|element| element.push(port, &mut single, cx));
+                stay.append(&mut single);
+                cx.core.recycle_batch(single);
             }
         }
         batch.append(&mut stay);

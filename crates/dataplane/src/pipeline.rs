@@ -13,7 +13,6 @@ mod lanes;
 mod plan;
 mod prepared;
 mod range_table;
-mod ranges;
 mod scalar;
 mod simd;
 mod sites;

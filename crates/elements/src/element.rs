@@ -32,11 +32,19 @@ pub enum Verdict {
 /// Packets come in through [`Element::push`] in batches, or are asked for through
 /// [`Element::pull`] one by one. What an element means is said by [`Element::model`]; pushing
 /// packets must do exactly what interpreting the model does, state and counted reasons included.
+/// An element may be a model alone.
 pub trait Element {
     /// Processes a batch that came in on `port`. Packets that stay in `batch` go on to output 0;
     /// others are emitted, dropped or stored. Packets emitted are delivered before those that
     /// stay, output by output in the order in which each was first emitted to.
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>);
+    ///
+    /// By default the model is interpreted: made anew for each batch, with the state that
+    /// [`Element::export`] gives and [`Element::import`] takes back. That is slow where no program
+    /// takes the element's place. A model that is opaque, or declares state of other elements,
+    /// needs code of its own.
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
+        crate::interpreted::push(self, port, batch, cx);
+    }
 
     /// Hands out the next packet of an output that is pulled. By default pulls input 0 and
     /// processes what comes as [`Element::push`] would, until a packet stays.
@@ -421,7 +429,7 @@ pub enum Phase {
     Late,
 }
 
-/// A configuration under which an element's law is tested: `interpreting == pushing`.
+/// A configuration under which an element's model conformance is tested: interpreting is pushing.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The element's configuration.
@@ -446,6 +454,8 @@ pub enum Category {
     Ip6,
     /// TCP and UDP.
     Transport,
+    /// VXLAN and GRE.
+    Tunnel,
     /// Rules and patterns.
     Classify,
     /// Routing tables.
@@ -462,6 +472,15 @@ pub enum Category {
     Control,
 }
 
+/// What connects a chain with the world outside: a device or a file. Its first argument names that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Boundary {
+    /// Packets come in.
+    Ingress,
+    /// Packets go out.
+    Egress,
+}
+
 impl Category {
     /// Its title in a reference.
     pub fn title(self) -> &'static str {
@@ -471,6 +490,7 @@ impl Category {
             Category::Ip => "IPv4 and ICMP",
             Category::Ip6 => "IPv6 and ICMPv6",
             Category::Transport => "TCP and UDP",
+            Category::Tunnel => "Tunnels",
             Category::Classify => "Classification",
             Category::Lookup => "Routing tables",
             Category::Switch => "Switching",
@@ -499,7 +519,9 @@ pub struct Class {
     pub flow: &'static str,
     /// When it is configured.
     pub phase: Phase,
-    /// Configurations that its law is tested under; at least one unless the class is
+    /// Whether the chain's packets come in or go out by it.
+    pub boundary: Option<Boundary>,
+    /// Configurations that its model conformance is tested under; at least one unless the class is
     /// informational, a source or a sink.
     pub samples: &'static [Sample],
     /// Declarations of other elements that the samples refer to.
@@ -528,6 +550,7 @@ macro_rules! element {
             processing: $processing:literal,
             $(flow: $flow:literal,)?
             $(phase: $phase:ident,)?
+            $(boundary: $boundary:ident,)?
             samples: [$(($config:literal, $inputs:literal, $outputs:literal)),* $(,)?]
             $(, prelude: $prelude:literal)?
             $(, class: $class:literal)?
@@ -544,6 +567,7 @@ macro_rules! element {
                 processing: $processing,
                 flow: $crate::element!(@flow $($flow)?),
                 phase: $crate::element!(@phase $($phase)?),
+                boundary: $crate::element!(@boundary $($boundary)?),
                 samples: &[$($crate::element::Sample { config: $config, inputs: $inputs, outputs: $outputs }),*],
                 prelude: concat!("", $($prelude)?),
                 configure: |cx| {
@@ -557,5 +581,36 @@ macro_rules! element {
     (@flow) => { "x/x" };
     (@flow $flow:literal) => { $flow };
     (@phase) => { $crate::element::Phase::Normal };
+    (@boundary) => { None };
+    (@boundary $boundary:ident) => { Some($crate::element::Boundary::$boundary) };
     (@phase $phase:ident) => { $crate::element::Phase::$phase };
+}
+
+/// [`Element::handlers`], [`Element::read`] and [`Element::write`] of an element with one value: the
+/// handler's name, and the field, with what of it is shown.
+macro_rules! value_handler {
+    ($name:literal, $field:ident $(. $shown:tt)?) => {
+        fn handlers(&self) -> &'static [$crate::element::Handler] {
+            const { &[$crate::element::Handler::both($name)] }
+        }
+
+        fn read(
+            &self,
+            _: &str,
+            _: &str,
+            _: &$crate::element::HandlerContext<'_>,
+        ) -> Result<String, String> {
+            Ok(self.$field$(.$shown)?.to_string())
+        }
+
+        fn write(
+            &mut self,
+            _: &str,
+            value: &str,
+            _: &mut $crate::context::Context<'_>,
+        ) -> Result<(), String> {
+            self.$field = $crate::argument::parse_value(value)?;
+            Ok(())
+        }
+    };
 }

@@ -1,19 +1,32 @@
-//! What elements that check headers have in common: counts, messages, handlers, and what becomes
-//! of invalid packets.
+//! Elements that check headers: counts, messages, handlers, and what becomes of invalid packets.
 
 use ir::model::{Block, StateKind, reject};
 use ir::{Model, Op, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
-use crate::configure::Arguments;
+use crate::configure::{Arguments, Failed};
 use crate::context::{Context, Tally};
-use crate::element::{Handler, HandlerContext, Verdict};
+use crate::element::{Element, Handler, HandlerContext, Verdict};
 
 /// Reasons for which packets are found invalid, and what Click calls them, in Click's order.
 pub(crate) type Reasons = &'static [(Reason, &'static str)];
 
-/// Counts valid packets and sends invalid ones to output 1, or drops them if there is none.
-pub(crate) struct HeaderCheck {
+/// What makes a header valid.
+pub(crate) trait Check {
+    /// Checks a packet's header, and marks or cuts the packet where that belongs to it.
+    ///
+    /// # Errors
+    /// Why it is invalid.
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason>;
+
+    /// The same as a block that goes on with valid packets; `invalid` is what becomes of others.
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block;
+}
+
+/// An element that counts valid packets and sends invalid ones to output 1, or drops them if there
+/// is none.
+pub(crate) struct HeaderCheck<C> {
+    check: C,
     /// The protocol whose header is checked.
     protocol: &'static str,
     reasons: Reasons,
@@ -25,30 +38,38 @@ pub(crate) struct HeaderCheck {
     bytes: u64,
 }
 
-impl HeaderCheck {
-    /// Takes the keywords VERBOSE and DETAILS, which the caller has declared.
+impl<C: Check> HeaderCheck<C> {
+    /// Takes the keywords VERBOSE and DETAILS, which the caller has declared, and all arguments
+    /// must have been taken then.
+    ///
+    /// # Errors
+    /// [`Failed`] after errors were reported.
     pub(crate) fn configure(
-        arguments: &mut Arguments<'_, '_>,
+        mut arguments: Arguments<'_, '_>,
         protocol: &'static str,
         reasons: Reasons,
-    ) -> Self {
+        check: C,
+    ) -> Result<Self, Failed> {
         let verbose = arguments.keyword("VERBOSE").unwrap_or(false);
         let details = arguments.keyword("DETAILS").unwrap_or(false);
         let cx = arguments.cx();
         let (verbose, outputs) = (verbose.then(|| cx.name().to_string()), cx.outputs());
-        Self { protocol, reasons, verbose, details, outputs, packets: 0, bytes: 0 }
+        arguments.finish()?;
+        Ok(Self { check, protocol, reasons, verbose, details, outputs, packets: 0, bytes: 0 })
     }
 
-    /// Pushes a batch through a check.
-    #[inline]
-    pub(crate) fn push(
-        &mut self,
-        batch: &mut Batch,
-        cx: &mut Context<'_>,
-        mut check: impl FnMut(&mut Packet) -> Result<(), Reason>,
-    ) {
+    #[cold]
+    fn complain(&self, reason: Reason, cx: &mut Context<'_>) {
+        let Self { verbose: Some(name), protocol, reasons, .. } = self else { return };
+        let text = reasons.iter().find(|(r, _)| *r == reason).map_or("", |(_, text)| text);
+        cx.message(&format!("{name}: {protocol} header check failed: {text}"));
+    }
+}
+
+impl<C: Check> Element for HeaderCheck<C> {
+    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let mut bytes = 0;
-        cx.each(batch, |packet, cx| match check(packet) {
+        cx.each(batch, |packet, cx| match self.check.check(packet) {
             Ok(()) => {
                 bytes += packet.len() as u64;
                 Verdict::Pass
@@ -65,40 +86,24 @@ impl HeaderCheck {
         self.bytes += bytes;
     }
 
-    #[cold]
-    fn complain(&self, reason: Reason, cx: &mut Context<'_>) {
-        let Self { verbose: Some(name), protocol, reasons, .. } = self else { return };
-        let text = reasons.iter().find(|(r, _)| *r == reason).map_or("", |(_, text)| text);
-        cx.message(&format!("{name}: {protocol} header check failed: {text}"));
-    }
-
-    /// What becomes of packets that are invalid for a reason.
-    pub(crate) fn invalid(&self, reason: Reason) -> Block {
-        reject(1, self.outputs, reason)
-    }
-
-    /// The model of a check; its block goes on with valid packets only.
-    pub(crate) fn model(&self, check: Block) -> Model {
+    fn model(&self) -> Model {
         let mut model = Model::default();
         let count = model.declare("count", StateKind::Counter);
-        let mut block = check;
+        let mut block = self.check.model(&|reason| reject(1, self.outputs, reason));
         block.extend([Op::Count(count), Op::emit(0u8)]);
         model.inputs = vec![block];
         model
     }
 
-    /// See [`crate::Element::export`].
-    pub(crate) fn export(&self, name: &str, store: &mut Store) {
+    fn export(&self, name: &str, store: &mut Store) {
         store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
 
-    /// See [`crate::Element::import`].
-    pub(crate) fn import(&mut self, name: &str, store: &Store) {
+    fn import(&mut self, name: &str, store: &Store) {
         (self.packets, self.bytes) = store.counter(name, "count");
     }
 
-    /// See [`crate::Element::handlers`].
-    pub(crate) fn handlers(&self) -> &'static [Handler] {
+    fn handlers(&self) -> &'static [Handler] {
         if self.details {
             const { &[Handler::count("count"), Handler::count("drops"), Handler::read("drop_details")] }
         } else {
@@ -106,13 +111,12 @@ impl HeaderCheck {
         }
     }
 
-    /// See [`crate::Element::read`].
-    pub(crate) fn read(&self, handler: &str, cx: &HandlerContext<'_>) -> String {
-        match handler {
+    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
+        Ok(match handler {
             "count" => self.packets.to_string(),
             "drops" => cx.tally.total().to_string(),
             _ => details(self.reasons, cx.tally),
-        }
+        })
     }
 }
 

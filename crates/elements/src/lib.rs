@@ -11,6 +11,7 @@ pub mod device;
 pub mod element;
 pub mod flow_access;
 pub mod flow_code;
+pub mod interpreted;
 pub mod listing;
 pub mod names;
 pub mod registry;
@@ -38,5 +39,6 @@ mod plumbing;
 mod queue;
 mod switch;
 mod transport;
+mod tunnel;
 
 pub use element::Element;

@@ -314,7 +314,7 @@ fn fields(cube: &Cube) -> Vec<Value> {
             _ => json!(n as u64),
         };
         let ranges = set.intervals().iter().map(|&(from, to)| json!([number(from), number(to)]));
-        let mut said = json!({ "field": known.name, "ranges": ranges.collect::<Vec<_>>() });
+        let mut said = json!({ "field": known.name(), "ranges": ranges.collect::<Vec<_>>() });
         if !is_whole {
             said["bits"] = json!({ "lowest": low, "count": field.width });
         }

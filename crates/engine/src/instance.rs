@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use compiler::Chain;
 use dataplane::change::{Inventory, Keeper, Plan};
 use dataplane::clock::RealClock;
-use dataplane::io::{Dispatch, Interfaces, Polling};
+use dataplane::io::{Dispatch, Interfaces, Polling, Way};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
@@ -325,6 +325,14 @@ impl Staged {
     }
 }
 
+/// Why nothing can move from worker to worker where packets find theirs in this mode.
+pub(crate) fn no_groups(mode: Way) -> String {
+    format!(
+        "with --dispatch {mode} there are no groups of traffic classes to move; start with `catena run --dispatch tags=mac` \
+         (or tags=vlan), which makes some"
+    )
+}
+
 impl Instance {
     /// Makes the routers of a configuration, one for each of the workers, whose devices `ports`
     /// are. `ready` is called for each router.
@@ -456,7 +464,7 @@ impl Instance {
         let _one = lock(&self.changing);
         let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
         let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
-            0 => "there are no groups; `catena run --dispatch tags=mac` makes some".to_string(),
+            0 => no_groups(dispatch.way()),
             groups => format!("there is no group {group}, only 0 to {}", groups - 1),
         })?;
         let workers = self.fleet.len();

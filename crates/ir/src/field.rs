@@ -128,7 +128,8 @@ fields! {
     vlan {
         TCI = "tci" DATA 112, 16; PCP = "pcp" DATA 112, 3; DEI = "dei" DATA 115, 1; ID = "id" DATA 116, 12;
         TYPE = "type" DATA 128, 16;
-        TCI2 = "tci2" DATA 144, 16; ID2 = "id2" DATA 148, 12; TYPE2 = "type2" DATA 160, 16;
+        TCI2 = "tci2" DATA 144, 16; PCP2 = "pcp2" DATA 144, 3; DEI2 = "dei2" DATA 147, 1; ID2 = "id2" DATA 148, 12;
+        TYPE2 = "type2" DATA 160, 16;
     }
     /// IPv4 (RFC 791).
     ip {
@@ -143,6 +144,14 @@ fields! {
         FLOW = "flow" NET 12, 20; PLEN = "plen" NET 32, 16; NEXT = "next" NET 48, 8; HLIM = "hlim" NET 56, 8;
         SRC = "src" NET 64, 128; DST = "dst" NET 192, 128;
     }
+    /// What IPv6's extension headers have in common (RFC 8200), for one that follows the IPv6 header.
+    ip6_ext {
+        NEXT = "next" NET 320, 8; LEN = "len" NET 328, 8;
+    }
+    /// IPv6's fragment header (RFC 8200), where it follows the IPv6 header.
+    ip6_frag {
+        NEXT = "next" NET 320, 8; OFFSET = "offset" NET 336, 13; MORE = "more" NET 351, 1; ID = "id" NET 352, 32;
+    }
     /// What TCP and UDP have in common.
     transport {
         SPORT = "sport" TRANSPORT 0, 16; DPORT = "dport" TRANSPORT 16, 16;
@@ -156,6 +165,14 @@ fields! {
     /// UDP (RFC 768).
     udp {
         LEN = "len" TRANSPORT 32, 16; CHECKSUM = "checksum" TRANSPORT 48, 16;
+    }
+    /// GRE (RFC 2784), at the transport header.
+    gre {
+        FLAGS = "flags" TRANSPORT 0, 13; VERSION = "version" TRANSPORT 13, 3; PROTO = "proto" TRANSPORT 16, 16;
+    }
+    /// VXLAN (RFC 7348), behind a UDP header.
+    vxlan {
+        FLAGS = "flags" TRANSPORT 64, 8; VNI = "vni" TRANSPORT 96, 24;
     }
     /// ICMP (RFC 792) and ICMPv6 (RFC 4443).
     icmp {

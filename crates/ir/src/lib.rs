@@ -8,6 +8,7 @@ pub mod hash;
 pub mod header_space;
 pub mod interp;
 mod interval;
+pub mod layout;
 mod mapping;
 pub mod model;
 mod notation;

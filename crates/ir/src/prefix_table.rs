@@ -187,6 +187,13 @@ impl PrefixTable {
         (rows, ranges)
     }
 
+    /// How many bits the numbers of a column have; at least one.
+    pub fn number_width(&self, column: usize) -> u16 {
+        let numbers = self.entries().filter_map(|entry| entry.row.get(column));
+        let most = numbers.max().copied().unwrap_or(0);
+        (128 - most.leading_zeros()).max(1) as u16
+    }
+
     /// The keys that it has, and what it maps them to, number by number of its rows.
     pub fn columns(&self) -> (IntervalSet, Vec<Arc<Mapping>>) {
         let (rows, ranges) = self.ranges();

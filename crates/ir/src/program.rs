@@ -14,6 +14,7 @@ mod barrier;
 pub mod interp;
 mod lower;
 mod normal;
+pub mod numbers;
 mod table;
 mod text;
 pub mod verify;

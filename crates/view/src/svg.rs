@@ -34,6 +34,7 @@ fn colours(category: Category) -> [&'static str; 4] {
         Category::Ip => ["#eaf3ff", "#3b76c4", "#142740", "#6ba3ee"],
         Category::Ip6 => ["#e6f7fa", "#26889a", "#0f2d34", "#54bdcf"],
         Category::Transport => ["#e9ecff", "#5560c8", "#1b1f45", "#8b95ee"],
+        Category::Tunnel => ["#e6f7f2", "#25866a", "#0f2d25", "#53bd9c"],
         Category::Classify => ["#fff6db", "#b88a12", "#33290c", "#dcb345"],
         Category::Lookup => ["#f6f8dc", "#8a8f1c", "#292b0d", "#bfc44c"],
         Category::Switch => ["#fdeceb", "#c0564f", "#3a1b1a", "#e2857f"],

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::rules::{FLOORS, NOT_IMPORTED, RESERVED};
+use super::rules::{BESIDE, FLOORS, NOT_IMPORTED, RESERVED, TESTED_WITH};
 use super::tree::{Manifest, Tree};
 use super::{Finding, at};
 
@@ -15,16 +15,29 @@ fn floor(name: &str) -> Option<usize> {
 pub(super) fn floors(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for Manifest { path, name, .. } in house(tree) {
-        if floor(name).is_none() {
+        if floor(name).is_none() && !BESIDE.contains(&name.as_str()) {
             found.push(at(path, 0, format!("`{name}` stands on no floor; give it one in FLOORS")));
         }
     }
     for manifest in house(tree) {
         let Manifest { path, name, .. } = manifest;
         let Some(own) = floor(name) else { continue };
+        for dependency in manifest.imports() {
+            if BESIDE.contains(&dependency) {
+                let text = format!("`{name}` imports `{dependency}`, which is for tests only");
+                found.push(at(path, 0, text));
+            }
+        }
+        let imports: Vec<&str> = manifest.imports().collect();
+        let for_tests = |dependency: &str| {
+            let names =
+                |(who, what, _): &(&str, &[&str], &str)| who == name && what.contains(&dependency);
+            !imports.contains(&dependency) && TESTED_WITH.iter().any(names)
+        };
         for dependency in manifest.dependencies() {
             if let Some(other) = floor(dependency)
                 && other >= own
+                && !for_tests(dependency)
             {
                 found.push(at(
                     path,
@@ -128,6 +141,27 @@ mod tests {
                 "crates/net/Cargo.toml: `net` (floor 0) imports `ir` (floor 1)",
             ]
         );
+    }
+
+    #[test]
+    fn tests_may_import_what_stands_beside_the_house() {
+        let lab = manifest("lab", "[dependencies]\nclick.workspace = true");
+        let ir = manifest("ir", "[dev-dependencies]\nlab.workspace = true");
+        let net = manifest("net", "[dependencies]\nlab.workspace = true");
+        let elements = manifest("elements", "[dev-dependencies]\nengine.workspace = true");
+        let tree = Tree::of(&[
+            ("crates/lab/Cargo.toml", &lab),
+            ("crates/ir/Cargo.toml", &ir),
+            ("crates/net/Cargo.toml", &net),
+            ("crates/elements/Cargo.toml", &elements),
+        ]);
+        assert_eq!(
+            messages(floors(&tree)),
+            ["crates/net/Cargo.toml: `net` imports `lab`, which is for tests only"]
+        );
+        let elements = manifest("elements", "[dependencies]\nengine.workspace = true");
+        let found = floors(&Tree::of(&[("crates/elements/Cargo.toml", &elements)]));
+        assert!(messages(found)[0].contains("`elements` (floor 3) imports `engine` (floor 5)"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn registered(tree: &Tree) -> Vec<Finding> {
         registry
             .into_iter()
             .flat_map(RustFile::windows)
-            .any(|(_, words)| matches!(words, [name, ":", ":", "CLASS"] if name == type_name))
+            .any(|(_, words)| matches!(words, [":", ":", name, ","] if name == type_name))
     };
     definitions(tree)
         .filter(|definition| !listed(definition.type_name))
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_element_is_registered() {
-        let registry = "static CLASSES: &[&Class] = &[&crate::strip::Strip::CLASS];";
+        let registry = "macro_rules! classes { ($to:ident) => { $to! { ip6::strip::Strip, } } }";
         assert_eq!(
             messages(registered(&tree(registry, ""))),
             [

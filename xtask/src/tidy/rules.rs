@@ -15,6 +15,16 @@ pub(super) const FLOORS: [&[&str]; 8] = [
     &["cli"],
 ];
 
+/// Crates beside the house: they may import any crate, and are imported by tests and benches only.
+pub(super) const BESIDE: [&str; 1] = ["lab"];
+
+/// Crates whose tests import higher floors: who, what, why.
+pub(super) const TESTED_WITH: [(&str, &[&str], &str); 1] = [(
+    "elements",
+    &["dataplane", "engine"],
+    "elements are compared with their models in every execution mode",
+)];
+
 /// Imports that go down and are wrong all the same: who, what, why.
 pub(super) const NOT_IMPORTED: [(&str, &str, &str); 1] =
     [("dataplane", "click", "the data plane runs graphs, whatever language they were written in")];

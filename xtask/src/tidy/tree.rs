@@ -112,11 +112,19 @@ impl Manifest {
 
     /// Every dependency of every kind, by the name that its package has inside the workspace.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
-        const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+        self.of_kinds(&["dependencies", "dev-dependencies", "build-dependencies"])
+    }
+
+    /// The same without those of tests, benches and build scripts.
+    pub(super) fn imports(&self) -> impl Iterator<Item = &str> {
+        self.of_kinds(&["dependencies"])
+    }
+
+    fn of_kinds(&self, kinds: &'static [&'static str]) -> impl Iterator<Item = &str> {
         let targets = self.toml.get("target").and_then(|targets| targets.as_table());
         std::iter::once(&self.toml)
             .chain(targets.into_iter().flat_map(Table::values).filter_map(|t| t.as_table()))
-            .flat_map(|table| KINDS.iter().filter_map(|kind| table.get(*kind)?.as_table()))
+            .flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()))
             .flatten()
             .map(|(key, value)| {
                 inside_name(value.get("package").and_then(|name| name.as_str()).unwrap_or(key))

@@ -215,6 +215,16 @@ pub(crate) const IPC: Flavour = Flavour {
 /// All flavours.
 pub(crate) const FLAVOURS: [Flavour; 3] = [ACL, FW, IPC];
 
+/// The addresses of one with the services of another.
+pub(crate) const MIXED: [Flavour; 6] = [
+    ACL.with_services_of(&FW, "acl-fw"),
+    ACL.with_services_of(&IPC, "acl-ipc"),
+    FW.with_services_of(&ACL, "fw-acl"),
+    FW.with_services_of(&IPC, "fw-ipc"),
+    IPC.with_services_of(&ACL, "ipc-acl"),
+    IPC.with_services_of(&FW, "ipc-fw"),
+];
+
 fn weighted<'a, T>(choices: &'a [T], weight: impl Fn(&T) -> u32, random: &mut Rng) -> &'a T {
     let total: u32 = choices.iter().map(&weight).sum();
     let mut left = random.u32(..total);
@@ -241,6 +251,12 @@ impl Flavour {
             path = path << 1 | u64::from(bit);
         }
         path as u32
+    }
+
+    /// The same addresses with the services of another kind.
+    pub(crate) const fn with_services_of(self, other: &Self, name: &'static str) -> Self {
+        let Self { services, ports, ranges, .. } = *other;
+        Self { name, services, ports, ranges, ..self }
     }
 
     fn ports(&self, ports: Ports, random: &mut Rng) -> (u32, u32) {

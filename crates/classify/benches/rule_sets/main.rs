@@ -3,8 +3,9 @@
 //! round measures every subject once on the same keys, so that what the machine does meanwhile
 //! touches all alike; the median of the rounds is given with the least and the greatest.
 //!
-//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N]`
+//! `cargo bench -p catena-classify --bench rule_sets [--features rte-acl] -- [FILTER…] [--rounds N] [--seeds N]`
 //!
+//! `--seeds` makes so many sets of each kind and size. With `rte_acl`, a table of all sets comes last, the worst first.
 //! `--structures` measures every structure beside the one that is chosen; `--updates` measures
 //! rules that are added and removed between batches of lookups instead.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use catena_classify::{
     BitVector, Classifier, Forest, Key, Linear, RuleSet, TupleSpace, Updatable, build,
 };
-use classbench::FLAVOURS;
+use classbench::{FLAVOURS, MIXED};
 use cpu_time::ThreadTime;
 
 /// Keys of a trace: many enough that neither caches nor branch prediction know them all.
@@ -104,7 +105,8 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
+/// Measures the subjects; gives their medians.
+fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) -> Vec<f64> {
     subjects.iter_mut().for_each(|s| (s.lookup)());
     for _ in 0..rounds {
         for subject in subjects.iter_mut() {
@@ -114,7 +116,7 @@ fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
         }
     }
     let count = rules.cubes().len();
-    for subject in subjects {
+    for subject in subjects.iter() {
         let low = subject.samples.iter().copied().fold(f64::INFINITY, f64::min);
         let high = subject.samples.iter().copied().fold(0.0, f64::max);
         println!(
@@ -123,6 +125,22 @@ fn report(set: &str, rules: &RuleSet, rounds: usize, subjects: &mut [Subject]) {
             subject.built.as_secs_f64() * 1e3,
             subject.memory as f64 / count as f64,
             subject.name,
+        );
+    }
+    subjects.iter().map(|subject| median(&subject.samples)).collect()
+}
+
+/// Prints each set's figures beside those of the fastest `rte_acl`, the worst set first.
+fn compare(mut rows: Vec<(String, f64, f64)>) {
+    let times = |row: &(String, f64, f64)| row.2 / row.1;
+    rows.sort_by(|a, b| times(a).total_cmp(&times(b)));
+    for row in &rows {
+        println!(
+            "{:<20} {:>7.1} ns, rte_acl {:>7.1} ns: {:.2} times",
+            row.0,
+            row.1,
+            row.2,
+            times(row)
         );
     }
 }
@@ -200,14 +218,14 @@ fn update(set: &str, rules: &RuleSet) {
 }
 
 fn main() {
-    let (mut filters, mut rounds) = (Vec::new(), 15);
+    let (mut filters, mut rounds, mut seeds) = (Vec::new(), 15, 1);
     let (mut structures, mut updating) = (false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
+        let mut number = || arguments.next().and_then(|n| n.parse().ok()).expect("a number");
         match argument.as_str() {
-            "--rounds" => {
-                rounds = arguments.next().and_then(|n| n.parse().ok()).expect("a number");
-            }
+            "--rounds" => rounds = number(),
+            "--seeds" => seeds = number(),
             "--structures" => structures = true,
             "--updates" => updating = true,
             "--bench" => {}
@@ -229,12 +247,17 @@ fn main() {
         }
         None => eprintln!("ClassBench's own sets are not measured: no shared folder"),
     }
-    for (size, count) in [("100", 100), ("1k", 1_000), ("10k", 10_000), ("100k", 100_000)] {
-        for flavour in FLAVOURS {
-            sets.push((
-                format!("{}-{size}", flavour.name),
-                Box::new(move || flavour.rules(count, 1)),
-            ));
+    let sizes = [("100", 100), ("1k", 1_000), ("5k", 5_000), ("10k", 10_000), ("100k", 100_000)];
+    for (size, count) in sizes {
+        let mixed = MIXED.into_iter().filter(|_| count <= 5_000);
+        for flavour in FLAVOURS.into_iter().chain(mixed) {
+            for seed in 1..=seeds {
+                let name = match seed {
+                    1 => format!("{}-{size}", flavour.name),
+                    _ => format!("{}-{size}.{seed}", flavour.name),
+                };
+                sets.push((name, Box::new(move || flavour.rules(count, seed as u64))));
+            }
         }
     }
     for (size, count) in [("1k", 1_000), ("10k", 10_000), ("100k", 100_000)] {
@@ -245,6 +268,7 @@ fn main() {
             ));
         }
     }
+    let mut rows = Vec::new();
     for (name, rules) in sets.iter().filter(|s| wanted(&s.0)) {
         let rules = rules();
         if updating {
@@ -262,11 +286,17 @@ fn main() {
                     subjects.push(ours("", |r| Box::new(BitVector::new(r)), &rules, &keys));
                 }
             }
+            let own = subjects.len();
             #[cfg(feature = "rte-acl")]
             if !name.starts_with("hostile") {
                 theirs(&rules, &keys, &mut subjects);
             }
-            report(&format!("{name} {kind}"), &rules, rounds, &mut subjects);
+            let set = format!("{name} {kind}");
+            let medians = report(&set, &rules, rounds, &mut subjects);
+            if let Some(theirs) = medians[own..].iter().copied().reduce(f64::min) {
+                rows.push((set, medians[0], theirs));
+            }
         }
     }
+    compare(rows);
 }

@@ -10,7 +10,7 @@ use dataplane::io::Way;
 use elements::Element;
 use engine::Closed;
 use ir::model::StateKind;
-use ir::{Diagnostic, Severity, Sources};
+use ir::{Diagnostic, Severity, Sources, Span};
 use serde_json::{Value, json};
 use view::diagnostics;
 use view::paint::{Paint, count};
@@ -31,7 +31,7 @@ pub(crate) struct Check {
     files: Vec<String>,
     /// Print JSON: for each file its diagnostics with their places
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Warn of what does not go with packets that find their workers in this way, as for 'catena run'
     #[arg(long, value_name = "WAY")]
     dispatch: Option<Way>,
@@ -93,6 +93,14 @@ fn check(
     diagnostics.extend(found);
     let Some(chain) = chain else { return checked };
     *elements = chain.graph.nodes.len();
+    if *elements == 0 && click::parse(sources, file).0.statements.is_empty() {
+        let why = match sources.text(file).trim().is_empty() {
+            true => "the configuration is empty",
+            false => "the configuration is empty: it has only comments",
+        };
+        diagnostics
+            .push(Diagnostic::warning("empty-configuration", why).label(Span::new(file, 0, 0), ""));
+    }
     if let Some(mut made) = compiler::instantiate(&chain, sources, &mut files, diagnostics) {
         let before = diagnostics.len();
         let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);

@@ -17,6 +17,7 @@ use engine::control;
 use serde_json::{Map, Value, json};
 use view::table::{Table, grouped};
 
+use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::socket;
 use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
@@ -29,7 +30,7 @@ pub(crate) struct Ctl {
     socket: Option<PathBuf>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(subcommand)]
     action: Action,
 }
@@ -177,7 +178,7 @@ impl Client {
     ///
     /// # Errors
     /// What the instance says is wrong, or that it is gone.
-    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, String> {
+    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, Failure> {
         self.follow(request, |_| Ok(()))
     }
 
@@ -189,7 +190,7 @@ impl Client {
         &mut self,
         request: &Value,
         mut take: impl FnMut(Piece) -> Result<(), String>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Failure> {
         let gone = |e: std::io::Error| format!("the instance is gone: {e}");
         // Who is turned away is told so before he asks.
         let asked = writeln!(self.reader.get_mut(), "{request}");
@@ -198,14 +199,14 @@ impl Client {
             (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
             if line.is_empty() {
                 asked.map_err(gone)?;
-                return Err("the instance hung up".to_string());
+                return Err("the instance hung up".to_string().into());
             }
             let mut answer: Map<String, Value> =
                 serde_json::from_str(&line).map_err(|e| format!("an answer that is none: {e}"))?;
             if let Some(value) = answer.remove("ok") {
                 return Ok(value);
             }
-            let error = answer.get("error").and_then(Value::as_str);
+            let error = answer.get("error").and_then(Value::as_str).map(str::to_string);
             if let Some(more) = answer.get("more") {
                 take(Piece::More(more.clone()))?;
             } else if let Some(count) = answer.get("bytes").and_then(Value::as_u64) {
@@ -214,7 +215,11 @@ impl Client {
                 (&mut self.reader).take(count).read_to_end(&mut bytes).map_err(gone)?;
                 take(Piece::Bytes(bytes))?;
             } else {
-                return Err(error.map_or(format!("an answer that is none: {line}"), str::to_string));
+                let error = error.unwrap_or_else(|| format!("an answer that is none: {line}"));
+                return Err(match answer.remove("diagnostics") {
+                    Some(diagnostics) => Failure::Reported(error, diagnostics),
+                    None => error.into(),
+                });
             }
         }
     }
@@ -276,7 +281,7 @@ fn request(action: &Action) -> Result<Value, String> {
 }
 
 /// Runs the command.
-pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
+pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
     let request = request(&ctl.action)?;
     if let Action::Capture(capture) = &ctl.action {
         let client = Client::connect(ctl.socket.as_deref())?;
@@ -292,7 +297,7 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, String> {
 }
 
 /// Prints the stories of packets.
-fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, String> {
+fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, Failure> {
     client.end_by_signal()?;
     let ended = client.follow(request, |piece| {
         let Piece::More(more) = piece else { return Ok(()) };

@@ -25,7 +25,7 @@ pub(crate) struct Elements {
     markdown: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Runs the command.

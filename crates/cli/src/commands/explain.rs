@@ -19,6 +19,7 @@ use view::explain::{Story, tell, to_json};
 use view::paint::Paint;
 use view::synth::{Cost, Report};
 
+use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
 use crate::variables;
@@ -46,7 +47,7 @@ pub(crate) struct Explain {
     packets: Packets,
     /// Print JSON: every step with the packet's bytes before and after
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Tell only what elements do, not what the program does that takes their place
     #[arg(long)]
     no_synthesis: bool,
@@ -350,7 +351,7 @@ fn waits(trace: &Trace) -> bool {
 const START: u64 = 1_577_836_800_000_000_000;
 
 /// Runs the command.
-pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
+pub(crate) fn main(args: &Explain) -> Result<ExitCode, Failure> {
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, &args.file)?;
@@ -361,10 +362,10 @@ pub(crate) fn main(args: &Explain) -> Result<ExitCode, String> {
     let mut found = Vec::new();
     let started =
         start((&mut sources, file), &mut files, &options, &trace, &clock, args.seed, &mut found);
-    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let Some((chain, mut router, models)) = started.filter(|_| !has_errors(&found)) else {
-        return Ok(ExitCode::FAILURE);
+        return Err(Failure::of(found, sources));
     };
+    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
     let mut entrances = Vec::new();
     for injection in &injections {
         entrances.push(entrance(&chain, &trace.borrow(), injection.place.as_deref())?);

@@ -55,7 +55,7 @@ fn format(name: &str, args: &Fmt) -> Result<bool, String> {
         Ok(formatted) => formatted,
         Err(found) => {
             let rendered = diagnostics::render(&found, &sources, colours(&stderr()));
-            return Err(format!("{rendered}error: {name} is left as it is"));
+            return Err(format!("{rendered}note: {name} is left as it is"));
         }
     };
     let same = **sources.text(file) == *formatted;

@@ -34,12 +34,13 @@ use view::summary::Summary;
 use view::table::grouped;
 
 use super::check;
+use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::log::{self, Log};
 use crate::notify::ServiceManager;
 use crate::presenter::Words;
 use crate::signals::Signals;
-use crate::terminal::{colours, print, print_error};
+use crate::terminal::{colours, print};
 use crate::{cores, drive, socket};
 
 /// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
@@ -140,7 +141,7 @@ pub(crate) struct Run {
     limits: Limits,
     /// Print the summary as JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// How what happens is told on the standard error
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log: Log,
@@ -431,7 +432,7 @@ impl Reload {
                 }
                 Err(why) => {
                     let why = why.trim_end();
-                    log.error(&format!("{why}\n{file}: not taken over; what was before runs on"));
+                    log.error(&format!("{file}: not taken over; what was before runs on\n{why}"));
                 }
             }
             manager.tell("READY=1");
@@ -503,13 +504,27 @@ pub(crate) fn main(run: &Run) -> ExitCode {
     // Threads may have them still, whatever this came to.
     interfaces.leave();
     ended.unwrap_or_else(|why| {
-        run.log.error(&why);
+        fail(run, &why);
         log::flush();
         ExitCode::FAILURE
     })
 }
 
-fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
+/// Shows why there is no run: where the summary was to go, in JSON, and in the log.
+fn fail(run: &Run, why: &Failure) {
+    if run.json {
+        why.print(true);
+    }
+    match (run.log, why) {
+        (Log::Text, _) if run.json => {}
+        // Diagnostics, lines, say for themselves which are errors.
+        (Log::Text, Failure::Findings(_)) => why.print(false),
+        (log, Failure::Message(why)) => log.error(why),
+        (log, _) => log.error(&why.text(false)),
+    }
+}
+
+fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let variables: Vec<(String, String)> = run
         .variables
         .iter()
@@ -536,10 +551,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         system_calls::keep_needed()?;
     }
     // Nothing is read before, so that a user's configuration names no file that the user cannot read.
-    let configuration = match Configuration::read(&run.file, &elaboration) {
-        Ok(configuration) => configuration,
-        Err(refusal) => return Ok(refuse(run, &refusal, colour)),
-    };
+    let configuration = Configuration::read(&run.file, &elaboration)?;
     run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
     let (dispatch, why, line) = dispatch(run, &configuration, cpus.len())?;
@@ -587,11 +599,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, String> {
         run.log.write_aside();
     }
     let ports = Ports::of_workers(&bindings, options.cpus.len());
-    let staged = match Instance::stage(configuration, ports, options, ready) {
-        Ok(staged) => staged,
-        Err(Refusal::Other(why)) => return Err(why),
-        Err(refusal) => return Ok(refuse(run, &refusal, colour)),
-    };
+    let staged = Instance::stage(configuration, ports, options, ready)?;
     signals.started();
     for line in bindings.take_lines() {
         run.log.info(&line);
@@ -666,17 +674,6 @@ fn shown(refusal: &Refusal, colour: bool) -> String {
         Refusal::Diagnostics(findings) => render(findings, colour),
         refusal => refusal.to_string(),
     }
-}
-
-/// Shows what is wrong with a configuration.
-fn refuse(run: &Run, refusal: &Refusal, colour: bool) -> ExitCode {
-    let why = shown(refusal, colour);
-    match (run.log, refusal) {
-        // Diagnostics, lines, say for themselves which are errors.
-        (Log::Text, Refusal::Diagnostics(_)) => print_error(&why),
-        (log, _) => log.error(&why),
-    }
-    ExitCode::FAILURE
 }
 
 /// The exit status of a run that nobody stopped, and that was to go on for ever.

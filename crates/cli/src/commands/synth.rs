@@ -1,7 +1,7 @@
 //! `catena synth`: what a chain becomes.
 
 use std::collections::BTreeMap;
-use std::io::{stderr, stdout};
+use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use dataplane::place;
 use engine::Closed;
 use ir::text::parse_programs;
 use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
-use view::diagnostics;
 use view::paint::{Paint, count};
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
 
+use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::terminal::{colours, print, print_error};
+use crate::terminal::{colours, print};
 use crate::{theme, variables};
 
 /// Show what a chain becomes: a program that decides, and then does everything at once
 ///
 /// A chain is not run element by element: what its elements do to a packet is brought together in
-/// a program for each input. For the longest way to each egress, two lines compare what the chain's
+/// a program for each input. For the longest path to each egress, two lines compare what the chain's
 /// elements and the program do to a packet:
 ///
 ///   elements       elements that it visits; the program counts as one
@@ -39,7 +39,7 @@ use crate::{theme, variables};
 ///   tables         lookups in route tables and lists of rules; lists of a few rules become conditions
 ///   headers moved  headers that are stripped or pushed
 ///
-/// Places that overlap count once, and sums over a header are no reads. Where several ways lead to
+/// Places that overlap count once, and sums over a header are no reads. Where several paths lead to
 /// a class, the shortest is counted, of the elements as of the program.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -50,11 +50,11 @@ pub(crate) struct Synth {
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// Tell the traffic classes: which packets belong to them, what is done to them, where they
-    /// go, and which elements said so
+    /// Show the traffic classes, those that leave the chain first: which packets belong to them,
+    /// what is done to them, where they go, and which elements say so
     #[arg(long)]
     classes: bool,
-    /// Classes that are told of each program, or entries of each table; 0 for all
+    /// Classes that are shown of each program, or entries of each table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
     /// Only classes that go to (or are dropped by, or for the reason) TEXT
@@ -75,9 +75,13 @@ pub(crate) struct Synth {
     /// Only say whether the programs that were read are well formed, and what the chain of FILE means
     #[arg(long, requires = "read")]
     check: bool,
+    /// Print the headers that the programs look at: which follows which, by which field, how many bytes
+    /// of each must be there, and what is done with its fields; with `--json` as one document
+    #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
+    headers: bool,
     /// Print JSON: every class with its conditions, operations and their elements
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
-    json: bool,
+    pub(crate) json: bool,
     /// Draw the chain and its programs side by side; `-` for the standard output
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["classes", "egress"])]
     svg: Option<PathBuf>,
@@ -97,8 +101,8 @@ struct Loaded {
     elaboration: Duration,
 }
 
-/// Reads the chain of a file; `None` if its errors were printed.
-fn load(args: &Synth, name: &str) -> Result<Option<Loaded>, String> {
+/// Reads the chain of a file.
+fn load(args: &Synth, name: &str) -> Result<Loaded, Failure> {
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
     let file = files.configuration(&mut sources, name)?;
@@ -123,28 +127,20 @@ fn load(args: &Synth, name: &str) -> Result<Option<Loaded>, String> {
     }
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
-    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-    let models = models.filter(|_| !has_errors(&found));
-    Ok(chain.zip(models).map(|(chain, models)| Loaded {
-        sources,
-        file,
-        chain,
-        models,
-        elaboration,
-    }))
+    match (chain, models.filter(|_| !has_errors(&found))) {
+        (Some(chain), Some(models)) => Ok(Loaded { sources, file, chain, models, elaboration }),
+        _ => Err(Failure::of(found, sources)),
+    }
 }
 
 /// Prints or checks programs that were written as text.
-fn read(args: &Synth, name: &str) -> Result<ExitCode, String> {
+fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
     let mut sources = Sources::new();
     let file = args.limits.disk().configuration(&mut sources, name)?;
     let text = Arc::clone(sources.text(file));
     let read = match parse_programs(file, &text) {
         Ok(read) => read,
-        Err(found) => {
-            print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-            return Ok(ExitCode::FAILURE);
-        }
+        Err(found) => return Err(Failure::of(found, sources)),
     };
     if !args.check {
         let texts = read.programs.iter().map(|p| p.text_by(&read.names).to_string());
@@ -153,12 +149,11 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, String> {
     let mut all_equal = true;
     let mut told = String::from("well formed");
     if let Some(name) = &args.file {
-        let Some(Loaded { chain, models, .. }) = load(args, name)? else {
-            return Ok(ExitCode::FAILURE);
-        };
+        let Loaded { chain, models, .. } = load(args, name)?;
         let of = |node: &usize| chain.graph.nodes.get(*node).map(|node| node.name.as_str());
         if let Some((node, known)) = read.names.iter().find(|(node, n)| of(node) != Some(n)) {
-            return Err(format!("element {node} is {known:?} in the programs, but not in {name}"));
+            let message = format!("element {node} is {known:?} in the programs, but not in {name}");
+            return Err(message.into());
         }
         told += &format!(", and what {name} means");
         for proof in prove_programs(&chain.graph, &models, &read.programs, BUDGET) {
@@ -181,14 +176,12 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, String> {
 }
 
 /// Runs the command.
-pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
+pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     if let Some(programs) = &args.read {
         return read(args, programs);
     }
     let name = args.file.as_deref().unwrap_or("-");
-    let Some(Loaded { sources, file, chain, models, elaboration }) = load(args, name)? else {
-        return Ok(ExitCode::FAILURE);
-    };
+    let Loaded { sources, file, chain, models, elaboration } = load(args, name)?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let paint = Paint(colours(&stdout()));
     if args.tables {
@@ -205,6 +198,14 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, String> {
     if args.program {
         let texts = synthesis.programs.iter().map(|p| p.text(&chain.graph).to_string());
         print(&texts.collect::<Vec<_>>().join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.headers {
+        let (programs, chain) = (&synthesis.programs, &chain.graph);
+        print(&match args.json {
+            true => format!("{:#}\n", synth::headers::to_json(programs, chain)),
+            false => synth::headers::text(programs, chain, Paint(colours(&stdout()))),
+        });
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();

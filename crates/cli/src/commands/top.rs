@@ -13,6 +13,7 @@ use view::table::{Table, grouped};
 
 use super::ctl::Client;
 use super::latency;
+use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{for_output, print_as_it_is, size};
 
@@ -30,7 +31,7 @@ pub(crate) struct Top {
     once: bool,
     /// Print a line of JSON for each interval
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Packets or bytes that were counted, by what they are; `None` where nobody counts.
@@ -307,9 +308,9 @@ fn show(interval: &Value) -> String {
 }
 
 /// Runs the command.
-pub(crate) fn main(top: &Top) -> Result<ExitCode, String> {
+pub(crate) fn main(top: &Top) -> Result<ExitCode, Failure> {
     if !top.interval.is_finite() || !(0.01..=3600.0).contains(&top.interval) {
-        return Err("--interval takes seconds from 0.01 to 3600".to_string());
+        return Err("--interval takes seconds from 0.01 to 3600".to_string().into());
     }
     let pause = Duration::from_secs_f64(top.interval);
     let interrupted = interrupt_flag();

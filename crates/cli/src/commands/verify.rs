@@ -5,7 +5,7 @@ mod replay;
 mod report;
 
 use std::fs::File;
-use std::io::{stderr, stdout};
+use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -20,11 +20,11 @@ use engine::Closed;
 use engine::Disk;
 use ir::{Sources, has_errors};
 use net::pcap::{InterfaceOptions, LinkType, Options, PcapngWriter, Reader, Writer};
-use view::diagnostics;
 use view::paint::Paint;
 
+use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::terminal::{colours, print, print_error};
+use crate::terminal::{colours, print};
 use crate::variables;
 use replay::Replayer;
 use report::{Input, Report};
@@ -58,7 +58,7 @@ pub(crate) struct Verify {
     packets: Option<usize>,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -71,11 +71,7 @@ struct Loaded {
     subjects: Subjects,
 }
 
-fn load(
-    name: &str,
-    variables: &[(String, String)],
-    limits: &Limits,
-) -> Result<Option<Loaded>, String> {
+fn load(name: &str, variables: &[(String, String)], limits: &Limits) -> Result<Loaded, Failure> {
     let mut sources = Sources::new();
     let mut files = limits.disk();
     let file = files.configuration(&mut sources, name)?;
@@ -107,30 +103,28 @@ fn load(
         ));
     }
     found.retain(|d| d.severity == ir::Severity::Error);
-    print_error(&diagnostics::render(&found, &sources, colours(&stderr())));
-    let loaded = loaded.filter(|_| !has_errors(&found));
-    Ok(loaded.map(|(chain, subjects)| Loaded { sources, files, chain, subjects }))
+    match loaded.filter(|_| !has_errors(&found)) {
+        Some((chain, subjects)) => Ok(Loaded { sources, files, chain, subjects }),
+        None => Err(Failure::of(found, sources)),
+    }
 }
 
 /// Runs the command.
-pub(crate) fn main(args: &Verify) -> Result<ExitCode, String> {
-    Ok(run(args).unwrap_or_else(|why| {
-        print_error(&format!("error: {why}\n"));
+pub(crate) fn main(args: &Verify) -> ExitCode {
+    run(args).unwrap_or_else(|why| {
+        why.print(args.json);
         ExitCode::from(UNDECIDED)
-    }))
+    })
 }
 
-fn run(args: &Verify) -> Result<ExitCode, String> {
+fn run(args: &Verify) -> Result<ExitCode, Failure> {
     let (files, variables) = variables::split(&args.files);
     if files.is_empty() || files.len() > 2 {
-        return Err(format!("one or two configurations are wanted, not {}", files.len()));
+        return Err(format!("one or two configurations are wanted, not {}", files.len()).into());
     }
     let mut chains = Vec::new();
     for name in &files {
-        match load(name, &variables, &args.limits)? {
-            Some(loaded) => chains.push(loaded),
-            None => return Ok(ExitCode::from(UNDECIDED)),
-        }
+        chains.push(load(name, &variables, &args.limits)?);
     }
     let effort = args.packets.map(|packets| Effort { packets, seed: 1 });
     let start = Instant::now();
@@ -144,7 +138,7 @@ fn run(args: &Verify) -> Result<ExitCode, String> {
     let verification = match (&chains[..], &mut replayer) {
         ([a, b, ..], Some(replayer)) => verify_pair(&a.subjects, &b.subjects, effort, replayer),
         ([one, ..], _) => verify_chain(&one.subjects, effort),
-        ([], _) => return Err("no configuration".into()),
+        ([], _) => return Err(Failure::from("no configuration".to_string())),
     };
     let report = Report {
         files: &files,

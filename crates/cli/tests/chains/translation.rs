@@ -346,7 +346,7 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn conversations_through_rewriters_obey_the_law() {
+fn conversations_through_rewriters_conform_to_models() {
     for (text, inputs) in CHAINS {
         let text = chain(text, *inputs);
         let left: usize = (0..cases()).map(|seed| talk(&text, *inputs, seed, 60)).sum();

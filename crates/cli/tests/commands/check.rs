@@ -8,10 +8,6 @@ fn a_good_file_is_good() {
     let ended = folder.file("a.click", "Idle -> Strip(14) -> Discard;").run(["check", "a.click"]);
     assert_eq!(ended.well(), "ok a.click (3 elements)\n");
     assert_eq!(folder.run(["check", "-q", "a.click"]).well(), "");
-    assert_eq!(
-        folder.file("empty.click", "").run(["check", "empty.click"]).well(),
-        "ok empty.click (0 elements)\n"
-    );
 }
 
 #[test]
@@ -92,7 +88,21 @@ fn json_has_spans() {
     assert_eq!((label["line"].as_u64(), label["column"].as_u64()), (Some(1), Some(15)));
     assert_eq!((label["end_line"].as_u64(), label["end_column"].as_u64()), (Some(1), Some(16)));
     assert_eq!(value[0]["diagnostics"][0]["code"], "bad-argument");
-    assert_eq!((value[1]["errors"].as_u64(), value[1]["warnings"].as_u64()), (Some(0), Some(0)));
+    assert_eq!((value[1]["errors"].as_u64(), value[1]["warnings"].as_u64()), (Some(0), Some(1)));
+    assert_eq!(value[1]["diagnostics"][0]["code"], "empty-configuration");
+}
+
+#[test]
+fn an_empty_file_is_said_to_be_empty() {
+    let folder = Folder::new();
+    folder.file("a.click", " \n").file("b.click", "// later\n");
+    folder.file("c.click", "elementclass Hop { input -> output }\n");
+    let ended = folder.run(["check", "a.click", "b.click", "c.click"]);
+    let text = ended.well();
+    assert_eq!(text.matches("warning[empty-configuration]: the configuration is empty").count(), 2);
+    assert!(text.contains("only comments") && !text.contains("ok a.click"), "{text}");
+    assert!(text.contains("ok c.click (0 elements)"), "{text}");
+    folder.run(["check", "--strict", "a.click"]).refused();
 }
 
 #[test]

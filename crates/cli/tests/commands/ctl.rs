@@ -231,6 +231,19 @@ fn flows_are_looked_at_and_removed() {
     }
 }
 
+/// Where packets find their workers by a hash, what could move starts another way.
+#[test]
+fn groups_that_could_move_are_made_by_tags() {
+    let folder = Folder::new();
+    folder.file("chain.click", CHAIN);
+    let (instance, _) = Instance::start(&folder, &[]);
+    for action in [&["move", "0", "1"][..], &["balance"]] {
+        let wrong = instance.ctl(&[&["dispatch"], action].concat());
+        let why = "with --dispatch hash there are no groups of traffic classes to move; start with `catena run --dispatch tags=mac`";
+        assert!(wrong.refused().contains(why), "{}", wrong.err);
+    }
+}
+
 /// A chain that would end the run, or lacks a device, does not replace one that goes on for ever.
 #[test]
 fn a_swap_ends_no_run_unless_it_is_forced() {
@@ -270,7 +283,14 @@ fn a_swap_ends_no_run_unless_it_is_forced() {
     folder.file("next.click", "FromDevice(nowhere) -> Discard;");
     for force in [&[][..], &["--force"]] {
         let refused = instance.ctl(&[&["swap", "next.click"], force].concat());
-        assert_eq!(refused.code, Some(1));
+        assert_eq!((refused.code, refused.err.matches("error").count()), (Some(1), 1));
+        let json = instance.ctl(&[&["--json", "swap", "next.click"], force].concat());
+        assert_eq!((json.code, json.err.as_str()), (Some(1), ""));
+        let json: Value = serde_json::from_str(&json.out).unwrap();
+        assert_eq!(
+            (&json["errors"], &json["diagnostics"][0]["code"]),
+            (&1.into(), &"device".into())
+        );
         assert!(refused.err.contains("nothing is bound to 'nowhere'"), "{}", refused.err);
     }
     // A source that ends without a limit on the run is no reason to refuse anything.

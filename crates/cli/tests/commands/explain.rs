@@ -236,7 +236,7 @@ nat[1] -> Discard;
     let arguments = ["explain", "a.click", "--packet", DNS, "--packet", DNS];
     let text = folder.run(arguments).well().to_string();
     let told: Vec<&str> = text.lines().filter(|l| l.contains("synthesised  ")).collect();
-    assert!(told[0].ends_with(": is handed to nat's own code (makes a flow)"), "{text}");
+    assert!(told[0].ends_with(": falls back to nat (makes a flow)"), "{text}");
     let again = text.split("packet 2").nth(1).unwrap();
     let again = again.split("  synthesised  ").nth(1).unwrap();
     for said in [

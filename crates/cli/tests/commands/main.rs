@@ -6,6 +6,7 @@ mod check;
 mod click;
 mod ctl;
 mod elements;
+mod errors;
 mod explain;
 mod fmt;
 mod graph;

@@ -68,7 +68,7 @@ fn plain(text: &str) -> String {
 fn class(chain: &str, egress: &str, conditions: &[&str]) -> String {
     let ended = synth(chain, &["--egress", egress, "--limit", "1"]);
     let text = ended.well();
-    let (_, text) = text.split_once("\n\nclass s").unwrap_or_else(|| panic!("{text}"));
+    let (_, text) = text.split_once("\n\nclass ").unwrap_or_else(|| panic!("{text}"));
     let text = text.split("\n\n").next().unwrap().trim_end();
     for condition in conditions {
         assert!(text.contains(condition), "{condition} is missing in {text}");
@@ -86,13 +86,13 @@ fn a_router_becomes_one_decision_and_one_write() {
     let expected = r"a.click: 11 elements became 1 program
 
 FromDump@1 → Strip@2 a.click:1
-14 classes of packets: 4 leave, 1 is handed to an element's own code, 9 are dropped
-longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+14 classes of packets: 4 leave, 1 falls back to an element, 9 are dropped
+longest path to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 lan chain 5 9 6 3 1 1 0 1 2
 program 1 _ 6 3 1 1 0 1 0
 wan chain 6 12 8 4 1 2 0 1 2
 program 1 _ 6 2 1 1 0 1 0
-programs end, and elements' own code goes on, at
+programs end, and packets go on in elements, at
 Strip@2 1 pulls more than there is a.click:1";
     assert_eq!(summary(ROUTER), expected);
     let expected = r"leaves by wan
@@ -115,11 +115,11 @@ fn a_napt_looks_flows_up_once() {
     let expected = r"a.click: 7 elements became 1 program
 
 FromDump@1 → Strip@2 a.click:1
-17 classes of packets: 4 leave, 4 are handed to elements' own code, 9 are dropped
-longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+17 classes of packets: 4 leave, 4 fall back to elements, 9 are dropped
+longest path to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 out chain 4 10 12 6 1 2 1 0 2
 program 1 _ 11 6 1 2 1 0 0
-programs end, and elements' own code goes on, at
+programs end, and packets go on in elements, at
 Strip@2 1 pulls more than there is a.click:1
 nat 1 holds what its configuration does not make a.click:2
 nat 1 makes a flow a.click:2
@@ -131,10 +131,10 @@ Strip@2 `catena run` leaves packets that come here to the elements, which take n
     let expected = r"leaves by out
   then    CheckIPHeader@3           length ip.len + 14, network header at byte 14, transport header   a.click:1
                                     at byte 34, counted by CheckIPHeader@3
-          nat                       ip.checksum updated, ip.src = that of nat's flow, ip.dst = that   a.click:2
-                                    of nat's flow, tcp.sport = that of nat's flow, tcp.dport = that
-                                    of nat's flow, tcp.checksum updated, anno.dst_ip = that of nat's
-                                    flow, nat's flow renewed";
+          nat                       ip.checksum updated, ip.src from nat's flow, ip.dst from nat's    a.click:2
+                                    flow, tcp.sport from nat's flow, tcp.dport from nat's flow,
+                                    tcp.checksum updated, anno.dst_ip from nat's flow, nat's flow
+                                    renewed";
     assert_eq!(
         class(
             NAPT,
@@ -143,7 +143,7 @@ Strip@2 `catena run` leaves packets that come here to the elements, which take n
         ),
         expected
     );
-    let expected = r"is handed to nat's own code (makes a flow)
+    let expected = r"falls back to nat (makes a flow)
   then    Strip@2                   14 bytes stripped in front                                        a.click:1
           CheckIPHeader@3           length ip.len, anno.dst_ip = ip.dst, as it came in, network       a.click:1
                                     header at byte 14, transport header at byte 34, counted by
@@ -156,13 +156,13 @@ fn a_firewall_tells_which_packets_belong_to_a_class() {
     let expected = r"a.click: 9 elements became 1 program
 
 FromDump@1 → c a.click:1
-11 classes of packets: 2 leave, 1 goes on elsewhere, 1 is handed to an element's own code, 7 are dropped
-longest way to elements decisions reads writes sums checked sums written flow lookups tables headers moved
+11 classes of packets: 2 leave, 1 goes on elsewhere, 1 falls back to an element, 7 are dropped
+longest path to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 ToDump@7 chain 5 8 9 0 1 0 0 2 1
 program 1 _ 7 0 1 0 0 0 1
 Queue@8 chain 1 1 1 0 0 0 0 1 0
 program 1 _ 1 0 0 0 0 0 0
-programs end, and elements' own code goes on, at
+programs end, and packets go on in elements, at
 fw 1 reads behind a header with options a.click:2
 Queue@8 1 stores packets a.click:7";
     assert_eq!(summary(FIREWALL), expected);
@@ -179,7 +179,7 @@ Queue@8 1 stores packets a.click:7";
             &[
                 "ip.proto 6 (tcp) or 17 (udp)",
                 "either  fw",
-                "transport.dport",
+                "ip.frag 0, ip.len not 20..23, tcp.dport 80",
                 "ip.src not 10.0.0.0/8"
             ]
         ),
@@ -187,6 +187,51 @@ Queue@8 1 stores packets a.click:7";
     );
     let expected = r"goes on at Queue@8 (stores packets)";
     assert_eq!(class(FIREWALL, "Queue", &["eth.type not 0x0800 (IPv4)"]), expected);
+}
+
+#[test]
+fn classes_are_in_words_of_networks() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for name in ["home-router", "ip-router", "isp-edge", "snf-motivating"] {
+        let file = format!("{examples}/{name}.click");
+        let ended = Folder::new().run(["synth", &file, "--classes", "--limit", "0"]);
+        let text = ended.well();
+        for other in [
+            "(number ",
+            "that of ",
+            "packet type not 1",
+            "packet type = 0",
+            "000000000",
+            " ways",
+            "value ",
+        ] {
+            assert!(!text.contains(other), "{name}: {other} in {text}");
+        }
+    }
+    let file = format!("{examples}/home-router.click");
+    let text = Folder::new().run(["synth", &file, "--classes", "--limit", "0"]).out;
+    let words = text.split_whitespace().filter(|word| !word.contains(".click:"));
+    let words = words.collect::<Vec<_>>().join(" ");
+    for said in [
+        "a neighbour known to lan/arp",
+        "lan/arp's neighbour confirmed within 60 s",
+        "eth.dst from lan/arp's neighbour",
+        "in reply direction of pings's flow",
+        "packet type = host",
+    ] {
+        assert!(words.contains(said), "{said} is missing");
+    }
+    let file = format!("{examples}/ip-router.click");
+    let text = Folder::new().run(["synth", &file, "--classes", "--limit", "0"]).out;
+    assert!(text.contains("packet type not broadcast or multicast"), "{text}");
+    // What sources feed comes first; classes that leave come first, and are counted.
+    assert!(
+        text.starts_with("FromDump@5 → lan/HostEtherFilter@1  63 classes\n\nclass 1 of 63  leaves")
+    );
+    assert!(text.contains("\nclass 63 of 63  is dropped by "), "{text}");
+    let feeders =
+        "ICMPPingResponder@4, lan/GetIPAddress@8, lan/ICMPError@16, 8 more → routes  99 classes";
+    assert!(text.contains(feeders), "{text}");
 }
 
 #[test]
@@ -370,6 +415,71 @@ fn headers_are_named_as_packets_leave() {
         &["ip6.plen + 54 ≤ length", "ip6.hlim at least 2"],
     );
     assert!(plain(&tunnel).contains("ip6.plen = ip6.plen + 40, ip6.next = 41"), "{tunnel}");
+}
+
+#[test]
+fn each_alternative_is_named_by_its_own_headers() {
+    let chain = "FromDump(in.pcap)
+        -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800 14/45, -);
+        kind[0] -> Discard; kind[1] -> Discard; kind[2] -> Discard; kind[3] -> out :: ToDump(out.pcap);";
+    let text = synth(chain, &["--egress", "out"]);
+    let text = plain(text.well());
+    assert!(text.contains("eth.type 0x0806 (ARP), arp.op not 1 (request)..2 (reply)"), "{text}");
+}
+
+#[test]
+fn the_parse_graph_has_headers_by_name() {
+    let text = synth(FIREWALL, &["--headers"]);
+    let expected = "\
+→ c  3 headers
+
+  eth         at byte 0
+    found by    packets begin with it
+    needs       14 bytes; tested: 14
+    decides     eth.type
+
+  ip          at byte 14, options
+    found by    eth.type 0x0800 (IPv4)
+    needs       20 bytes; tested: 20; length compared with ip.len
+    decides     ip.frag, ip.hl, ip.len, ip.proto, ip.src, ip.version
+    reads       ip.dst, ip.hl, ip.len, its checksum
+
+  tcp         at byte 34
+    found by    ip.proto 6 (tcp)
+    needs       4 bytes
+    decides     tcp.dport
+";
+    assert_eq!(text.well(), expected);
+}
+
+#[test]
+fn the_parse_graph_goes_into_tunnels() {
+    let chain = "FromDump(in.pcap) -> Classifier(12/0800 14/45 23/11 36/12b5 62/86dd 70/06)
+        -> Discard;";
+    let ended = synth(chain, &["--headers", "--json"]);
+    let json: Value = serde_json::from_str(ended.well()).unwrap();
+    let program = &json["programs"][0];
+    let edges = program["edges"].as_array().unwrap().iter().map(|edge| {
+        let select = &edge["select"];
+        format!("{} {} {}", edge["from"], select["field"], edge["to"]).replace('"', "")
+    });
+    let edges: Vec<String> = edges.collect();
+    assert_eq!(
+        edges,
+        [
+            "null null eth",
+            "eth eth.type ip",
+            "ip ip.proto udp",
+            "udp udp.dport vxlan",
+            "vxlan null inner.eth",
+            "inner.eth inner.eth.type inner.ip6",
+        ]
+    );
+    let inner = program["headers"].as_array().unwrap().iter().find(|h| h["name"] == "inner.ip6");
+    let inner = inner.unwrap();
+    assert_eq!((&inner["offsets"][0], &inner["needs_bytes"]), (&64.into(), &7.into()));
+    assert_eq!(inner["fields"][0]["name"], "inner.ip6.next");
+    assert_eq!(program["unnamed"].as_array().map(Vec::len), Some(0), "{program:#}");
 }
 
 #[test]

@@ -354,14 +354,14 @@ fn differences_behind_what_holds_packets_are_found() {
         (
             "CheckIPHeader -> Queue -> SetIPDSCP(1) -> Unqueue -> ToDump(w);",
             "CheckIPHeader -> Queue -> SetIPDSCP(2) -> Unqueue -> ToDump(w);",
-            "DSCP 1, not 2",
+            "ip.dscp 1, not 2",
         ),
         (
             "CheckIPHeader -> IPGWOptions(1.2.3.4) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
                 -> Queue -> ToDevice(w);",
             "CheckIPHeader -> IPGWOptions(1.2.3.4) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:3)
                 -> Queue -> ToDevice(w);",
-            "destination MAC 02:02:02:02:02:02, not 02:02:02:02:02:03",
+            "eth.dst 02:02:02:02:02:02, not 02:02:02:02:02:03",
         ),
         (
             "CheckIPHeader -> IPClassifier(udp) -> Queue -> ToDevice(w);",

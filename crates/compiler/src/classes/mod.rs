@@ -11,6 +11,8 @@ mod regions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ir::field::{eth, ip, ip6, transport};
+use ir::layout::Kind;
 use ir::program::{End, Exit, Step, StepId};
 use ir::{Base, Cube, Field, Graph, HeaderSpace, IntervalSet, Model, Program};
 
@@ -22,8 +24,8 @@ const MOST_CUBES: usize = 1024;
 /// A field of a frame that a switch can match; see [`FIELDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matchable {
-    /// Its name.
-    pub name: &'static str,
+    /// The field of the catalogue that it is.
+    pub named: Field,
     /// Where it is in a frame without VLAN tags, behind an IPv4 header without options, or an IPv6
     /// header without extension headers.
     pub field: Field,
@@ -40,39 +42,51 @@ pub enum Family {
     Ip6,
 }
 
-const fn field(name: &'static str, of: Option<Family>, offset: u16, width: u16) -> Matchable {
-    Matchable { name, field: Field::bits(Base::Data, offset, width), of }
+/// A field of a header that starts at a byte of such frames.
+const fn field(named: Field, header: u16, of: Option<Family>) -> Matchable {
+    let field = Field::bits(Base::Data, 8 * header + named.offset, named.width);
+    Matchable { named, field, of }
 }
 
+/// Bytes before the network header, and before what follows IPv4 and IPv6.
+const NETWORK: u16 = Kind::Ethernet.length();
+const BEHIND_IP4: u16 = NETWORK + Kind::Ipv4.length();
+const BEHIND_IP6: u16 = NETWORK + Kind::Ipv6.length();
+
 /// Ethernet's type.
-pub const ETH_TYPE: Matchable = field("eth.type", None, 96, 16);
+pub const ETH_TYPE: Matchable = field(eth::TYPE, 0, None);
 /// The version of IP.
-pub const IP_VERSION: Matchable = field("ip.version", None, 112, 4);
+pub const IP_VERSION: Matchable = field(ip::VERSION, NETWORK, None);
 /// Protocol of IPv4.
-pub const IP_PROTO: Matchable = field("ip.proto", Some(Family::Ip4), 184, 8);
+pub const IP_PROTO: Matchable = field(ip::PROTO, NETWORK, Some(Family::Ip4));
 /// Next header of IPv6.
-pub const IP6_NEXT: Matchable = field("ip6.next", Some(Family::Ip6), 160, 8);
-const IP_SRC: Matchable = field("ip.src", Some(Family::Ip4), 208, 32);
-const IP6_SRC: Matchable = field("ip6.src", Some(Family::Ip6), 176, 128);
+pub const IP6_NEXT: Matchable = field(ip6::NEXT, NETWORK, Some(Family::Ip6));
+const IP_SRC: Matchable = field(ip::SRC, NETWORK, Some(Family::Ip4));
+const IP6_SRC: Matchable = field(ip6::SRC, NETWORK, Some(Family::Ip6));
 
 /// The fields that classes are told apart by.
 pub const FIELDS: [Matchable; 13] = [
     ETH_TYPE,
     IP_VERSION,
-    field("ip.frag", Some(Family::Ip4), 163, 13),
+    field(ip::FRAG, NETWORK, Some(Family::Ip4)),
     IP_PROTO,
     IP_SRC,
-    field("ip.dst", Some(Family::Ip4), 240, 32),
-    field("transport.sport", Some(Family::Ip4), 272, 16),
-    field("transport.dport", Some(Family::Ip4), 288, 16),
+    field(ip::DST, NETWORK, Some(Family::Ip4)),
+    field(transport::SPORT, BEHIND_IP4, Some(Family::Ip4)),
+    field(transport::DPORT, BEHIND_IP4, Some(Family::Ip4)),
     IP6_NEXT,
     IP6_SRC,
-    field("ip6.dst", Some(Family::Ip6), 304, 128),
-    field("transport.sport", Some(Family::Ip6), 432, 16),
-    field("transport.dport", Some(Family::Ip6), 448, 16),
+    field(ip6::DST, NETWORK, Some(Family::Ip6)),
+    field(transport::SPORT, BEHIND_IP6, Some(Family::Ip6)),
+    field(transport::DPORT, BEHIND_IP6, Some(Family::Ip6)),
 ];
 
 impl Matchable {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.named.name().unwrap_or("?")
+    }
+
     /// Whether a field is this one, or some of its bits.
     pub fn holds(&self, field: Field) -> bool {
         let end = |field: Field| field.offset + field.width;

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use click::config::Text;
+use elements::element::Boundary;
+use elements::registry;
 use ir::model::StateKind;
 use ir::program::{End, Exit, Step, Writes};
 use ir::{Graph, Model, NodeId, Port, Processing, Program};
@@ -245,7 +247,7 @@ impl<'a> Alignment<'a> {
     pub(super) fn pair_sources(&self) -> Vec<(NodeId, NodeId)> {
         let of = |side: Side, node: NodeId| &self.chains[side].graph.nodes[node];
         let key = |side: Side, node: NodeId| device(&of(side, node).class, &of(side, node).config);
-        let is_device = |node: &ir::Node| node.class.starts_with("From");
+        let is_device = |node: &ir::Node| boundary(&node.class) == Some(Boundary::Ingress);
         let ([mut left, mut right], mut pairs) = ([self.sources(0), self.sources(1)], Vec::new());
         let rules: [&dyn Fn(NodeId, NodeId) -> bool; 3] = [
             &|a, b| key(0, a) == key(1, b) && of(0, a).name == of(1, b).name,
@@ -384,18 +386,23 @@ pub(super) fn handing_over(to: Port) -> Program {
     }
 }
 
+/// Whether packets come into a chain, or go out of it, by elements of a class.
+pub(super) fn boundary(class: &str) -> Option<Boundary> {
+    registry::find(class)?.boundary
+}
+
 /// What a source or a sink stands for: its class, and its device or file.
 pub(super) fn device(class: &str, config: &str) -> String {
     let arguments = arguments(class, config);
-    match class.starts_with("From") || class.starts_with("To") {
-        true => format!("{class}({})", arguments.first().map_or("", |first| &**first)),
-        false => format!("{class}({})", arguments.join(", ")),
+    match boundary(class) {
+        Some(_) => format!("{class}({})", arguments.first().map_or("", |first| &**first)),
+        None => format!("{class}({})", arguments.join(", ")),
     }
 }
 
 /// The arguments that matter.
 pub(super) fn arguments(class: &str, config: &str) -> Vec<String> {
-    let is_end = class.starts_with("From") || class.starts_with("To");
+    let is_end = boundary(class).is_some();
     let all = Text::bare(config).arguments().into_iter();
     let matters = all.filter(|argument| {
         let harmless = argument.keyword().is_some_and(|(name, _)| HARMLESS.contains(&name));

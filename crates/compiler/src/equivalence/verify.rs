@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use elements::element::HandlerCalls;
+use elements::element::{Boundary, HandlerCalls};
 use ir::{Expr, Graph, Model, NodeId, Op, Port, Program, Store};
 
-use super::alignment::device;
+use super::alignment::{boundary, device};
 use super::differential::{self, Effort, Evidence, Subject};
 use super::replay::Shown;
 use super::{BUDGET, Comparison, Verdict, View, compare};
@@ -33,7 +33,9 @@ pub struct Subjects {
 impl Subjects {
     /// The elements that packets may come out of, or end at, that come to an element.
     fn ends(&self, node: NodeId) -> Vec<NodeId> {
-        let is_end = |node: &ir::Node| node.class.starts_with("To") || node.outputs.is_empty();
+        let is_end = |node: &ir::Node| {
+            boundary(&node.class) == Some(Boundary::Egress) || node.outputs.is_empty()
+        };
         let behind = self.behind(node).into_iter();
         behind.filter(|&at| is_end(&self.graph.nodes[at])).collect()
     }

@@ -7,7 +7,7 @@ use ir::model::CompareOp;
 use ir::program::{Atom, LookupId, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId, Program};
 
-use super::{Branch, branches, width};
+use super::{Branch, branches};
 
 /// A set of more intervals than this is no longer told exactly where ways meet.
 const MAX_INTERVALS: usize = 4096;
@@ -176,7 +176,7 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
             add(known, Asked::Number(*term), (**set).clone(), *element, order);
         }
         (Step::Test { atom: Atom::Test(term, set), element, .. }, _) => {
-            let set = set.complement(width(program, *term));
+            let set = set.complement(program.width(*term));
             add(known, Asked::Number(*term), set, *element, order);
         }
         (Step::Test { atom: Atom::Compare(op, a, b), element, .. }, branch) => {
@@ -189,7 +189,7 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
         }
         (Step::Switch { on, cases, element, .. }, _) => {
             let asked = IntervalSet::union_of(cases.iter().map(|(set, _)| set));
-            let set = IntervalSet::full(width(program, *on)).subtract(&asked);
+            let set = IntervalSet::full(program.width(*on)).subtract(&asked);
             add(known, Asked::Number(*on), set, *element, order);
         }
         (Step::Classify { rules, element, .. }, branch) => {
@@ -254,7 +254,7 @@ fn meet(program: &Program, mut all: Conditions, other: &Conditions) -> Condition
             condition.set = Rc::new(condition.set.union(&same.set));
         }
         match asked {
-            Asked::Number(term) => !condition.set.is_full(width(program, *term)),
+            Asked::Number(term) => !condition.set.is_full(program.width(*term)),
             Asked::Compare(..) | Asked::Flow(_) => condition.set.as_single().is_some(),
             Asked::Rules(_) => true,
         }

@@ -8,7 +8,7 @@ use ir::model::{BinaryOp, CompareOp, Rule};
 use ir::program::{Atom, End, Exit, Step, Term};
 use ir::{Base, Cond, Expr, Field, Graph, IntervalSet, Model, NodeId, Op, Port, Program, Reason};
 
-use super::{Branch, Way, width};
+use super::{Branch, Way};
 
 /// Operations of one element that are followed, on all of its ways together.
 const MAX_OPERATIONS: usize = 20_000;
@@ -420,7 +420,7 @@ fn known(program: &Program, way: &Way) -> Known {
                 (*term, (**set).clone())
             }
             (Step::Test { atom: Atom::Test(term, set), .. }, Branch::No) => {
-                (*term, set.complement(width(program, *term)))
+                (*term, set.complement(program.width(*term)))
             }
             (Step::Switch { on, cases, .. }, Branch::Case(case)) if *case < cases.len() => {
                 (*on, cases[*case].0.clone())

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
-use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
+use ir::program::{ClassifyRule, Program, Step, StepId, TermId};
 use ir::{IntervalSet, NodeId};
 
 use super::cache::Missed;
@@ -108,14 +108,7 @@ pub(super) struct Classifiers {
 
 /// The greatest value of a number that rules look at.
 fn greatest(program: &Program, term: TermId) -> u32 {
-    let width = match program.term(term) {
-        Term::Const(value) => return u32::try_from(*value).unwrap_or(u32::MAX),
-        Term::Input(field) => field.width,
-        Term::Slice { width, .. } => u16::from(*width),
-        Term::Fold(_) => 16,
-        _ => 32,
-    };
-    u32::MAX >> (32 - width.clamp(1, 32))
+    u32::MAX >> (32 - program.width(term).min(32))
 }
 
 /// Adds the cubes of a rule to a set; whether it can hold them.
@@ -346,6 +339,8 @@ fn matches(rule: &ClassifyRule, key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ir::program::Term;
+
     use super::*;
 
     const GREATEST: [u32; 2] = [u32::MAX, 0xffff];

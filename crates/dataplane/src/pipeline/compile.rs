@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
+use ir::program::numbers::{Range, complement, fits, is_decided};
 use ir::program::{Atom, Program, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
-use super::ranges::{Range, complement, fits, is_decided, ranges};
 
 /// What a slot of the flow cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl<'a> Compiler<'a> {
             ops: HashMap::new(),
             memo: HashMap::new(),
             bound,
-            ranges: ranges(program),
+            ranges: program.numbers().iter().map(|numbers| numbers.range).collect(),
             depth,
             tables: Vec::new(),
         }

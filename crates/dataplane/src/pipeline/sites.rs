@@ -294,7 +294,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                         let mut of_key = Vec::new();
                         add_leaves(program, &[*key], &mut of_key)?;
                         of_key.retain(|leaf| !leaves.contains(leaf));
-                        let width = |leaf: &TermId| leaf_width(program.term(*leaf));
+                        let width = |leaf: &TermId| program.width(*leaf);
                         if of_key.iter().all(|leaf| width(leaf) <= most) {
                             leaves.extend(of_key);
                         }
@@ -303,7 +303,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                 _ => {}
             }
         }
-        let bits: u32 = leaves.iter().map(|&t| u32::from(leaf_width(program.term(t)))).sum();
+        let bits: u32 = leaves.iter().map(|&t| u32::from(program.width(t))).sum();
         (bits <= 128).then_some(leaves)
     }
 
@@ -401,7 +401,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         let mut taken = [0u8; 2];
         let mut key = Vec::new();
         let mut inputs: Vec<(u16, TermId)> =
-            inputs.iter().map(|&t| (leaf_width(self.compiler.program().term(t)), t)).collect();
+            inputs.iter().map(|&t| (self.compiler.program().width(t), t)).collect();
         inputs.sort_by_key(|&(width, term)| (std::cmp::Reverse(width), term));
         for (width, input) in inputs {
             let width = u8::try_from(width).ok()?;
@@ -434,13 +434,6 @@ fn number(cond: Cond, all: &mut Vec<Cond>) -> Option<u32> {
         all.len() - 1
     });
     (at < MOST_CONDITIONS).then(|| 1 << at)
-}
-
-fn leaf_width(term: &Term) -> u16 {
-    match term {
-        Term::Input(field) => field.width,
-        _ => 32,
-    }
 }
 
 /// Adds what of the packet some terms are made from, leaving out what lookups bind.

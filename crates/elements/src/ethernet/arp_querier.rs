@@ -4,17 +4,19 @@ use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-use ir::field::{anno, arp, eth, meta};
-use ir::model::{Block, Reg};
-use ir::{Cond, Diagnostic, Expr, IntervalSet, Model, Op, Reason, Store};
-use net::wire::{EtherAddr, arp as wire, ether_type};
-use net::{Batch, Header, Packet, annotation};
+use ir::field::{anno, arp};
+use ir::model::Reg;
+use ir::{Diagnostic, Expr, IntervalSet, Model, Op, Reason, Store};
+use net::wire::{EtherAddr, arp as wire, ether, ether_type};
+use net::{Batch, Packet, annotation};
 
 use crate::argument::{EtherAddress, Ip, IpMask, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::ethernet::arp_responder::{self, FRAME};
 use crate::ethernet::arp_table::{ip_address, parse_ip};
+use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Probe, Unsolicited};
 use crate::ip::ip_header;
 use crate::legacy::Legacy;
@@ -96,9 +98,6 @@ pub(crate) struct ARPQuerier {
 const NO_NEXT_HOP: Reason = Reason("no-next-hop");
 const NO_ADDRESS: Reason = Reason("arp-not-configured");
 const NOT_A_REPLY: Reason = Reason("not-an-arp-reply");
-
-/// Bytes of a frame with an ARP message.
-const FRAME: usize = 42;
 
 /// What becomes of a packet.
 enum Hop {
@@ -208,29 +207,18 @@ impl ARPQuerier {
 
     #[inline]
     fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
-        packet.push(14);
-        let data = packet.data_mut();
-        data[..6].copy_from_slice(&to.0);
-        data[6..12].copy_from_slice(&self.ether.0);
-        ip_header::put_word(data, 12, ether_type::IPV4);
-        packet.set_header_offset(Header::Mac, 0);
-        packet.set_header_offset(Header::Network, 14);
+        let header = ether_encap::header(to, self.ether, ether_type::IPV4);
+        ether_encap::encapsulate(packet, &header);
     }
 
     /// A request for a packet's next hop.
     fn query(&mut self, packet: &Packet, to: EtherAddr, cx: &mut Context<'_>) -> Packet {
         self.queries += 1;
         let mut query = cx.core.pool.alloc(FRAME);
-        let data = query.data_mut();
-        data[..6].copy_from_slice(&to.0);
-        data[6..12].copy_from_slice(&self.ether.0);
-        data[12..22].copy_from_slice(&[0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1]);
-        data[22..28].copy_from_slice(&self.ether.0);
-        data[28..32].copy_from_slice(&self.address.to_be_bytes());
-        data[32..38].fill(0);
-        data[38..].copy_from_slice(&packet.annotations().dst_ip().octets());
-        query.set_header_offset(Header::Mac, 0);
-        query.set_header_offset(Header::Network, 14);
+        let own = (self.ether, Ipv4Addr::from_bits(self.address));
+        let wanted = (EtherAddr::ZERO, packet.annotations().dst_ip());
+        arp_responder::write(query.data_mut(), wire::REQUEST, own, wanted, to);
+        ether_encap::mark(&mut query);
         query.set_timestamp(packet.timestamp());
         let tci = packet.annotations().u16(annotation::VLAN_TCI);
         query.annotations_mut().set_u16(annotation::VLAN_TCI, tci);
@@ -291,9 +279,12 @@ impl ARPQuerier {
     }
 
     fn take_reply(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let Some(Reply { address, ether, to }) = reply(packet.data()) else {
+        let reply = arp_responder::message(packet.data(), wire::REPLY);
+        let Some(reply) = reply.filter(|reply| !reply.sender_ether().is_multicast()) else {
             return cx.drop(packet, NOT_A_REPLY);
         };
+        let (ether, to) = (reply.sender_ether(), reply.target_ip().to_bits());
+        let address = reply.sender_ip().to_bits();
         let answer =
             Answer { address: address.into(), ether, unsolicited: self.unsolicited(address, to) };
         let now = cx.now();
@@ -308,28 +299,6 @@ impl ARPQuerier {
             out.push(packet);
         }
     }
-}
-
-/// What an ARP reply says.
-struct Reply {
-    address: u32,
-    ether: EtherAddr,
-    /// The address of whom it is for.
-    to: u32,
-}
-
-/// What a frame says if it is an ARP reply.
-fn reply(frame: &[u8]) -> Option<Reply> {
-    let frame = frame.first_chunk::<FRAME>()?;
-    let &ether = frame[22..].first_chunk::<6>()?;
-    let ether = EtherAddr(ether);
-    let is_reply = ip_header::word(frame, 12) == ether_type::ARP
-        && ip_header::word(frame, 14) == wire::ETHERNET
-        && ip_header::word(frame, 16) == ether_type::IPV4
-        && ip_header::word(frame, 20) == wire::REPLY
-        && !ether.is_multicast();
-    let (address, to) = (ip_header::long(frame, 28), ip_header::long(frame, 38));
-    is_reply.then_some(Reply { address, ether, to })
 }
 
 impl Element for ARPQuerier {
@@ -362,20 +331,13 @@ impl Element for ARPQuerier {
         const MAC: Reg = Reg(0);
         const SINCE: Reg = Reg(1);
         let to = || anno::DST_IP.get();
-        let number = |ether: EtherAddr| ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let mut model = Model::default();
         let kind = self.table.borrow().state_kind();
         let neighbours = model.declare_of(self.owner.clone(), Neighbours::STATE, kind);
-        let encapsulate = || -> Block {
-            vec![
-                Op::pull(-14),
-                eth::DST.set(MAC),
-                eth::SRC.set(number(self.ether)),
-                eth::TYPE.set(ether_type::IPV4),
-                Op::Mark(Header::Mac, 0u8.into()),
-                Op::Mark(Header::Network, 14u8.into()),
-                Op::emit(0u8),
-            ]
+        let encapsulate = || {
+            let mut block = ether_encap::model_encapsulate(MAC, self.ether, ether_type::IPV4);
+            block.push(Op::emit(0u8));
+            block
         };
         let send_to = |mac: Expr| {
             let mut block = vec![Op::Let(MAC, mac)];
@@ -386,7 +348,7 @@ impl Element for ARPQuerier {
         let miss = vec![
             Op::when(
                 to().is_in(IntervalSet::from_intervals(all.to_vec())),
-                send_to(number(EtherAddr::BROADCAST).into()),
+                send_to(EtherAddr::BROADCAST.to_bits().into()),
             ),
             Op::when(
                 to().is_in(IntervalSet::prefix(32, 0xe000_0000, 4)),
@@ -411,15 +373,8 @@ impl Element for ARPQuerier {
             block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
         }
         block.extend(encapsulate());
-        let field = |field| ip_header::unmarked(field, 14);
-        let group = (field(arp::SHA).get() >> 40u8) & 1u8;
-        let is_reply: Cond = meta::LEN
-            .ge(FRAME)
-            .and(eth::TYPE.eq(ether_type::ARP))
-            .and(field(arp::HTYPE).eq(wire::ETHERNET))
-            .and(field(arp::PTYPE).eq(ether_type::IPV4))
-            .and(field(arp::OP).eq(wire::REPLY))
-            .and(group.eq(0u8));
+        let sender = ip_header::unmarked(arp::SHA, ether::HEADER_LEN as u16).get();
+        let is_reply = arp_responder::is_message(wire::REPLY).and(((sender >> 40u8) & 1u8).eq(0u8));
         let replies = vec![
             Op::when(is_reply.not(), vec![Op::Drop(NOT_A_REPLY)]),
             Op::Opaque("learns an address"),

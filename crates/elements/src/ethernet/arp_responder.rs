@@ -5,16 +5,18 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use click::config::Argument;
-use ir::field::{anno, arp, eth, meta};
+use ir::field::{arp, eth, meta};
 use ir::model::{Reg, Rule, reject};
-use ir::{Expr, IntervalSet, Model, Op, Reason};
-use net::wire::{EtherAddr, arp as wire, ether_type};
-use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
+use ir::{Cond, IntervalSet, Model, Op, Reason};
+use net::wire::{Arp, EtherAddr, Ethernet, arp as wire, ether, ether_type};
+use net::{Batch, Packet};
 
 use crate::argument::{FromArgument, Ip, IpMask, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::ethernet::ether_encap;
+use crate::ethernet::neighbours::{model_refresh, refresh};
 use crate::ip::ip_header;
 use crate::names::Names;
 
@@ -94,42 +96,63 @@ impl ARPResponder {
     }
 
     fn respond(&self, packet: &mut Packet) -> Verdict {
-        let answer = packet.data().first_chunk::<FRAME>().and_then(|frame| {
-            let is_request = ip_header::word(frame, 12) == ether_type::ARP
-                && ip_header::word(frame, 14) == wire::ETHERNET
-                && ip_header::word(frame, 16) == ether_type::IPV4
-                && ip_header::word(frame, 20) == wire::REQUEST;
-            let wanted = ip_header::long(frame, 38);
-            Some((frame, is_request.then(|| self.lookup(wanted)).flatten()?))
+        let request = message(packet.data(), wire::REQUEST);
+        let answer = request.and_then(|request| {
+            let (wanted, asker) = (request.target_ip(), request.sender_ip());
+            Some((wanted, asker, request.sender_ether(), self.lookup(wanted.to_bits())?))
         });
-        let Some((request, EtherAddr(mine))) = answer else {
+        let Some((wanted, asker, theirs, mine)) = answer else {
             return Verdict::Reject(1, UNANSWERED);
         };
-        let mut reply = *request;
-        reply[..6].copy_from_slice(&request[22..28]);
-        reply[6..12].copy_from_slice(&mine);
-        (reply[18], reply[19]) = (6, 4);
-        ip_header::put_word(&mut reply, 20, wire::REPLY);
-        reply[22..28].copy_from_slice(&mine);
-        reply[28..32].copy_from_slice(&request[38..42]);
-        reply[32..42].copy_from_slice(&request[22..32]);
         packet.truncate(FRAME);
-        packet.data_mut().copy_from_slice(&reply);
-        let tci = packet.annotations().u16(annotation::VLAN_TCI);
-        let mut annotations = Annotations::default();
-        annotations.set_u16(annotation::VLAN_TCI, tci);
-        *packet.annotations_mut() = annotations;
-        packet.set_packet_type(PacketType::Host);
-        packet.set_timestamp(0);
-        packet.set_header_offset(Header::Mac, 0);
-        packet.set_header_offset(Header::Network, 14);
-        packet.clear_header(Header::Transport);
+        write(packet.data_mut(), wire::REPLY, (mine, wanted), (theirs, asker), theirs);
+        refresh(packet);
         Verdict::Pass
     }
 }
 
 /// Bytes of a frame with an ARP message.
-const FRAME: usize = 42;
+pub(crate) const FRAME: usize = ether::HEADER_LEN + wire::HEADER_LEN;
+
+/// The ARP message in a frame, if it is one about IPv4 over Ethernet with this operation.
+pub(crate) fn message(frame: &[u8], operation: u16) -> Option<Arp<&[u8]>> {
+    let message = Arp::new(frame.get(ether::HEADER_LEN..)?)?;
+    let is_it = Ethernet::new(frame)?.ether_type() == ether_type::ARP
+        && message.hardware_type() == wire::ETHERNET
+        && message.protocol_type() == ether_type::IPV4
+        && message.operation() == operation;
+    is_it.then_some(message)
+}
+
+/// The same as a condition.
+pub(crate) fn is_message(operation: u16) -> Cond {
+    let field = |field| ip_header::unmarked(field, ether::HEADER_LEN as u16);
+    meta::LEN
+        .ge(FRAME)
+        .and(eth::TYPE.eq(ether_type::ARP))
+        .and(field(arp::HTYPE).eq(wire::ETHERNET))
+        .and(field(arp::PTYPE).eq(ether_type::IPV4))
+        .and(field(arp::OP).eq(operation))
+}
+
+/// Writes a frame with an ARP message from a station about another one to the address `to`.
+pub(crate) fn write(
+    frame: &mut [u8],
+    operation: u16,
+    (sender_ether, sender): (EtherAddr, Ipv4Addr),
+    (target_ether, target): (EtherAddr, Ipv4Addr),
+    to: EtherAddr,
+) {
+    let Some((header, message)) = frame.split_first_chunk_mut() else { return };
+    *header = ether_encap::header(to, sender_ether, ether_type::ARP);
+    let Some(mut message) = Arp::new(message) else { return };
+    message.init();
+    message.set_operation(operation);
+    message.set_sender_ether(sender_ether);
+    message.set_sender_ip(sender);
+    message.set_target_ether(target_ether);
+    message.set_target_ip(target);
+}
 
 /// The entries of `IP/MASK ... ETH`, or where they are wrong and why.
 fn parse_entries(
@@ -185,15 +208,7 @@ impl Element for ARPResponder {
         const TCI: Reg = Reg(3);
         const WANTED: Reg = Reg(4);
         let field = |field| ip_header::unmarked(field, 14);
-        let number =
-            |address: EtherAddr| address.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let unanswered = || reject(1, self.outputs, UNANSWERED);
-        let is_request = meta::LEN
-            .ge(FRAME)
-            .and(eth::TYPE.eq(ether_type::ARP))
-            .and(field(arp::HTYPE).eq(wire::ETHERNET))
-            .and(field(arp::PTYPE).eq(ether_type::IPV4))
-            .and(field(arp::OP).eq(wire::REQUEST));
         let wanted = field(arp::TPA);
         let rule = |(arm, entry): (usize, &Entry)| Rule {
             when: match IntervalSet::masked(
@@ -210,19 +225,17 @@ impl Element for ARPResponder {
             span: None,
         };
         let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
-        let arms = self.entries.iter().map(|e| vec![Op::Let(MINE, number(e.ether).into())]);
-        Model::from_block(vec![
-            Op::when(is_request.not(), unanswered()),
+        let arms = self.entries.iter().map(|e| vec![Op::Let(MINE, e.ether.to_bits().into())]);
+        let mut block = vec![
+            Op::when(is_message(wire::REQUEST).not(), unanswered()),
             Op::Match { rules: rules.into(), arms: arms.collect(), otherwise: unanswered() },
             Op::Let(THEIRS, field(arp::SHA).get()),
             Op::Let(ADDRESS, field(arp::SPA).get()),
             Op::Let(WANTED, wanted.get()),
-            Op::Let(TCI, anno::VLAN_TCI.get()),
             Op::Truncate(FRAME.into()),
-            Op::Fresh,
-            Op::Mark(Header::Mac, 0u8.into()),
-            Op::Mark(Header::Network, 14u8.into()),
-            anno::VLAN_TCI.set(TCI),
+        ];
+        block.extend(model_refresh(TCI));
+        block.extend([
             eth::DST.set(THEIRS),
             eth::SRC.set(MINE),
             arp::HLEN.set(6u8),
@@ -232,8 +245,9 @@ impl Element for ARPResponder {
             arp::SPA.set(WANTED),
             arp::THA.set(THEIRS),
             arp::TPA.set(ADDRESS),
-            Op::Emit(Expr::from(0u8)),
-        ])
+            Op::emit(0u8),
+        ]);
+        Model::from_block(block)
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -1,9 +1,10 @@
 //! EtherEncap.
 
-use ir::model::set_bytes;
-use ir::{Base, Model, Op};
-use net::wire::EtherAddr;
-use net::{Batch, Header};
+use ir::field::eth;
+use ir::model::Block;
+use ir::{Expr, Model, Op};
+use net::wire::{EtherAddr, Ethernet, ether};
+use net::{Batch, Header, Packet};
 
 use crate::argument::{EtherAddress, parse_value};
 use crate::configure::{Configure, Failed};
@@ -35,42 +36,72 @@ element! {
 
 /// See [`EtherEncap::CLASS`].
 pub(crate) struct EtherEncap {
-    header: [u8; 14],
+    source: EtherAddr,
+    destination: EtherAddr,
+    ether_type: u16,
 }
 
 impl EtherEncap {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["ETHERTYPE", "SRC", "DST"]);
-        let ether_type: u16 = arguments.required("ETHERTYPE");
+        let ether_type = arguments.required("ETHERTYPE");
         let source: EtherAddress = arguments.required("SRC");
         let destination: EtherAddress = arguments.required("DST");
         arguments.finish()?;
-        let mut header = [0; 14];
-        header[..6].copy_from_slice(&destination.0);
-        header[6..12].copy_from_slice(&source.0);
-        header[12..].copy_from_slice(&ether_type.to_be_bytes());
-        Ok(Self { header })
+        Ok(Self { source, destination, ether_type })
     }
+}
+
+/// An Ethernet header.
+#[inline]
+pub(crate) fn header(to: EtherAddr, from: EtherAddr, ether_type: u16) -> [u8; ether::HEADER_LEN] {
+    let mut bytes = [0; ether::HEADER_LEN];
+    if let Some(mut header) = Ethernet::new(&mut bytes[..]) {
+        header.set_dst(to);
+        header.set_src(from);
+        header.set_ether_type(ether_type);
+    }
+    bytes
+}
+
+/// Puts an Ethernet header in front of a packet. It is marked, and what follows it as the network
+/// header.
+#[inline]
+pub(crate) fn encapsulate(packet: &mut Packet, header: &[u8; ether::HEADER_LEN]) {
+    packet.prepend(header);
+    mark(packet);
+}
+
+/// Marks the header that a frame begins with, and what follows it as the network header.
+#[inline]
+pub(crate) fn mark(packet: &mut Packet) {
+    packet.set_header_offset(Header::Mac, 0);
+    packet.set_header_offset(Header::Network, ether::HEADER_LEN as isize);
+}
+
+/// What [`encapsulate`] means.
+pub(crate) fn model_encapsulate(to: impl Into<Expr>, from: EtherAddr, ether_type: u16) -> Block {
+    vec![
+        Op::pull(-(ether::HEADER_LEN as i32)),
+        eth::DST.set(to),
+        eth::SRC.set(from.to_bits()),
+        eth::TYPE.set(ether_type),
+        Op::Mark(Header::Mac, 0u8.into()),
+        Op::Mark(Header::Network, ether::HEADER_LEN.into()),
+    ]
 }
 
 impl Element for EtherEncap {
     fn push(&mut self, _port: usize, batch: &mut Batch, _cx: &mut Context<'_>) {
-        let header = self.header;
+        let header = header(self.destination, self.source, self.ether_type);
         for packet in batch.iter_mut() {
-            packet.prepend(&header);
-            packet.set_header_offset(Header::Mac, 0);
-            packet.set_header_offset(Header::Network, 14);
+            encapsulate(packet, &header);
         }
     }
 
     fn model(&self) -> Model {
-        let mut block = vec![Op::pull(-14)];
-        block.extend(set_bytes(Base::Data, 0, &self.header));
-        block.extend([
-            Op::Mark(Header::Mac, 0u8.into()),
-            Op::Mark(Header::Network, 14u8.into()),
-            Op::emit(0u8),
-        ]);
+        let mut block = model_encapsulate(self.destination.to_bits(), self.source, self.ether_type);
+        block.push(Op::emit(0u8));
         Model::from_block(block)
     }
 
@@ -79,19 +110,18 @@ impl Element for EtherEncap {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let address = |at: usize| self.header[at..at + 6].try_into().map(EtherAddr);
-        Ok(match (handler, address(0), address(6)) {
-            ("src", _, Ok(source)) => format!("{source:#}"),
-            ("dst", Ok(destination), _) => format!("{destination:#}"),
-            _ => u16::from_be_bytes([self.header[12], self.header[13]]).to_string(),
+        Ok(match handler {
+            "src" => format!("{:#}", self.source),
+            "dst" => format!("{:#}", self.destination),
+            _ => self.ether_type.to_string(),
         })
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "src" => self.header[6..12].copy_from_slice(&parse_value::<EtherAddress>(value)?.0),
-            "dst" => self.header[..6].copy_from_slice(&parse_value::<EtherAddress>(value)?.0),
-            _ => self.header[12..].copy_from_slice(&parse_value::<u16>(value)?.to_be_bytes()),
+            "src" => self.source = parse_value::<EtherAddress>(value)?,
+            "dst" => self.destination = parse_value::<EtherAddress>(value)?,
+            _ => self.ether_type = parse_value(value)?,
         }
         Ok(())
     }

@@ -66,13 +66,11 @@ impl Element for EtherRewrite {
     }
 
     fn model(&self) -> Model {
-        let number =
-            |address: EtherAddr| address.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let at = |base: Base, available: Field| {
             vec![
                 Op::when(available.lt(12u8), vec![Op::Drop(TOO_SHORT)]),
-                Field::bytes(base, 0, 6).set(number(self.destination)),
-                Field::bytes(base, 6, 6).set(number(self.source)),
+                Field::bytes(base, 0, 6).set(self.destination.to_bits()),
+                Field::bytes(base, 6, 6).set(self.source.to_bits()),
                 Op::emit(0u8),
             ]
         };

@@ -101,7 +101,7 @@ impl Element for HostEtherFilter {
     }
 
     fn model(&self) -> Model {
-        let own = self.address.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        let own = self.address.to_bits();
         let destination = || Expr::from(ip_header::unmarked(eth::DST, self.offset));
         let source = Expr::from(ip_header::unmarked(eth::SRC, self.offset));
         let pass = |packet_type: PacketType| -> Block {

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 
 use click::config::Argument;
-use ir::model::StateKind;
+use ir::field::anno;
+use ir::model::{Reg, StateKind};
 use ir::state::{Flow, Flows};
-use ir::{Reason, StateValue, Store};
-use net::Packet;
-use net::wire::EtherAddr;
+use ir::{Op, Reason, StateValue, Store};
+use net::wire::{EtherAddr, ether};
+use net::{Annotations, Header, Packet, PacketType, annotation};
 
 use crate::argument::{EtherAddress, FromArgument, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
+use crate::ethernet::ether_encap;
 use crate::legacy::Legacy;
 use crate::lru_table::LruTable;
 use crate::names::Names;
@@ -85,6 +87,28 @@ impl FromArgument for Unsolicited {
             _ => Err(format!("'{}' is not {}", argument.text, Self::EXPECTED)),
         }
     }
+}
+
+/// Gives a frame that became an answer fresh annotations, but for the VLAN that it came in.
+pub(crate) fn refresh(packet: &mut Packet) {
+    let tci = packet.annotations().u16(annotation::VLAN_TCI);
+    *packet.annotations_mut() = Annotations::default();
+    packet.annotations_mut().set_u16(annotation::VLAN_TCI, tci);
+    packet.set_packet_type(PacketType::Host);
+    packet.set_timestamp(0);
+    packet.clear_header(Header::Transport);
+    ether_encap::mark(packet);
+}
+
+/// What [`refresh`] means.
+pub(crate) fn model_refresh(tci: Reg) -> [Op; 5] {
+    [
+        Op::Let(tci, anno::VLAN_TCI.get()),
+        Op::Fresh,
+        anno::VLAN_TCI.set(tci),
+        Op::Mark(Header::Mac, 0u8.into()),
+        Op::Mark(Header::Network, ether::HEADER_LEN.into()),
+    ]
 }
 
 /// An answer: an IP address and its Ethernet address.
@@ -452,7 +476,7 @@ impl Neighbours {
         let mut flows = Flows::new(self.state_capacity());
         for (address, entry) in self.entries.iter() {
             let Some(ether) = entry.ether else { continue };
-            let number = ether.0.iter().fold(0u128, |n, &b| n << 8 | u128::from(b));
+            let number = u128::from(ether.to_bits());
             let flow = Flow {
                 keys: [vec![address], vec![address, 0]],
                 values: [vec![number], vec![number]],

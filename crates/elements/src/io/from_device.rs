@@ -50,6 +50,7 @@ element! {
     /// ToDevice, FromDump
     FromDevice {
         category: Io, ports: "0/1-2", processing: "a/h",
+        boundary: Ingress,
         samples: []
     }
 }
@@ -364,6 +365,7 @@ element! {
     /// FromDevice, ToDump
     ToDevice {
         category: Io, ports: "1/0-2", processing: "a/h",
+        boundary: Egress,
         samples: []
     }
 }

@@ -65,6 +65,7 @@ element! {
     /// ToDump, FromDevice, FromIPSummaryDump
     FromDump {
         category: Io, ports: "0/1-2", processing: "a/ah",
+        boundary: Ingress,
         samples: []
     }
 }

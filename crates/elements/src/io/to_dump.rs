@@ -44,6 +44,7 @@ element! {
     ToDump {
         category: Io, ports: "1/0-1", processing: "a/a",
         phase: Late,
+        boundary: Egress,
         samples: []
     }
 }

@@ -1,15 +1,14 @@
 //! CheckICMPHeader.
 
 use ir::field::{icmp, ip, meta};
-use ir::{Expr, IntervalSet, Model, Op, Reason, Store};
+use ir::model::Block;
+use ir::{Expr, IntervalSet, Op, Reason};
 use net::wire::icmpv4::{self, message};
 use net::wire::ip_protocol::ICMP;
-use net::{Batch, Packet, checksum};
+use net::{Packet, checksum};
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
-use crate::header_check::{HeaderCheck, Reasons};
+use crate::header_check::{Check, HeaderCheck, Reasons};
 use crate::ip::ip_header::{self, TRANSPORT};
 
 element! {
@@ -41,9 +40,7 @@ element! {
 }
 
 /// See [`CheckICMPHeader::CLASS`].
-pub(crate) struct CheckICMPHeader {
-    check: HeaderCheck,
-}
+pub(crate) struct CheckICMPHeader;
 
 const NOT_ICMP: Reason = Reason("not-icmp");
 const LENGTH: Reason = Reason("bad-icmp-length");
@@ -63,33 +60,26 @@ fn lengths(message_type: u8) -> (usize, usize) {
 }
 
 impl CheckICMPHeader {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let mut arguments = cx.arguments(&["VERBOSE", "DETAILS"]);
-        let check = HeaderCheck::configure(&mut arguments, "ICMP", REASONS);
-        arguments.finish()?;
-        Ok(Self { check })
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<Self>, Failed> {
+        let arguments = cx.arguments(&["VERBOSE", "DETAILS"]);
+        HeaderCheck::configure(arguments, "ICMP", REASONS, Self)
     }
 }
 
-fn check(packet: &Packet) -> Result<(), Reason> {
-    if ip_header::split(packet).is_none_or(|(header, _)| header[9] != ICMP) {
-        return Err(NOT_ICMP);
-    }
-    let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
-    let (least, most) = lengths(bytes[0]);
-    if bytes.len() < least || bytes.len() > most {
-        return Err(LENGTH);
-    }
-    if checksum::checksum(bytes) == 0 { Ok(()) } else { Err(CHECKSUM) }
-}
-
-impl Element for CheckICMPHeader {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        self.check.push(batch, cx, |packet| check(packet));
+impl Check for CheckICMPHeader {
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
+        if ip_header::split(packet).is_none_or(|(header, _)| header[9] != ICMP) {
+            return Err(NOT_ICMP);
+        }
+        let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
+        let (least, most) = lengths(bytes[0]);
+        if bytes.len() < least || bytes.len() > most {
+            return Err(LENGTH);
+        }
+        if checksum::checksum(bytes) == 0 { Ok(()) } else { Err(CHECKSUM) }
     }
 
-    fn model(&self) -> Model {
-        let invalid = |reason| self.check.invalid(reason);
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {
         let types = |wanted: (usize, usize)| {
             let types = (0..=255u8).filter(|&t| lengths(t) == wanted);
             icmp::TYPE
@@ -100,26 +90,10 @@ impl Element for CheckICMPHeader {
             .or(types((20, 20)).and(meta::AVAIL_TRANSPORT.ne(20u8)))
             .or(types((8, 8)).and(meta::AVAIL_TRANSPORT.ne(8u8)));
         let sum = Expr::sum16(TRANSPORT, 0u8, meta::AVAIL_TRANSPORT);
-        self.check.model(vec![
+        vec![
             Op::when(ip_header::is_missing().or(ip::PROTO.ne(ICMP)), invalid(NOT_ICMP)),
             Op::when(meta::AVAIL_TRANSPORT.lt(8u8).or(wrong), invalid(LENGTH)),
             Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)),
-        ])
-    }
-
-    fn export(&self, name: &str, store: &mut Store) {
-        self.check.export(name, store);
-    }
-
-    fn import(&mut self, name: &str, store: &Store) {
-        self.check.import(name, store);
-    }
-
-    fn handlers(&self) -> &'static [Handler] {
-        self.check.handlers()
-    }
-
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.check.read(handler, cx))
+        ]
     }
 }

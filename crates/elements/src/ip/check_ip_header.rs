@@ -3,14 +3,12 @@
 use click::config::Argument;
 use ir::field::{anno, ip, meta};
 use ir::model::Block;
-use ir::{Base, Cond, Expr, IntervalSet, Model, Op, Reason, Store};
-use net::{Batch, Header, Packet, annotation, checksum};
+use ir::{Base, Cond, Expr, IntervalSet, Op, Reason};
+use net::{Header, Packet, annotation, checksum};
 
 use crate::argument::{Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Configure, Failed};
-use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
-use crate::header_check::{HeaderCheck, Reasons};
+use crate::header_check::{Check, HeaderCheck, Reasons};
 use crate::ip::ip_header;
 
 element! {
@@ -55,10 +53,7 @@ element! {
 }
 
 /// See [`CheckIPHeader::CLASS`].
-pub(crate) struct CheckIPHeader {
-    check: HeaderCheck,
-    header: ValidHeader,
-}
+pub(crate) struct CheckIPHeader;
 
 element! {
     /// CheckIPHeader2([OFFSET, KEYWORDS]) -- checks IP headers except their checksum
@@ -78,17 +73,20 @@ element! {
 pub(crate) struct CheckIPHeader2;
 
 impl CheckIPHeader2 {
-    fn configure(cx: &mut Configure<'_>) -> Result<CheckIPHeader, Failed> {
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<ValidHeader>, Failed> {
         CheckIPHeader::with_default(cx, false)
     }
 }
 
 impl CheckIPHeader {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<ValidHeader>, Failed> {
         Self::with_default(cx, true)
     }
 
-    fn with_default(cx: &mut Configure<'_>, checksum: bool) -> Result<Self, Failed> {
+    fn with_default(
+        cx: &mut Configure<'_>,
+        checksum: bool,
+    ) -> Result<HeaderCheck<ValidHeader>, Failed> {
         let mut arguments = cx.arguments(&[
             "INTERFACES",
             "BADSRC",
@@ -111,35 +109,7 @@ impl CheckIPHeader {
             header.offset = ip_header::parse_offset(&mut arguments, "OFFSET", &offset);
         }
         header.checksum = arguments.keyword("CHECKSUM").unwrap_or(header.checksum);
-        let check = HeaderCheck::configure(&mut arguments, "IP", REASONS);
-        arguments.finish()?;
-        Ok(Self { check, header })
-    }
-}
-
-impl Element for CheckIPHeader {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        self.check.push(batch, cx, |packet| self.header.check(packet));
-    }
-
-    fn model(&self) -> Model {
-        self.check.model(self.header.model(|reason| self.check.invalid(reason)))
-    }
-
-    fn export(&self, name: &str, store: &mut Store) {
-        self.check.export(name, store);
-    }
-
-    fn import(&mut self, name: &str, store: &Store) {
-        self.check.import(name, store);
-    }
-
-    fn handlers(&self) -> &'static [Handler] {
-        self.check.handlers()
-    }
-
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.check.read(handler, cx))
+        HeaderCheck::configure(arguments, "IP", REASONS, header)
     }
 }
 
@@ -240,29 +210,6 @@ impl ValidHeader {
         self.bad_sources.extend(NEVER_SOURCES);
     }
 
-    /// Checks the header. A valid one is marked and trimmed to its length.
-    #[inline(always)]
-    pub(crate) fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
-        let offset = usize::from(self.offset);
-        let header = packet.window::<20>(i32::from(self.offset));
-        // Nearly all headers are valid and have no options.
-        let Some(header) = header.filter(|header| header[0] == 0x45) else {
-            return self.check_any(packet);
-        };
-        let length = usize::from(ip_header::word(header, 2));
-        let sum_is_right = !self.checksum || sums_up(header);
-        let source = ip_header::long(header, 12);
-        let destination = ip_header::long(header, 16);
-        let fits = 20 <= length && offset + length <= packet.len();
-        if !fits || !sum_is_right || self.bad_sources.contains(source) {
-            return self.check_any(packet);
-        }
-        packet.set_ip_header(offset, 20);
-        packet.truncate(offset + length);
-        packet.annotations_mut().set_u32(annotation::DST_IP, destination);
-        Ok(())
-    }
-
     /// Checks any header, and says what is wrong.
     #[cold]
     #[inline(never)]
@@ -293,9 +240,32 @@ impl ValidHeader {
         packet.annotations_mut().set_u32(annotation::DST_IP, destination);
         Ok(())
     }
+}
 
-    /// What [`ValidHeader::check`] means: the block goes on with packets that are valid.
-    pub(crate) fn model(&self, invalid: impl Fn(Reason) -> Block) -> Block {
+impl Check for ValidHeader {
+    #[inline(always)]
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
+        let offset = usize::from(self.offset);
+        let header = packet.window::<20>(i32::from(self.offset));
+        // Nearly all headers are valid and have no options.
+        let Some(header) = header.filter(|header| header[0] == 0x45) else {
+            return self.check_any(packet);
+        };
+        let length = usize::from(ip_header::word(header, 2));
+        let sum_is_right = !self.checksum || sums_up(header);
+        let source = ip_header::long(header, 12);
+        let destination = ip_header::long(header, 16);
+        let fits = 20 <= length && offset + length <= packet.len();
+        if !fits || !sum_is_right || self.bad_sources.contains(source) {
+            return self.check_any(packet);
+        }
+        packet.set_ip_header(offset, 20);
+        packet.truncate(offset + length);
+        packet.annotations_mut().set_u32(annotation::DST_IP, destination);
+        Ok(())
+    }
+
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {
         let field = |field| Expr::from(ip_header::unmarked(field, self.offset));
         let header_length = || field(ip::HL) * 4u8;
         let length = || field(ip::LEN);

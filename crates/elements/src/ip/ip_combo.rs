@@ -11,6 +11,7 @@ use crate::argument::Ip;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::header_check::Check;
 use crate::ip::check_ip_header::ValidHeader;
 use crate::ip::ip_gw_options::{BAD_OPTION, Router};
 use crate::ip::ip_header::{self, NO_HEADER};
@@ -65,7 +66,7 @@ impl Element for IPInputCombo {
 
     fn model(&self) -> Model {
         let mut block = vec![anno::PAINT.set(self.color), Op::pull(14u8)];
-        block.extend(self.header.model(|reason| vec![Op::Drop(reason)]));
+        block.extend(self.header.model(&|reason| vec![Op::Drop(reason)]));
         block.push(Op::emit(0u8));
         Model::from_block(block)
     }

@@ -112,6 +112,9 @@ pub(crate) fn says_length() -> Expr {
     ip::HL.get() * 4u8
 }
 
+/// "More fragments" and the fragment offset: 0 in packets that are no fragments.
+pub(crate) const FRAGMENT: Field = Field::bits(NETWORK, 50, 14);
+
 /// Computes the checksum as [`fill_checksum`] does.
 pub(crate) fn model_fill_checksum() -> Block {
     let length = says_length().max(20u8).min(meta::AVAIL_NET);

@@ -6,7 +6,7 @@ use ir::model::{Block, Reg};
 use ir::{Expr, Field, Model, Op, Reason};
 use net::Batch;
 
-use crate::argument::{FromArgument, parse_value};
+use crate::argument::FromArgument;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -78,18 +78,7 @@ impl Element for SetIPDSCP {
         Model::from_block(block)
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("dscp")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.dscp.0.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.dscp = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("dscp", dscp.0);
 }
 
 /// Sets a field in the header's first word and updates the checksum.
@@ -176,18 +165,7 @@ impl Element for SetIPECN {
         Model::from_block(block)
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("ecn")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.ecn.0.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.ecn = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("ecn", ecn.0);
 }
 
 element! {

@@ -1,14 +1,15 @@
 //! CheckIP6Header and MarkIP6Header.
 
 use ir::field::{ip6, meta};
-use ir::{Expr, IntervalSet, Model, Op, Reason, Store};
+use ir::model::Block;
+use ir::{Expr, IntervalSet, Model, Op, Reason};
 use net::{Batch, Header, Packet};
 
 use crate::argument::{Ip6, parse_integer};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
-use crate::header_check::{HeaderCheck, Reasons};
+use crate::element::Element;
+use crate::header_check::{Check, HeaderCheck, Reasons};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header;
 
@@ -44,7 +45,6 @@ element! {
 
 /// See [`CheckIP6Header::CLASS`].
 pub(crate) struct CheckIP6Header {
-    check: HeaderCheck,
     offset: u16,
     bad_sources: Vec<u128>,
 }
@@ -62,7 +62,7 @@ const REASONS: Reasons = &[
 ];
 
 impl CheckIP6Header {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<Self>, Failed> {
         let mut arguments = cx.arguments(&["BADADDRS", "OFFSET", "VERBOSE", "DETAILS"]);
         let mut list = arguments.keyword_argument("BADADDRS");
         let mut offset = arguments.keyword_argument("OFFSET");
@@ -80,44 +80,36 @@ impl CheckIP6Header {
             let address: Ip6 = arguments.parse("BADADDRS", &word).unwrap_or_default();
             bad_sources.push(address.0.to_bits());
         }
-        let check = HeaderCheck::configure(&mut arguments, "IP6", REASONS);
-        arguments.finish()?;
-        Ok(Self { check, offset, bad_sources })
+        HeaderCheck::configure(arguments, "IP6", REASONS, Self { offset, bad_sources })
     }
 }
 
-fn check(packet: &mut Packet, offset: u16, bad_sources: &[u128]) -> Result<(), Reason> {
-    let offset = usize::from(offset);
-    let bytes = packet.data().get(offset..).unwrap_or(&[]);
-    let (header, payload) = bytes.split_first_chunk::<40>().ok_or(TINY)?;
-    if header[0] >> 4 != 6 {
-        return Err(VERSION);
-    }
-    let length = usize::from(ip_header::word(header, 4));
-    if length > payload.len() {
-        return Err(LENGTH);
-    }
-    if header[8] == 0xff || bad_sources.contains(&ip6_header::address(header, 8)) {
-        return Err(SOURCE);
-    }
-    packet.set_ip_header(offset, 40);
-    packet.truncate(offset + 40 + length);
-    Ok(())
-}
-
-impl Element for CheckIP6Header {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let Self { check: counts, offset, bad_sources } = self;
-        counts.push(batch, cx, |packet| check(packet, *offset, bad_sources));
+impl Check for CheckIP6Header {
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
+        let offset = usize::from(self.offset);
+        let bytes = packet.data().get(offset..).unwrap_or(&[]);
+        let (header, payload) = bytes.split_first_chunk::<40>().ok_or(TINY)?;
+        if header[0] >> 4 != 6 {
+            return Err(VERSION);
+        }
+        let length = usize::from(ip_header::word(header, 4));
+        if length > payload.len() {
+            return Err(LENGTH);
+        }
+        if header[8] == 0xff || self.bad_sources.contains(&ip6_header::address(header, 8)) {
+            return Err(SOURCE);
+        }
+        packet.set_ip_header(offset, 40);
+        packet.truncate(offset + 40 + length);
+        Ok(())
     }
 
-    fn model(&self) -> Model {
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {
         let field = |field| Expr::from(ip_header::unmarked(field, self.offset));
-        let invalid = |reason| self.check.invalid(reason);
         let end = || field(ip6::PLEN) + self.offset + 40u8;
         let bad = self.bad_sources.iter().map(|&a| (a, a)).collect();
         let bad = IntervalSet::from_intervals(bad).union(&ip6_header::groups());
-        self.check.model(vec![
+        vec![
             Op::when(meta::LEN.lt(self.offset + 40), invalid(TINY)),
             Op::when(field(ip6::VERSION).ne(6u8), invalid(VERSION)),
             Op::when(end().gt(meta::LEN), invalid(LENGTH)),
@@ -125,23 +117,7 @@ impl Element for CheckIP6Header {
             Op::Mark(Header::Network, self.offset.into()),
             Op::Mark(Header::Transport, (self.offset + 40).into()),
             Op::Truncate(end()),
-        ])
-    }
-
-    fn export(&self, name: &str, store: &mut Store) {
-        self.check.export(name, store);
-    }
-
-    fn import(&mut self, name: &str, store: &Store) {
-        self.check.import(name, store);
-    }
-
-    fn handlers(&self) -> &'static [Handler] {
-        self.check.handlers()
-    }
-
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.check.read(handler, cx))
+        ]
     }
 }
 

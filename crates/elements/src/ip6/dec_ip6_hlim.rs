@@ -6,7 +6,6 @@ use ir::{Expr, IntervalSet, Model, Op, Reason};
 use net::Batch;
 use net::wire::ip_protocol::{TCP, UDP};
 
-use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -132,18 +131,7 @@ impl Element for SetIP6DSCP {
         ])
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("dscp")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.dscp.0.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.dscp = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("dscp", dscp.0);
 }
 
 element! {

@@ -5,21 +5,24 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use click::config::Argument;
-use ir::field::{anno, eth, icmp, ip6, meta};
+use ir::field::{eth, icmp, ip6, meta};
 use ir::model::{Reg, Rule, reject};
 use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
-use net::checksum::{Sum, pseudo_header_v6};
+use net::wire::icmpv6::neighbor_flag::{ROUTER, SOLICITED};
 use net::wire::icmpv6::{message, option};
-use net::wire::{EtherAddr, ether_type};
-use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
+use net::wire::{EtherAddr, Ethernet};
+use net::{Batch, Header, Packet};
 
 use crate::argument::{FromArgument, Ip6, Ip6Prefix, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::ethernet::neighbours::{model_refresh, refresh};
 use crate::ip::ip_header::{self, NETWORK, TRANSPORT};
-use crate::ip6::ip6_header::{self, ICMP6};
-use crate::ip6::ip6_nd_solicitor::{BARE, FRAME, ICMP, is_neighbour_message, neighbour_message};
+use crate::ip6::ip6_header;
+use crate::ip6::ip6_nd_solicitor::{
+    BARE, FRAME, ICMP, Message, Received, is_neighbour_message, neighbour_message, write,
+};
 use crate::names::Names;
 
 element! {
@@ -61,9 +64,6 @@ pub(crate) struct IP6NDAdvertiser {
 
 const UNANSWERED: Reason = Reason("not-a-solicitation-for-us");
 
-/// Flags of an advertisement: from a router, and asked for.
-const ROUTER: u32 = 0x8000_0000;
-const SOLICITED: u32 = 0x4000_0000;
 /// The group of all nodes of the link, and its Ethernet address.
 const ALL_NODES: u128 = 0xff02 << 112 | 1;
 const ALL_NODES_ETHER: EtherAddr = EtherAddr([0x33, 0x33, 0, 0, 0, 1]);
@@ -92,43 +92,34 @@ impl IP6NDAdvertiser {
 
     fn answer(&self, packet: &mut Packet) -> Verdict {
         let data = packet.data();
-        let wanted = neighbour_message(data, message::NEIGHBOR_SOLICIT, BARE)
-            .map(|icmp| ip6_header::address(icmp, 8));
-        let Some((wanted, mine)) = wanted.and_then(|w| Some((w, self.lookup(w)?))) else {
+        let asked = neighbour_message(data, message::NEIGHBOR_SOLICIT, BARE).and_then(
+            |Received { ip, icmp }| {
+                let wanted = icmp.neighbor_target()?;
+                Some((ip.src(), wanted, self.lookup(wanted.to_bits())?, Ethernet::new(data)?.src()))
+            },
+        );
+        let Some((asker, wanted, mine, theirs)) = asked else {
             return Verdict::Reject(1, UNANSWERED);
         };
-        let mut ether = EtherAddr(*data[6..].first_chunk().unwrap_or(&[0; 6]));
-        let mut to = ip6_header::address(data, 14 + 8);
-        let mut flags = ROUTER | SOLICITED;
-        if to == 0 {
-            (ether, to, flags) = (ALL_NODES_ETHER, ALL_NODES, ROUTER);
-        }
+        let (to, flags) = match asker.is_unspecified() {
+            true => ((ALL_NODES_ETHER, ALL_NODES.into()), ROUTER),
+            false => ((theirs, asker), ROUTER | SOLICITED),
+        };
         packet.truncate(FRAME);
         packet.put(FRAME - packet.len());
-        let data = packet.data_mut();
-        data[..6].copy_from_slice(&ether.0);
-        data[6..12].copy_from_slice(&mine.0);
-        ip_header::put_word(data, 12, ether_type::IPV6);
-        data[14..22].copy_from_slice(&[0x60, 0, 0, 0, 0, (FRAME - ICMP) as u8, ICMP6, 255]);
-        data[22..38].copy_from_slice(&wanted.to_be_bytes());
-        data[38..54].copy_from_slice(&to.to_be_bytes());
-        data[54..58].copy_from_slice(&[message::NEIGHBOR_ADVERT, 0, 0, 0]);
-        data[58..62].copy_from_slice(&flags.to_be_bytes());
-        data[62..78].copy_from_slice(&wanted.to_be_bytes());
-        data[78..80].copy_from_slice(&[option::TARGET_LINK_LAYER, 1]);
-        data[80..86].copy_from_slice(&mine.0);
-        let length = (FRAME - ICMP) as u32;
-        let pseudo = pseudo_header_v6(wanted.into(), to.into(), ICMP6, length);
-        let sum = pseudo.plus(Sum::of(&data[ICMP..])).checksum();
-        ip_header::put_word(data, ICMP + 2, sum);
-        let tci = packet.annotations().u16(annotation::VLAN_TCI);
-        let mut annotations = Annotations::default();
-        annotations.set_u16(annotation::VLAN_TCI, tci);
-        *packet.annotations_mut() = annotations;
-        packet.set_packet_type(PacketType::Host);
-        packet.set_timestamp(0);
-        packet.set_header_offset(Header::Mac, 0);
-        packet.set_ip_header(14, 40);
+        write(
+            packet.data_mut(),
+            (mine, wanted),
+            to,
+            &Message {
+                message_type: message::NEIGHBOR_ADVERT,
+                flags,
+                target: wanted,
+                option: option::TARGET_LINK_LAYER,
+            },
+        );
+        refresh(packet);
+        packet.set_header_offset(Header::Transport, ICMP as isize);
         Verdict::Pass
     }
 }
@@ -179,7 +170,6 @@ impl Element for IP6NDAdvertiser {
         const FLAGS: Reg = Reg(3);
         const WANTED: Reg = Reg(4);
         const TCI: Reg = Reg(5);
-        let number = |ether: EtherAddr| ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let unanswered = || reject(1, self.outputs, UNANSWERED);
         let wanted = Field::bytes(Base::Data, (ICMP + 8) as u16, 16);
         let rule = |(arm, (prefix, _)): (usize, &(Ip6Prefix, EtherAddr))| Rule {
@@ -189,34 +179,32 @@ impl Element for IP6NDAdvertiser {
             span: None,
         };
         let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
-        let arms = self.entries.iter().map(|(_, e)| vec![Op::Let(MINE, number(*e).into())]);
+        let arms = self.entries.iter().map(|(_, e)| vec![Op::Let(MINE, e.to_bits().into())]);
         let source = ip_header::unmarked(ip6::SRC, 14);
         let in_transport = |at, length| Field::bytes(TRANSPORT, at, length);
         let kind = u16::from(option::TARGET_LINK_LAYER) << 8 | 1;
         let sum = ip6_header::icmp_sum(NETWORK, 0, &Expr::from(FRAME - ICMP));
-        Model::from_block(vec![
+        let mut block = vec![
             Op::when(is_neighbour_message(message::NEIGHBOR_SOLICIT, BARE).not(), unanswered()),
             Op::Match { rules: rules.into(), arms: arms.collect(), otherwise: unanswered() },
             Op::Let(ETHER, eth::SRC.get()),
             Op::Let(TO, source.get()),
             Op::Let(FLAGS, (ROUTER | SOLICITED).into()),
             Op::Let(WANTED, wanted.get()),
-            Op::Let(TCI, anno::VLAN_TCI.get()),
             Op::when(
                 Expr::from(TO).eq(0u8),
                 vec![
-                    Op::Let(ETHER, number(ALL_NODES_ETHER).into()),
+                    Op::Let(ETHER, ALL_NODES_ETHER.to_bits().into()),
                     Op::Let(TO, ALL_NODES.into()),
                     Op::Let(FLAGS, ROUTER.into()),
                 ],
             ),
             Op::Truncate(FRAME.into()),
             Op::Extend(Expr::from(FRAME) - meta::LEN),
-            Op::Fresh,
-            Op::Mark(Header::Mac, 0u8.into()),
-            Op::Mark(Header::Network, 14u8.into()),
+        ];
+        block.extend(model_refresh(TCI));
+        block.extend([
             Op::Mark(Header::Transport, ICMP.into()),
-            anno::VLAN_TCI.set(TCI),
             eth::DST.set(ETHER),
             eth::SRC.set(MINE),
             Field::bytes(NETWORK, 0, 4).set(0x6000_0000u32),
@@ -230,7 +218,8 @@ impl Element for IP6NDAdvertiser {
             in_transport(BARE as u16 + 2, 6).set(MINE),
             icmp::CHECKSUM.set(sum ^ 0xffffu16),
             Op::emit(0u8),
-        ])
+        ]);
+        Model::from_block(block)
     }
 
     fn handlers(&self) -> &'static [Handler] {

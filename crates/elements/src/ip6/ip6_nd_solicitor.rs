@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::net::Ipv6Addr;
 
 use ir::field::{anno, eth, ip6, meta};
-use ir::model::{Block, Reg};
+use ir::model::Reg;
 use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
-use net::checksum::{Sum, pseudo_header_v6};
-use net::wire::icmpv6::{message, option};
-use net::wire::{EtherAddr, ether_type};
-use net::{Batch, Header, Packet, annotation};
+use net::wire::icmpv6::{self, message, option};
+use net::wire::{EtherAddr, Ethernet, Icmpv6, Ipv6, ether, ether_type, ipv6};
+use net::{Batch, Packet, annotation};
 
 use crate::argument::{EtherAddress, Ip6, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Unsolicited};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
@@ -75,11 +75,11 @@ const NO_NEXT_HOP: Reason = Reason("no-next-hop");
 const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
 
 /// Bytes of a frame with a solicitation or advertisement and its option.
-pub(crate) const FRAME: usize = 14 + 40 + 32;
+pub(crate) const FRAME: usize = ICMP + BARE + 8;
 /// Where the ICMP message starts in a frame.
-pub(crate) const ICMP: usize = 14 + 40;
+pub(crate) const ICMP: usize = ether::HEADER_LEN + ipv6::HEADER_LEN;
 /// Length of a message without option.
-pub(crate) const BARE: usize = 24;
+pub(crate) const BARE: usize = icmpv6::NEIGHBOR_LEN;
 
 /// What becomes of a packet.
 enum Hop {
@@ -130,13 +130,8 @@ impl IP6NDSolicitor {
 
     #[inline]
     fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
-        packet.push(14);
-        let data = packet.data_mut();
-        data[..6].copy_from_slice(&to.0);
-        data[6..12].copy_from_slice(&self.ether.0);
-        ip_header::put_word(data, 12, ether_type::IPV6);
-        packet.set_header_offset(Header::Mac, 0);
-        packet.set_header_offset(Header::Network, 14);
+        let header = ether_encap::header(to, self.ether, ether_type::IPV6);
+        ether_encap::encapsulate(packet, &header);
     }
 
     /// A solicitation for an address.
@@ -144,22 +139,19 @@ impl IP6NDSolicitor {
         // The group of nodes whose addresses end alike (RFC 4291, 2.7.1).
         let to = (0xff02_u128 << 112) | 0x1_ff00_0000 | wanted & 0xff_ffff;
         let mut query = cx.core.pool.alloc(FRAME);
-        let data = query.data_mut();
-        data[..6].copy_from_slice(&group(to).0);
-        data[6..12].copy_from_slice(&self.ether.0);
-        ip_header::put_word(data, 12, ether_type::IPV6);
-        data[14..22].copy_from_slice(&[0x60, 0, 0, 0, 0, (FRAME - ICMP) as u8, ICMP6, 255]);
-        data[22..38].copy_from_slice(&self.address.octets());
-        data[38..54].copy_from_slice(&to.to_be_bytes());
-        data[54..62].copy_from_slice(&[message::NEIGHBOR_SOLICIT, 0, 0, 0, 0, 0, 0, 0]);
-        data[62..78].copy_from_slice(&wanted.to_be_bytes());
-        data[78..80].copy_from_slice(&[option::SOURCE_LINK_LAYER, 1]);
-        data[80..].copy_from_slice(&self.ether.0);
-        let pseudo = pseudo_header_v6(self.address, to.into(), ICMP6, (FRAME - ICMP) as u32);
-        let sum = pseudo.plus(Sum::of(&data[ICMP..])).checksum();
-        ip_header::put_word(data, ICMP + 2, sum);
-        query.set_header_offset(Header::Mac, 0);
-        query.set_header_offset(Header::Network, 14);
+        let from = (self.ether, self.address);
+        write(
+            query.data_mut(),
+            from,
+            (group(to), to.into()),
+            &Message {
+                message_type: message::NEIGHBOR_SOLICIT,
+                flags: 0,
+                target: wanted.into(),
+                option: option::SOURCE_LINK_LAYER,
+            },
+        );
+        ether_encap::mark(&mut query);
         query
     }
 
@@ -199,7 +191,7 @@ impl IP6NDSolicitor {
     }
 
     fn take_advertisement(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let Some(Advertisement { address, ether, to }) = advertisement(packet.data()) else {
+        let Some((address, ether, to)) = advertisement(packet.data()) else {
             return cx.drop(packet, NOT_AN_ADVERTISEMENT);
         };
         let is_host = address != 0 && address >> 120 != 0xff && address != self.address.to_bits();
@@ -233,18 +225,61 @@ fn group(address: u128) -> EtherAddr {
     EtherAddr([0x33, 0x33, a, b, c, d])
 }
 
-/// The ICMP message of a frame, if it is a valid one of this type (RFC 4861, 7.1) with at least
-/// so many bytes.
-pub(crate) fn neighbour_message(frame: &[u8], message_type: u8, least: usize) -> Option<&[u8]> {
-    let header = frame.get(14..)?.first_chunk::<40>()?;
-    let length = usize::from(ip_header::word(header, 4));
-    let icmp = frame.get(ICMP..ICMP + length).filter(|icmp| icmp.len() >= least)?;
-    let fits = ip_header::word(frame, 12) == ether_type::IPV6
-        && (header[6], header[7]) == (ICMP6, 255)
-        && (icmp[0], icmp[1]) == (message_type, 0);
-    let (from, to) = (ip6_header::address(header, 8), ip6_header::address(header, 24));
-    let pseudo = pseudo_header_v6(from.into(), to.into(), ICMP6, length as u32);
-    (fits && pseudo.plus(Sum::of(icmp)).checksum() == 0).then_some(icmp)
+/// A neighbour solicitation or advertisement, with an option about its sender's Ethernet address.
+pub(crate) struct Message {
+    pub message_type: u8,
+    pub flags: u32,
+    pub target: Ipv6Addr,
+    pub option: u8,
+}
+
+/// Writes a frame with a message from a station to another one.
+pub(crate) fn write(
+    frame: &mut [u8],
+    (from_ether, from): (EtherAddr, Ipv6Addr),
+    (to_ether, to): (EtherAddr, Ipv6Addr),
+    message: &Message,
+) {
+    let Some((header, packet)) = frame.split_first_chunk_mut() else { return };
+    *header = ether_encap::header(to_ether, from_ether, ether_type::IPV6);
+    let Some(mut ip) = Ipv6::new(packet) else { return };
+    ip.set_first_word(0, 0);
+    ip.set_payload_len((FRAME - ICMP) as u16);
+    ip.set_next_header(ICMP6);
+    ip.set_hop_limit(255);
+    ip.set_src(from);
+    ip.set_dst(to);
+    let pseudo = ip.pseudo_header(ICMP6, (FRAME - ICMP) as u32);
+    let Some(mut icmp) = Icmpv6::new(ip.payload_mut()) else { return };
+    icmp.set_message_type(message.message_type);
+    icmp.set_code(0);
+    icmp.set_rest(message.flags);
+    icmp.set_neighbor_target(message.target);
+    icmp.set_link_layer_addr(message.option, from_ether);
+    icmp.fill_checksum(pseudo);
+}
+
+/// A neighbour solicitation or advertisement that was received, and the IP packet that it is in.
+pub(crate) struct Received<'a> {
+    pub ip: Ipv6<&'a [u8]>,
+    pub icmp: Icmpv6<&'a [u8]>,
+}
+
+/// The message of a frame, if it is a valid one of this type (RFC 4861, 7.1) with at least so many
+/// bytes.
+pub(crate) fn neighbour_message(
+    frame: &[u8],
+    message_type: u8,
+    least: usize,
+) -> Option<Received<'_>> {
+    let ip = Ipv6::new(frame.get(ether::HEADER_LEN..)?)?;
+    let icmp = frame.get(ICMP..ICMP + ip.payload_len()).filter(|icmp| icmp.len() >= least)?;
+    let icmp = Icmpv6::new(icmp)?;
+    let fits = Ethernet::new(frame)?.ether_type() == ether_type::IPV6
+        && (ip.next_header(), ip.hop_limit()) == (ICMP6, 255)
+        && (icmp.message_type(), icmp.code()) == (message_type, 0)
+        && icmp.checksum_ok(ip.pseudo_header(ICMP6, ip.payload_len() as u32));
+    fits.then_some(Received { ip, icmp })
 }
 
 /// The same as a condition.
@@ -264,21 +299,15 @@ pub(crate) fn is_neighbour_message(message_type: u8, least: usize) -> Cond {
         .and(ip6_header::icmp_sum(Base::Data, 14, &length).eq(0xffffu16))
 }
 
-/// What an advertisement says.
-struct Advertisement {
-    address: u128,
-    ether: EtherAddr,
-    /// The address that it was sent to.
-    to: u128,
-}
-
-/// What a frame says if it is an advertisement with an Ethernet address.
-fn advertisement(frame: &[u8]) -> Option<Advertisement> {
-    let icmp = neighbour_message(frame, message::NEIGHBOR_ADVERT, BARE + 8)?;
-    let ether = EtherAddr(icmp[BARE + 2..BARE + 8].try_into().ok()?);
-    let has_ether = icmp[BARE..BARE + 2] == [option::TARGET_LINK_LAYER, 1];
-    let (address, to) = (ip6_header::address(icmp, 8), ip6_header::address(frame, 38));
-    (has_ether && !ether.is_multicast()).then_some(Advertisement { address, ether, to })
+/// What a frame says if it is an advertisement with an Ethernet address: whose it is, which, and
+/// whom it was sent to.
+fn advertisement(frame: &[u8]) -> Option<(u128, EtherAddr, u128)> {
+    let Received { ip, icmp } = neighbour_message(frame, message::NEIGHBOR_ADVERT, BARE + 8)?;
+    let option = icmp.neighbor_options().next()?.ok()?;
+    let ether = EtherAddr(*option.data.first_chunk()?);
+    let is_ether = option.kind == option::TARGET_LINK_LAYER && option.data.len() == 6;
+    let address = icmp.neighbor_target()?.to_bits();
+    (is_ether && !ether.is_multicast()).then_some((address, ether, ip.dst().to_bits()))
 }
 
 impl Element for IP6NDSolicitor {
@@ -312,20 +341,13 @@ impl Element for IP6NDSolicitor {
         const MAC: Reg = Reg(0);
         const SINCE: Reg = Reg(1);
         let to = || anno::DST_IP6.get();
-        let mine = self.ether.0.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
         let mut model = Model::default();
         let kind = self.neighbours.borrow().state_kind();
         let neighbours = model.declare(Neighbours::STATE, kind);
-        let encapsulate = || -> Block {
-            vec![
-                Op::pull(-14),
-                eth::DST.set(MAC),
-                eth::SRC.set(mine),
-                eth::TYPE.set(ether_type::IPV6),
-                Op::Mark(Header::Mac, 0u8.into()),
-                Op::Mark(Header::Network, 14u8.into()),
-                Op::emit(0u8),
-            ]
+        let encapsulate = || {
+            let mut block = ether_encap::model_encapsulate(MAC, self.ether, ether_type::IPV6);
+            block.push(Op::emit(0u8));
+            block
         };
         let mut to_group = vec![Op::Let(MAC, (to() & 0xffff_ffffu32) | 0x3333_0000_0000u64)];
         to_group.extend(encapsulate());

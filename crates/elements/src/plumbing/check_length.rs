@@ -5,10 +5,9 @@ use ir::model::reject;
 use ir::{Model, Op, Reason};
 use net::{Batch, annotation};
 
-use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element::{Element, Verdict};
 
 element! {
     /// CheckLength(LENGTH [, KEYWORDS EXTRA_LENGTH]) -- lets packets of at most a length pass
@@ -72,16 +71,5 @@ impl Element for CheckLength {
         ])
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("length")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.length.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.length = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("length", length);
 }

@@ -7,10 +7,9 @@ use ir::{Diagnostic, Model, Span};
 use net::annotation::{AGGREGATE, PAINT, VLAN_TCI};
 use net::{Batch, Header, Packet};
 
-use crate::argument::parse_value;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
+use crate::element::Element;
 use crate::plumbing::print::{Contents, first, show_time};
 
 element! {
@@ -442,16 +441,5 @@ impl Element for IPPrint {
         }
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("active")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.active.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.active = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("active", active);
 }

@@ -6,10 +6,9 @@ use click::config::Argument;
 use ir::Model;
 use net::{Batch, Packet};
 
-use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
+use crate::element::Element;
 use crate::names::Names;
 
 element! {
@@ -191,16 +190,5 @@ impl Element for Print {
         Model::opaque("prints")
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("active")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.active.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.active = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("active", active);
 }

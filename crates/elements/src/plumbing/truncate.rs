@@ -5,10 +5,9 @@ use ir::model::Reg;
 use ir::{Base, Expr, Model, Op, Reason};
 use net::{Batch, annotation};
 
-use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element::{Element, Verdict};
 
 element! {
     /// Truncate(LENGTH [, KEYWORDS EXTRA_LENGTH]) -- cuts packets to a length
@@ -73,18 +72,7 @@ impl Element for Truncate {
         Model::from_block(vec![Op::when(meta::LEN.gt(self.length), cut), Op::emit(0u8)])
     }
 
-    fn handlers(&self) -> &'static [Handler] {
-        const { &[Handler::both("nbytes")] }
-    }
-
-    fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.length.to_string())
-    }
-
-    fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.length = parse_value(value)?;
-        Ok(())
-    }
+    value_handler!("nbytes", length);
 }
 
 element! {

@@ -1,15 +1,13 @@
 //! CheckTCPHeader.
 
 use ir::field::{ip, meta, tcp};
-use ir::model::Reg;
-use ir::{Model, Op, Reason, Store};
+use ir::model::{Block, Reg};
+use ir::{Op, Reason};
+use net::Packet;
 use net::wire::ip_protocol::TCP;
-use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
-use crate::header_check::{HeaderCheck, Reasons};
+use crate::header_check::{Check, HeaderCheck, Reasons};
 use crate::ip::ip_header;
 use crate::transport::transport_checksum as transport;
 
@@ -43,7 +41,6 @@ element! {
 
 /// See [`CheckTCPHeader::CLASS`].
 pub(crate) struct CheckTCPHeader {
-    check: HeaderCheck,
     checksum: bool,
 }
 
@@ -55,41 +52,33 @@ const REASONS: Reasons =
     &[(NOT_TCP, "not TCP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad TCP checksum")];
 
 impl CheckTCPHeader {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<Self>, Failed> {
         let mut arguments = cx.arguments(&["VERBOSE", "DETAILS", "CHECKSUM"]);
         let checksum = arguments.keyword("CHECKSUM").unwrap_or(true);
-        let check = HeaderCheck::configure(&mut arguments, "TCP", REASONS);
-        arguments.finish()?;
-        Ok(Self { check, checksum })
+        HeaderCheck::configure(arguments, "TCP", REASONS, Self { checksum })
     }
 }
 
-fn check(packet: &Packet, checksum: bool) -> Result<(), Reason> {
-    let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == TCP) else {
-        return Err(NOT_TCP);
-    };
-    let bytes = packet.transport().filter(|t| t.len() >= 20).ok_or(LENGTH)?;
-    let length = usize::from(ip_header::word(header, 2)).checked_sub(ip_header::length(header));
-    let segment = length.and_then(|length| bytes.get(..length)).ok_or(LENGTH)?;
-    let header_length = usize::from(bytes[12] >> 4) * 4;
-    if header_length < 20 || header_length > segment.len() {
-        return Err(LENGTH);
-    }
-    if checksum && transport::sum(header, rest, segment).checksum() != 0 {
-        return Err(CHECKSUM);
-    }
-    Ok(())
-}
-
-impl Element for CheckTCPHeader {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let checksum = self.checksum;
-        self.check.push(batch, cx, |packet| check(packet, checksum));
+impl Check for CheckTCPHeader {
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
+        let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == TCP) else {
+            return Err(NOT_TCP);
+        };
+        let bytes = packet.transport().filter(|t| t.len() >= 20).ok_or(LENGTH)?;
+        let length = usize::from(ip_header::word(header, 2)).checked_sub(ip_header::length(header));
+        let segment = length.and_then(|length| bytes.get(..length)).ok_or(LENGTH)?;
+        let header_length = usize::from(bytes[12] >> 4) * 4;
+        if header_length < 20 || header_length > segment.len() {
+            return Err(LENGTH);
+        }
+        if self.checksum && transport::sum(header, rest, segment).checksum() != 0 {
+            return Err(CHECKSUM);
+        }
+        Ok(())
     }
 
-    fn model(&self) -> Model {
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {
         const TO: Reg = Reg(0);
-        let invalid = |reason| self.check.invalid(reason);
         let length = ip::LEN.get() - ip_header::says_length();
         let header_length = || tcp::OFFSET.get() * 4u8;
         let fits = ip::LEN
@@ -107,22 +96,6 @@ impl Element for CheckTCPHeader {
             let sum = transport::model_sum(TO, &length);
             block.push(Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)));
         }
-        self.check.model(block)
-    }
-
-    fn export(&self, name: &str, store: &mut Store) {
-        self.check.export(name, store);
-    }
-
-    fn import(&mut self, name: &str, store: &Store) {
-        self.check.import(name, store);
-    }
-
-    fn handlers(&self) -> &'static [Handler] {
-        self.check.handlers()
-    }
-
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.check.read(handler, cx))
+        block
     }
 }

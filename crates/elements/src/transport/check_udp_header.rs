@@ -1,15 +1,13 @@
 //! CheckUDPHeader.
 
 use ir::field::{ip, meta, udp};
-use ir::model::Reg;
-use ir::{Model, Op, Reason, Store};
+use ir::model::{Block, Reg};
+use ir::{Op, Reason};
+use net::Packet;
 use net::wire::ip_protocol::UDP;
-use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
-use crate::element::{Element, Handler, HandlerContext};
-use crate::header_check::{HeaderCheck, Reasons};
+use crate::header_check::{Check, HeaderCheck, Reasons};
 use crate::ip::ip_header;
 use crate::transport::transport_checksum as transport;
 
@@ -43,7 +41,6 @@ element! {
 
 /// See [`CheckUDPHeader::CLASS`].
 pub(crate) struct CheckUDPHeader {
-    check: HeaderCheck,
     checksum: bool,
 }
 
@@ -55,38 +52,30 @@ const REASONS: Reasons =
     &[(NOT_UDP, "not UDP"), (LENGTH, "bad packet length"), (CHECKSUM, "bad UDP checksum")];
 
 impl CheckUDPHeader {
-    fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
+    fn configure(cx: &mut Configure<'_>) -> Result<HeaderCheck<Self>, Failed> {
         let mut arguments = cx.arguments(&["VERBOSE", "DETAILS", "CHECKSUM"]);
         let checksum = arguments.keyword("CHECKSUM").unwrap_or(true);
-        let check = HeaderCheck::configure(&mut arguments, "UDP", REASONS);
-        arguments.finish()?;
-        Ok(Self { check, checksum })
+        HeaderCheck::configure(arguments, "UDP", REASONS, Self { checksum })
     }
 }
 
-fn check(packet: &Packet, checksum: bool) -> Result<(), Reason> {
-    let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == UDP) else {
-        return Err(NOT_UDP);
-    };
-    let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
-    let length = usize::from(ip_header::word(bytes, 4));
-    let segment = bytes.get(..length).filter(|s| s.len() >= 8).ok_or(LENGTH)?;
-    let present = checksum && ip_header::word(bytes, 6) != 0;
-    if present && transport::sum(header, rest, segment).checksum() != 0 {
-        return Err(CHECKSUM);
-    }
-    Ok(())
-}
-
-impl Element for CheckUDPHeader {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let checksum = self.checksum;
-        self.check.push(batch, cx, |packet| check(packet, checksum));
+impl Check for CheckUDPHeader {
+    fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
+        let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == UDP) else {
+            return Err(NOT_UDP);
+        };
+        let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
+        let length = usize::from(ip_header::word(bytes, 4));
+        let segment = bytes.get(..length).filter(|s| s.len() >= 8).ok_or(LENGTH)?;
+        let present = self.checksum && ip_header::word(bytes, 6) != 0;
+        if present && transport::sum(header, rest, segment).checksum() != 0 {
+            return Err(CHECKSUM);
+        }
+        Ok(())
     }
 
-    fn model(&self) -> Model {
+    fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {
         const TO: Reg = Reg(0);
-        let invalid = |reason| self.check.invalid(reason);
         let length_fits = udp::LEN.ge(8u8).and(udp::LEN.le(meta::AVAIL_TRANSPORT));
         let mut block = vec![
             Op::when(ip_header::is_missing().or(ip::PROTO.ne(UDP)), invalid(NOT_UDP)),
@@ -99,22 +88,6 @@ impl Element for CheckUDPHeader {
             verify.push(Op::when(sum.ne(0xffffu16), invalid(CHECKSUM)));
             block.push(Op::when(udp::CHECKSUM.ne(0u8), verify));
         }
-        self.check.model(block)
-    }
-
-    fn export(&self, name: &str, store: &mut Store) {
-        self.check.export(name, store);
-    }
-
-    fn import(&mut self, name: &str, store: &Store) {
-        self.check.import(name, store);
-    }
-
-    fn handlers(&self) -> &'static [Handler] {
-        self.check.handlers()
-    }
-
-    fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.check.read(handler, cx))
+        block
     }
 }

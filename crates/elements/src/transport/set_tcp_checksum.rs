@@ -90,9 +90,7 @@ impl Element for SetTCPChecksum {
             Op::when(length().gt(meta::AVAIL_TRANSPORT), vec![Op::Drop(LENGTH)]),
         ];
         if self.fix_offset {
-            let too_long = (tcp::OFFSET.get() * 4u8)
-                .gt(length())
-                .and((ip::FLAGS_FRAG.get() & 0x3fffu16).eq(0u8));
+            let too_long = (tcp::OFFSET.get() * 4u8).gt(length()).and(ip_header::FRAGMENT.eq(0u8));
             block.push(Op::If(
                 tcp::OFFSET.lt(5u8),
                 vec![tcp::OFFSET.set(5u8)],

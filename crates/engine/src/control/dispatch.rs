@@ -8,7 +8,7 @@ use ir::Model;
 use serde_json::{Value, json};
 
 use crate::groups::Grouping;
-use crate::instance::Instance;
+use crate::instance::{Instance, no_groups};
 
 /// How long packets are counted before groups are spread by how many came.
 const COUNTING: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ impl Told {
 pub(super) fn balance(instance: &Instance) -> Result<Value, String> {
     let (dispatch, workers) = (instance.dispatch(), instance.fleet().len());
     if dispatch.groups() == 0 {
-        return Err("there are no groups; `catena run --dispatch tags=mac` makes some".to_string());
+        return Err(no_groups(dispatch.way()));
     }
     let now = || (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
     let (before, until) = (now().collect::<Vec<_>>(), Instant::now() + COUNTING);

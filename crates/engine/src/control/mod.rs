@@ -82,6 +82,9 @@ pub trait Presenter: Send + Sync {
     /// What is wrong with a configuration, or may not be as it was meant.
     fn findings(&self, findings: &Findings) -> String;
 
+    /// The same for programs: an array.
+    fn diagnostics(&self, findings: &Findings) -> Value;
+
     /// What happened to a packet that was followed: for programs, an object, and for people, with colours or
     /// without.
     fn followed(&self, followed: &Followed<'_>, colours: bool) -> (Value, String);
@@ -107,7 +110,20 @@ pub struct Controlled {
     pub answering: AtomicUsize,
 }
 
-type Answer = Result<Value, String>;
+type Answer = Result<Value, Failure>;
+
+/// Why a request fails.
+struct Failure {
+    message: String,
+    /// If it is a configuration that is wrong, what is.
+    diagnostics: Option<Value>,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, diagnostics: None }
+    }
+}
 
 fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
     request.get(name).and_then(Value::as_str).ok_or_else(|| format!("'{name}' is missing"))
@@ -126,7 +142,10 @@ fn parse(line: &[u8]) -> Result<Map<String, Value>, String> {
 fn render(answer: Answer) -> Value {
     match answer {
         Ok(value) => json!({ "ok": value }),
-        Err(why) => json!({ "error": why }),
+        Err(Failure { message, diagnostics: None }) => json!({ "error": message }),
+        Err(Failure { message, diagnostics }) => {
+            json!({ "error": message, "diagnostics": diagnostics })
+        }
     }
 }
 
@@ -183,16 +202,26 @@ impl Controlled {
         request: &Map<String, Value>,
         stream: &mut Stream,
     ) -> std::io::Result<Answer> {
-        match text(request, "do") {
+        let answer = match text(request, "do") {
             Ok("capture") => capture::serve(self, request, stream),
             _ => trace::serve(self, request, stream),
-        }
+        };
+        answer.map(|answer| answer.map_err(Failure::from))
     }
 
     /// Carries out a request.
     fn answer(&self, request: &Map<String, Value>) -> Answer {
-        let mut all = AllCores(self.instance.fleet());
         match text(request, "do")? {
+            "swap" => self.swap(request),
+            "rollback" => self.changed(self.instance.roll_back(extent(request)?)),
+            action => Ok(self.act(action, request)?),
+        }
+    }
+
+    /// Carries out what does not change the configuration.
+    fn act(&self, action: &str, request: &Map<String, Value>) -> Result<Value, String> {
+        let mut all = AllCores(self.instance.fleet());
+        match action {
             "read" => all.read(text(request, "handler")?).map(Value::from),
             "write" => {
                 let value = request.get("value").and_then(Value::as_str).unwrap_or("");
@@ -213,8 +242,6 @@ impl Controlled {
             "faults" => self.faults(request.get("set").and_then(Value::as_str)),
             "balance" => dispatch::balance(&self.instance),
             "status" => Ok(self.status()),
-            "swap" => self.swap(request),
-            "rollback" => self.changed(self.instance.roll_back(extent(request)?)),
             "stop" => {
                 (self.stop)();
                 Ok(Value::Null)
@@ -258,13 +285,16 @@ impl Controlled {
         let shown = |findings: &Findings| self.presenter.findings(findings);
         match changed {
             Ok(changed) => Ok(changed_json(&changed, &shown(&changed.warnings))),
-            Err(Refusal::Diagnostics(findings)) => Err(shown(&findings).trim_end().to_string()),
-            Err(refusal) => Err(refusal.to_string()),
+            Err(Refusal::Diagnostics(findings)) => Err(Failure {
+                message: shown(&findings).trim_end().to_string(),
+                diagnostics: Some(self.presenter.diagnostics(&findings)),
+            }),
+            Err(refusal) => Err(refusal.to_string().into()),
         }
     }
 
     /// What faults happen from now on.
-    fn faults(&self, set: Option<&str>) -> Answer {
+    fn faults(&self, set: Option<&str>) -> Result<Value, String> {
         let injection = self.faults.as_ref().ok_or(
             "devices cannot have faults; 'catena run --faults none' lets them have some later",
         )?;
@@ -274,7 +304,7 @@ impl Controlled {
         Ok(injection.get().to_string().into())
     }
 
-    fn handlers(&self, element: Option<&str>) -> Answer {
+    fn handlers(&self, element: Option<&str>) -> Result<Value, String> {
         let fleet = self.instance.fleet();
         let named = |name: String| {
             let list = move |router: &mut dataplane::Router| {

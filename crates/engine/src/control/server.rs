@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dataplane::place::{Place, SocketFile};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::stream::Stream;
-use super::{Controlled, LONGEST, parse, render};
+use super::{Answer, Controlled, Failure, LONGEST, parse, render};
 use crate::privileges::User;
 
 /// Connections at a time; further ones are turned away.
@@ -89,11 +89,12 @@ impl Drop for ControlSocket {
 }
 
 /// What those are told for whom there is no room.
-fn too_many() -> Result<Value, String> {
-    Err(format!(
+fn too_many() -> Answer {
+    let why = format!(
         "{MAX_CONNECTIONS} clients are connected, and there can be no more: end a capture, a trace or a `top`, \
          and try again"
-    ))
+    );
+    Err(why.into())
 }
 
 /// Answers line after line until the other side has said all.
@@ -124,7 +125,7 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
             }
             request => {
                 controlled.answering.fetch_add(1, Ordering::AcqRel);
-                request.and_then(|request| controlled.answer(&request))
+                request.map_err(Failure::from).and_then(|request| controlled.answer(&request))
             }
         };
         let answered = writeln!(writer, "{}", render(answer));

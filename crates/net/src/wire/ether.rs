@@ -29,6 +29,12 @@ impl EtherAddr {
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
+
+    /// The address as a number of 48 bits.
+    pub const fn to_bits(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
 }
 
 impl fmt::Display for EtherAddr {

@@ -1,191 +1,93 @@
 //! The layers of a packet and their fields, as people know them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use dataplane::trace::Seen;
-use ir::Field;
-use ir::field::{arp, eth, icmp, ip, ip6, tcp, transport, udp, vlan};
-use net::Header;
+use ir::field::{arp, eth, gre, icmp, ip, ip6, ip6_frag, nsh, tcp, transport, udp, vlan, vxlan};
+use ir::layout::{Evidence, Header, Kind, Layout, Start};
+use ir::{Base, Field, IntervalSet};
+use net::Header as Mark;
 use net::wire::{EtherAddr, icmpv4, ip_protocol};
 
-/// A protocol's header in a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Ethernet,
-    /// A VLAN tag of an Ethernet header; it counts from that header's start.
-    Vlan,
-    Arp,
-    Ipv4,
-    Ipv6,
-    Tcp,
-    Udp,
-    Icmp,
-    /// What TCP and UDP have in common.
-    Transport,
-}
+/// The bytes of a packet.
+struct Bytes<'a>(&'a [u8]);
 
-/// A header and where it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layer {
-    pub(super) kind: Kind,
-    /// Offset of what its fields count from, in bytes from the first data byte.
-    pub(super) at: usize,
-    /// Bytes that the header takes, and where they start.
-    pub(super) start: usize,
-    pub(super) length: usize,
-}
-
-impl Kind {
-    /// The fields that are told apart; none overlap.
-    pub(crate) fn fields(self) -> &'static [Field] {
-        match self {
-            Kind::Ethernet => &[eth::DST, eth::SRC, eth::TYPE],
-            Kind::Vlan => &[vlan::PCP, vlan::DEI, vlan::ID, vlan::TYPE],
-            Kind::Arp => &[arp::OP, arp::SHA, arp::SPA, arp::THA, arp::TPA],
-            Kind::Ipv4 => &[
-                ip::VERSION,
-                ip::HL,
-                ip::DSCP,
-                ip::ECN,
-                ip::LEN,
-                ip::ID,
-                ip::DF,
-                ip::MF,
-                ip::FRAG,
-                ip::TTL,
-                ip::PROTO,
-                ip::SRC,
-                ip::DST,
-                ip::CHECKSUM,
-            ],
-            Kind::Ipv6 => &[
-                ip6::VERSION,
-                ip6::CLASS,
-                ip6::FLOW,
-                ip6::PLEN,
-                ip6::NEXT,
-                ip6::HLIM,
-                ip6::SRC,
-                ip6::DST,
-            ],
-            Kind::Tcp => &[
-                transport::SPORT,
-                transport::DPORT,
-                tcp::SEQ,
-                tcp::ACK,
-                tcp::OFFSET,
-                tcp::FLAGS,
-                tcp::WINDOW,
-                tcp::URGENT,
-                tcp::CHECKSUM,
-            ],
-            Kind::Udp => &[transport::SPORT, transport::DPORT, udp::LEN, udp::CHECKSUM],
-            Kind::Icmp => &[icmp::TYPE, icmp::CODE, icmp::REST, icmp::CHECKSUM],
-            Kind::Transport => &[transport::SPORT, transport::DPORT],
-        }
+impl Evidence for Bytes<'_> {
+    fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
+        let at = usize::try_from(start.div_euclid(8)).ok()?;
+        let offset = start.rem_euclid(8) as u16;
+        let field = Field::bits(Base::Data, offset, u16::try_from(width).ok()?);
+        read(self.0, at, field).map(IntervalSet::single)
     }
 
-    /// How the names of all its fields begin, those too that overlap others.
-    pub(crate) fn families(self) -> &'static [&'static str] {
-        match self {
-            Kind::Ethernet => &["eth."],
-            Kind::Vlan => &["vlan."],
-            Kind::Arp => &["arp."],
-            Kind::Ipv4 => &["ip."],
-            Kind::Ipv6 => &["ip6."],
-            Kind::Tcp => &["transport.", "tcp."],
-            Kind::Udp => &["transport.", "udp."],
-            Kind::Icmp => &["icmp."],
-            Kind::Transport => &["transport."],
-        }
-    }
-
-    /// `ip.ttl`, `udp.sport`.
-    pub(crate) fn name(self, field: Field) -> String {
-        // Fields of different protocols may be the same place.
-        let named = self.families().iter().find_map(|family| {
-            let of = |(name, f): &(&'static str, Field)| *f == field && name.starts_with(family);
-            Field::all_named().find(of)
-        });
-        let name = named.map_or_else(|| field.to_string(), |(name, _)| name.to_string());
-        let family = match self {
-            Kind::Tcp => "tcp",
-            Kind::Udp => "udp",
-            _ => return name,
-        };
-        match name.split_once('.') {
-            Some((_, field)) => format!("{family}.{field}"),
-            None => name,
-        }
+    fn reaches(&self, end: i32) -> bool {
+        usize::try_from(end).is_ok_and(|end| end <= self.0.len())
     }
 }
 
-/// The layers of a packet, from the first data byte on. Marks say where headers are; where there
-/// are none, the bytes are taken for what they look like.
-pub(super) fn layers(packet: &Seen) -> Vec<Layer> {
+/// The headers of a packet. Marks say where they are; where there are none, the bytes are taken for
+/// what they look like.
+pub(super) fn layers(packet: &Seen) -> Layout {
     let data = packet.data();
-    let mark = |h| packet.header_offset(h).and_then(|at| usize::try_from(at).ok());
-    let (mac, network) = (mark(Header::Mac), mark(Header::Network));
-    let looks_like_ip = ip_length(data, 0).is_some();
-    let ethernet = match (mac, network, packet.header_offset(Header::Network)) {
+    let bytes = Bytes(data);
+    let mark = |header| {
+        let at = packet.header_offset(header)?;
+        i32::try_from(at).ok().filter(|at| *at >= 0)
+    };
+    let (mac, network) = (mark(Mark::Mac), mark(Mark::Network));
+    let version = data.first().map(|byte| byte >> 4);
+    let frame = match (mac, network, packet.header_offset(Mark::Network)) {
         (Some(mac), network, _) => network.is_none_or(|n| n >= mac + 14).then_some(mac),
         (None, Some(network), _) => (network >= 14).then_some(0),
         // The network header was stripped: nothing is known of what follows.
         (None, None, Some(_)) => None,
-        (None, None, None) => (!looks_like_ip).then_some(0),
+        (None, None, None) => (!looks_like_ip(data)).then_some(0),
     };
-    let mut layers = Vec::new();
-    let mut next = network;
-    let mut is_arp = false;
-    if let Some(at) = ethernet.filter(|at| data.len() >= at + 14) {
-        layers.push(Layer { kind: Kind::Ethernet, at, start: at, length: 14 });
-        let mut end = at + 12;
-        while let Some(&[high, low, ..]) = data.get(end..).filter(|d| d.len() >= 2) {
-            let kind = u16::from_be_bytes([high, low]);
-            is_arp = kind == 0x0806;
-            if !matches!(kind, 0x8100 | 0x88a8) || data.len() < end + 6 {
-                break;
-            }
-            layers.push(Layer { kind: Kind::Vlan, at: end - 12, start: end + 2, length: 4 });
-            end += 4;
-        }
-        next = next.or(Some(end + 2));
-    } else if next.is_none() && looks_like_ip {
-        next = Some(0);
-    }
-    let Some(at) = next else { return layers };
-    if is_arp && data.len() >= at + 28 {
-        layers.push(Layer { kind: Kind::Arp, at, start: at, length: 28 });
-        return layers;
-    }
-    let Some((kind, length, protocol)) = ip_length(data, at) else { return layers };
-    layers.push(Layer { kind, at, start: at, length });
-    let at = at + length;
-    let (kind, length) = match protocol {
-        Some(6) => (Kind::Tcp, 20),
-        Some(17) => (Kind::Udp, 8),
-        Some(1 | 58) => (Kind::Icmp, 8),
-        _ => return layers,
-    };
-    if data.len() >= at + length {
-        layers.push(Layer { kind, at, start: at, length });
-    }
-    layers
+    let stripped = packet.header_offset(Mark::Network).is_some_and(|at| at < 0);
+    let bare = (frame.is_none() && !stripped && matches!(version, Some(4 | 6))).then_some(0);
+    let start = Start { frame, network: network.or(bare), transport: None, kind: None };
+    Layout::parse(&bytes, start)
 }
 
-/// Which IP header starts there, its length, and the protocol behind it unless that is cut off.
-fn ip_length(data: &[u8], at: usize) -> Option<(Kind, usize, Option<u8>)> {
-    let header = data.get(at..)?;
-    match header.first()? >> 4 {
-        4 => {
-            let length = usize::from(header[0] & 15) * 4;
-            let whole = header.len() >= length.max(20) && length >= 20;
-            let first = || u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
-            whole.then(|| (Kind::Ipv4, length, first().then_some(header[9])))
+/// Whether data begins with a whole header of IP.
+fn looks_like_ip(data: &[u8]) -> bool {
+    let start = Start { network: Some(0), ..Start::default() };
+    let layout = Layout::parse(&Bytes(data), start);
+    layout.network().is_some_and(|header| header.kind != Kind::Arp)
+}
+
+/// The fields of a frame, or of an IP packet without a link layer: their names, the bytes that they touch,
+/// and their numbers in words.
+pub fn fields_of(frame: &[u8], ethernet: bool) -> Vec<(String, Range<usize>, String)> {
+    let first = |there: bool| there.then_some(0);
+    let start = Start { frame: first(ethernet), network: first(!ethernet), ..Start::default() };
+    let mut fields = Vec::new();
+    for header in Layout::parse(&Bytes(frame), start).headers() {
+        let Ok(at) = usize::try_from(header.offset) else { continue };
+        for &field in header.kind.fields() {
+            let (first, last) = within(header.kind, field).byte_range();
+            if let Some(value) = read_in(frame, at, header.kind, field) {
+                fields.push((header.field_name(field), at + first..at + last, say(field, value)));
+            }
         }
-        6 => (header.len() >= 40).then(|| (Kind::Ipv6, 40, Some(header[6]))),
-        _ => None,
+        let options = at + usize::from(header.kind.length())..at + usize::from(header.length);
+        if let Some(bytes) = frame.get(options.clone()).filter(|bytes| !bytes.is_empty()) {
+            let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            fields.push((header.name() + ".options", options, hex));
+        }
     }
+    fields
+}
+
+/// A field of a header, counted from that header's first byte.
+pub(super) fn within(kind: Kind, field: Field) -> Field {
+    Field::bits(field.base, field.offset - kind.origin(), field.width)
+}
+
+/// The number of a field of a header that starts at an offset.
+pub(super) fn read_in(data: &[u8], at: usize, kind: Kind, field: Field) -> Option<u128> {
+    read(data, at, within(kind, field))
 }
 
 /// A field's number in bytes at an offset; `None` if they end before.
@@ -215,12 +117,25 @@ pub(crate) fn say(field: Field, value: u128) -> String {
             Ipv4Addr::from_bits(value as u32).to_string()
         }
         ip6::SRC | ip6::DST | ir::field::anno::DST_IP6 => Ipv6Addr::from_bits(value).to_string(),
-        eth::TYPE | vlan::TYPE => match ether_type(value as u16) {
+        eth::TYPE | vlan::TYPE | vlan::TYPE2 => match ether_type(value as u16) {
             Some(name) => format!("{value:#06x} ({name})"),
             None => format!("{value:#06x}"),
         },
         ip::PROTO | ip6::NEXT => named(ip_protocol::name(value as u8)),
         icmp::TYPE => named(icmpv4::type_name(value as u8)),
+        ir::field::meta::TYPE => {
+            let types = [
+                "host",
+                "broadcast",
+                "multicast",
+                "other host",
+                "outgoing",
+                "loopback",
+                "fastroute",
+            ];
+            let known = usize::try_from(value).ok().and_then(|value| types.get(value));
+            known.map_or_else(|| value.to_string(), |name| name.to_string())
+        }
         icmp::REST => format!("{value:#010x}"),
         // Both checksums of TCP and UDP, and those of IP and ICMP.
         ip::CHECKSUM | tcp::CHECKSUM | udp::CHECKSUM => format!("{value:#06x}"),
@@ -248,45 +163,60 @@ fn ether_type(value: u16) -> Option<&'static str> {
 }
 
 /// The headers that start within a range of bytes, in words: `Ethernet 02:… > 02:…, type IPv4`.
-pub(super) fn headers(packet: &Seen, range: std::ops::Range<usize>) -> String {
+pub(super) fn headers(packet: &Seen, range: Range<usize>) -> String {
     let data = packet.data();
-    let said = layers(packet)
-        .into_iter()
-        .filter(|l| range.contains(&l.start) && l.start + l.length <= range.end)
-        .map(|layer| {
-            let get =
-                |f: Field| read(data, layer.at, f).map_or_else(|| "?".to_string(), |v| say(f, v));
-            match layer.kind {
-                Kind::Ethernet => {
-                    format!(
-                        "Ethernet {} > {}, type {}",
-                        get(eth::SRC),
-                        get(eth::DST),
-                        get(eth::TYPE)
-                    )
-                }
-                Kind::Vlan => format!("VLAN {}, type {}", get(vlan::ID), get(vlan::TYPE)),
-                Kind::Arp => "ARP".to_string(),
-                Kind::Ipv4 => format!(
-                    "IPv4 {} > {}, ttl {}, protocol {}",
-                    get(ip::SRC),
-                    get(ip::DST),
-                    get(ip::TTL),
-                    get(ip::PROTO)
-                ),
-                Kind::Ipv6 => format!("IPv6 {} > {}", get(ip6::SRC), get(ip6::DST)),
-                Kind::Tcp => format!("TCP {} > {}", get(transport::SPORT), get(transport::DPORT)),
-                Kind::Udp => format!("UDP {} > {}", get(transport::SPORT), get(transport::DPORT)),
-                Kind::Icmp => format!("ICMP type {}", get(icmp::TYPE)),
-                Kind::Transport => String::new(),
+    let starts = |header: &&Header| {
+        let start = usize::try_from(header.offset).ok();
+        let inside =
+            |start| range.contains(&start) && start + usize::from(header.length) <= range.end;
+        start.is_some_and(inside)
+    };
+    let layout = layers(packet);
+    let said = layout.headers().iter().filter(starts).map(|layer| {
+        let get = |field: Field| {
+            let at = usize::try_from(layer.offset).ok();
+            let value = at.and_then(|at| read_in(data, at, layer.kind, field));
+            value.map_or_else(|| "?".to_string(), |value| say(field, value))
+        };
+        match layer.kind {
+            Kind::Ethernet => {
+                format!("Ethernet {} > {}, type {}", get(eth::SRC), get(eth::DST), get(eth::TYPE))
             }
-        });
+            Kind::Vlan => format!("VLAN {}, type {}", get(vlan::ID), get(vlan::TYPE)),
+            Kind::InnerVlan => {
+                format!("VLAN {}, type {}", get(vlan::ID2), get(vlan::TYPE2))
+            }
+            Kind::Arp => "ARP".to_string(),
+            Kind::Ipv4 => format!(
+                "IPv4 {} > {}, ttl {}, protocol {}",
+                get(ip::SRC),
+                get(ip::DST),
+                get(ip::TTL),
+                get(ip::PROTO)
+            ),
+            Kind::Ipv6 => format!("IPv6 {} > {}", get(ip6::SRC), get(ip6::DST)),
+            Kind::Tcp => format!("TCP {} > {}", get(transport::SPORT), get(transport::DPORT)),
+            Kind::Udp => format!("UDP {} > {}", get(transport::SPORT), get(transport::DPORT)),
+            Kind::Icmp => format!("ICMP type {}", get(icmp::TYPE)),
+            Kind::Icmp6 => format!("ICMPv6 type {}", get(icmp::TYPE)),
+            Kind::Gre => format!("GRE, type {}", get(gre::PROTO)),
+            Kind::Vxlan => format!("VXLAN {}", get(vxlan::VNI)),
+            Kind::Nsh => format!("NSH path {}, index {}", get(nsh::SPI), get(nsh::SI)),
+            Kind::Extension => "IPv6 extension header".to_string(),
+            Kind::Fragment => format!("IPv6 fragment {}", get(ip6_frag::OFFSET)),
+            Kind::Ports => {
+                format!("ports {} > {}", get(transport::SPORT), get(transport::DPORT))
+            }
+        }
+    });
     said.collect::<Vec<_>>().join("; ")
 }
 
 /// A packet in words, with the link layer where it has one.
 pub(super) fn describe(packet: &Seen) -> String {
-    let ethernet = layers(packet).first().is_some_and(|l| l.kind == Kind::Ethernet && l.start == 0);
+    let layout = layers(packet);
+    let first = layout.headers().first();
+    let ethernet = first.is_some_and(|h| h.kind == Kind::Ethernet && h.offset == 0);
     let text = net::notation::describe(packet.data(), ethernet);
     // Where the link layer is is plain from what was said before.
     text.strip_prefix("bare ").map_or(text.clone(), |bare| match bare.starts_with("raw ") {

@@ -108,13 +108,19 @@ fn fields(before: &Seen, after: &Seen, shift: isize) -> Vec<Change> {
     let cut = shift.min(0).unsigned_abs();
     let mut changes = Vec::new();
     let mut covered = vec![false; old.len()];
-    for layer in layers(before) {
+    for layer in layers(before).headers() {
         for &field in layer.kind.fields() {
             // Fields of a header that lost its front are not what they were.
-            let Some(at) = layer.at.checked_sub(cut) else { continue };
-            let values = (anatomy::read(old, at, field), anatomy::read(new, at, field));
+            let Some(at) = usize::try_from(layer.offset).ok().and_then(|at| at.checked_sub(cut))
+            else {
+                continue;
+            };
+            let values = (
+                anatomy::read_in(old, at, layer.kind, field),
+                anatomy::read_in(new, at, layer.kind, field),
+            );
             let (Some(b), Some(a)) = values else { continue };
-            let (first, last) = field.byte_range();
+            let (first, last) = anatomy::within(layer.kind, field).byte_range();
             let bits = field.offset % 8 != 0 || field.width % 8 != 0;
             if let Some(bytes) = covered.get_mut(at + first..at + last) {
                 // Half a byte covers it if its other half is the same or has a name as well.
@@ -122,7 +128,7 @@ fn fields(before: &Seen, after: &Seen, shift: isize) -> Vec<Change> {
                 bytes.iter_mut().filter(|_| !same).for_each(|c| *c = true);
             }
             if b != a {
-                let name = layer.kind.name(field);
+                let name = layer.field_name(field);
                 let checksum = name.ends_with(".checksum");
                 let (before, after) = (say(field, b), say(field, a));
                 changes.push((checksum, Change::Field { name, before, after }));

@@ -11,8 +11,8 @@ use ir::{Graph, Port, Sources};
 
 use crate::synth::Report;
 
-pub use anatomy::brief_of;
-pub(crate) use anatomy::{Kind, say};
+pub(crate) use anatomy::say;
+pub use anatomy::{brief_of, fields_of};
 pub use json::to_json;
 pub use narrative::{numbers, tell};
 

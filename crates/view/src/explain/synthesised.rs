@@ -11,7 +11,7 @@ use super::Story;
 use super::anatomy::{read, say};
 use crate::paint::Paint;
 use crate::synth::text::{Group, add, destination, lines, title};
-use crate::synth::{Became, Class, Done, Report, Words};
+use crate::synth::{Became, Class, Done, Report, Words, named};
 
 /// A passage, with the program and the class that it is about.
 struct Told<'a> {
@@ -103,7 +103,8 @@ impl<'a> Told<'a> {
             let (at, width, field) = done.place.filter(|_| !dropped)?;
             // What came in where another header leaves is not what it was before.
             let Class { layout, leaving, .. } = self.class;
-            let stays = layout.name(at, width) == leaving.name(at, width);
+            let of = |layout| named(layout, at, width).field;
+            let stays = of(layout) == of(leaving);
             let old = before.filter(|_| stays).and_then(|b| bits(b, at, width));
             let new = bits(&self.passage.after, at.checked_sub(start.checked_mul(8)?)?, width)?;
             let said = |value: u128| match field {
@@ -140,7 +141,7 @@ pub(super) fn tell(story: &Story<'_>, phase: usize, paint: Paint) -> String {
             paint.bold("synthesised"),
             title(told.report, told.became),
             crate::paint::count(decisions, "decision"),
-            paint.bold(&format!("s{}", told.class.step.0)),
+            paint.bold(&told.class.number.to_string()),
             told.became.classes.len(),
             destination(told.report, told.class),
         ));
@@ -198,7 +199,7 @@ pub(super) fn to_json(story: &Story<'_>, step: StepId) -> Option<Value> {
     let entry = told.became.program.entry;
     Some(json!({
         "entry": { "element": story.graph.nodes[entry.node].name, "port": entry.port },
-        "class": format!("s{}", told.class.step.0),
+        "class": told.class.number,
         "destination": destination(told.report, told.class),
         "decisions": decisions,
         "operations": operations,

@@ -82,7 +82,8 @@ fn program(report: &Report<'_>, became: &Became<'_>) -> Value {
 fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
     let words = report.words(became.program, class);
     let either: Option<Vec<Value>> = class.alternatives.is_some().then(|| {
-        class.either().iter().map(|known| json!(conditions(report, &words, known))).collect()
+        let either = class.either(words);
+        either.iter().map(|(known, words)| json!(conditions(report, words, known))).collect()
     });
     let operations: Vec<Value> = class
         .done(&words)
@@ -102,7 +103,8 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
     };
     let ports = |p: &ir::Port| json!({ "element": report.element(p.node), "port": p.port });
     json!({
-        "class": format!("s{}", class.step.0),
+        "class": class.number,
+        "step": format!("s{}", class.step.0),
         "ways": u64::try_from(class.ways).ok(),
         "destination": destination(report, class),
         "egress": { "kind": kind, "element": element(report, at), "reason": reason },

@@ -1,5 +1,7 @@
 //! What a chain became, for people and programs.
 
+mod flows;
+pub mod headers;
 pub mod json;
 mod names;
 pub mod picture;
@@ -17,10 +19,11 @@ use compiler::provenance::{
     conditions, of_chain, of_way,
 };
 use compiler::{Chain, Synthesis};
+use ir::layout::{Facts, Layout, Layouts};
 use ir::program::{Effect, End, Exit, Mark, StepId, Term, TermId, Write};
 use ir::{Field, Graph, Model, NodeId, Program, Sources, Span};
 
-pub(crate) use names::Layout;
+pub(crate) use names::named;
 pub(crate) use words::Words;
 
 /// Ways to a class that are told one by one.
@@ -80,6 +83,8 @@ pub(crate) enum Egress {
 
 /// A traffic class: packets that end alike.
 pub(crate) struct Class<'a> {
+    /// Its place among those of its program, from 1.
+    pub(crate) number: usize,
     pub(crate) step: StepId,
     pub(crate) exit: &'a Exit,
     pub(crate) egress: Egress,
@@ -93,6 +98,8 @@ pub(crate) struct Class<'a> {
     /// Where headers are as its packets come in, and as they leave.
     pub(crate) layout: Layout,
     pub(crate) leaving: Layout,
+    /// The same of each alternative, as its packets come in.
+    pub(crate) layouts: Vec<Layout>,
     pub(crate) chain: Figures,
     pub(crate) figures: Figures,
 }
@@ -133,7 +140,12 @@ impl<'a> Report<'a> {
         cost: Cost,
     ) -> Self {
         let graph = &chain.graph;
-        let programs = synthesis.programs.iter().map(|p| Became::of(graph, models, p)).collect();
+        let mut programs: Vec<Became<'a>> =
+            synthesis.programs.iter().map(|p| Became::of(graph, models, p)).collect();
+        // Those that packets come to from outside come first.
+        let is_fed_by_source =
+            |became: &Became<'_>| became.feeders.iter().any(|&n| graph.nodes[n].inputs.is_empty());
+        programs.sort_by_key(|became| !is_fed_by_source(became));
         Self { graph, models, sources, name: name.to_string(), synthesis, programs, cost }
     }
 
@@ -164,6 +176,7 @@ impl<'a> Became<'a> {
             let way = ways.shortest(step);
             let visits = replayer.visits(program, &way, exit);
             classes.push(Class {
+                number: 0,
                 step,
                 exit,
                 egress: egress(graph, models, exit),
@@ -172,6 +185,7 @@ impl<'a> Became<'a> {
                 known,
                 layout: Layout::default(),
                 leaving: Layout::default(),
+                layouts: Vec::new(),
                 chain: of_chain(&visits),
                 figures: of_way(program, models, &way, exit),
                 visits,
@@ -200,10 +214,17 @@ impl<'a> Became<'a> {
             *votes.entry(at).or_default() += 1;
         }
         let usual = votes.into_iter().max_by_key(|&(at, n)| (n, -at)).map(|v| v.0);
+        let layouts = Layouts::of(program);
         for class in &mut classes {
-            let (visits, writes) = (&class.visits, &class.exit.writes);
-            class.layout = Layout::of(program, &class.known, visits, writes, usual);
-            class.leaving = class.layout.leaving(program, writes);
+            let Some(facts) = layouts.facts(class.step) else { continue };
+            let writes = &class.exit.writes;
+            let coming_in =
+                |facts: &Facts| names::coming_in(program, writes, facts, &class.visits, usual);
+            class.layout = coming_in(facts);
+            class.leaving = class.layout.leaving(program, writes, facts);
+            let alternatives = class.alternatives.iter().flatten();
+            let layouts = alternatives.map(|a| coming_in(&names::learnt(program, facts, a)));
+            class.layouts = layouts.collect();
         }
         let outside =
             |p: &ir::Port| !synthesised(models, p.node) || graph.nodes[p.node].inputs.is_empty();
@@ -216,6 +237,9 @@ impl<'a> Became<'a> {
         let mut told = HashSet::new();
         feeders.retain(|&feeder| told.insert(feeder));
         classes.sort_by_key(|c| (rank(c.egress), std::cmp::Reverse(c.visits.len()), c.step));
+        for (number, class) in (1..).zip(&mut classes) {
+            class.number = number;
+        }
         Self { program, feeders, classes, size: size(program) }
     }
 
@@ -314,11 +338,14 @@ fn size(program: &Program) -> usize {
 }
 
 impl Class<'_> {
-    /// What more is asked of its packets, if anything: one of these.
-    pub(crate) fn either(&self) -> &[Conditions] {
+    /// What more is asked of its packets, if anything: one of these. Each comes with words for it.
+    pub(crate) fn either<'w>(&'w self, words: Words<'w>) -> Vec<(&'w Conditions, Words<'w>)> {
         match self.alternatives.as_deref() {
-            Some(all) if all.iter().all(|a| !a.is_empty()) => all,
-            _ => &[],
+            Some(all) if all.iter().all(|a| !a.is_empty()) => {
+                let words = self.layouts.iter().map(|layout| Words { layout, ..words });
+                all.iter().zip(words).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -380,7 +407,7 @@ impl Class<'_> {
                         elements.drain(..elements.len().saturating_sub(1));
                     }
                     let place = (space == Space::Entry)
-                        .then(|| (at, width, self.leaving.name(at, width).field));
+                        .then(|| (at, width, named(&self.leaving, at, width).field));
                     all.push(Done { name, what, elements, place });
                 }
             }
@@ -395,7 +422,7 @@ impl Class<'_> {
             let place = Place { space: Space::Meta, start, width };
             let mut elements = by(&|v| v.writes.contains(&place));
             elements.drain(..elements.len().saturating_sub(1));
-            all.push(Done::of(name, format!("= {}", words.term(term)), elements));
+            all.push(Done::of(name, format!("= {}", words.value(field, term)), elements));
         }
         for (i, mark) in writes.marks.iter().enumerate() {
             let header = [net::Header::Mac, net::Header::Network, net::Header::Transport][i];

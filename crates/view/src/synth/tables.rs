@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use ir::layout::Layouts;
 use ir::model::StateKind;
-use ir::program::{Entries, MatchKind, Step, Table, Term, TermId};
+use ir::program::{Entries, MatchKind, Step, StepId, Table, Term, TermId};
 use ir::{Graph, IntervalSet, NodeId, Program, Sources};
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ use crate::paint::{Paint, count};
 struct Listed<'a> {
     program: &'a Program,
     table: &'a Table,
-    /// The terms of each lookup.
-    lookups: Vec<&'a [TermId]>,
+    /// The steps that look something up in it, and the terms of that.
+    lookups: Vec<(StepId, &'a [TermId])>,
 }
 
 /// The tables of programs. A table of an element that is in several programs is listed once.
@@ -23,13 +24,14 @@ fn listed(programs: &[Program]) -> Vec<Listed<'_>> {
     let mut all: BTreeMap<(NodeId, usize), Listed<'_>> = BTreeMap::new();
     for program in programs {
         for (id, table) in program.tables.iter().enumerate() {
-            let lookups = program.steps.iter().filter_map(|step| match step {
+            let steps = (0..).map(StepId).zip(&program.steps);
+            let lookups = steps.filter_map(|(at, step)| match step {
                 Step::Classify { table: Some(of), keys, .. } if usize::from(of.0) == id => {
-                    Some(&keys[..])
+                    Some((at, &keys[..]))
                 }
                 Step::Flow { lookup, .. } => {
                     let lookup = &program.lookups[usize::from(lookup.0)];
-                    (usize::from(lookup.table.0) == id).then_some(&lookup.key[..])
+                    (usize::from(lookup.table.0) == id).then_some((at, &lookup.key[..]))
                 }
                 _ => None,
             });
@@ -51,9 +53,13 @@ fn listed(programs: &[Program]) -> Vec<Listed<'_>> {
 
 /// A key as it is looked up first, if that is a field or something short.
 fn key_text(of: &Listed<'_>, at: usize) -> String {
-    let term = of.lookups.first().and_then(|keys| keys.get(at));
-    match term.map(|term| of.program.term(*term)) {
-        Some(Term::Input(field)) => field_text(*field),
+    let Some((step, keys)) = of.lookups.first() else { return "not looked up".into() };
+    match keys.get(at).map(|term| of.program.term(*term)) {
+        Some(Term::Input(field)) => {
+            let layouts = Layouts::of(of.program);
+            let name = layouts.at(*step).name_of(*field);
+            name.map_or_else(|| field_text(*field), |name| name.text)
+        }
         Some(Term::Bound(lookup, index)) => {
             let owner = of.program.flows_of(*lookup).map(|flows| flows.owner.as_str());
             format!("number {index} of {}", owner.unwrap_or("a route"))

@@ -13,7 +13,9 @@ use super::{Became, Class, Cost, Egress, Report, Words, in_order, one_rule};
 use crate::paint::{Paint, count};
 use crate::table::{Table, grouped};
 
-/// Egresses whose longest ways are told.
+/// Elements before a program that are named.
+const FEEDERS: usize = 3;
+/// Egresses whose longest paths are shown.
 const EGRESSES: usize = 6;
 /// Reasons and barriers that are told.
 const BARRIERS: usize = 8;
@@ -47,7 +49,11 @@ pub fn summary(report: &Report<'_>, paint: Paint) -> String {
 
 /// `customers → kind`
 pub(crate) fn title(report: &Report<'_>, became: &Became<'_>) -> String {
-    let feeders: Vec<&str> = became.feeders.iter().map(|&n| report.element(n)).collect();
+    let mut feeders: Vec<String> =
+        became.feeders.iter().take(FEEDERS).map(|&n| report.element(n).to_string()).collect();
+    if became.feeders.len() > FEEDERS {
+        feeders.push(format!("{} more", became.feeders.len() - FEEDERS));
+    }
     let entry = became.program.entry;
     let input = match entry.port {
         0 => String::new(),
@@ -67,8 +73,8 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
         (of(|e| matches!(e, Egress::GoesOn(_))), "goes on elsewhere", "go on elsewhere"),
         (
             of(|e| matches!(e, Egress::HandedOver(_))),
-            "is handed to an element's own code",
-            "are handed to elements' own code",
+            "falls back to an element",
+            "fall back to elements",
         ),
         (of(|e| matches!(e, Egress::Dropped(..))), "is dropped", "are dropped"),
     ];
@@ -83,7 +89,7 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
     };
     let _ = writeln!(text, "  {classes} of packets: {}", said.join(", "));
     let mut table = Table::new([
-        "longest way to",
+        "longest path to",
         "",
         "elements",
         "decisions",
@@ -121,7 +127,7 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
         }
     }
     if !barriers.is_empty() {
-        let _ = writeln!(text, "  programs end, and elements' own code goes on, at");
+        let _ = writeln!(text, "  programs end, and packets go on in elements, at");
         let mut table = Table::new(["element", "classes", "because it", "place"]);
         for ((node, why), n) in barriers.iter().take(BARRIERS) {
             let place = report.place(*node);
@@ -245,7 +251,7 @@ pub(crate) fn destination(report: &Report<'_>, class: &Class<'_>) -> String {
         Egress::Leaves(node) => format!("leaves by {}", report.element(node)),
         Egress::GoesOn(node) => format!("goes on at {}{why}", report.element(node)),
         Egress::HandedOver(node) => {
-            format!("is handed to {}'s own code{why}", report.element(node))
+            format!("falls back to {}{why}", report.element(node))
         }
         Egress::Dropped(node, reason) => {
             format!("is dropped by {}: {reason}", report.element(node))
@@ -293,11 +299,6 @@ fn tell(
     text: &mut String,
 ) {
     let words = report.words(became.program, class);
-    let ways = match class.ways {
-        1 => "1 way".to_string(),
-        u128::MAX => "very many ways".to_string(),
-        n => format!("{} ways", u64::try_from(n).map_or_else(|_| n.to_string(), grouped)),
-    };
     let to = destination(report, class);
     let to = match class.egress {
         Egress::Leaves(_) | Egress::GoesOn(_) => paint.green(&to),
@@ -306,29 +307,32 @@ fn tell(
     };
     let _ = writeln!(
         text,
-        "class {}  {to}  {}",
-        paint.bold(&format!("s{}", class.step.0)),
-        paint.dim(&ways)
+        "class {}  {to}",
+        paint.bold(&format!("{} of {}", class.number, became.classes.len())),
     );
     let mut groups = asked(report, &words, &class.known);
-    let either = class.either();
+    let either = class.either(words);
     if groups.is_empty() && either.is_empty() && class.alternatives.is_some() {
         let said = vec!["whatever comes".to_string()];
         groups.push(Group { elements: Vec::new(), said, rule: None });
     }
     if class.alternatives.is_none() {
-        let said = vec!["and what differs from way to way".to_string()];
+        let paths = match class.ways {
+            u128::MAX => "very many paths".to_string(),
+            n => format!("{} paths", u64::try_from(n).map_or_else(|_| n.to_string(), grouped)),
+        };
+        let said = vec![format!("and the conditions of one of {paths}, too many to show")];
         groups.push(Group { elements: Vec::new(), said, rule: None });
     }
     lines(report, "if", &groups, paint, text);
-    for (i, known) in either.iter().enumerate() {
+    for (i, (known, words)) in either.iter().enumerate() {
         let head = match (i, either.len(), groups.is_empty()) {
             (0, 1, true) => "if",
             (0, 1, false) => "and",
             (0, ..) => "either",
             _ => "or",
         };
-        lines(report, head, &asked(report, &words, known), paint, text);
+        lines(report, head, &asked(report, words, known), paint, text);
     }
     let mut groups: Vec<Group> = Vec::new();
     for done in class.done(&words) {

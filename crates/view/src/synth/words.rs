@@ -2,17 +2,19 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::provenance::{Asked, Condition, Space, is_sum, verifies, width};
+use compiler::provenance::{Asked, Condition, Space, is_sum, verifies};
 use ir::field::{anno, arp, ip, ip6, tcp};
+use ir::layout::Layout;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Atom, LookupId, Term, TermId};
 use ir::{Base, Expr, Field, Graph, IntervalSet, Model, Op, Program, Sources, Span};
 use net::Header;
 
-use super::names::{Layout, Named};
+use super::flows::{self, Table};
+use super::names::{Named, named};
 use crate::explain::say;
 
-/// Intervals of a set that are told.
+/// Intervals of a set, or types of packets in an interval, that are shown.
 const SHOWN: usize = 3;
 /// Terms within terms that are told.
 const DEPTH: usize = 4;
@@ -22,6 +24,7 @@ const RULES: usize = 2;
 const RULE: usize = 50;
 
 /// What surrounds the words.
+#[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) models: &'a [Model],
@@ -58,7 +61,7 @@ impl Words<'_> {
         match atom {
             Atom::Test(term, set) if holds => self.number_is(*term, set),
             Atom::Test(term, set) => {
-                self.number_is(*term, &set.complement(width(self.program, *term)))
+                self.number_is(*term, &set.complement(self.program.width(*term)))
             }
             Atom::Compare(op, a, b) => self.comparison(*op, *a, *b, holds),
         }
@@ -73,13 +76,53 @@ impl Words<'_> {
             (CompareOp::Gt, true) | (CompareOp::Le, false) => ">",
             (CompareOp::Ge, true) | (CompareOp::Lt, false) => "≥",
         };
+        if let (Some((entry, age)), Term::Now) = (self.outlives(a), self.program.term(b)) {
+            return match said {
+                ">" | "≥" => format!("{entry} confirmed within {age} s"),
+                _ => format!("{entry} not confirmed within {age} s"),
+            };
+        }
         format!("{} {said} {}", self.term(a), self.term(b))
+    }
+
+    /// If a number is when something has passed since an entry was confirmed: which entry, and how many seconds.
+    fn outlives(&self, term: TermId) -> Option<(String, f64)> {
+        let Term::Binary(BinaryOp::Add, since, age) = self.program.term(term) else { return None };
+        match (self.program.term(*since), self.program.term(*age)) {
+            (Term::Bound(lookup, _), Term::Const(age)) if self.is_time(*since) => {
+                let entry = format!("{}'s {}", self.owner(*lookup), self.table(*lookup).entry);
+                Some((entry, *age as f64 / 1e9))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a flow was known.
     pub(crate) fn flow(&self, lookup: LookupId, found: bool) -> String {
-        let owner = self.owner(lookup);
-        if found { format!("a flow known to {owner}") } else { format!("no flow known to {owner}") }
+        let (owner, entry) = (self.owner(lookup), self.table(lookup).entry);
+        let article = if found { "a" } else { "no" };
+        format!("{article} {entry} known to {owner}")
+    }
+
+    /// The kind of table that a lookup looks into.
+    fn table(&self, lookup: LookupId) -> &'static Table {
+        let state = self.program.flows_of(lookup);
+        state.map_or(&Table::UNKNOWN, |state| Table::of(state.name, &state.kind))
+    }
+
+    /// What a value of a flow is called.
+    fn value_of(&self, lookup: LookupId, index: u8) -> String {
+        let known = self.table(lookup).value(index);
+        known.map_or_else(|| format!("value {}", index + 1), str::to_string)
+    }
+
+    /// Whether a number is a time, in nanoseconds.
+    fn is_time(&self, term: TermId) -> bool {
+        match self.program.term(term) {
+            Term::Now => true,
+            Term::Bound(lookup, index) => self.table(*lookup).value(*index) == Some(flows::LEARNED),
+            _ => false,
+        }
     }
 
     fn owner(&self, lookup: LookupId) -> &str {
@@ -130,17 +173,24 @@ impl Words<'_> {
         }
         let field = self.field(term);
         if let Term::Bound(lookup, index) = self.program.term(term) {
-            let owner = self.owner(*lookup);
-            let said = |field| said_set(field, set, width(self.program, term));
-            return match self.use_of(*lookup, *index) {
-                Some(Use::Output) => format!("{owner}'s flow leads to output {}", said(None)),
-                Some(Use::Field(field)) => {
-                    format!("{owner}'s flow says {field} {}", said(Some(field)))
+            let (owner, entry) = (self.owner(*lookup), self.table(*lookup).entry);
+            let value = self.value_of(*lookup, *index);
+            let said = |field| said_set(field, set, self.program.width(term));
+            return match (self.use_of(*lookup, *index), set.as_single()) {
+                (Some(Use::Output), _) => {
+                    format!("{owner}'s {entry} leads to output {}", said(None))
                 }
-                None => format!("{owner}'s flow tells {} (number {index})", said(None)),
+                (Some(Use::Field(field)), _) => {
+                    format!("{owner}'s {entry} has new {field} {}", said(Some(field)))
+                }
+                (None, Some(reply @ 0..=1)) if value == flows::DIRECTION => {
+                    let direction = if reply == 0 { "forward" } else { "reply" };
+                    format!("in {direction} direction of {owner}'s {entry}")
+                }
+                (None, _) => format!("{value} of {owner}'s {entry} is {}", said(None)),
             };
         }
-        format!("{} {}", self.term(term), said_set(field, set, width(self.program, term)))
+        format!("{} {}", self.term(term), said_set(field, set, self.program.width(term)))
     }
 
     /// The field that a term is.
@@ -153,7 +203,7 @@ impl Words<'_> {
 
     fn named(&self, field: Field) -> Named {
         match field.base {
-            Base::Data => self.layout.name(field.offset.into(), field.width.into()),
+            Base::Data => named(self.layout, field.offset.into(), field.width.into()),
             _ => {
                 let name = match field {
                     ir::field::meta::LEN => "length".to_string(),
@@ -166,7 +216,14 @@ impl Words<'_> {
         }
     }
 
-    /// A number: `ip.len - 20`.
+    /// What is written to a field that is not in the packet.
+    pub(crate) fn value(&self, field: Field, term: TermId) -> String {
+        match self.program.term(term) {
+            Term::Const(value) => say(field, *value),
+            _ => self.term(term),
+        }
+    }
+
     /// A place in the packet, counted from its data's start as it came in; what was pushed lies before that.
     pub(crate) fn offset(&self, term: TermId) -> String {
         match self.program.term(term) {
@@ -193,14 +250,21 @@ impl Words<'_> {
             Term::Position(header) => {
                 text.push_str(&format!("place of the {} header", header_name(*header)));
             }
-            Term::Bound(lookup, _) => {
-                text.push_str(&format!("that of {}'s flow", self.owner(*lookup)));
+            Term::Bound(lookup, index) => {
+                let (owner, entry) = (self.owner(*lookup), self.table(*lookup).entry);
+                let value = self.value_of(*lookup, *index);
+                text.push_str(&format!("{value} of {owner}'s {entry}"));
             }
             Term::Sum16 { .. } | Term::Fold(_) | Term::NonZero(_) => text.push_str("a checksum"),
             Term::Binary(op, a, b) => {
                 self.write(*a, depth - 1, text);
                 text.push_str(&format!(" {} ", symbol(*op)));
-                self.write(*b, depth - 1, text);
+                match self.program.term(*b) {
+                    Term::Const(nanoseconds) if self.is_time(*a) => {
+                        text.push_str(&format!("{} s", *nanoseconds as f64 / 1e9));
+                    }
+                    _ => self.write(*b, depth - 1, text),
+                }
             }
             Term::Slice { of, low, width } => {
                 self.write(*of, depth - 1, text);
@@ -312,7 +376,7 @@ impl Words<'_> {
                     |f| Named { name: f.to_string(), field: Some(f) },
                 )
             }
-            _ => self.leaving.name(start, bits),
+            _ => named(self.leaving, start, bits),
         };
         let what = match self.part(value, low, bits) {
             Part::Const(number) => {
@@ -341,6 +405,9 @@ impl Words<'_> {
     fn change(&self, term: TermId, start: i32, bits: u32) -> String {
         if is_sum(self.program, term) {
             return "updated".to_string();
+        }
+        if let Term::Bound(lookup, _) = self.program.term(term) {
+            return format!("from {}'s {}", self.owner(*lookup), self.table(*lookup).entry);
         }
         if let Term::Binary(op, a, b) = self.program.term(term)
             && let Term::Input(field) = self.program.term(*a)
@@ -458,6 +525,9 @@ fn said_interval(field: Option<Field>, low: u128, high: u128, width: u16) -> Str
     };
     if low == high {
         return one(low);
+    }
+    if field == Some(ir::field::meta::TYPE) && high - low < SHOWN as u128 {
+        return (low..=high).map(one).collect::<Vec<_>>().join(" or ");
     }
     let bits = match field {
         Some(ip::SRC | ip::DST | arp::SPA | arp::TPA | anno::DST_IP) => 32,

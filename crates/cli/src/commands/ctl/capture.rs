@@ -13,6 +13,7 @@ use view::explain::brief_of;
 use view::table::grouped;
 
 use super::{Client, Piece, number, text};
+use crate::failure::Failure;
 use crate::terminal::{for_output, print_as_it_is, print_error};
 
 /// Where what is captured goes.
@@ -100,7 +101,7 @@ pub(super) fn run(
     request: &Value,
     path: Option<&str>,
     json: bool,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode, Failure> {
     let mut sink = None;
     client.end_by_signal()?;
     let ended = client.follow(request, |piece| match piece {

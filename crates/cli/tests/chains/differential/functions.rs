@@ -87,6 +87,8 @@ const IP: &[&str] = &[
      input[1] -> k :: IPClassifier(ip proto 4, -); k[0] -> StripIPHeader -> CheckIPHeader -> [1] output; k[1] -> [1] output;",
     "input[0] -> IPEncap(ipip, 172.17.@.1, 172.17.@.2) -> StripIPHeader -> CheckIPHeader -> [0] output;
      input[1] -> UDPIPEncap(172.17.@.1, 53, 10.0.0.1, 5000) -> [1] output;",
+    "input[0] -> GREEncap(0x0800, KEY @, CHECKSUM true) -> IPEncap(gre, 172.17.@.1, 172.17.@.2) -> CheckIPHeader -> [0] output;
+     input[1] -> GREEncap(0x0800, SEQUENCE true) -> d :: GREDecap(0x0800) -> CheckIPHeader -> [1] output; d[1] -> Discard;",
     // Barriers.
     "input[0] -> Queue(100) -> Unqueue -> [0] output; input[1] -> f :: IPFragmenter(100) -> IPReassembler -> [1] output;
      f[1] -> ICMPError(172.16.@.1, unreachable, needfrag) -> [0] output;",
@@ -112,6 +114,8 @@ const FRAMES: &[&str] = &[
        -> rt :: LookupIP6Route(2001:db8::/64 ::0 0, ::0/0 ::0 1); rt[0] -> EtherEncap(0x86dd, 02:00:00:00:@:01, 02:00:00:00:@:02)
        -> [0] output; rt[1] -> Discard; h[1] -> Discard; c[1] -> [0] output; input[1] -> [1] output;",
     "s :: EtherSwitch; input[0] -> [0] s; input[1] -> [1] s; s[0] -> [1] output; s[1] -> [0] output;",
+    "input[0] -> VXLANEncap(@, 172.18.@.1, 172.18.@.2) -> EtherEncap(0x0800, 02:00:00:00:@:01, 02:00:00:00:@:02) -> [0] output;
+     input[1] -> VXLANEncap(@, 172.18.@.2, 172.18.@.1) -> DecIPTTL -> v :: VXLANDecap(@) -> [1] output; v[1] -> Discard;",
     "input[0] -> Truncate(300) -> Pad(64) -> [0] output; input[1] -> Truncate(200) -> [1] output;",
 ];
 

@@ -206,7 +206,7 @@ impl Traffic {
         self.rng.choice(&self.left).cloned()
     }
 
-    /// What the law's random packets are made of.
+    /// What random packets are made of.
     fn odd(&mut self) -> Option<Frame> {
         let mut samples = self.odd.new_tree(&mut self.runner).ok()?.current();
         samples.pop().map(|sample| sample.bytes)

@@ -57,6 +57,7 @@ element! {
     /// ToIPSummaryDump, FromDump
     FromIPSummaryDump {
         category: Io, ports: "0/1", processing: "a/a",
+        boundary: Ingress,
         samples: []
     }
 }

@@ -53,6 +53,7 @@ element! {
     /// FromIPSummaryDump, ToDump, IPPrint
     ToIPSummaryDump {
         category: Io, ports: "1/0-1", processing: "a/a",
+        boundary: Egress,
         samples: []
     }
 }

@@ -26,11 +26,17 @@ pub enum Shape {
 /// A packet with all that an element can see of it.
 #[derive(Clone)]
 pub struct Sample {
+    /// The input that it comes in on.
     pub input: usize,
+    /// Its frame.
     pub bytes: Vec<u8>,
+    /// Where its data starts, and which headers are marked.
     pub shape: Shape,
+    /// Bytes of its annotations: which, and what.
     pub annotations: Vec<(u8, u8)>,
+    /// Its destination address annotation.
     pub dst_annotation: Option<u32>,
+    /// Its type, by number.
     pub packet_type: u8,
     /// Time that passes before it, in nanoseconds.
     pub pause: u64,
@@ -234,13 +240,47 @@ fn ipv4(ip: &Ip) -> Vec<u8> {
     packet
 }
 
+/// What GRE and VXLAN packets carry, whose keys and networks the configuration mentions.
+fn tunnelled(numbers: &[u32]) -> BoxedStrategy<Vec<u8>> {
+    let key = number(numbers, vec![7, 0x5a5a5a]);
+    let gre_flags = prop_oneof![
+        6 => (0..8u16).prop_map(|optional| (optional & 4) << 13 | (optional & 3) << 12),
+        1 => any::<u16>(),
+    ];
+    let protocol = proptest::sample::select(vec![0x0800u16, 0x6558, 0x86dd]);
+    let inner = proptest::collection::vec(any::<u8>(), 0..40);
+    let gre = (gre_flags, protocol, key.clone(), inner.clone(), any::<bool>()).prop_map(
+        |(flags, protocol, key, inner, is_right)| {
+            let mut packet = [flags.to_be_bytes(), protocol.to_be_bytes()].concat();
+            if flags & 0x8000 != 0 {
+                packet.extend([0; 4]);
+            }
+            if flags & 0x2000 != 0 {
+                packet.extend(key.to_be_bytes());
+            }
+            packet.extend(inner);
+            if is_right && flags & 0x8000 != 0 && packet.len() >= 8 {
+                let sum = Sum::of(&packet).checksum();
+                put16(&mut packet, 4, sum);
+            }
+            packet
+        },
+    );
+    let vxlan = (prop_oneof![6 => Just(8u8), 1 => any::<u8>()], key, inner).prop_map(
+        |(flags, vni, inner)| [&[flags, 0, 0, 0][..], &(vni << 8).to_be_bytes(), &inner].concat(),
+    );
+    prop_oneof![gre, vxlan].boxed()
+}
+
 fn ipv4_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
     let (addresses, numbers) = vocabulary(config);
     let usual = vec![0x0a00_0001, 0x0a00_0002, 0x0808_0808, 0xc0a8_0101, 0xe000_0001, u32::MAX, 0];
     let address = number(&addresses, usual);
+    let tunnelled = tunnelled(&numbers);
     let ports: Vec<u32> = numbers.into_iter().filter(|&n| n < 65536).collect();
-    let port = number(&ports, vec![53, 80, 1024, 5000]).prop_map(|p| p as u16);
-    let protocol = prop_oneof![4 => Just(17u8), 4 => Just(6), 3 => Just(1), 1 => any::<u8>()];
+    let port = number(&ports, vec![53, 80, 1024, 5000, 4789]).prop_map(|p| p as u16);
+    let protocol =
+        prop_oneof![4 => Just(17u8), 4 => Just(6), 3 => Just(1), 1 => Just(47), 1 => any::<u8>()];
     let ttl =
         prop_oneof![1 => Just(0u8), 1 => Just(1), 1 => Just(2), 5 => Just(64), 1 => Just(255)];
     let fragment = prop_oneof![
@@ -255,6 +295,7 @@ fn ipv4_packets(config: &str) -> BoxedStrategy<Vec<u8>> {
     ];
     let body = prop_oneof![
         6 => proptest::collection::vec(any::<u8>(), 0..60),
+        2 => tunnelled,
         1 => proptest::collection::vec(any::<u8>(), 500..700),
         1 => (1400usize..1600).prop_map(|n| vec![0x5a; n]),
     ];

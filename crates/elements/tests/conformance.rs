@@ -1,23 +1,27 @@
-//! The law: pushing packets through an element does exactly what interpreting its model does.
+//! Model conformance: pushing packets through an element does exactly what interpreting its model
+//! does.
 //!
-//! Every class of the registry is put to it under each of its samples: the same random sequence
-//! of packets through the element's own code, through the interpreter and through the program that
-//! the element becomes must leave the same packets on the same outputs, the same counts by reason,
-//! the same declared state, and the same handler values.
+//! Each class of the registry has a test, under each of its samples: the same random sequence of
+//! packets through the element's own code, through the interpreter and through the program that the
+//! element becomes must leave the same packets on the same outputs, the same counts by reason, the
+//! same declared state, and the same handler values.
+//!
+//! The sequences are always the same, unless `SEED` says a number to begin from, or `fresh`;
+//! `CASES` says how many a sample has.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path as Folder;
 
-use elements::element::{Class, Sample as Configured};
-use elements::registry::CLASSES;
+use catena_elements::element::{Class, Sample as Configured};
+use catena_elements::registry::{CLASSES, find};
 use engine::session::Path;
 use ir::Port;
+use lab::chain::{PATHS, Started, start};
+use lab::outcome::{self, Seen, Tallies, drain};
+use lab::packets::{Sample, samples};
 use net::Batch;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
-
-use crate::outcome::{self, Seen, Tallies, drain};
-use crate::support::{PATHS, Started, start};
-use crate::traffic::{Sample, samples};
 
 /// Who moves packets through the element under test where it can be either.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,17 +156,29 @@ fn outcome(
     Outcome { outputs, tallies, state, handlers, errors }
 }
 
-/// How many sequences each sample is put to; `CATENA_LAW_CASES` asks for more.
+/// How many sequences of packets a sample has.
 fn cases() -> u32 {
-    std::env::var("CATENA_LAW_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(48)
+    std::env::var("CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(48)
 }
 
-/// Puts a class to the law; says how it breaks it.
-fn put_to_the_law(class: &Class, configured: &Configured, moved: Moved) -> Option<String> {
+/// What sequences begin from.
+fn seed() -> u64 {
+    match std::env::var("SEED").as_deref() {
+        Ok("fresh") => RandomState::new().build_hasher().finish(),
+        Ok(number) => number.parse().expect("SEED is a number, or fresh"),
+        Err(_) => 0,
+    }
+}
+
+/// How a class does something else than its model, if it does.
+fn violation(class: &Class, configured: &Configured, moved: Moved) -> Option<String> {
     // A sample that is refused needs no packets to be seen.
     drop(outcome(class, configured, &[], moved, Path::Native));
     let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let seed = seed();
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let vocabulary = format!("{} {}", class.prelude, configured.config);
     let result = runner.run(&samples(&vocabulary, configured.inputs), |packets| {
@@ -178,64 +194,61 @@ fn put_to_the_law(class: &Class, configured: &Configured, moved: Moved) -> Optio
         Ok(()) => None,
         Err(TestError::Fail(why, packets)) => {
             let (name, config) = (class.name, configured.config);
-            Some(format!(
-                "{name}({config}), {moved:?}, breaks the law: {why}\npackets: {packets:#?}"
-            ))
+            Some(format!("{name}({config}), {moved:?}, SEED={seed}: {why}\npackets: {packets:#?}"))
         }
         Err(TestError::Abort(why)) => Some(format!("{}: {why}", class.name)),
     }
 }
 
-/// Puts every `of`th class to the law, from the `first` on.
-fn put_all_to_the_law(first: usize, of: usize) {
-    let only = std::env::var("CLASS").ok();
-    let mut broken = Vec::new();
-    let classes = CLASSES.iter().skip(first).step_by(of);
-    for class in classes.filter(|c| only.as_ref().is_none_or(|o| c.name == o)) {
-        for configured in class.samples {
-            broken.extend(put_to_the_law(class, configured, Moved::Pushed));
-            // One input and one output of either kind: the element can stand on a pull path.
-            let either =
-                matches!(class.processing.split_once('/'), Some(("a", o)) if o.starts_with('a'));
-            if either && configured.inputs == 1 && configured.outputs > 0 {
-                broken.extend(put_to_the_law(class, configured, Moved::Pulled));
-            }
+/// Compares a class with its model, under all of its samples.
+fn conforms(name: &str) {
+    let class = find(name).expect("the class is registered");
+    let mut violations = Vec::new();
+    for configured in class.samples {
+        violations.extend(violation(class, configured, Moved::Pushed));
+        // One input and one output of either kind: the element can stand on a pull path.
+        let either =
+            matches!(class.processing.split_once('/'), Some(("a", o)) if o.starts_with('a'));
+        if either && configured.inputs == 1 && configured.outputs > 0 {
+            violations.extend(violation(class, configured, Moved::Pulled));
         }
     }
-    assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+    assert!(violations.is_empty(), "{}", violations.join("\n\n"));
 }
 
-// In halves, for the sake of machines with two processors.
-
-#[test]
-fn pushing_is_what_interpreting_the_model_is() {
-    put_all_to_the_law(0, 2);
+/// A test for each class.
+macro_rules! tests {
+    ($($folder:ident::$file:ident::$name:ident,)*) => {
+        #[allow(non_snake_case)]
+        mod classes {
+            $(#[test]
+            fn $name() {
+                super::conforms(stringify!($name));
+            })*
+        }
+    };
 }
+catena_elements::classes!(tests);
 
+/// Classes that make, store or consume packets have no sequences of packets; every other class must
+/// have a sample.
 #[test]
-fn pushing_is_what_interpreting_the_model_is_for_the_other_half() {
-    put_all_to_the_law(1, 2);
-}
-
-/// Classes that make, store or consume packets have no sequences to be put to; every other class
-/// must have a sample, and an opaque model needs its reason here.
-#[test]
-fn every_class_is_put_to_the_law_or_has_a_reason_not_to_be() {
-    let unheld: Vec<&str> = CLASSES
+fn every_class_has_a_sample_or_a_reason_to_have_none() {
+    let without: Vec<&str> = CLASSES
         .iter()
         .filter(|c| c.samples.is_empty())
         .filter(|c| {
             let source = c.ports.starts_with("0/");
             let pulls_or_stores = c.processing.contains('l');
-            !source && !pulls_or_stores && !UNHELD.contains(&c.name)
+            !source && !pulls_or_stores && !WITHOUT_SAMPLES.contains(&c.name)
         })
         .map(|c| c.name)
         .collect();
-    assert!(unheld.is_empty(), "these classes have no samples: {unheld:?}");
+    assert!(without.is_empty(), "these classes have no samples: {without:?}");
 }
 
 /// Push elements without samples, because what they do lies outside the chain.
-const UNHELD: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];
+const WITHOUT_SAMPLES: &[&str] = &["ToDump", "ToDevice", "ToIPSummaryDump"];
 
 /// Classes whose model is opaque for every packet though they stand on push paths, and why.
 const OPAQUE: &[(&str, &str)] = &[

@@ -4,11 +4,12 @@ use dataplane::Router;
 use ir::Port;
 use net::{Batch, HEADROOM, Header, Packet};
 
-use crate::support::Started;
+use crate::chain::Started;
 
 /// All that can be seen of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
+    /// Its bytes, as digits.
     pub data: String,
     headers: [Option<isize>; 3],
     annotations: Vec<u8>,
@@ -17,6 +18,7 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// All that can be seen of this one.
     pub fn of(packet: &Packet) -> Self {
         Self {
             data: packet.data().iter().map(|b| format!("{b:02x}")).collect(),
@@ -28,6 +30,7 @@ impl Seen {
         }
     }
 
+    /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let digits = self.data.as_bytes().chunks(2).map(|c| str::from_utf8(c).expect("digits"));
         digits.map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()

@@ -1,0 +1,79 @@
+//! Why a command fails, for people and for programs.
+
+use std::io::stderr;
+
+use engine::Findings;
+use engine::instance::Refusal;
+use ir::{Diagnostic, Sources};
+use serde_json::{Value, json};
+use view::diagnostics;
+
+use crate::terminal::{colours, print, print_error};
+
+/// Why a command fails.
+pub(crate) enum Failure {
+    /// In words.
+    Message(String),
+    /// What is wrong with a configuration.
+    Findings(Findings),
+    /// What is wrong with a configuration, as an instance reports it: as text, and as an array.
+    Reported(String, Value),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self::Message(why)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Diagnostics(findings) => Self::Findings(findings),
+            refusal => Self::Message(refusal.to_string()),
+        }
+    }
+}
+
+impl Failure {
+    /// Of diagnostics, with the texts that they point into.
+    pub(crate) fn of(diagnostics: Vec<Diagnostic>, sources: Sources) -> Self {
+        Self::Findings(Findings { diagnostics, sources })
+    }
+
+    /// As people read it. Diagnostics say for themselves which are errors.
+    pub(crate) fn text(&self, colour: bool) -> String {
+        match self {
+            Self::Message(why) => format!("error: {why}\n"),
+            Self::Findings(Findings { diagnostics, sources }) => {
+                diagnostics::render(diagnostics, sources, colour)
+            }
+            Self::Reported(text, _) => format!("{text}\n"),
+        }
+    }
+
+    /// As programs read it, whatever the command: a document of diagnostics.
+    pub(crate) fn json(&self) -> Value {
+        let all = match self {
+            Self::Message(why) => json!([{
+                "severity": "error", "code": "failed", "message": why, "labels": [], "help": null,
+            }]),
+            Self::Findings(Findings { diagnostics, sources }) => {
+                diagnostics::to_json(diagnostics, sources)
+            }
+            Self::Reported(_, all) => all.clone(),
+        };
+        let count = |severity: &str| {
+            all.as_array().into_iter().flatten().filter(|d| d["severity"] == severity).count()
+        };
+        json!({ "errors": count("error"), "warnings": count("warning"), "diagnostics": all })
+    }
+
+    /// Shows it: on the standard error, or where the JSON goes that was asked for.
+    pub(crate) fn print(&self, as_json: bool) {
+        match as_json {
+            true => print(&format!("{}\n", self.json())),
+            false => print_error(&self.text(colours(&stderr()))),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Chains that are started in an execution mode, with a clock that tests move.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use compiler::Chain;
+use dataplane::clock::VirtualClock;
+use dataplane::io::Bindings;
+use dataplane::{Listener, Router, Transcript};
+use elements::configure::{Files, Part};
+use engine::session::{self, Path, Setup};
+use ir::{Diagnostic, FileId, Sources, has_errors};
+
+/// Every way of executing a chain.
+pub const PATHS: [Path; 4] =
+    [Path::Native, Path::Interpreted, Path::Synthesised, Path::SynthesisedInterpreted];
+
+/// 2020-01-01, in nanoseconds.
+pub const EPOCH: u64 = 1_577_836_800_000_000_000;
+
+/// A transcript that the test can still read while the router writes it.
+#[derive(Clone, Default)]
+pub struct Heard(pub Rc<RefCell<Transcript>>);
+
+impl Listener for Heard {
+    fn message(&mut self, text: &str) {
+        self.0.borrow_mut().message(text);
+    }
+
+    fn output(&mut self, text: &str) {
+        self.0.borrow_mut().output(text);
+    }
+
+    fn error(&mut self, element: &str, text: &str) {
+        self.0.borrow_mut().error(element, text);
+    }
+}
+
+/// Reads files below a folder.
+#[derive(Default)]
+pub struct Folder {
+    folder: PathBuf,
+    read: HashMap<String, FileId>,
+}
+
+impl Files for Folder {
+    fn read(&mut self, sources: &mut Sources, _: FileId, path: &str) -> Result<FileId, String> {
+        if let Some(&file) = self.read.get(path) {
+            return Ok(file);
+        }
+        let file = std::fs::File::open(self.folder.join(path)).map_err(|e| e.to_string())?;
+        let mut text = String::new();
+        let read = match path.ends_with(".gz") {
+            true => flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text),
+            false => { file }.read_to_string(&mut text),
+        };
+        read.map_err(|e| e.to_string())?;
+        let file = sources.add(path, text);
+        self.read.insert(path.to_string(), file);
+        Ok(file)
+    }
+}
+
+/// A chain that is ready to run.
+pub struct Started {
+    /// What it was elaborated to.
+    pub chain: Chain,
+    /// What runs it.
+    pub router: Router,
+    /// Its clock.
+    pub clock: VirtualClock,
+    /// What it printed.
+    pub heard: Heard,
+}
+
+/// Starts a chain, or gives its errors with the sources.
+pub fn start(
+    name: &str,
+    text: &str,
+    folder: &std::path::Path,
+    path: Path,
+) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+    let bindings = Bindings { folder: folder.to_path_buf(), ..Bindings::default() };
+    start_bound(name, text, folder, path, bindings)
+}
+
+/// The same, with interfaces bound.
+pub fn start_bound(
+    name: &str,
+    text: &str,
+    folder: &std::path::Path,
+    path: Path,
+    mut bindings: Bindings,
+) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+    let mut sources = Sources::new();
+    let file = sources.add(name, text);
+    let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
+    let mut diagnostics = Vec::new();
+    let setup = Setup {
+        part: Part::default(),
+        files: &mut Folder { folder: folder.to_path_buf(), ..Folder::default() },
+        devices: &mut bindings,
+        clock: Box::new(clock.clone()),
+        listener: Box::new(heard.clone()),
+        seed: 7,
+        path,
+        background: None,
+        every_program: true,
+    };
+    match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
+        Some((chain, router)) if !has_errors(&diagnostics) => {
+            Ok(Started { chain, router, clock, heard })
+        }
+        _ => Err((diagnostics, sources)),
+    }
+}
