@@ -146,7 +146,7 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
         let texts = read.programs.iter().map(|p| p.text_by(&read.names).to_string());
         print(&texts.collect::<Vec<_>>().join("\n"));
     }
-    let mut all_equal = true;
+    let mut wrong = Vec::new();
     let mut told = String::from("well formed");
     if let Some(name) = &args.file {
         let Loaded { chain, models, .. } = load(args, name)?;
@@ -163,16 +163,18 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
                 Verdict::Unproven(why) => format!("is not proven: {why}"),
             };
             let (element, port) = proof.entry;
-            print_error(&format!("the program behind [{port}] {element} {why}\n"));
-            all_equal = false;
+            wrong.push(format!("the program behind [{port}] {element} {why}"));
         }
     }
-    if args.check && all_equal {
+    if !wrong.is_empty() {
+        return Err(wrong.join("; ").into());
+    }
+    if args.check {
         let steps = read.programs.iter().map(|p| p.steps.len()).sum();
         let (programs, steps) = (count(read.programs.len(), "program"), count(steps, "step"));
         print(&format!("{name}: {programs}, {steps}: {told}\n"));
     }
-    Ok(if all_equal { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the command.
