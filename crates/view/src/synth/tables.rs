@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use ir::layout::Layouts;
 use ir::model::StateKind;
@@ -15,53 +16,78 @@ use crate::paint::{Paint, count};
 struct Listed<'a> {
     program: &'a Program,
     table: &'a Table,
+    /// Widths of its keys in bits: the widest that are looked up.
+    widths: Vec<u16>,
     /// The steps that look something up in it, and the terms of that.
-    lookups: Vec<(StepId, &'a [TermId])>,
+    lookups: Vec<(&'a Program, StepId, &'a [TermId])>,
+}
+
+/// What tells tables apart.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identity<'a> {
+    /// Owner and name of flows.
+    Flows(&'a str, &'a str),
+    /// The element, and where its entries lie, which all programs share.
+    Entries(NodeId, usize),
+}
+
+impl<'a> Identity<'a> {
+    fn of(program: &'a Program, table: &'a Table) -> Self {
+        match &table.entries {
+            Entries::Flows(state) => {
+                let state = &program.state[usize::from(state.0)];
+                Self::Flows(&state.owner, state.name)
+            }
+            Entries::Prefixes(all) => Self::Entries(table.element, Arc::as_ptr(all).addr()),
+            Entries::Rules(all) => Self::Entries(table.element, all.as_ptr().addr()),
+        }
+    }
 }
 
 /// The tables of programs. A table of an element that is in several programs is listed once.
 fn listed(programs: &[Program]) -> Vec<Listed<'_>> {
-    let mut all: BTreeMap<(NodeId, usize), Listed<'_>> = BTreeMap::new();
+    let mut all: BTreeMap<Identity<'_>, Listed<'_>> = BTreeMap::new();
     for program in programs {
         for (id, table) in program.tables.iter().enumerate() {
             let steps = (0..).map(StepId).zip(&program.steps);
             let lookups = steps.filter_map(|(at, step)| match step {
                 Step::Classify { table: Some(of), keys, .. } if usize::from(of.0) == id => {
-                    Some((at, &keys[..]))
+                    Some((program, at, &keys[..]))
                 }
                 Step::Flow { lookup, .. } => {
                     let lookup = &program.lookups[usize::from(lookup.0)];
-                    (usize::from(lookup.table.0) == id).then_some((at, &lookup.key[..]))
+                    (usize::from(lookup.table.0) == id).then_some((program, at, &lookup.key[..]))
                 }
                 _ => None,
             });
-            // Entries of one table are shared by all programs.
-            let shared = match &table.entries {
-                Entries::Flows(state) => {
-                    let name = program.state[usize::from(state.0)].name;
-                    name.as_ptr().addr()
-                }
-                Entries::Prefixes(table) => std::sync::Arc::as_ptr(table).addr(),
-                Entries::Rules(rules) => std::sync::Arc::as_ptr(rules).cast::<()>().addr(),
+            let new = || {
+                let widths = table.widths.clone();
+                Listed { program, table, widths, lookups: Vec::new() }
             };
-            let new = || Listed { program, table, lookups: Vec::new() };
-            all.entry((table.element, shared)).or_insert_with(new).lookups.extend(lookups);
+            let listed = all.entry(Identity::of(program, table)).or_insert_with(new);
+            listed.lookups.extend(lookups);
+            let widths = listed.widths.iter_mut().zip(&table.widths);
+            widths.for_each(|(known, width)| *known = (*known).max(*width));
         }
     }
     all.into_values().collect()
 }
 
-/// A key as it is looked up first, if that is a field or something short.
+/// A key as it is looked up first, or where it is a field first.
 fn key_text(of: &Listed<'_>, at: usize) -> String {
-    let Some((step, keys)) = of.lookups.first() else { return "not looked up".into() };
-    match keys.get(at).map(|term| of.program.term(*term)) {
+    let is_field = |(program, _, keys): &&(&Program, StepId, &[TermId])| {
+        keys.get(at).is_some_and(|term| matches!(program.term(*term), Term::Input(_)))
+    };
+    let lookup = of.lookups.iter().find(is_field).or(of.lookups.first());
+    let Some((program, step, keys)) = lookup else { return "not looked up".into() };
+    match keys.get(at).map(|term| program.term(*term)) {
         Some(Term::Input(field)) => {
-            let layouts = Layouts::of(of.program);
+            let layouts = Layouts::of(program);
             let name = layouts.at(*step).name_of(*field);
             name.map_or_else(|| field_text(*field), |name| name.text)
         }
         Some(Term::Bound(lookup, index)) => {
-            let owner = of.program.flows_of(*lookup).map(|flows| flows.owner.as_str());
+            let owner = program.flows_of(*lookup).map(|flows| flows.owner.as_str());
             format!("number {index} of {}", owner.unwrap_or("a route"))
         }
         Some(Term::Const(value)) => value.to_string(),
@@ -192,7 +218,7 @@ pub fn text(
         let _ =
             writeln!(text, "{}  {}", paint.bold(&head), paint.dim(&sources.landmark(element.span)));
         let kinds: Vec<MatchKind> = of.table.kinds();
-        for (at, (width, kind)) in of.table.widths.iter().zip(kinds).enumerate() {
+        for (at, (width, kind)) in of.widths.iter().zip(kinds).enumerate() {
             let (key, bits) = (key_text(of, at), count(usize::from(*width), "bit"));
             let _ = writeln!(text, "  key {at}: {key}, {bits}, {}", kind.name());
         }
@@ -213,7 +239,7 @@ pub fn to_json(graph: &Graph, sources: &Sources, programs: &[Program]) -> Value 
     let tables = listed(programs);
     let table = |of: &Listed<'_>| {
         let (name, node) = owner(of, graph);
-        let keys = of.table.widths.iter().zip(of.table.kinds()).enumerate();
+        let keys = of.widths.iter().zip(of.table.kinds()).enumerate();
         let key = |(at, (width, kind)): (usize, (&u16, MatchKind))| json!({ "key": key_text(of, at), "width": width, "match": kind.name() });
         let entry =
             |e: Entry| json!({ "matches": e.matches, "action": e.action, "place": e.place });
