@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use ir::program::{End, Step};
+use ir::program::{Barrier, End, Step};
 use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use crate::simplify::simplify;
@@ -72,6 +72,13 @@ pub fn synthesize_wholly(graph: &Graph, models: &[Model]) -> Synthesis {
     if entries(&whole) == entries(&usual) { whole } else { usual }
 }
 
+/// The same with whole tables, each once however many paths lead to it: what targets, updates and
+/// people want to see. [`Program::lower`] makes of them what the data plane can run.
+pub fn synthesize_tables(graph: &Graph, models: &[Model]) -> Synthesis {
+    let chain = Chain { tables: true, ..chain(graph, models) };
+    programs(chain, &mut Cache::default(), simplify).tell_lists(graph)
+}
+
 /// The same without simplification: what symbolic execution of the chain comes to, to compare
 /// with.
 pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
@@ -82,6 +89,8 @@ pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
 pub struct Synthesizer {
     graph: Graph,
     models: Vec<Model>,
+    /// Whether tables stay whole; see [`synthesize_tables`].
+    tables: bool,
     cache: Cache,
     last: Option<Last>,
 }
@@ -97,7 +106,12 @@ struct Last {
 impl Synthesizer {
     /// For a chain; `models` are those of its elements, in the graph's order.
     pub fn new(graph: Graph, models: Vec<Model>) -> Self {
-        Self { graph, models, cache: Cache::default(), last: None }
+        Self { graph, models, tables: false, cache: Cache::default(), last: None }
+    }
+
+    /// One whose programs keep tables whole, as those of [`synthesize_tables`] do.
+    pub fn whole_tables(self) -> Self {
+        Self { tables: true, ..self }
     }
 
     /// Takes what an element means now. One that means what it did keeps what was made of it.
@@ -133,13 +147,14 @@ impl Synthesizer {
         &self.models
     }
 
-    /// Makes programs for the chain as it is: the same as [`synthesize`] does. Where only rules
+    /// Makes programs for the chain as it is: the same as [`synthesize`] or [`synthesize_tables`] does. Where only rules
     /// changed that the ways of packets do not depend on, they are exchanged.
     pub fn synthesize(&mut self) -> Synthesis {
-        let last = self.last.take();
+        let last = self.last.take().filter(|_| !self.tables);
         let synthesis = last.and_then(|last| self.exchange(last)).unwrap_or_else(|| {
             self.cache.begin();
-            programs(chain(&self.graph, &self.models), &mut self.cache, simplify)
+            let chain = Chain { tables: self.tables, ..chain(&self.graph, &self.models) };
+            programs(chain, &mut self.cache, simplify)
         });
         self.cache.settle();
         self.last = Some(Last { synthesis: synthesis.clone(), models: BTreeMap::new() });
@@ -330,8 +345,8 @@ fn lists_in_a_row(program: &Program) -> Vec<([NodeId; 2], [usize; 2])> {
 }
 
 /// Why a program does no more than hand packets to its first element, if that is so.
-fn gives_up_at_once(program: &Program) -> Option<&'static str> {
-    let mut why = "";
+fn gives_up_at_once(program: &Program) -> Option<Barrier> {
+    let mut why = Barrier::NoInput;
     for (_, exit) in program.exits() {
         if !exit.through.is_empty() {
             return None;
@@ -344,11 +359,11 @@ fn gives_up_at_once(program: &Program) -> Option<&'static str> {
 fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
     let opaque = graph.nodes.iter().zip(models).map(|(node, model)| {
         if node.inputs.contains(&Processing::Pull) {
-            Some("packets are pulled from here on")
+            Some(Barrier::Pulled)
         } else if model.is_opaque() {
             match model.inputs.first().and_then(|block| block.first()) {
-                Some(Op::Opaque(why)) => Some(*why),
-                _ => Some("takes no packets"),
+                Some(Op::Opaque(why)) => Some(Barrier::Opaque(why)),
+                _ => Some(Barrier::NoInput),
             }
         } else {
             None
@@ -361,6 +376,7 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         stages: HashSet::new(),
         opaque: opaque.collect(),
         seldom: false,
+        tables: false,
     }
 }
 

@@ -177,7 +177,9 @@ fn table_of(
     chain: &dyn Surroundings,
 ) -> Result<Option<Table>, String> {
     let asked = &program.lookups[usize::from(lookup.0)];
-    let state = &program.state[usize::from(asked.flows.0)];
+    let Some(state) = program.flows_of(lookup) else {
+        return Err(format!("{lookup} is in a table of prefixes, which programs are lowered from"));
+    };
     let owner = chain.node(&state.owner);
     let table = owner.into_iter().chain([state.element]).find_map(|node| chain.table(node));
     if table.is_some() {

@@ -362,7 +362,7 @@ impl Stage for Halves {
 /// A program behind element 1.
 fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
     let entry = Port { node: 1, port: 0 };
-    Program { entry, terms, state: Vec::new(), lookups: Vec::new(), steps }
+    Program { entry, terms, state: Vec::new(), tables: Vec::new(), lookups: Vec::new(), steps }
 }
 
 fn exit(end: End) -> Step {

@@ -96,7 +96,7 @@ impl Installer {
     ) -> Self {
         let graph = chain.graph.clone();
         let models = models(router, &graph);
-        let workshop = Workshop::Here(Box::new(Synthesizer::new(graph.clone(), models)));
+        let workshop = Workshop::Here(Box::new(synthesizer(&graph, models, store.is_some())));
         Self {
             workshop,
             graph,
@@ -184,7 +184,7 @@ impl Installer {
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
                     let models = models(router, &self.graph);
-                    let fresh = Synthesizer::new(self.graph.clone(), models);
+                    let fresh = synthesizer(&self.graph, models, self.store.is_some());
                     self.workshop = Workshop::Here(Box::new(fresh));
                     self.taps.clear();
                     return self.pause(router);
@@ -352,6 +352,12 @@ pub(crate) fn models(router: &mut Router, graph: &Graph) -> Vec<Model> {
 
 fn model(router: &mut Router, node: &Node) -> Model {
     router.element(&node.name).map(|element| element.model()).unwrap_or_default()
+}
+
+/// The interpreter runs programs with whole tables, the data plane those specialised for it.
+fn synthesizer(graph: &Graph, models: Vec<Model>, interpreted: bool) -> Synthesizer {
+    let synthesizer = Synthesizer::new(graph.clone(), models);
+    if interpreted { synthesizer.whole_tables() } else { synthesizer }
 }
 
 /// Programs to prove, of a chain as a synthesizer knows it.

@@ -27,6 +27,6 @@ pub use header_space::{Cube, HeaderSpace, TooLarge};
 pub use interval::{IntervalSet, MAX_MASK_INTERVALS};
 pub use mapping::Mapping;
 pub use model::{Cond, Expr, Model, Op, Reason};
-pub use prefix_table::{PrefixEntry, PrefixTable};
+pub use prefix_table::{PrefixEntry, PrefixRange, PrefixTable};
 pub use program::Program;
 pub use state::{StateValue, Store};

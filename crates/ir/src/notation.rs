@@ -26,6 +26,16 @@ impl Notation {
         }
     }
 
+    /// As addresses, where numbers are as wide as those.
+    pub(crate) fn of_width(width: u16) -> Self {
+        match width {
+            32 => Self::Ipv4,
+            48 => Self::Ethernet,
+            128 => Self::Ipv6,
+            _ => Self::Decimal,
+        }
+    }
+
     fn width(self) -> u32 {
         match self {
             Self::Ethernet => 48,

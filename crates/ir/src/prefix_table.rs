@@ -4,6 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
+
+use crate::interval::IntervalSet;
+use crate::mapping::Mapping;
+
 /// Entries of a new piece. One of twice as many is cut in two.
 const PIECE: usize = 256;
 
@@ -16,6 +21,9 @@ pub struct PrefixTable {
     /// How many entries there are of each length.
     lengths: BTreeMap<u16, usize>,
 }
+
+/// Least and greatest key of a range, and the number of the row that it yields.
+pub type PrefixRange = (u128, u128, u32);
 
 /// One prefix and the numbers it yields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +133,87 @@ impl PrefixTable {
             let (at, place) = self.find((prefix, length));
             Some(&self.pieces[at][place.ok()?])
         })
+    }
+
+    /// The different rows of a table and the ranges of keys that yield each: longer prefixes hide
+    /// shorter ones.
+    pub fn ranges(&self) -> (Vec<Arc<[u128]>>, Vec<PrefixRange>) {
+        let (mut rows, mut ranges) = (Vec::new(), Vec::new());
+        let mut known: HashMap<Arc<[u128]>, u32> = HashMap::default();
+        let mut add = |row: &Arc<[u128]>, low: u128, high: u128| {
+            if low > high {
+                return;
+            }
+            let number = known.get(row).copied().unwrap_or_else(|| {
+                let next = rows.len() as u32;
+                rows.push(Arc::clone(row));
+                known.insert(Arc::clone(row), next);
+                next
+            });
+            ranges.push((low, high, number));
+        };
+        // In order of their first numbers, shorter prefixes first: a stack holds those that are open.
+        let mut open: Vec<(u128, &Arc<[u128]>)> = Vec::new();
+        let mut at = 0u128;
+        let last = |prefix: u128, length: u16| {
+            IntervalSet::max(&IntervalSet::prefix(self.width, prefix, length)).unwrap_or(0)
+        };
+        let mut done = false;
+        for entry in self.entries() {
+            let (prefix, length, row) = (entry.prefix, entry.length, &entry.row);
+            while let Some(&(end, outer)) = open.last() {
+                if end >= prefix {
+                    if prefix > at {
+                        add(outer, at, prefix - 1);
+                    }
+                    break;
+                }
+                add(outer, at, end);
+                at = end + 1;
+                open.pop();
+            }
+            at = prefix;
+            open.push((last(prefix, length), row));
+        }
+        while let Some((end, row)) = open.pop() {
+            if !done {
+                add(row, at, end);
+            }
+            match end.checked_add(1) {
+                Some(next) => at = next,
+                None => done = true,
+            }
+        }
+        (rows, ranges)
+    }
+
+    /// How many bits the numbers of a column have; at least one.
+    pub fn number_width(&self, column: usize) -> u16 {
+        let numbers = self.entries().filter_map(|entry| entry.row.get(column));
+        let most = numbers.max().copied().unwrap_or(0);
+        (128 - most.leading_zeros()).max(1) as u16
+    }
+
+    /// The keys that it has, and what it maps them to, number by number of its rows.
+    pub fn columns(&self) -> (IntervalSet, Vec<Arc<Mapping>>) {
+        let (rows, ranges) = self.ranges();
+        Self::columns_of(&rows, &ranges)
+    }
+
+    /// The same of what [`PrefixTable::ranges`] came to.
+    pub fn columns_of(
+        rows: &[Arc<[u128]>],
+        ranges: &[PrefixRange],
+    ) -> (IntervalSet, Vec<Arc<Mapping>>) {
+        let keys = ranges.iter().map(|&(low, high, _)| (low, high)).collect();
+        let width = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+        let column = |at: usize| {
+            let number = |&(low, high, row): &PrefixRange| {
+                (low, high, rows[row as usize].get(at).copied().unwrap_or(0))
+            };
+            Arc::new(Mapping::new(ranges.iter().map(number).collect()))
+        };
+        (IntervalSet::from_intervals(keys), (0..width).map(column).collect())
     }
 }
 

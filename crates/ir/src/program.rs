@@ -10,8 +10,12 @@
 //! Conditions and written values are [`Term`]s: numbers computed from the packet as it came in
 //! and from what lookups in flow tables bound. Equal terms are one term.
 
+mod barrier;
 pub mod interp;
+mod lower;
+mod normal;
 pub mod numbers;
+mod table;
 mod text;
 pub mod verify;
 
@@ -26,11 +30,14 @@ use crate::interval::IntervalSet;
 use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 
+pub use barrier::Barrier;
+pub use table::{Entries, MatchKind, Table, TableId};
+
 /// Index of a [`Term`] in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TermId(pub u32);
 
-/// Index of a [`FlowLookup`] in its program.
+/// Index of a [`Lookup`] in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LookupId(pub u16);
 
@@ -121,16 +128,16 @@ pub struct StateOf {
     pub kind: StateKind,
 }
 
-/// A lookup in a flow table.
+/// A lookup that binds numbers: in a table of flows, or of prefixes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FlowLookup {
-    /// The table: [`StateKind::Flows`].
-    pub flows: StateId,
+pub struct Lookup {
+    /// The table.
+    pub table: TableId,
     /// What is looked up. May be made from what earlier lookups bound.
     pub key: Vec<TermId>,
-    /// How many numbers of the direction it binds.
+    /// How many numbers of the direction, or of the row, it binds.
     pub values: u8,
-    /// How many common cells it binds.
+    /// How many common cells of the flow it binds.
     pub common: u8,
     /// The element that looks.
     pub element: NodeId,
@@ -185,7 +192,10 @@ pub enum Step {
     },
     /// Goes where the first rule that matches leads.
     Classify {
-        /// Numbers of at most 32 bits that rules look at; at most 8.
+        /// The table that these are all the rules of; `None` where some were left out, as no
+        /// packet that comes here matches them.
+        table: Option<TableId>,
+        /// Numbers that rules look at.
         keys: Vec<TermId>,
         /// In order of precedence.
         rules: Arc<[ClassifyRule]>,
@@ -196,11 +206,11 @@ pub enum Step {
         /// The element that asks.
         element: NodeId,
     },
-    /// Looks a flow up and binds its numbers.
+    /// Looks a flow or a prefix up and binds its numbers.
     Flow {
         /// The lookup.
         lookup: LookupId,
-        /// When there is such a flow.
+        /// When there is such an entry.
         hit: StepId,
         /// When there is none.
         miss: StepId,
@@ -344,7 +354,7 @@ pub struct Exit {
     /// Where it goes.
     pub end: End,
     /// Why the way ends there, if packets could have gone on element by element.
-    pub barrier: Option<&'static str>,
+    pub barrier: Option<Barrier>,
     /// The input ports that it came through, from the entry on; none if the packet is handed
     /// back to the entry's own code as it came.
     pub through: Vec<Port>,
@@ -383,8 +393,10 @@ pub struct Program {
     pub terms: Vec<Term>,
     /// State that is looked at or changed.
     pub state: Vec<StateOf>,
-    /// Lookups in flow tables.
-    pub lookups: Vec<FlowLookup>,
+    /// What packets are looked up in, each table once.
+    pub tables: Vec<Table>,
+    /// Lookups that bind numbers.
+    pub lookups: Vec<Lookup>,
     /// The decision graph; the first step is where a packet starts.
     pub steps: Vec<Step>,
 }
@@ -406,6 +418,25 @@ impl Program {
     #[inline]
     pub fn step(&self, step: StepId) -> &Step {
         &self.steps[step.0 as usize]
+    }
+
+    /// The flows that a lookup is in; `None` if it is in a table of another sort, or there is none.
+    pub fn flows(&self, lookup: LookupId) -> Option<StateId> {
+        let lookup = self.lookups.get(usize::from(lookup.0))?;
+        match self.tables.get(usize::from(lookup.table.0))?.entries {
+            Entries::Flows(state) => Some(state),
+            Entries::Prefixes(_) | Entries::Rules(_) => None,
+        }
+    }
+
+    /// The state that these flows are.
+    pub fn flows_of(&self, lookup: LookupId) -> Option<&StateOf> {
+        self.state.get(usize::from(self.flows(lookup)?.0))
+    }
+
+    /// Whether it looks prefixes up, and has to be lowered for executors that cannot.
+    pub fn has_prefixes(&self) -> bool {
+        self.tables.iter().any(|table| matches!(table.entries, Entries::Prefixes(_)))
     }
 
     /// All exits, in the order of the steps.

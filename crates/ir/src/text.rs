@@ -40,5 +40,7 @@ mod parse;
 mod print;
 
 pub use intern::MAX_INTERNED;
-pub use parse::{MAX_DEPTH, parse_cond, parse_expr, parse_header_space, parse_model};
+pub use parse::{
+    MAX_DEPTH, Programs, parse_cond, parse_expr, parse_header_space, parse_model, parse_programs,
+};
 pub(crate) use print::{Constant, Name, level};

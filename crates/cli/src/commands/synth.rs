@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use compiler::Note;
 use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
+use compiler::{Chain, Note};
 use dataplane::place;
 use engine::Closed;
-use ir::{Model, NodeId, Program, Severity, Sources, has_errors};
-use view::paint::Paint;
+use ir::text::parse_programs;
+use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
+use view::paint::{Paint, count};
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
 
@@ -43,7 +45,8 @@ use crate::{theme, variables};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Synth {
     /// The configuration; `-` for the standard input
-    file: String,
+    #[arg(required_unless_present = "read")]
+    file: Option<String>,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
@@ -51,15 +54,27 @@ pub(crate) struct Synth {
     /// what is done to them, where they go, and which elements say so
     #[arg(long)]
     classes: bool,
-    /// Classes that are shown of each program; 0 for all
+    /// Classes that are shown of each program, or entries of each table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
     /// Only classes that go to (or are dropped by, or for the reason) TEXT
     #[arg(long, value_name = "TEXT")]
     egress: Option<String>,
-    /// Print the programs as text
+    /// Print the programs as text, which `--read` reads
     #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
     program: bool,
+    /// Print the tables that packets are looked up in, each once: whose it is, its keys and how they
+    /// match, and its entries
+    #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
+    tables: bool,
+    /// Read programs from text, `-` for the standard input, and print them; with FILE, check them
+    /// against its chain
+    #[arg(long, value_name = "FILE.prog",
+        conflicts_with_all = ["classes", "json", "svg", "egress", "program", "tables"])]
+    read: Option<String>,
+    /// Only say whether the programs that were read are well formed, and what the chain of FILE means
+    #[arg(long, requires = "read")]
+    check: bool,
     /// Print the headers that the programs look at: which follows which, by which field, how many bytes
     /// of each must be there, and what is done with its fields; with `--json` as one document
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
@@ -77,11 +92,20 @@ pub(crate) struct Synth {
     limits: Limits,
 }
 
-/// Runs the command.
-pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
+/// A chain, what its elements mean, and how long it took to find out.
+struct Loaded {
+    sources: Sources,
+    file: FileId,
+    chain: Chain,
+    models: Vec<Model>,
+    elaboration: Duration,
+}
+
+/// Reads the chain of a file.
+fn load(args: &Synth, name: &str) -> Result<Loaded, Failure> {
     let mut sources = Sources::new();
     let mut files = args.limits.disk();
-    let file = files.configuration(&mut sources, &args.file)?;
+    let file = files.configuration(&mut sources, name)?;
     let options = args.limits.options(variables::all(&args.variables)?);
     let start = Instant::now();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
@@ -90,7 +114,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
     {
         let before = found.len();
-        let beside = Path::new(&args.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let mut closed = Closed::beside(beside);
         made.initialize(chain, &mut sources, &mut files, &mut closed, &mut found);
         // Devices are not opened: what they cannot do does not matter.
@@ -103,9 +127,73 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     }
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
-    let (Some(chain), Some(models)) = (chain, models.filter(|_| !has_errors(&found))) else {
-        return Err(Failure::of(found, sources));
+    match (chain, models.filter(|_| !has_errors(&found))) {
+        (Some(chain), Some(models)) => Ok(Loaded { sources, file, chain, models, elaboration }),
+        _ => Err(Failure::of(found, sources)),
+    }
+}
+
+/// Prints or checks programs that were written as text.
+fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
+    let mut sources = Sources::new();
+    let file = args.limits.disk().configuration(&mut sources, name)?;
+    let text = Arc::clone(sources.text(file));
+    let read = match parse_programs(file, &text) {
+        Ok(read) => read,
+        Err(found) => return Err(Failure::of(found, sources)),
     };
+    if !args.check {
+        let texts = read.programs.iter().map(|p| p.text_by(&read.names).to_string());
+        print(&texts.collect::<Vec<_>>().join("\n"));
+    }
+    let mut wrong = Vec::new();
+    let mut told = String::from("well formed");
+    if let Some(name) = &args.file {
+        let Loaded { chain, models, .. } = load(args, name)?;
+        let of = |node: &usize| chain.graph.nodes.get(*node).map(|node| node.name.as_str());
+        if let Some((node, known)) = read.names.iter().find(|(node, n)| of(node) != Some(n)) {
+            let message = format!("element {node} is {known:?} in the programs, but not in {name}");
+            return Err(message.into());
+        }
+        told += &format!(", and what {name} means");
+        for proof in prove_programs(&chain.graph, &models, &read.programs, BUDGET) {
+            let why = match proof.verdict {
+                Verdict::Equal => continue,
+                Verdict::Different(_) => "does not do what the chain does".into(),
+                Verdict::Unproven(why) => format!("is not proven: {why}"),
+            };
+            let (element, port) = proof.entry;
+            wrong.push(format!("the program behind [{port}] {element} {why}"));
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong.join("; ").into());
+    }
+    if args.check {
+        let steps = read.programs.iter().map(|p| p.steps.len()).sum();
+        let (programs, steps) = (count(read.programs.len(), "program"), count(steps, "step"));
+        print(&format!("{name}: {programs}, {steps}: {told}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
+    if let Some(programs) = &args.read {
+        return read(args, programs);
+    }
+    let name = args.file.as_deref().unwrap_or("-");
+    let Loaded { sources, file, chain, models, elaboration } = load(args, name)?;
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let paint = Paint(colours(&stdout()));
+    if args.tables {
+        let programs = compiler::synthesize_tables(&chain.graph, &models).programs;
+        print(&match args.json {
+            true => format!("{:#}\n", synth::tables::to_json(&chain.graph, &sources, &programs)),
+            false => synth::tables::text(&chain.graph, &sources, &programs, limit, paint),
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
     let start = Instant::now();
     let mut synthesis = compiler::synthesize(&chain.graph, &models);
     let mut cost = Cost { elaboration, synthesis: start.elapsed(), ..Cost::default() };
@@ -148,8 +236,6 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     }));
     let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     (report.cost.description, report.cost.peak) = (start.elapsed(), peak());
-    let paint = Paint(colours(&stdout()));
-    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let egress = args.egress.as_deref();
     if let Some(path) = &args.svg {
         let drawn = synth::picture::draw(&report, args.theme);

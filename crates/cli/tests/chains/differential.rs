@@ -63,7 +63,7 @@ impl Way {
 
     /// Whether parts of bursts may be carried from element to element as a whole.
     fn parts_bursts(&self) -> bool {
-        self.burst == Burst::Many && self.path == Path::Synthesised
+        self.burst == Burst::Many && self.path.is_synthesised()
     }
 
     fn take(&mut self, step: &Step) -> Left {

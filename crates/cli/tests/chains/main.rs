@@ -13,6 +13,7 @@ mod handover;
 mod listing;
 mod lists;
 mod private_handlers;
+mod programs;
 mod room;
 mod scripts;
 mod support;

@@ -61,10 +61,9 @@ impl Questions {
         let ask = |(at, step): (usize, &Step)| match step {
             Step::Exit(_) if leads_on[at] => Question::End,
             Step::Flow { lookup, .. } => {
-                if let Some(lookup) = program.lookups.get(usize::from(lookup.0))
+                if let Some(state) = program.flows_of(*lookup)
                     // What is found by one number is no flow but a neighbour.
-                    && lookup.key.len() > 1
-                    && let Some(state) = program.state.get(usize::from(lookup.flows.0))
+                    && program.lookups[usize::from(lookup.0)].key.len() > 1
                 {
                     tables.insert(at, state.owner.clone());
                 }

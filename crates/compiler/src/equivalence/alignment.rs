@@ -380,6 +380,7 @@ pub(super) fn handing_over(to: Port) -> Program {
         entry: to,
         terms: Vec::new(),
         state: Vec::new(),
+        tables: Vec::new(),
         lookups: Vec::new(),
         steps: vec![Step::Exit(Box::new(exit))],
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use ir::field::meta;
 use ir::model::{BinaryOp, StateKind};
 use ir::program::{
-    Atom, Effect, End, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId, Write,
+    Atom, Barrier, Effect, End, Exit, LookupId, Mark, Program, StateOf, Step, StepId, Term, TermId,
+    Write,
 };
 use ir::{Base, Field, IntervalSet, NodeId, Reason};
 
 use super::arena::{Arena, Condition, Lookup, ends};
-use crate::symbolic::execute::UNEXPECTED;
 
 /// Index of a [`Node`].
 pub(crate) type NodeRef = u32;
@@ -157,9 +157,13 @@ pub(crate) struct Decisions {
 }
 
 /// The identity of a table does not include its size: that is compared when it is imported.
-fn table(program: &Program, state: StateId) -> (String, &'static str) {
-    let of = &program.state[usize::from(state.0)];
-    (of.owner.clone(), of.name)
+/// The flows of a lookup. Prefixes are looked up in programs that were not lowered only.
+fn table(program: &Program, lookup: LookupId) -> (String, &'static str) {
+    program.flows_of(lookup).map_or_else(Default::default, name_of)
+}
+
+fn name_of(state: &StateOf) -> (String, &'static str) {
+    (state.owner.clone(), state.name)
 }
 
 impl Decisions {
@@ -425,7 +429,7 @@ impl Import<'_> {
         known.unwrap_or_else(|| {
             let of = &self.program.lookups[usize::from(lookup.0)];
             let key = of.key.iter().map(|&t| self.of(t)).collect();
-            let id = self.to.arena.add_lookup(Lookup { table: table(self.program, of.flows), key });
+            let id = self.to.arena.add_lookup(Lookup { table: table(self.program, lookup), key });
             self.lookups[usize::from(lookup.0)] = Some(id);
             id
         })
@@ -437,7 +441,8 @@ impl Import<'_> {
             Term::Bound(lookup, index) => {
                 // Common cells are counted from 128 on, however many values stand before them.
                 let of = &self.program.lookups[usize::from(lookup.0)];
-                let width = self.program.state[usize::from(of.flows.0)].kind.width((*index).into());
+                let flows = self.program.flows_of(*lookup);
+                let width = flows.map_or(128, |flows| flows.kind.width((*index).into()));
                 let index = match index.checked_sub(of.values) {
                     Some(cell) => 128 | cell,
                     None => *index,
@@ -568,7 +573,9 @@ impl Import<'_> {
         let whole = self.view == View::Whole;
         let gone = matches!(exit.end, End::Drop { .. });
         let egress = match exit.end {
-            End::Push { .. } if !whole && exit.barrier == Some(UNEXPECTED) => Egress::Unexpected,
+            End::Push { .. } if !whole && exit.barrier == Some(Barrier::Unexpected) => {
+                Egress::Unexpected
+            }
             End::Push { to, native } => {
                 let name = self.to.add_name((self.end)(to.node, native));
                 Egress::Push(name, to.port, native)
@@ -583,7 +590,7 @@ impl Import<'_> {
             changes.push(match effect {
                 Effect::Count { .. } | Effect::Note { .. } if !whole => continue,
                 Effect::Count { counter, length } => {
-                    let (owner, name) = table(self.program, *counter);
+                    let (owner, name) = name_of(&self.program.state[usize::from(counter.0)]);
                     Change::Count(owner, name, self.of(*length))
                 }
                 Effect::Note { element, reason } => {

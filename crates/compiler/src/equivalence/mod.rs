@@ -21,7 +21,7 @@ mod verify;
 use std::rc::Rc;
 
 use ir::field::meta;
-use ir::program::{Atom, LookupId, Term, TermId};
+use ir::program::{Atom, LookupId, StateOf, Term, TermId};
 use ir::{IntervalSet, NodeId, Program};
 
 pub(crate) use arena::Arena;
@@ -359,21 +359,24 @@ fn held(
     found: &[LookupId],
     values: &Values,
 ) -> Vec<Held> {
-    let lookups = programs.iter().flat_map(|&p| p.lookups.iter().map(move |l| (p, l)));
-    let all: Vec<(&Program, _)> = lookups.collect();
+    let of = |&program: &_| {
+        let program: &Program = program;
+        let ids = (0..program.lookups.len() as u16).map(LookupId);
+        ids.filter_map(|id| Some((program.flows_of(id)?, &program.lookups[usize::from(id.0)])))
+    };
+    let all: Vec<_> = programs.iter().flat_map(of).collect();
     let mut flows = Vec::new();
     for &lookup in found {
         let of = decisions.arena.lookup(lookup);
-        let state = |(program, lookup): &(&Program, &ir::program::FlowLookup)| {
-            let state = &program.state[usize::from(lookup.flows.0)];
-            (state.owner.clone(), state.name)
+        let is_it = |(state, _): &&(&StateOf, _)| {
+            (state.owner.as_str(), state.name) == (of.table.0.as_str(), of.table.1)
         };
-        let Some((program, example)) = all.iter().find(|l| state(l) == of.table) else { continue };
+        let Some((state, example)) = all.iter().find(is_it) else { continue };
         let bound = |index: u8| values.bound.get(&(lookup, index)).copied().unwrap_or(0);
         flows.push(Held {
             owner: of.table.0.clone(),
             name: of.table.1,
-            kind: program.state[usize::from(example.flows.0)].kind.clone(),
+            kind: state.kind.clone(),
             key: of.key.iter().map(|&t| values.value(&decisions.arena, t)).collect(),
             values: (0..example.values).map(bound).collect(),
             common: (0..example.common).map(|cell| bound(128 | cell)).collect(),

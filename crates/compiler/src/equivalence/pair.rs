@@ -498,14 +498,14 @@ impl Around for Within<'_> {
         let element = |side: Side, end: &str| {
             let node = self.left(side, end)?;
             let exits = self.pair.programs[side].iter().flat_map(Program::exits);
-            let why: BTreeSet<&str> = exits
+            let why: BTreeSet<String> = exits
                 .filter(|(_, exit)| match exit.end {
                     End::Push { to, native } => native && to.node == node,
                     End::Drop { .. } => false,
                 })
-                .filter_map(|(_, exit)| exit.barrier)
+                .filter_map(|(_, exit)| Some(exit.barrier?.to_string()))
                 .collect();
-            let why: Vec<&str> = why.into_iter().collect();
+            let why: Vec<String> = why.into_iter().collect();
             Some(format!("{} ({})", self.pair.alignment.words(side, node), why.join("; ")))
         };
         let both: Vec<String> = [element(0, a), element(1, b)].into_iter().flatten().collect();

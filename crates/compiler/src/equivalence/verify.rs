@@ -175,6 +175,8 @@ pub fn prove_programs(
     let plain = synthesize_plainly(graph, models).programs;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let proof = |program: &Program| {
+        let lowered = program.has_prefixes().then(|| program.clone().lower());
+        let program = lowered.as_ref().unwrap_or(program);
         let before = plain.iter().find(|p| p.entry == program.entry);
         let (verdict, visited) = match before {
             Some(a) => {

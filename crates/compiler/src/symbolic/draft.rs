@@ -4,7 +4,7 @@ use foldhash::HashMap;
 
 use ir::Port;
 use ir::Program;
-use ir::program::{Atom, Effect, FlowLookup, Mark, StateOf, Step, StepId, Term, TermId};
+use ir::program::{Lookup, StateOf, Step, StepId, Table};
 
 use super::terms::Terms;
 
@@ -14,7 +14,8 @@ pub(crate) struct Draft {
     pub entry: Port,
     pub terms: Terms,
     pub state: Vec<StateOf>,
-    pub lookups: Vec<FlowLookup>,
+    pub tables: Vec<Table>,
+    pub lookups: Vec<Lookup>,
     /// In any order.
     pub steps: Vec<Step>,
     pub root: StepId,
@@ -51,11 +52,8 @@ impl Draft {
                 step
             })
             .collect();
-        let mut renumber = Renumber::new(&self);
-        for step in &steps {
-            renumber.need(step);
-        }
-        renumber.finish(self.entry, steps)
+        let Self { entry, terms, state, tables, lookups, .. } = self;
+        Program { entry, terms: terms.into_all(), state, tables, lookups, steps }.normal()
     }
 }
 
@@ -73,62 +71,6 @@ pub(crate) fn map_next(step: &mut Step, mut to: impl FnMut(StepId) -> StepId) {
         }
         Step::Flow { hit, miss, .. } => (*hit, *miss) = (to(*hit), to(*miss)),
         Step::Exit(_) => {}
-    }
-}
-
-/// Replaces the terms that a step names itself.
-pub(crate) fn map_terms(step: &mut Step, mut to: impl FnMut(TermId) -> TermId) {
-    match step {
-        Step::Test { atom, .. } => map_atom(atom, &mut to),
-        Step::Switch { on, .. } => *on = to(*on),
-        Step::Classify { keys, .. } => keys.iter_mut().for_each(|k| *k = to(*k)),
-        Step::Flow { .. } => {}
-        Step::Exit(exit) => {
-            for effect in &mut exit.effects {
-                match effect {
-                    Effect::Count { length, .. } => *length = to(*length),
-                    Effect::Note { .. } => {}
-                    Effect::Update { common, expiry, guarantee, .. } => {
-                        common.iter_mut().for_each(|c| *c = to(*c));
-                        (*expiry, *guarantee) = (to(*expiry), to(*guarantee));
-                    }
-                }
-            }
-            let writes = &mut exit.writes;
-            for write in writes.bytes.iter_mut().chain(&mut writes.annotations) {
-                write.value = to(write.value);
-            }
-            for term in [&mut writes.length, &mut writes.packet_type, &mut writes.timestamp] {
-                *term = term.map(&mut to);
-            }
-            for mark in &mut writes.marks {
-                if let Mark::At(at) = mark {
-                    *at = to(*at);
-                }
-            }
-        }
-    }
-}
-
-fn map_atom(atom: &mut Atom, to: &mut impl FnMut(TermId) -> TermId) {
-    match atom {
-        Atom::Test(t, _) => *t = to(*t),
-        Atom::Compare(_, a, b) => (*a, *b) = (to(*a), to(*b)),
-    }
-}
-
-/// Replaces the operands of a term.
-fn map_operands(term: &mut Term, to: &mut impl FnMut(TermId) -> TermId) {
-    match term {
-        Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {}
-        Term::Sum16 { length: t, .. } | Term::Slice { of: t, .. } => *t = to(*t),
-        Term::Fold(t) | Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
-        Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => (*a, *b) = (to(*a), to(*b)),
-        Term::Choose(atom, a, b) => {
-            map_atom(atom, to);
-            (*a, *b) = (to(*a), to(*b));
-        }
-        Term::Hash(all) => all.iter_mut().for_each(|t| *t = to(*t)),
     }
 }
 
@@ -213,115 +155,4 @@ fn hash(step: &Step) -> u64 {
         Step::Exit(exit) => exit.hash(&mut hasher),
     }
     hasher.finish()
-}
-
-/// Keeps the terms, lookups and state that are needed, and numbers them anew.
-struct Renumber<'a> {
-    draft: &'a Draft,
-    needed: Vec<bool>,
-    lookups: Vec<bool>,
-    state: Vec<bool>,
-}
-
-impl<'a> Renumber<'a> {
-    fn new(draft: &'a Draft) -> Self {
-        Self {
-            draft,
-            needed: vec![false; draft.terms.all().len()],
-            lookups: vec![false; draft.lookups.len()],
-            state: vec![false; draft.state.len()],
-        }
-    }
-
-    fn need(&mut self, step: &Step) {
-        let mut terms = step.terms();
-        match step {
-            Step::Flow { lookup, .. } => self.lookup(lookup.0, &mut terms),
-            Step::Exit(exit) => {
-                for effect in &exit.effects {
-                    match effect {
-                        Effect::Count { counter, .. } => self.state[usize::from(counter.0)] = true,
-                        Effect::Update { lookup, .. } => self.lookup(lookup.0, &mut terms),
-                        Effect::Note { .. } => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-        while let Some(term) = terms.pop() {
-            let at = term.0 as usize;
-            if !self.needed[at] {
-                self.needed[at] = true;
-                let term = self.draft.terms.get(term);
-                terms.extend(term.operands());
-                if let Term::Bound(lookup, _) = term {
-                    self.lookup(lookup.0, &mut terms);
-                }
-            }
-        }
-    }
-
-    fn lookup(&mut self, lookup: u16, terms: &mut Vec<TermId>) {
-        let at = usize::from(lookup);
-        if !std::mem::replace(&mut self.lookups[at], true) {
-            let lookup = &self.draft.lookups[at];
-            terms.extend(&lookup.key);
-            self.state[usize::from(lookup.flows.0)] = true;
-        }
-    }
-
-    fn finish(self, entry: Port, mut steps: Vec<Step>) -> Program {
-        fn places(needed: &[bool]) -> Vec<usize> {
-            let mut next = 0;
-            let place = |&n: &bool| {
-                next += usize::from(n);
-                next.wrapping_sub(1)
-            };
-            needed.iter().map(place).collect()
-        }
-        let (terms, lookups, state) =
-            (places(&self.needed), places(&self.lookups), places(&self.state));
-        let mut term = |t: TermId| TermId(terms[t.0 as usize] as u32);
-        let lookup_at =
-            |l: ir::program::LookupId| ir::program::LookupId(lookups[usize::from(l.0)] as u16);
-        let state_at =
-            |s: ir::program::StateId| ir::program::StateId(state[usize::from(s.0)] as u16);
-        for step in &mut steps {
-            map_terms(step, &mut term);
-            match step {
-                Step::Flow { lookup, .. } => *lookup = lookup_at(*lookup),
-                Step::Exit(exit) => {
-                    for effect in &mut exit.effects {
-                        match effect {
-                            Effect::Count { counter, .. } => *counter = state_at(*counter),
-                            Effect::Update { lookup, .. } => *lookup = lookup_at(*lookup),
-                            Effect::Note { .. } => {}
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        let kept = |(needed, of): (&bool, usize)| needed.then_some(of);
-        let all = self.draft.terms.all();
-        let new_terms = self.needed.iter().zip(0..).filter_map(kept).map(|at| {
-            let mut new = all[at].clone();
-            map_operands(&mut new, &mut term);
-            if let Term::Bound(lookup, _) = &mut new {
-                *lookup = lookup_at(*lookup);
-            }
-            new
-        });
-        let new_terms = new_terms.collect();
-        let new_lookups = self.lookups.iter().zip(0..).filter_map(kept).map(|at| {
-            let mut new = self.draft.lookups[at].clone();
-            new.key.iter_mut().for_each(|k| *k = term(*k));
-            new.flows = state_at(new.flows);
-            new
-        });
-        let new_lookups = new_lookups.collect();
-        let new_state =
-            self.state.iter().zip(0..).filter_map(kept).map(|at| self.draft.state[at].clone());
-        Program { entry, terms: new_terms, state: new_state.collect(), lookups: new_lookups, steps }
-    }
 }

@@ -2,7 +2,7 @@
 
 use ir::field::Base;
 use ir::model::BinaryOp;
-use ir::program::TermId;
+use ir::program::{Barrier, TermId};
 use ir::{Cond, Expr, Field, IntervalSet};
 
 use super::execute::{Machine, Way};
@@ -32,7 +32,7 @@ impl<'a> Machine<'a> {
                         }
                     }
                 }
-                Err(Stop::Unsupported("works at a place that the packet says"))
+                Err(Stop::Unsupported(Barrier::ComputedPlace))
             }
         }
     }
@@ -46,7 +46,7 @@ impl<'a> Machine<'a> {
                 .get(usize::from(reg.0))
                 .copied()
                 .flatten()
-                .ok_or(Stop::Unsupported("reads a register that was not written"))?,
+                .ok_or(Stop::Unsupported(Barrier::UnwrittenRegister))?,
             Expr::Load { base, offset, width } => {
                 let offset = self.constant(way, offset)?;
                 let field = field_at(*base, offset, *width)?;
@@ -81,8 +81,8 @@ impl<'a> Machine<'a> {
                 self.terms.hash(numbers)
             }
             Expr::Now => self.terms.now(),
-            Expr::ByteSum { .. } => return Err(Stop::Unsupported("adds bytes up")),
-            Expr::Random(..) => return Err(Stop::Unsupported("draws lots")),
+            Expr::ByteSum { .. } => return Err(Stop::Unsupported(Barrier::ByteSum)),
+            Expr::Random(..) => return Err(Stop::Unsupported(Barrier::Random)),
         })
     }
 
@@ -141,7 +141,7 @@ impl<'a> Machine<'a> {
                 let decided = self.terms.compare(*op, a, b);
                 Ok(way.facts.plain(&mut self.terms, decided))
             }
-            _ => Err(Stop::Unsupported("asks whether a flow exists")),
+            _ => Err(Stop::Unsupported(Barrier::FlowTest)),
         }
     }
 
@@ -191,13 +191,12 @@ impl<'a> Machine<'a> {
         length: TermId,
     ) -> Result<TermId, Stop> {
         if !matches!(base, Base::Data | Base::Header(_)) {
-            return Err(Stop::Unsupported("sums what is not the packet"));
+            return Err(Stop::Unsupported(Barrier::OtherSum));
         }
         let base = way.packet.base(&mut self.terms, &way.facts, base)?;
         let at = i32::try_from(offset).ok().and_then(|o| base.checked_add(o));
-        let at = at.ok_or(Stop::Unsupported("sums bytes far away"))?;
-        let offset =
-            u16::try_from(at).map_err(|_| Stop::Unsupported("sums bytes that were pushed"))?;
+        let at = at.ok_or(Stop::Unsupported(Barrier::FarSum))?;
+        let offset = u16::try_from(at).map_err(|_| Stop::Unsupported(Barrier::PushedSum))?;
         // Without options, most headers: worth a way of its own.
         let linear = self.terms.linear(length);
         if let ([(part, 4)], 0) = (&linear.terms[..], linear.constant) {
@@ -210,7 +209,7 @@ impl<'a> Machine<'a> {
         let all = way.packet.data.changed_words(8 * i32::from(offset), most);
         let sure = way.packet.data.changed_words(8 * i32::from(offset), least & !1);
         if all != sure {
-            return Err(Stop::Unsupported("sums bytes that may have been written"));
+            return Err(Stop::Unsupported(Barrier::WrittenSum));
         }
         let length = match way.facts.single(&self.terms, length) {
             Some(known) => self.terms.constant(known),
@@ -224,12 +223,12 @@ impl<'a> Machine<'a> {
         let first = Field::bits(Base::Data, offset * 8, 16);
         let first = self.terms.input(first);
         if all.contains(&(8 * i32::from(offset))) || way.facts.bounds(&self.terms, first).0 == 0 {
-            return Err(Stop::Unsupported("sums bytes that may all be zero"));
+            return Err(Stop::Unsupported(Barrier::ZeroSum));
         }
         let ones = self.terms.constant(0xffff);
         for at in all {
             let new = way.packet.data.read(&mut self.terms, at, 16);
-            let new = new.ok_or(Stop::Unsupported("sums bytes that nothing wrote"))?;
+            let new = new.ok_or(Stop::Unsupported(Barrier::UnwrittenSum))?;
             let old = self.terms.input(Field::bits(Base::Data, at as u16, 16));
             let old = self.terms.binary(BinaryOp::Sub, ones, old);
             sum = self.terms.binary(BinaryOp::Add, sum, old);
@@ -240,7 +239,7 @@ impl<'a> Machine<'a> {
 }
 
 pub(super) fn field_at(base: Base, offset: u128, width: u16) -> Result<Field, Stop> {
-    let far = Stop::Unsupported("works at bytes far away");
+    let far = Stop::Unsupported(Barrier::FarPlace);
     match u16::try_from(offset).ok().and_then(|o| o.checked_mul(8)) {
         Some(offset) if (1..=128).contains(&width) => Ok(Field::bits(base, offset, width)),
         _ => Err(far),

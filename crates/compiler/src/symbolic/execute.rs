@@ -7,26 +7,26 @@ use std::sync::Arc;
 use ir::PrefixTable;
 use ir::model::{BinaryOp, Block, Reg, Rule, StateRef};
 use ir::program::{
-    Effect, End, Exit, FlowLookup, LookupId, StateId, StateOf, Step, StepId, TermId,
+    Barrier, ClassifyRule, Effect, End, Entries, Exit, Lookup, LookupId, StateId, StateOf, Step,
+    StepId, Table, TableId, TermId,
 };
 use ir::{Expr, IntervalSet, Model, Op, Reason};
-use ir::{Graph, Port, Processing};
+use ir::{Graph, NodeId, Port, Processing};
 
 use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
 use super::evaluate::field_at;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop};
-use super::rules::{MAX_KEYS, tests};
+use super::rules::{MAX_KEYS, Rules, tests};
 use super::split::{Split, split};
+use super::table::Table as PrefixRows;
 use super::terms::{Decided, Terms};
 
 /// An output that nothing is connected to; as the router counts it.
 const UNCONNECTED: Reason = Reason("unconnected-output");
 /// A port that does not exist; as elements count it.
 const NO_SUCH_PORT: Reason = Reason("no-such-port");
-/// Why a packet is left to an element's own code that is not as its model expects.
-pub(crate) const UNEXPECTED: &str = "holds what its configuration does not make";
 
 /// A program has at most so many steps; a chain that takes more is carried out in stages.
 pub(crate) const MAX_STEPS: usize = 10_000;
@@ -50,8 +50,7 @@ const MAX_SPLITS: usize = 64;
 /// the one before.
 const MAX_TESTS: usize = 2000;
 
-const NOWHERE: &str = "a rule leads nowhere";
-const TOO_SHORT: Stop = Stop::Unsupported("pulls more than there is");
+const TOO_SHORT: Stop = Stop::Unsupported(Barrier::TooShort);
 /// Numbers that are tried one by one are at most so large.
 const MAX_TRIED: u128 = 64;
 
@@ -64,10 +63,14 @@ pub(crate) struct Chain<'a> {
     /// Inputs at which programs end because another begins there.
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
-    pub opaque: Vec<Option<&'static str>>,
+    pub opaque: Vec<Option<Barrier>>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
     /// short for what is pulled. A proof wants them; programs leave them to elements.
     pub seldom: bool,
+    /// Whether tables stay whole, as targets want them; or else, as the data plane wants them, they
+    /// are specialised for each path: rules that cannot match are left out, and the rows of small
+    /// tables make paths of their own.
+    pub tables: bool,
 }
 
 impl Chain<'_> {
@@ -95,8 +98,10 @@ pub(super) struct Way<'a> {
     through: Vec<Port>,
     /// Lookups that found a flow, the latest last.
     found: Vec<LookupId>,
+    /// Lookups that found nothing.
+    missed: Vec<LookupId>,
     /// Flows that were changed on the way: what was bound may no longer be so.
-    changed: Vec<StateId>,
+    changed: Vec<TableId>,
     stack: Vec<Frame<'a>>,
     at: Port,
     /// The packet and the number of effects when it came to the element.
@@ -149,7 +154,8 @@ pub(crate) struct Machine<'a> {
     entry: Port,
     pub(super) terms: Terms,
     state: Vec<StateOf>,
-    lookups: Vec<FlowLookup>,
+    tables: Vec<Table>,
+    lookups: Vec<Lookup>,
     /// How often packets were told apart for lists of rules that look at too much.
     splits: usize,
     steps: Vec<Option<Step>>,
@@ -178,6 +184,7 @@ impl<'a> Machine<'a> {
             entry,
             terms: Terms::default(),
             state: Vec::new(),
+            tables: Vec::new(),
             lookups: Vec::new(),
             splits: 0,
             steps: Vec::new(),
@@ -197,6 +204,7 @@ impl<'a> Machine<'a> {
             effects: Vec::new(),
             through: Vec::new(),
             found: Vec::new(),
+            missed: Vec::new(),
             changed: Vec::new(),
             stack: Vec::new(),
             at: entry,
@@ -228,6 +236,7 @@ impl<'a> Machine<'a> {
             entry,
             terms: machine.terms,
             state: machine.state,
+            tables: machine.tables,
             lookups: machine.lookups,
             steps,
             root,
@@ -276,10 +285,10 @@ impl<'a> Machine<'a> {
         loop {
             if way.facts.is_contradiction() {
                 // No packet comes here: any end is right, so the simplest.
-                return self.give_up(way, "no packet comes here");
+                return self.give_up(way, Barrier::Unreachable);
             }
             let Some(frame) = way.stack.last_mut() else {
-                return self.give_up(way, "its model does not say how it ends");
+                return self.give_up(way, Barrier::NoEnd);
             };
             let block: &'a [Op] = frame.block;
             let Some(op) = block.get(frame.next) else {
@@ -301,18 +310,18 @@ impl<'a> Machine<'a> {
                         return self.drop(way, UNCONNECTED);
                     };
                     if self.chain.stages.contains(&to) {
-                        return self.leave(way, to, false, Some("the next stage"));
+                        return self.leave(way, to, false, Some(Barrier::NextStage));
                     }
                     if way.through.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
                         // Others may tell more: this one waits for the next attempt.
                         self.long = Some(to);
-                        return self.leave(way, to, false, Some("the next stage"));
+                        return self.leave(way, to, false, Some(Barrier::NextStage));
                     }
                     if let Some(why) = self.chain.opaque[to.node] {
                         return self.leave(way, to, true, Some(why));
                     }
                     if way.through.contains(&to) {
-                        return self.leave(way, to, true, Some("the chain leads back here"));
+                        return self.leave(way, to, true, Some(Barrier::Loop));
                     }
                     self.enter(&mut way, to);
                 }
@@ -342,7 +351,7 @@ impl<'a> Machine<'a> {
     /// Forks on a condition; both ways do the operation again, knowing it.
     fn split(&mut self, way: Way<'a>, decided: Decided) -> Step {
         let Decided::Open(atom, _) = decided else {
-            return self.give_up(way, "a condition that is known");
+            return self.give_up(way, Barrier::Decided);
         };
         let element = way.at.node;
         let (mut yes, mut no) = (way.clone(), way);
@@ -358,7 +367,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The element's own code takes the packet as it came to it.
-    fn give_up(&mut self, mut way: Way<'a>, why: &'static str) -> Step {
+    fn give_up(&mut self, mut way: Way<'a>, why: Barrier) -> Step {
         let (packet, effects) = (*way.before).clone();
         way.packet = packet;
         way.effects.truncate(effects);
@@ -372,17 +381,11 @@ impl<'a> Machine<'a> {
         self.exit(way, End::Drop { element, reason }, None)
     }
 
-    fn leave(
-        &mut self,
-        way: Way<'a>,
-        to: Port,
-        native: bool,
-        barrier: Option<&'static str>,
-    ) -> Step {
+    fn leave(&mut self, way: Way<'a>, to: Port, native: bool, barrier: Option<Barrier>) -> Step {
         self.exit(way, End::Push { to, native }, barrier)
     }
 
-    fn exit(&mut self, way: Way<'a>, end: End, barrier: Option<&'static str>) -> Step {
+    fn exit(&mut self, way: Way<'a>, end: End, barrier: Option<Barrier>) -> Step {
         let dropped = matches!(end, End::Drop { .. });
         match way.packet.writes(&mut self.terms, dropped) {
             Some(writes) => Step::Exit(Box::new(Exit {
@@ -393,7 +396,7 @@ impl<'a> Machine<'a> {
                 through: way.through,
             })),
             // Bytes next to what was written are not known: let the elements do it.
-            None => self.give_up(way, "writes beside bytes that nothing wrote"),
+            None => self.give_up(way, Barrier::PartialWrite),
         }
     }
 
@@ -421,7 +424,7 @@ impl<'a> Machine<'a> {
             }
             Op::Expect(cond) => {
                 if !self.cond(way, cond)? {
-                    return Err(Stop::Unsupported(UNEXPECTED));
+                    return Err(Stop::Unsupported(Barrier::Unexpected));
                 }
             }
             Op::Match { rules, arms, otherwise } => {
@@ -433,7 +436,7 @@ impl<'a> Machine<'a> {
             }
             Op::Pull(expr) => {
                 let by = self.constant(way, expr)? as i128;
-                let mut by = i32::try_from(by).map_err(|_| Stop::Unsupported("pulls very far"))?;
+                let mut by = i32::try_from(by).map_err(|_| Stop::Unsupported(Barrier::PullsFar))?;
                 if by > 0 {
                     let length = way.packet.length(&mut self.terms);
                     let enough = IntervalSet::range(by as u128, u128::MAX);
@@ -452,7 +455,7 @@ impl<'a> Machine<'a> {
                     .start
                     .checked_add(by)
                     .filter(|s| s.abs() < 4096)
-                    .ok_or(Stop::Unsupported("pulls very far"))?;
+                    .ok_or(Stop::Unsupported(Barrier::PullsFar))?;
             }
             Op::Truncate(expr) => {
                 let length = self.expr(way, expr)?;
@@ -475,40 +478,23 @@ impl<'a> Machine<'a> {
             }
             Op::FlowLookup { flows, key, value, common, miss: _ } => {
                 let key = self.numbers(way, key)?;
-                let flows = self.state(way, *flows);
-                if way.changed.contains(&flows) {
-                    return Err(Stop::Unsupported("looks flows up again that it changed"));
+                let table = self.flows(way, *flows, &key);
+                if way.changed.contains(&table) {
+                    return Err(Stop::Unsupported(Barrier::ChangedFlows));
                 }
-                let known = way.found.iter().copied().find(|l| {
-                    let known = &self.lookups[usize::from(l.0)];
-                    known.flows == flows
-                        && known.key == key
-                        && (usize::from(known.values), usize::from(known.common))
-                            == (value.len(), common.len())
-                });
+                let (values, commons) = (value.len() as u8, common.len() as u8);
+                let (lookup, known) = self.look_up(way, table, key, [values, commons])?;
                 let regs = value.iter().chain(common).copied();
-                if let Some(lookup) = known {
+                if known.is_some() {
                     self.bind_flow(way, lookup, regs);
                     return Ok(Next::Go);
-                }
-                let (values, common) = (value.len() as u8, common.len() as u8);
-                let element = way.at.node;
-                let new = FlowLookup { flows, key, values, common, element };
-                // The same lookup on another way binds the same numbers.
-                let known = self.lookups.iter().position(|l| *l == new);
-                let lookup = LookupId(known.unwrap_or(self.lookups.len()) as u16);
-                if known.is_none() {
-                    self.lookups.push(new);
-                }
-                if lookup.0 >= MAX_LOOKUPS {
-                    return Err(Stop::Unsupported("too many lookups"));
                 }
                 let mut hit = way.clone();
                 hit.found.push(lookup);
                 self.bind_flow(&mut hit, lookup, regs);
                 let missed = way.clone();
                 let hit = self.later(hit);
-                let miss = self.give_up(missed, "makes a flow");
+                let miss = self.give_up(missed, Barrier::NewFlow);
                 let slot = self.reserve();
                 self.steps[slot.0 as usize] = Some(miss);
                 return Ok(Next::Forked(Step::Flow { lookup, hit, miss: slot }));
@@ -517,14 +503,14 @@ impl<'a> Machine<'a> {
                 let key = self.numbers(way, key)?;
                 let common = self.numbers(way, common)?;
                 let (expiry, guarantee) = (self.expr(way, expiry)?, self.expr(way, guarantee)?);
-                let flows = self.state(way, *flows);
+                let table = self.flows(way, *flows, &key);
                 let of = |l: &LookupId| {
                     let known = &self.lookups[usize::from(l.0)];
-                    known.flows == flows && known.key == key
+                    known.table == table && known.key == key
                 };
                 let lookup = way.found.iter().copied().find(of);
-                let lookup = lookup.ok_or(Stop::Unsupported("changes another flow"))?;
-                way.changed.push(flows);
+                let lookup = lookup.ok_or(Stop::Unsupported(Barrier::OtherFlow))?;
+                way.changed.push(table);
                 way.effects.push(Effect::Update { lookup, common, expiry, guarantee });
             }
             Op::Note(reason) => {
@@ -535,16 +521,16 @@ impl<'a> Machine<'a> {
                 return self.emit(way, port);
             }
             Op::Drop(reason) => return Ok(Next::Drop(*reason)),
-            Op::Opaque(why) => return Err(Stop::Unsupported(why)),
-            Op::Repeat { .. } | Op::Break => return Err(Stop::Unsupported("repeats something")),
-            Op::Extend(_) => return Err(Stop::Unsupported("makes the packet longer")),
+            Op::Opaque(why) => return Err(Stop::Unsupported(Barrier::Opaque(why))),
+            Op::Repeat { .. } | Op::Break => return Err(Stop::Unsupported(Barrier::Repeats)),
+            Op::Extend(_) => return Err(Stop::Unsupported(Barrier::Extends)),
             Op::Read(..) | Op::Write(..) => {
-                return Err(Stop::Unsupported("keeps numbers from packet to packet"));
+                return Err(Stop::Unsupported(Barrier::Cells));
             }
             Op::FlowInsert { .. } | Op::Allocate { .. } => {
-                return Err(Stop::Unsupported("makes a flow"));
+                return Err(Stop::Unsupported(Barrier::NewFlow));
             }
-            Op::EmitCopy(_) => return Err(Stop::Unsupported("copies packets")),
+            Op::EmitCopy(_) => return Err(Stop::Unsupported(Barrier::Copies)),
         }
         Ok(Next::Go)
     }
@@ -556,7 +542,7 @@ impl<'a> Machine<'a> {
         }
         let outputs = self.chain.graph.nodes[way.at.node].outputs.len();
         if outputs > MAX_ROWS {
-            return Err(Stop::Unsupported("has too many outputs"));
+            return Err(Stop::Unsupported(Barrier::TooManyOutputs));
         }
         let possible = way.facts.set(&self.terms, port);
         if IntervalSet::min(&possible).is_none_or(|least| least >= outputs as u128) {
@@ -611,6 +597,9 @@ impl<'a> Machine<'a> {
         regs: &[Reg],
         miss: &'a Block,
     ) -> Result<Next<'a>, Stop> {
+        if self.chain.tables {
+            return self.lookup_whole(way, table, key, regs, miss);
+        }
         let table = self.cache.table(table);
         let possible = way.facts.set(&self.terms, key);
         let Some(rows) = table.rows_of(&possible, MAX_ROWS) else {
@@ -660,6 +649,126 @@ impl<'a> Machine<'a> {
         Ok(Next::Forked(Step::Switch { on: key, cases, otherwise, element }))
     }
 
+    /// Looks a number up in a table that stays whole.
+    fn lookup_whole(
+        &mut self,
+        way: &mut Way<'a>,
+        prefixes: &'a Arc<PrefixTable>,
+        key: TermId,
+        regs: &[Reg],
+        miss: &'a Block,
+    ) -> Result<Next<'a>, Stop> {
+        let rows = self.cache.table(prefixes);
+        let possible = way.facts.set(&self.terms, key);
+        match rows.rows_of(&possible, 1).as_deref() {
+            Some([]) => return Ok(Next::Enter(miss)),
+            Some([row]) if possible.is_subset(&rows.keys(*row)) => {
+                self.bind_row(way, regs, rows.numbers(*row));
+                return Ok(Next::Go);
+            }
+            _ => {}
+        }
+        let entries = Entries::Prefixes(Arc::clone(prefixes));
+        let table = self.table(way.at.node, vec![prefixes.width()], entries);
+        let (lookup, known) = self.look_up(way, table, vec![key], [regs.len() as u8, 0])?;
+        match known {
+            Some(true) => {
+                self.bind_columns(way, lookup, regs, &rows);
+                return Ok(Next::Go);
+            }
+            Some(false) => return Ok(Next::Enter(miss)),
+            None => {}
+        }
+        let (mut hit, mut missed) = (way.clone(), way.clone());
+        hit.found.push(lookup);
+        self.bind_columns(&mut hit, lookup, regs, &rows);
+        missed.missed.push(lookup);
+        missed.stack.push(Frame { block: miss, next: 0 });
+        let (hit, miss) = (self.later(hit), self.later(missed));
+        Ok(Next::Forked(Step::Flow { lookup, hit, miss }))
+    }
+
+    /// Binds the numbers of a row, of which the table tells what they can be.
+    fn bind_columns(
+        &mut self,
+        way: &mut Way<'a>,
+        lookup: LookupId,
+        regs: &[Reg],
+        rows: &PrefixRows,
+    ) {
+        for (at, &reg) in regs.iter().enumerate() {
+            let numbers = rows.column(at);
+            let most = IntervalSet::max(&numbers).unwrap_or(0);
+            let width = (128 - most.leading_zeros()).max(1) as u16;
+            let number = self.terms.bound(lookup, at as u8, width);
+            if numbers.intervals().len() <= MAX_ROWS {
+                way.facts.restrict(number, numbers);
+            }
+            bind(way, reg, number);
+        }
+    }
+
+    /// The lookup of a key, and whether it was made on this path and found something.
+    fn look_up(
+        &mut self,
+        way: &Way<'a>,
+        table: TableId,
+        key: Vec<TermId>,
+        [values, common]: [u8; 2],
+    ) -> Result<(LookupId, Option<bool>), Stop> {
+        let is_same =
+            |l: &Lookup| (l.table, &l.key, l.values, l.common) == (table, &key, values, common);
+        let of = |l: &&LookupId| is_same(&self.lookups[usize::from(l.0)]);
+        if let Some(&found) = way.found.iter().find(of) {
+            return Ok((found, Some(true)));
+        }
+        if let Some(&missed) = way.missed.iter().find(of) {
+            return Ok((missed, Some(false)));
+        }
+        let element = way.at.node;
+        // The same lookup on another way binds the same numbers.
+        let known = self.lookups.iter().position(|l| is_same(l) && l.element == element);
+        let lookup = LookupId(known.unwrap_or(self.lookups.len()) as u16);
+        if known.is_none() {
+            self.lookups.push(Lookup { table, key, values, common, element });
+        }
+        if lookup.0 >= MAX_LOOKUPS {
+            return Err(Stop::Unsupported(Barrier::TooManyLookups));
+        }
+        Ok((lookup, None))
+    }
+
+    /// The table of an element's entries, which is the same on every path.
+    fn table(&mut self, element: NodeId, widths: Vec<u16>, entries: Entries) -> TableId {
+        let is_same = |t: &Table| match (&t.entries, &entries) {
+            (Entries::Flows(a), Entries::Flows(b)) => a == b,
+            (Entries::Prefixes(a), Entries::Prefixes(b)) => {
+                t.element == element && Arc::ptr_eq(a, b)
+            }
+            (Entries::Rules(a), Entries::Rules(b)) => t.element == element && Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        let known = self.tables.iter().position(is_same);
+        let at = known.unwrap_or_else(|| {
+            self.tables.push(Table { element, widths: widths.clone(), entries });
+            self.tables.len() - 1
+        });
+        let table = &mut self.tables[at];
+        table.widths.iter_mut().zip(widths).for_each(|(known, new)| *known = (*known).max(new));
+        TableId(at as u16)
+    }
+
+    /// The table of declared flows.
+    fn flows(&mut self, way: &Way<'a>, state: StateRef, key: &[TermId]) -> TableId {
+        let state = self.state(way, state);
+        let width = |&term: &TermId| {
+            let (_, most) = self.terms.bounds(term);
+            (128 - most.leading_zeros()).max(1) as u16
+        };
+        let widths = key.iter().map(width).collect();
+        self.table(way.at.node, widths, Entries::Flows(state))
+    }
+
     fn bind_row(&mut self, way: &mut Way<'a>, regs: &[Reg], row: &[u128]) {
         for (&reg, &number) in regs.iter().zip(row) {
             let number = self.terms.constant(number);
@@ -668,7 +777,9 @@ impl<'a> Machine<'a> {
     }
 
     fn bind_flow(&mut self, way: &mut Way<'a>, lookup: LookupId, regs: impl Iterator<Item = Reg>) {
-        let kind = &self.state[usize::from(self.lookups[usize::from(lookup.0)].flows.0)].kind;
+        let table = &self.tables[usize::from(self.lookups[usize::from(lookup.0)].table.0)];
+        let Entries::Flows(state) = table.entries else { return };
+        let kind = &self.state[usize::from(state.0)].kind;
         for (i, reg) in regs.enumerate() {
             let number = self.terms.bound(lookup, i as u8, kind.width(i));
             bind(way, reg, number);
@@ -685,20 +796,29 @@ impl<'a> Machine<'a> {
         let element = way.at.node;
         let table = self.cache.rules(element, rules);
         let few = rules.len() <= MAX_ROWS;
-        let few = table.as_ref().is_none_or(|t| t.are_few() || few && t.exprs.len() > MAX_KEYS);
+        if let Some(table) = table.as_ref().filter(|t| self.chain.tables && !t.exprs.is_empty()) {
+            match self.match_whole(way, rules, table, arms, otherwise) {
+                // Not all that rules ask can be computed of all packets that come here.
+                Err(Stop::Unsupported(_)) if few => {}
+                next => return next,
+            }
+        }
+        let few = table.as_ref().is_none_or(|t| {
+            self.chain.tables && few || t.are_few() || few && t.exprs.len() > MAX_KEYS
+        });
         if few {
             self.cache.ask(element, rules, Asked::InTurn);
             // One after the other, each telling something of the next.
             if rules.len() > MAX_ROWS {
-                return Err(Stop::Unsupported("its rules are no conjunctions"));
+                return Err(Stop::Unsupported(Barrier::RulesNotConjunctions));
             }
             if rules.iter().map(|rule| tests(&rule.when)).sum::<usize>() > MAX_TESTS {
-                return Err(Stop::Unsupported("its rules have too many alternatives"));
+                return Err(Stop::Unsupported(Barrier::TooManyAlternatives));
             }
             for rule in rules.iter() {
                 if self.cond(way, &rule.when)? {
                     let arm = arms.get(rule.arm as usize);
-                    return Ok(Next::Enter(arm.ok_or(Stop::Unsupported(NOWHERE))?));
+                    return Ok(Next::Enter(arm.ok_or(Stop::Unsupported(Barrier::NoArm))?));
                 }
             }
             return Ok(Next::Enter(otherwise));
@@ -709,7 +829,7 @@ impl<'a> Machine<'a> {
             // Nothing is computed where nothing is asked.
             let key = self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
             if way.facts.bounds(&self.terms, key).1 > u32::MAX.into() {
-                return Err(Stop::Unsupported("its rules look at wide numbers"));
+                return Err(Stop::Unsupported(Barrier::WideKeys));
             }
             keys.push(key);
         }
@@ -739,15 +859,79 @@ impl<'a> Machine<'a> {
         let (asked, fitting) = match split {
             Split::One(arm) => {
                 let block = arm.map_or(Some(otherwise), |arm| arms.get(arm as usize));
-                return Ok(Next::Enter(block.ok_or(Stop::Unsupported(NOWHERE))?));
+                return Ok(Next::Enter(block.ok_or(Stop::Unsupported(Barrier::NoArm))?));
             }
             Split::Keys(asked, rules) => (asked, rules),
             Split::Cases(key, cases) if self.splits < MAX_SPLITS => {
                 self.splits += 1;
                 return Ok(Next::Forked(self.switch(way, keys[key], cases)));
             }
-            _ => return Err(Stop::Unsupported("its rules look at too many things")),
+            _ => return Err(Stop::Unsupported(Barrier::TooManyKeys)),
         };
+        let (arms, otherwise) = self.follow(way, &table, &keys, &fitting, arms, otherwise)?;
+        let keys = asked.into_iter().map(|key| keys[key]).collect();
+        Ok(Next::Forked(Step::Classify {
+            table: None,
+            keys,
+            rules: fitting,
+            arms,
+            otherwise,
+            element,
+        }))
+    }
+
+    /// Matches the rules of a table that stays whole.
+    fn match_whole(
+        &mut self,
+        way: &mut Way<'a>,
+        rules: &'a Arc<[Rule]>,
+        table: &Rules,
+        arms: &'a [Block],
+        otherwise: &'a Block,
+    ) -> Result<Next<'a>, Stop> {
+        // What is known may tell.
+        if rules.len() <= MAX_ROWS {
+            let mut known = Some(otherwise);
+            for rule in rules.iter() {
+                match self.cond(way, &rule.when) {
+                    Ok(false) => continue,
+                    Ok(true) => known = arms.get(rule.arm as usize),
+                    Err(_) => known = None,
+                }
+                break;
+            }
+            if let Some(block) = known {
+                return Ok(Next::Enter(block));
+            }
+        }
+        let mut keys = Vec::with_capacity(table.exprs.len());
+        let mut widths = Vec::with_capacity(table.exprs.len());
+        for expr in &table.exprs {
+            let key = self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
+            widths.push(match expr {
+                Some(Expr::Field(field)) => field.width,
+                Some(_) => (128 - self.terms.bounds(key).1.leading_zeros()).max(1) as u16,
+                None => 1,
+            });
+            keys.push(key);
+        }
+        let element = way.at.node;
+        let id = self.table(element, widths, Entries::Rules(Arc::clone(&table.rules)));
+        let (arms, otherwise) = self.follow(way, table, &keys, &table.rules, arms, otherwise)?;
+        let rules = Arc::clone(&table.rules);
+        Ok(Next::Forked(Step::Classify { table: Some(id), keys, rules, arms, otherwise, element }))
+    }
+
+    /// Follows the arms of rules: the step of each arm, and where packets go that no rule is for.
+    fn follow(
+        &mut self,
+        way: &Way<'a>,
+        table: &Rules,
+        keys: &[TermId],
+        fitting: &[ClassifyRule],
+        arms: &'a [Block],
+        otherwise: &'a Block,
+    ) -> Result<(Vec<StepId>, StepId), Stop> {
         let mut used = vec![false; arms.len()];
         let mut takes_all = None;
         for rule in fitting.iter() {
@@ -779,12 +963,10 @@ impl<'a> Machine<'a> {
             way.stack.push(Frame { block, next: 0 });
             steps[arm] = Some(self.later(way));
         }
-        let keys = asked.into_iter().map(|key| keys[key]).collect();
         // Whoever no rule is for goes where the rule leads that is for all.
         let otherwise = takes_all.and_then(|arm| steps.get(arm).copied().flatten()).or(missed);
-        let otherwise = otherwise.ok_or(Stop::Unsupported(NOWHERE))?;
-        let arms = steps.into_iter().map(|step| step.unwrap_or(otherwise)).collect();
-        Ok(Next::Forked(Step::Classify { keys, rules: fitting, arms, otherwise, element }))
+        let otherwise = otherwise.ok_or(Stop::Unsupported(Barrier::NoArm))?;
+        Ok((steps.into_iter().map(|step| step.unwrap_or(otherwise)).collect(), otherwise))
     }
 
     fn state(&mut self, way: &Way<'a>, state: StateRef) -> StateId {

@@ -2,7 +2,7 @@
 
 use ir::field::{Base, Field, meta};
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Mark, TermId, Write, Writes};
+use ir::program::{Barrier, Mark, TermId, Write, Writes};
 use net::Header;
 
 use super::facts::Facts;
@@ -167,7 +167,7 @@ pub(crate) enum Stop {
     /// It could, were it known whether this holds.
     Split(Decided),
     /// Models can say it, terms cannot.
-    Unsupported(&'static str),
+    Unsupported(Barrier),
 }
 
 /// See the module.
@@ -225,7 +225,7 @@ impl Packet {
     ) -> Result<TermId, Stop> {
         match self.marks[header as usize] {
             MarkAt::At(at) => Ok(at),
-            MarkAt::Nowhere => Err(Stop::Unsupported("reads a header that is not marked")),
+            MarkAt::Nowhere => Err(Stop::Unsupported(Barrier::UnmarkedHeader)),
             MarkAt::Entry => {
                 let at = terms.position(header);
                 if let Some(known) = facts.single(terms, at) {
@@ -250,7 +250,7 @@ impl Packet {
                         return Err(Stop::Split(test));
                     }
                 }
-                Err(Stop::Unsupported("a header lies where it is not expected"))
+                Err(Stop::Unsupported(Barrier::OddHeader))
             }
         }
     }
@@ -265,7 +265,7 @@ impl Packet {
         let at = self.position(terms, facts, header)?;
         let plain = |value: u128| i32::try_from(value as i128).ok();
         if let Some(at) = facts.single(terms, at).or_else(|| terms.as_constant(at)) {
-            return plain(at).ok_or(Stop::Unsupported("a header lies far away"));
+            return plain(at).ok_or(Stop::Unsupported(Barrier::FarHeader));
         }
         // Behind another of unknown length: the usual is the shortest.
         let linear = terms.linear(at);
@@ -285,7 +285,7 @@ impl Packet {
                 }
             }
         }
-        Err(Stop::Unsupported("reads behind a header with options"))
+        Err(Stop::Unsupported(Barrier::Options))
     }
 
     /// Where a base lies, in bytes from the entry's start.
@@ -347,7 +347,7 @@ impl Packet {
                 self.data.read(terms, at, field.width.into())
             }
         };
-        let value = value.ok_or(Stop::Unsupported("reads bytes that nothing wrote"))?;
+        let value = value.ok_or(Stop::Unsupported(Barrier::UnwrittenBytes))?;
         // A number that is known needs not be read again.
         Ok(match facts.single(terms, value) {
             Some(known) => terms.constant(known),
@@ -394,7 +394,7 @@ impl Packet {
                 Some(value) => value,
                 None => terms.input(field),
             },
-            _ => return Err(Stop::Unsupported("asks for room in the packet's buffer")),
+            _ => return Err(Stop::Unsupported(Barrier::Headroom)),
         })
     }
 
@@ -411,11 +411,11 @@ impl Packet {
                 meta::TIMESTAMP => self.timestamp = Some(value),
                 meta::TYPE => {
                     let known = terms.as_constant(value).and_then(|v| u8::try_from(v).ok());
-                    let known = known.ok_or(Stop::Unsupported("computes a packet's type"))?;
+                    let known = known.ok_or(Stop::Unsupported(Barrier::ComputedType))?;
                     let kept = net::PacketType::from_u8(known) as u128;
                     self.packet_type = Some(terms.constant(kept));
                 }
-                _ => return Err(Stop::Unsupported("writes what cannot be written")),
+                _ => return Err(Stop::Unsupported(Barrier::ReadOnly)),
             },
             Base::Annotation => {
                 self.annotations.write(terms, field.offset.into(), field.width.into(), value);

@@ -2,18 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use foldhash::HashMap;
-use ir::{IntervalSet, Mapping, PrefixTable};
-
-/// Least and greatest key, and the row that they yield.
-type Range = (u128, u128, u32);
+use ir::{IntervalSet, Mapping, PrefixRange, PrefixTable};
 
 /// What a table comes to.
 pub(crate) struct Table {
     /// The numbers that lookups yield, each different row once.
     rows: Vec<Arc<[u128]>>,
     /// Disjoint and in order.
-    ranges: Vec<Range>,
+    ranges: Vec<PrefixRange>,
     /// The places in `ranges`, row by row, and where those of each row begin.
     of_rows: Vec<u32>,
     begins: Vec<usize>,
@@ -24,7 +20,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(table: &PrefixTable) -> Self {
-        let (rows, ranges) = disjoint_ranges(table);
+        let (rows, ranges) = table.ranges();
         let mut begins = vec![0; rows.len() + 1];
         ranges.iter().for_each(|range| begins[range.2 as usize + 1] += 1);
         (1..begins.len()).for_each(|row| begins[row] += begins[row - 1]);
@@ -40,6 +36,15 @@ impl Table {
     /// The numbers of a row.
     pub(crate) fn numbers(&self, row: usize) -> &[u128] {
         &self.rows[row]
+    }
+
+    /// The numbers that rows have in a column.
+    pub(crate) fn column(&self, at: usize) -> IntervalSet {
+        let number = |row: &Arc<[u128]>| row.get(at).copied().unwrap_or(0);
+        let mut numbers: Vec<u128> = self.rows.iter().map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        IntervalSet::from_intervals(numbers.into_iter().map(|n| (n, n)).collect())
     }
 
     /// The keys whose lookup yields a row.
@@ -76,68 +81,6 @@ impl Table {
     }
 
     pub(crate) fn columns(&self) -> &(IntervalSet, Vec<Arc<Mapping>>) {
-        self.columns.get_or_init(|| {
-            let keys = self.ranges.iter().map(|&(low, high, _)| (low, high)).collect();
-            let width = self.rows.iter().map(|row| row.len()).max().unwrap_or(0);
-            let column = |at: usize| {
-                let number = |&(low, high, row): &Range| {
-                    (low, high, self.rows[row as usize].get(at).copied().unwrap_or(0))
-                };
-                Arc::new(Mapping::new(self.ranges.iter().map(number).collect()))
-            };
-            (IntervalSet::from_intervals(keys), (0..width).map(column).collect())
-        })
+        self.columns.get_or_init(|| PrefixTable::columns_of(&self.rows, &self.ranges))
     }
-}
-
-/// The different rows of a table and the ranges of keys that yield each: longer prefixes hide
-/// shorter ones.
-fn disjoint_ranges(table: &PrefixTable) -> (Vec<Arc<[u128]>>, Vec<Range>) {
-    let (mut rows, mut ranges) = (Vec::new(), Vec::new());
-    let mut known: HashMap<Arc<[u128]>, u32> = HashMap::default();
-    let mut add = |row: &Arc<[u128]>, low: u128, high: u128| {
-        if low > high {
-            return;
-        }
-        let number = known.get(row).copied().unwrap_or_else(|| {
-            let next = rows.len() as u32;
-            rows.push(Arc::clone(row));
-            known.insert(Arc::clone(row), next);
-            next
-        });
-        ranges.push((low, high, number));
-    };
-    // In order of their first numbers, shorter prefixes first: a stack holds those that are open.
-    let mut open: Vec<(u128, &Arc<[u128]>)> = Vec::new();
-    let mut at = 0u128;
-    let last = |prefix: u128, length: u16| {
-        IntervalSet::max(&IntervalSet::prefix(table.width(), prefix, length)).unwrap_or(0)
-    };
-    let mut done = false;
-    for entry in table.entries() {
-        let (prefix, length, row) = (entry.prefix, entry.length, &entry.row);
-        while let Some(&(end, outer)) = open.last() {
-            if end >= prefix {
-                if prefix > at {
-                    add(outer, at, prefix - 1);
-                }
-                break;
-            }
-            add(outer, at, end);
-            at = end + 1;
-            open.pop();
-        }
-        at = prefix;
-        open.push((last(prefix, length), row));
-    }
-    while let Some((end, row)) = open.pop() {
-        if !done {
-            add(row, at, end);
-        }
-        match end.checked_add(1) {
-            Some(next) => at = next,
-            None => done = true,
-        }
-    }
-    (rows, ranges)
 }

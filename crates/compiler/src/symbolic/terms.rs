@@ -134,8 +134,8 @@ impl Terms {
         &self.terms[term.0 as usize]
     }
 
-    pub(crate) fn all(&self) -> &[Term] {
-        &self.terms
+    pub(crate) fn into_all(self) -> Vec<Term> {
+        self.terms
     }
 
     /// The least and the greatest value that a term can have.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ir::model::BinaryOp;
-use ir::program::{Atom, Effect, End, Exit, Mark, Program, Step, StepId, Term, TermId, Write};
+use ir::program::{
+    Atom, Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write,
+};
 use ir::{IntervalSet, Mapping, Reason};
 
 /// Numbers that look random and are the same in every run.
@@ -359,14 +361,15 @@ fn wrong_key(program: &mut Program, dice: &mut Dice) -> bool {
 fn swap_tables(program: &mut Program, dice: &mut Dice) -> bool {
     let count = program.lookups.len();
     let (a, b) = (dice.below(count), dice.below(count));
-    let [Some(x), Some(y)] = [a, b].map(|at| program.lookups.get(at).map(|l| l.flows)) else {
+    let [Some(x), Some(y)] = [a, b].map(|at| program.lookups.get(at).map(|l| l.table)) else {
         return false;
     };
-    let alike = program.state[usize::from(x.0)].kind == program.state[usize::from(y.0)].kind;
+    let kind = |at: usize| program.flows_of(LookupId(at as u16)).map(|flows| &flows.kind);
+    let alike = kind(a) == kind(b);
     if x == y || !alike {
         return false;
     }
-    (program.lookups[a].flows, program.lookups[b].flows) = (y, x);
+    (program.lookups[a].table, program.lookups[b].table) = (y, x);
     true
 }
 

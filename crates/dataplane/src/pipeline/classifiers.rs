@@ -455,9 +455,9 @@ mod tests {
     #[test]
     fn a_number_that_is_known_fits_where_any_was_asked() {
         let terms = vec![Term::Const(0), Term::Const(300)];
-        let (state, lookups, steps) = (Vec::new(), Vec::new(), Vec::new());
-        let program =
-            Program { entry: ir::Port { node: 0, port: 0 }, terms, state, lookups, steps };
+        let (state, tables, lookups, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let entry = ir::Port { node: 0, port: 0 };
+        let program = Program { entry, terms, state, tables, lookups, steps };
         assert_eq!([0, 1].map(|term| greatest(&program, TermId(term))), [0, 300]);
     }
 

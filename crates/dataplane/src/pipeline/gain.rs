@@ -62,7 +62,7 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
-    use ir::program::{ClassifyRule, End, FlowLookup, LookupId, StateId, Term, TermId};
+    use ir::program::{ClassifyRule, End, Lookup, LookupId, TableId, Term, TermId};
     use ir::{Port, Reason};
 
     use super::*;
@@ -81,6 +81,7 @@ mod tests {
         };
         let (next, last) = (|at: usize| StepId(at as u32 + 1), StepId((lists + flows) as u32 + 1));
         let list = |at| Step::Classify {
+            table: None,
             keys: vec![TermId(0)],
             rules: Vec::<ClassifyRule>::new().into(),
             arms: vec![next(at)],
@@ -88,13 +89,13 @@ mod tests {
             element: 0,
         };
         let flow = |at| Step::Flow { lookup: LookupId(0), hit: next(at), miss: last };
-        let lookup =
-            FlowLookup { flows: StateId(0), key: vec![], values: 0, common: 0, element: 0 };
+        let lookup = Lookup { table: TableId(0), key: vec![], values: 0, common: 0, element: 0 };
         let steps = (0..lists).map(list).chain((lists..lists + flows).map(flow));
         Program {
             entry: port,
             terms: vec![Term::Const(0)],
             state: vec![],
+            tables: vec![],
             lookups: vec![lookup],
             steps: steps.chain([exit(elements), exit(0)]).collect(),
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use elements::flow_access::BURST;
 pub(super) use elements::flow_access::lanes_of;
 use ir::model::CompareOp;
-use ir::program::FlowLookup;
+use ir::program::Lookup;
 use net::{Header, Packet};
 
 use super::plan::MOST_TESTS;
@@ -405,8 +405,8 @@ impl Lanes {
     }
 
     /// By lookup: the columns of what it binds.
-    pub(super) fn bindings(&self, lookups: &[FlowLookup]) -> Vec<Binding> {
-        let new = |lookup: &FlowLookup| Binding { values: lookup.values, ..Binding::default() };
+    pub(super) fn bindings(&self, lookups: &[Lookup]) -> Vec<Binding> {
+        let new = |lookup: &Lookup| Binding { values: lookup.values, ..Binding::default() };
         let mut all: Vec<Binding> = lookups.iter().map(new).collect();
         for (lookup, binding) in all.iter_mut().enumerate() {
             let mut depends = vec![false; self.columns.len()];

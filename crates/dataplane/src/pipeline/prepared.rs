@@ -24,8 +24,9 @@ pub(super) struct Ranges {
 }
 
 impl Prepared {
-    /// Makes the tables of a program.
+    /// Makes the tables of a program; one with tables of prefixes is lowered first.
     pub fn new(program: Program) -> Self {
+        let program = if program.has_prefixes() { program.lower() } else { program };
         let ranges = Arc::new(Ranges::of(&program));
         Self { program: Arc::new(program), ranges }
     }

@@ -432,7 +432,7 @@ mod tests {
 
     fn program(terms: Vec<Term>) -> Program {
         let entry = Port { node: 0, port: 0 };
-        Program { entry, terms, state: vec![], lookups: vec![], steps: vec![] }
+        Program { entry, terms, state: vec![], tables: vec![], lookups: vec![], steps: vec![] }
     }
 
     fn scalar(program: &Program) -> Scalar {

@@ -541,7 +541,7 @@ fn tick(program: &Program) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use ir::model::Reason;
-    use ir::program::{ClassifyRule, End, Exit, FlowLookup, LookupId, StateId};
+    use ir::program::{ClassifyRule, End, Exit, Lookup, LookupId, TableId};
     use ir::{Base, IntervalSet, Port};
 
     use super::*;
@@ -556,13 +556,8 @@ mod tests {
             let cubes = [vec![(0, key(10 * i)), (1, key(i % sets + 1))]].into();
             ClassifyRule { cubes, arm: 0, number: i as u32, span: None }
         };
-        let lookup = FlowLookup {
-            flows: StateId(0),
-            key: vec![TermId(0)],
-            values: 1,
-            common: 0,
-            element: 0,
-        };
+        let lookup =
+            Lookup { table: TableId(0), key: vec![TermId(0)], values: 1, common: 0, element: 0 };
         let drop = Exit {
             effects: vec![],
             writes: Default::default(),
@@ -576,9 +571,11 @@ mod tests {
                 .map(|(at, bytes)| Term::Input(Field::bytes(Base::Data, at, bytes)))
                 .into(),
             state: vec![],
+            tables: vec![],
             lookups: vec![lookup],
             steps: vec![
                 Step::Classify {
+                    table: None,
                     keys: vec![TermId(0), TermId(1)],
                     rules: (0..100).map(rule).collect(),
                     arms: vec![StepId(1)],

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use net::{Header, Packet, PacketType};
 
 use super::{
-    Atom, Effect, End, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId, Write,
-    Writes,
+    Atom, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId,
+    Write, Writes,
 };
 use crate::Base;
 use crate::graph::NodeId;
@@ -141,8 +141,23 @@ impl<'a> Run<'a, '_> {
         };
         let key = self.numbers(&asked.key)?;
         let now = self.environment.now();
-        let Some((flow, side)) = self.flows(asked.flows)?.find(&key, now) else {
-            self.environment.missed(asked.flows, &key);
+        let flows = match self.program.tables.get(usize::from(asked.table.0)).map(|t| &t.entries) {
+            Some(Entries::Flows(flows)) => *flows,
+            Some(Entries::Prefixes(table)) => {
+                let entry = table.lookup(key.first().copied().unwrap_or_default());
+                let Some(entry) = entry else { return Ok(false) };
+                // Rows may have different lengths: what is not there is 0.
+                let mut numbers = entry.row.to_vec();
+                numbers.resize(asked.values.into(), 0);
+                self.found.insert(lookup, Found { key, numbers });
+                return Ok(true);
+            }
+            Some(Entries::Rules(_)) | None => {
+                return malformed(format!("lookup {} is in no table", lookup.0));
+            }
+        };
+        let Some((flow, side)) = self.flows(flows)?.find(&key, now) else {
+            self.environment.missed(flows, &key);
             return Ok(false);
         };
         let values = flow.values[side].iter().take(asked.values.into());
@@ -178,7 +193,9 @@ impl<'a> Run<'a, '_> {
                 };
                 let key = key.clone();
                 let now = self.environment.now();
-                let flows = self.program.lookups[usize::from(lookup.0)].flows;
+                let Some(flows) = self.program.flows(*lookup) else {
+                    return malformed(format!("lookup {} is in no flows", lookup.0));
+                };
                 self.flows(flows)?.update(&key, common, expiry, guarantee, now);
             }
         }
@@ -411,7 +428,7 @@ pub(super) mod tests {
     use crate::graph::Port;
     use crate::interval::IntervalSet;
     use crate::model::{BinaryOp, CompareOp, StateKind};
-    use crate::program::{ClassifyRule, FlowLookup, StateOf};
+    use crate::program::{ClassifyRule, Lookup, StateOf, Table, TableId};
     use crate::state::Flow;
 
     #[derive(Default)]
@@ -443,8 +460,8 @@ pub(super) mod tests {
     }
 
     fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
-        let (state, lookups) = (Vec::new(), Vec::new());
-        Program { entry: ENTRY, terms, state, lookups, steps }
+        let (state, tables, lookups) = (Vec::new(), Vec::new(), Vec::new());
+        Program { entry: ENTRY, terms, state, tables, lookups, steps }
     }
 
     /// A packet of these bytes with nothing but zeros before them.
@@ -605,6 +622,7 @@ pub(super) mod tests {
                 element: 0,
             },
             Step::Classify {
+                table: None,
                 keys: vec![TermId(0), TermId(1)],
                 rules: rules.into(),
                 arms: vec![s(3), s(4)],
@@ -661,8 +679,8 @@ pub(super) mod tests {
             exit(Vec::new(), Writes { start: 1, ..Writes::default() }, dropped),
         ];
         let state = |name, kind| StateOf { owner: "nat".into(), element: 0, name, kind };
-        let lookups = vec![FlowLookup {
-            flows: StateId(0),
+        let lookups = vec![Lookup {
+            table: TableId(0),
             key: vec![TermId(0)],
             values: 1,
             common: 1,
@@ -670,7 +688,9 @@ pub(super) mod tests {
         }];
         let flows = state("flows", StateKind::Flows { capacity: 4, widths: Vec::new() });
         let state = vec![flows, state("hits", StateKind::Counter)];
-        Program { entry: ENTRY, terms, state, lookups, steps }
+        let entries = Entries::Flows(StateId(0));
+        let tables = vec![Table { element: 0, widths: vec![8], entries }];
+        Program { entry: ENTRY, terms, state, tables, lookups, steps }
     }
 
     #[test]

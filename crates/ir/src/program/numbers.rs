@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Atom, LookupId, Program, Term, TermId};
+use super::{Atom, Entries, LookupId, Program, Term, TermId};
 use crate::IntervalSet;
 use crate::field::meta;
 use crate::model::BinaryOp;
@@ -80,9 +80,15 @@ fn bits_of(value: u128) -> u16 {
 }
 
 fn bound_width(program: &Program, lookup: LookupId, index: u8) -> u16 {
+    if let Some(flows) = program.flows_of(lookup) {
+        return flows.kind.width(usize::from(index));
+    }
     let lookup = program.lookups.get(usize::from(lookup.0));
-    let state = lookup.and_then(|lookup| program.state.get(usize::from(lookup.flows.0)));
-    state.map_or(128, |state| state.kind.width(usize::from(index)))
+    let table = lookup.and_then(|lookup| program.tables.get(usize::from(lookup.table.0)));
+    match table.map(|table| &table.entries) {
+        Some(Entries::Prefixes(prefixes)) => prefixes.number_width(usize::from(index)),
+        _ => 128,
+    }
 }
 
 /// What numbers a term can be, by those that its operands can be.
@@ -345,6 +351,7 @@ mod tests {
             let exit =
                 Exit { effects: Vec::new(), writes, end, barrier: None, through: Vec::new() };
             let program = Program {
+                tables: Vec::new(),
                 entry: Port { node: 0, port: 0 },
                 terms,
                 state: Vec::new(),

@@ -1,37 +1,43 @@
-//! The text of programs, for people to read.
+//! The text of programs, which reads back; see [`crate::text::parse_programs`].
 //!
 //! ```text
 //! program behind [0] rt
-//! flows of "nat": flows 65536
-//! l0: nat find flows of "nat" (data[96+32], data[128+32]) binding 3 + 2
+//! elements 0 rt, 1 ck, 2 nat
+//! state flows of "nat" at nat: flows 65536 (32, 16)
+//! table 0 nat: flows of "nat" (32, 16, 32, 16)
+//! table 1 rt: routes (32)
+//!   10.0.0.0/8 => (0, 1)
+//! l0: nat find table 0 (data[96+32], data[128+32]) binding 3 + 2
 //!
 //! s0: ck if data[0+4] == 4 s1 else s7
 //! s1: rt switch data[128+32] {10.0.0.0/8} s2, {192.168.1.0..192.168.1.9} s3, else s7
 //! s2: find l0 s4 else s7
 //!   t9 = data[64+16] - 256
-//! s4: exit through [0] rt, [0] dt
+//! s4: exit visited [0] rt, [0] dt
 //!   data[8..10] = t9
 //!   data[10..12] = fold(data[80+16] + 256)
-//!   push [0] nat, its own code
-//!   because: keeps cells
-//! s7: exit through [0] rt
+//!   push [0] nat, slow path
+//!   because cells
+//! s7: exit visited [0] rt
 //!   drop no-route at rt
 //! ```
 //!
 //! A field of the data is written `data[64+8]`: 8 bits from bit 64 on, as the packet came in;
-//! what is written is `data[8..9]`: bytes. `l0.1` is what the first lookup bound second. Terms that are
-//! large, or not small and used more than once, are named before the step that uses them first.
+//! what is written is `data[8..9]`: bytes. `l0.1` is what the first lookup bound second. A table is
+//! followed by its entries. Terms that are large, or not small and used more than once, are named
+//! before the step that uses them first. Elements without a name are numbers: `#3`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use net::Header;
 
 use super::{
-    Atom, Effect, End, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId, Write,
+    Atom, Barrier, ClassifyRule, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId,
+    Step, StepId, Table, TableId, Term, TermId, Write,
 };
 use crate::graph::{Graph, NodeId, Port};
-use crate::model::StateKind;
+use crate::model::{BinaryOp, CompareOp, StateKind};
 use crate::notation::{Notation, Number, Numbers};
 use crate::text::{Constant, Name, level};
 use crate::{Base, Field, IntervalSet};
@@ -42,27 +48,61 @@ const MAX_INLINE: usize = 12;
 impl Program {
     /// The text of the program, elements by their names in the graph.
     pub fn text<'a>(&'a self, graph: &'a Graph) -> impl Display + 'a {
-        Text { program: self, graph: Some(graph) }
+        let names = self.elements().into_iter();
+        let name = |node: NodeId| Some((node, graph.nodes.get(node)?.name.as_str()));
+        Text { program: self, names: names.filter_map(name).collect() }
+    }
+
+    /// The same by names that are at hand otherwise.
+    pub fn text_by<'a>(&'a self, names: &'a BTreeMap<NodeId, String>) -> impl Display + 'a {
+        Text { program: self, names: names.iter().map(|(&node, n)| (node, n.as_str())).collect() }
+    }
+
+    /// All elements that it names.
+    pub fn elements(&self) -> BTreeSet<NodeId> {
+        let mut all = BTreeSet::from([self.entry.node]);
+        all.extend(self.state.iter().map(|state| state.element));
+        all.extend(self.tables.iter().map(|table| table.element));
+        all.extend(self.lookups.iter().map(|lookup| lookup.element));
+        for step in &self.steps {
+            match step {
+                Step::Test { element, .. }
+                | Step::Switch { element, .. }
+                | Step::Classify { element, .. } => drop(all.insert(*element)),
+                Step::Flow { .. } => {}
+                Step::Exit(exit) => {
+                    all.extend(exit.through.iter().map(|port| port.node));
+                    all.extend(exit.effects.iter().filter_map(|effect| match effect {
+                        Effect::Note { element, .. } => Some(*element),
+                        Effect::Count { .. } | Effect::Update { .. } => None,
+                    }));
+                    match exit.end {
+                        End::Push { to, .. } => all.insert(to.node),
+                        End::Drop { element, .. } => all.insert(element),
+                    };
+                }
+            }
+        }
+        all
     }
 }
 
 impl Display for Program {
     /// Elements are numbers, since their names are not at hand; see [`Program::text`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Text { program: self, graph: None }.fmt(f)
+        Text { program: self, names: BTreeMap::new() }.fmt(f)
     }
 }
 
 struct Text<'a> {
     program: &'a Program,
-    graph: Option<&'a Graph>,
+    names: BTreeMap<NodeId, &'a str>,
 }
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let named = named(self.program);
-        let printer = Printer { program: self.program, graph: self.graph, named };
-        printer.program(f)
+        Printer { program: self.program, names: &self.names, named }.program(f)
     }
 }
 
@@ -94,7 +134,7 @@ fn named(program: &Program) -> Vec<bool> {
 
 struct Printer<'a> {
     program: &'a Program,
-    graph: Option<&'a Graph>,
+    names: &'a BTreeMap<NodeId, &'a str>,
     named: Vec<bool>,
 }
 
@@ -137,6 +177,32 @@ impl Display for StepId {
     }
 }
 
+impl Display for TableId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "table {}", self.0)
+    }
+}
+
+/// Widths in bits: `(32, 16)`.
+struct Widths<'a>(&'a [u16]);
+
+impl Display for Widths<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        list(f, self.0, |f, width| write!(f, "{width}"))?;
+        f.write_str(")")
+    }
+}
+
+/// `== 6` or `in {6, 17}`.
+fn in_set(f: &mut Formatter<'_>, notation: Notation, set: &IntervalSet) -> fmt::Result {
+    match (set.as_single(), notation) {
+        (Some(value), Notation::Decimal) => write!(f, "== {}", Constant(value)),
+        (Some(value), _) => write!(f, "== {}", Number(notation, value)),
+        (None, _) => write!(f, "in {}", Numbers(notation, set)),
+    }
+}
+
 impl Display for LookupId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "l{}", self.0)
@@ -146,19 +212,39 @@ impl Display for LookupId {
 impl Printer<'_> {
     fn program(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "program behind {}", self.port(self.program.entry))?;
+        if !self.names.is_empty() {
+            f.write_str("elements ")?;
+            list(f, self.names, |f, (node, name)| write!(f, "{node} {}", Name(name)))?;
+            writeln!(f)?;
+        }
         for (i, state) in self.program.state.iter().enumerate() {
-            write!(f, "{}: ", self.state(StateId(i as u16)))?;
+            let (id, element) = (self.state(StateId(i as u16)), self.node(state.element));
+            write!(f, "state {id} at {element}: ")?;
             match &state.kind {
                 StateKind::Counter => writeln!(f, "counter")?,
-                StateKind::Flows { capacity, .. } => writeln!(f, "flows {capacity}")?,
-                StateKind::Cells { initial, .. } => writeln!(f, "cells {}", initial.len())?,
+                StateKind::Flows { capacity, widths } => {
+                    writeln!(f, "flows {capacity} {}", Widths(widths))?;
+                }
+                StateKind::Cells { width, initial } => {
+                    write!(f, "cells {width} (")?;
+                    list(f, initial, |f, &value| Constant(value).fmt(f))?;
+                    writeln!(f, ")")?;
+                }
             }
+        }
+        for (i, table) in self.program.tables.iter().enumerate() {
+            self.table(f, TableId(i as u16), table)?;
         }
         let mut shown = BTreeSet::new();
         for (i, lookup) in self.program.lookups.iter().enumerate() {
             self.definitions(f, &lookup.key, &mut shown)?;
-            let (name, flows) = (self.node(lookup.element), self.state(lookup.flows));
-            write!(f, "{}: {name} find {flows} ", LookupId(i as u16))?;
+            write!(
+                f,
+                "{}: {} find {} ",
+                LookupId(i as u16),
+                self.node(lookup.element),
+                lookup.table
+            )?;
             self.tuple(f, &lookup.key)?;
             writeln!(f, " binding {} + {}", lookup.values, lookup.common)?;
         }
@@ -171,9 +257,61 @@ impl Printer<'_> {
         Ok(())
     }
 
+    fn table(&self, f: &mut Formatter<'_>, id: TableId, table: &Table) -> fmt::Result {
+        write!(f, "{id} {}: ", self.node(table.element))?;
+        match &table.entries {
+            Entries::Flows(state) => {
+                writeln!(f, "{} {}", self.state(*state), Widths(&table.widths))
+            }
+            Entries::Prefixes(prefixes) => {
+                writeln!(f, "routes {}", Widths(&table.widths))?;
+                let notation = Notation::of_width(prefixes.width());
+                prefixes.entries().try_for_each(|entry| {
+                    write!(f, "  {}/{} => (", Number(notation, entry.prefix), entry.length)?;
+                    list(f, entry.row.iter(), |f, &number| Constant(number).fmt(f))?;
+                    writeln!(f, ")")
+                })
+            }
+            Entries::Rules(rules) => {
+                writeln!(f, "rules {}", Widths(&table.widths))?;
+                self.rules(f, rules, |f, key, set| {
+                    let width = table.widths.get(key).copied().unwrap_or(128);
+                    write!(f, "key {key} ")?;
+                    in_set(f, Notation::of_width(width), set)
+                })
+            }
+        }
+    }
+
+    fn rules(
+        &self,
+        f: &mut Formatter<'_>,
+        rules: &[ClassifyRule],
+        test: impl Fn(&mut Formatter<'_>, usize, &IntervalSet) -> fmt::Result,
+    ) -> fmt::Result {
+        for rule in rules {
+            write!(f, "  {}: ", rule.number)?;
+            for (i, cube) in rule.cubes.iter().enumerate() {
+                f.write_str(if i == 0 { "" } else { " || " })?;
+                for (i, (key, set)) in cube.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { " && " })?;
+                    test(f, usize::from(*key), set)?;
+                }
+                f.write_str(if cube.is_empty() { "true" } else { "" })?;
+            }
+            f.write_str(if rule.cubes.is_empty() { "false" } else { "" })?;
+            write!(f, " arm {}", rule.arm)?;
+            match rule.span {
+                Some(span) => writeln!(f, " span {}: {}..{}", span.file.0, span.start, span.end)?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+
     fn node(&self, node: NodeId) -> impl Display + '_ {
-        By(move |f| match self.graph.and_then(|g| g.nodes.get(node)) {
-            Some(node) => f.write_str(&node.name),
+        By(move |f| match self.names.get(&node) {
+            Some(name) => Name(name).fmt(f),
             None => write!(f, "#{node}"),
         })
     }
@@ -185,7 +323,7 @@ impl Printer<'_> {
     fn state(&self, state: StateId) -> impl Display + '_ {
         By(move |f| match self.program.state.get(usize::from(state.0)) {
             Some(of) => write!(f, "{} of {:?}", Name(of.name), of.owner),
-            None => write!(f, "state {}", state.0),
+            None => write!(f, "#{}", state.0),
         })
     }
 
@@ -250,7 +388,10 @@ impl Printer<'_> {
                     self.term(f, *b, level + 1)?;
                     f.write_str(if level < least { ")" } else { "" })
                 }
-                None => write!(f, "{op:?}").and_then(|()| self.tuple(f, &[*a, *b])),
+                None => {
+                    f.write_str(if *op == BinaryOp::Min { "min" } else { "max" })?;
+                    self.tuple(f, &[*a, *b])
+                }
             },
             Term::Slice { of, low, width } => {
                 self.term(f, *of, level::UNARY)?;
@@ -286,34 +427,30 @@ impl Printer<'_> {
     /// field as wide as one.
     fn notation(&self, term: TermId) -> Notation {
         match self.program.terms.get(term.0 as usize) {
-            Some(Term::Input(Field { base: Base::Data, width, .. })) => match width {
-                32 => Notation::Ipv4,
-                48 => Notation::Ethernet,
-                128 => Notation::Ipv6,
-                _ => Notation::Decimal,
-            },
+            Some(Term::Input(Field { base: Base::Data, width, .. })) => Notation::of_width(*width),
             Some(Term::Input(field)) => Notation::of(*field),
             _ => Notation::Decimal,
         }
     }
 
     fn test(&self, f: &mut Formatter<'_>, term: TermId, set: &IntervalSet) -> fmt::Result {
-        let notation = self.notation(term);
         self.term(f, term, level::NUMBER)?;
-        match (set.as_single(), notation) {
-            (Some(value), Notation::Decimal) => write!(f, " == {}", Constant(value)),
-            (Some(value), _) => write!(f, " == {}", Number(notation, value)),
-            (None, _) => write!(f, " in {}", Numbers(notation, set)),
-        }
+        f.write_str(" ")?;
+        in_set(f, self.notation(term), set)
     }
 
     fn atom(&self, f: &mut Formatter<'_>, atom: &Atom) -> fmt::Result {
         match atom {
             Atom::Test(term, set) => self.test(f, *term, set),
             Atom::Compare(op, a, b) => {
+                // What is equal to a constant is a test.
+                let constant = matches!(self.program.terms.get(b.0 as usize), Some(Term::Const(_)));
+                let marked = *op == CompareOp::Eq && constant;
+                f.write_str(if marked { "compare(" } else { "" })?;
                 self.term(f, *a, level::NUMBER)?;
                 write!(f, " {} ", op.operator())?;
-                self.term(f, *b, level::NUMBER)
+                self.term(f, *b, level::NUMBER)?;
+                f.write_str(if marked { ")" } else { "" })
             }
         }
     }
@@ -332,29 +469,28 @@ impl Printer<'_> {
                 }
                 writeln!(f, "else {otherwise}")
             }
-            Step::Classify { keys, rules, arms, otherwise, element } => {
+            Step::Classify { table, keys, rules, arms, otherwise, element } => {
                 write!(f, "{} classify ", self.node(*element))?;
-                self.tuple(f, keys)?;
-                writeln!(f)?;
-                for rule in rules.iter() {
-                    write!(f, "  {}: ", rule.number)?;
-                    for (i, cube) in rule.cubes.iter().enumerate() {
-                        f.write_str(if i == 0 { "" } else { " || " })?;
-                        for (i, (key, set)) in cube.iter().enumerate() {
-                            f.write_str(if i == 0 { "" } else { " && " })?;
-                            match keys.get(usize::from(*key)) {
-                                Some(term) => self.test(f, *term, set)?,
-                                None => write!(f, "key {key} in {set}")?,
-                            }
-                        }
-                        f.write_str(if cube.is_empty() { "true" } else { "" })?;
-                    }
-                    match arms.get(rule.arm as usize) {
-                        Some(step) => writeln!(f, " {step}")?,
-                        None => writeln!(f, " arm {}", rule.arm)?,
-                    }
+                if let Some(table) = table {
+                    write!(f, "{table} ")?;
                 }
-                writeln!(f, "  else {otherwise}")
+                self.tuple(f, keys)?;
+                f.write_str(" arms ")?;
+                list(f, arms, |f, step| step.fmt(f))?;
+                writeln!(f, " else {otherwise}")?;
+                if table.is_some() {
+                    return Ok(());
+                }
+                self.rules(f, rules, |f, key, set| match keys.get(key) {
+                    // Of equal keys the first is meant.
+                    Some(term) if keys.iter().position(|k| k == term) == Some(key) => {
+                        self.test(f, *term, set)
+                    }
+                    _ => {
+                        write!(f, "key {key} ")?;
+                        in_set(f, Notation::Decimal, set)
+                    }
+                })
             }
             Step::Flow { lookup, hit, miss } => writeln!(f, "find {lookup} {hit} else {miss}"),
             Step::Exit(exit) => self.exit(f, exit),
@@ -362,7 +498,7 @@ impl Printer<'_> {
     }
 
     fn exit(&self, f: &mut Formatter<'_>, exit: &Exit) -> fmt::Result {
-        f.write_str("exit through ")?;
+        f.write_str(if exit.through.is_empty() { "exit visited" } else { "exit visited " })?;
         list(f, &exit.through, |f, &port| self.port(port).fmt(f))?;
         writeln!(f)?;
         for effect in &exit.effects {
@@ -398,14 +534,18 @@ impl Printer<'_> {
         }
         match exit.end {
             End::Push { to, native: false } => writeln!(f, "  push {}", self.port(to))?,
-            End::Push { to, native: true } => {
-                writeln!(f, "  push {}, its own code", self.port(to))?
-            }
+            End::Push { to, native: true } => writeln!(f, "  push {}, slow path", self.port(to))?,
             End::Drop { element, reason } => {
                 writeln!(f, "  drop {} at {}", Name(reason.0), self.node(element))?;
             }
         }
-        exit.barrier.map_or(Ok(()), |why| writeln!(f, "  because: {why}"))
+        match exit.barrier {
+            None => Ok(()),
+            Some(Barrier::Opaque(why)) => {
+                writeln!(f, "  because {} {why:?}", Barrier::Opaque("").code())
+            }
+            Some(why) => writeln!(f, "  because {}", why.code()),
+        }
     }
 
     fn effect(&self, f: &mut Formatter<'_>, effect: &Effect) -> fmt::Result {
@@ -430,8 +570,8 @@ impl Printer<'_> {
 mod tests {
     use super::*;
     use crate::field::anno;
-    use crate::model::{BinaryOp, CompareOp, Reason};
-    use crate::program::{ClassifyRule, FlowLookup, StateOf, Writes};
+    use crate::model::Reason;
+    use crate::program::{Lookup, StateOf, Writes};
 
     #[test]
     fn a_program_reads_well() {
@@ -481,6 +621,7 @@ mod tests {
         let s = StepId;
         let steps = vec![
             Step::Classify {
+                table: None,
                 keys: vec![t(0), t(1)],
                 rules: vec![rule(vec![cube, vec![(0, set(6))]], 0), rule(vec![vec![]], 5)].into(),
                 arms: vec![s(1)],
@@ -489,7 +630,7 @@ mod tests {
             },
             Step::Test { atom: Atom::Test(t(0), set(4).into()), yes: s(2), no: s(4), element: 1 },
             Step::Flow { lookup, hit: s(3), miss: s(4) },
-            end(push, writes, effects, Some("keeps cells")),
+            end(push, writes, effects, Some(Barrier::Cells)),
             end(drop, Writes::default(), Vec::new(), None),
         ];
         let state = |name, kind| StateOf { owner: "nat".into(), element: 1, name, kind };
@@ -500,8 +641,13 @@ mod tests {
                 state("flows", StateKind::Flows { capacity: 8, widths: Vec::new() }),
                 state("hits", StateKind::Counter),
             ],
-            lookups: vec![FlowLookup {
-                flows: StateId(0),
+            tables: vec![Table {
+                element: 1,
+                widths: vec![32, 4],
+                entries: Entries::Flows(StateId(0)),
+            }],
+            lookups: vec![Lookup {
+                table: TableId(0),
                 key: vec![t(1), t(0)],
                 values: 2,
                 common: 1,
@@ -510,18 +656,18 @@ mod tests {
             steps,
         };
         let expected = r#"program behind [0] #0
-flows of "nat": flows 8
-hits of "nat": counter
-l0: #1 find flows of "nat" (data[128+32], data[0+4]) binding 2 + 1
+state flows of "nat" at #1: flows 8 ()
+state hits of "nat" at #1: counter
+table 0 #1: flows of "nat" (32, 4)
+l0: #1 find table 0 (data[128+32], data[0+4]) binding 2 + 1
 
-s0: #0 classify (data[0+4], data[128+32])
-  0: data[0+4] == 4 && data[128+32] in {10.0.0.0/8} || data[0+4] == 6 s1
-  5: true s1
-  else s4
+s0: #0 classify (data[0+4], data[128+32]) arms s1 else s4
+  0: data[0+4] == 4 && data[128+32] in {10.0.0.0/8} || data[0+4] == 6 arm 0
+  5: true arm 0
 s1: #1 if data[0+4] == 4 s2 else s4
 s2: find l0 s3 else s4
   t6 = data[64+16] - 256 + l0.1
-s3: exit through [0] #0, [2] #1
+s3: exit visited [0] #0, [2] #1
   count hits of "nat" by 256
   update l0 common (l0.1) expiry now guarantee 256
   start -4
@@ -531,9 +677,9 @@ s3: exit through [0] #0, [2] #1
   unmark mac
   mark net at 256
   timestamp = now
-  push [2] #1, its own code
-  because: keeps cells
-s4: exit through [0] #0, [2] #1
+  push [2] #1, slow path
+  because cells
+s4: exit visited [0] #0, [2] #1
   drop no-route at #1
 "#;
         assert_eq!(program.to_string(), expected);
@@ -550,8 +696,9 @@ s4: exit through [0] #0, [2] #1
         let key = vec![deep];
         let step = Step::Switch { on, cases: Vec::new(), otherwise: StepId(9), element: 7 };
         let entry = Port { node: 3, port: 0 };
-        let lookups = vec![FlowLookup { flows: StateId(3), key, values: 0, common: 0, element: 0 }];
-        let program = Program { entry, terms, state: Vec::new(), lookups, steps: vec![step] };
+        let lookups = vec![Lookup { table: TableId(3), key, values: 0, common: 0, element: 0 }];
+        let (state, tables) = (Vec::new(), Vec::new());
+        let program = Program { entry, terms, state, tables, lookups, steps: vec![step] };
         let text = program.to_string();
         assert!(text.contains("s0: #7 switch fold(t4294967295) else s9"), "{text}");
     }

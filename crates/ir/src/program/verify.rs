@@ -5,22 +5,20 @@
 //! where every way goes through the lookup's hit. Whether the bytes that are written are there
 //! depends on the packet.
 
+use std::sync::Arc;
+
 use net::annotation;
 
 use super::{
-    Atom, ClassifyRule, Effect, End, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term,
-    TermId, Write, Writes,
+    Atom, ClassifyRule, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId, Step, StepId,
+    Table, TableId, Term, TermId, Write, Writes,
 };
 use crate::diagnostic::Severity;
 use crate::field::{Base, Field};
 use crate::interval::IntervalSet;
-use crate::model::{BinaryOp, StateKind};
+use crate::model::StateKind;
 use crate::verify::Problem;
 
-/// Numbers that a [`Step::Classify`] may look at.
-pub const MAX_KEYS: usize = 8;
-/// Their width in bits.
-pub const MAX_KEY_WIDTH: u8 = 32;
 /// How far the data's start may move, in bytes.
 const MAX_SHIFT: i32 = 1 << 16;
 
@@ -30,6 +28,7 @@ pub fn verify(program: &Program) -> Vec<Problem> {
         Verifier { program, problems: Vec::new(), place: String::new(), bound: Vec::new() };
     verifier.terms();
     verifier.state();
+    verifier.tables();
     verifier.lookups();
     // What follows looks into what was found to be there.
     if verifier.problems.is_empty() {
@@ -177,13 +176,61 @@ impl Verifier<'_> {
         self.program.state.get(usize::from(state.0)).map(|s| &s.kind)
     }
 
+    fn tables(&mut self) {
+        for (i, table) in self.program.tables.iter().enumerate() {
+            self.place = format!("table {i}");
+            if let Some(width) = table.widths.iter().find(|w| !(1..=128).contains(*w)) {
+                self.error("bad-width", format!("a key of {width} bits"));
+            }
+            let is_twice = self.program.tables[..i].iter().any(|other| {
+                other.element == table.element
+                    && match (&other.entries, &table.entries) {
+                        (Entries::Flows(a), Entries::Flows(b)) => a == b,
+                        (Entries::Prefixes(a), Entries::Prefixes(b)) => Arc::ptr_eq(a, b),
+                        (Entries::Rules(a), Entries::Rules(b)) => Arc::ptr_eq(a, b),
+                        _ => false,
+                    }
+            });
+            if is_twice {
+                self.error("duplicate-table", "it stands here twice");
+            }
+            match &table.entries {
+                Entries::Flows(state) => {
+                    if !matches!(self.kind(*state), Some(StateKind::Flows { .. })) {
+                        self.error("wrong-state", format!("state {} is no flows", state.0));
+                    }
+                }
+                Entries::Prefixes(prefixes) => {
+                    if table.widths != [prefixes.width()] {
+                        let message = format!("prefixes of {} bits", prefixes.width());
+                        self.error("bad-width", message);
+                    }
+                }
+                Entries::Rules(rules) => self.rules(rules, table.widths.len()),
+            }
+        }
+    }
+
     fn lookups(&mut self) {
         for (i, lookup) in self.program.lookups.iter().enumerate() {
             self.place = format!("l{i}");
-            if !matches!(self.kind(lookup.flows), Some(StateKind::Flows { .. })) {
-                self.error("wrong-state", format!("state {} is no flow table", lookup.flows.0));
-            }
             self.exist(&lookup.key);
+            let table = self.program.tables.get(usize::from(lookup.table.0));
+            match table.map(|table| (&table.entries, table.widths.len())) {
+                None => {
+                    self.error("no-such-table", format!("there is no table {}", lookup.table.0))
+                }
+                Some((Entries::Rules(_), _)) => {
+                    self.error("wrong-table", "rules bind no numbers: they lead to steps");
+                }
+                Some((_, keys)) if keys != lookup.key.len() => {
+                    self.error("wrong-table", format!("the table has {keys} keys"));
+                }
+                Some((Entries::Prefixes(_), _)) if lookup.common > 0 => {
+                    self.error("wrong-table", "rows of prefixes have no common cells");
+                }
+                Some(_) => {}
+            }
         }
     }
 
@@ -272,7 +319,9 @@ impl Verifier<'_> {
                     all = all.union(set);
                 }
             }
-            Step::Classify { keys, rules, arms, .. } => self.classify(keys, rules, arms.len()),
+            Step::Classify { table, keys, rules, arms, .. } => {
+                self.classify(*table, keys, rules, arms.len());
+            }
             Step::Flow { lookup, .. } => match self.program.lookups.get(usize::from(lookup.0)) {
                 Some(asked) => {
                     self.computed(&asked.key, hit);
@@ -292,58 +341,39 @@ impl Verifier<'_> {
         }
     }
 
-    fn classify(&mut self, keys: &[TermId], rules: &[ClassifyRule], arms: usize) {
-        if keys.len() > MAX_KEYS {
-            self.error("too-many-keys", format!("{} numbers to look at", keys.len()));
+    fn classify(
+        &mut self,
+        table: Option<TableId>,
+        keys: &[TermId],
+        rules: &Arc<[ClassifyRule]>,
+        arms: usize,
+    ) {
+        for rule in rules.iter().filter(|rule| rule.arm as usize >= arms) {
+            self.error("no-such-arm", format!("rule {} has no arm", rule.number));
         }
-        for &key in keys {
-            if let Some(width) = self.width(key).filter(|&w| w > MAX_KEY_WIDTH) {
-                self.error("wide-key", format!("t{} may have {width} bits", key.0));
-            }
+        let Some(TableId(id)) = table else { return self.rules(rules, keys.len()) };
+        // Its rules were looked at already.
+        match self.program.tables.get(usize::from(id)) {
+            Some(Table { widths, entries: Entries::Rules(entries), .. })
+                if widths.len() == keys.len() && Arc::ptr_eq(entries, rules) => {}
+            Some(_) => self.error("wrong-table", format!("table {id} has other rules or keys")),
+            None => self.error("no-such-table", format!("there is no table {id}")),
         }
+    }
+
+    fn rules(&mut self, rules: &[ClassifyRule], keys: usize) {
         for rule in rules {
-            if rule.arm as usize >= arms {
-                self.error("no-such-arm", format!("rule {} has no arm", rule.number));
-            }
             for cube in rule.cubes.iter() {
-                let mut seen = [false; MAX_KEYS];
+                let mut seen = vec![false; keys];
                 for (key, set) in cube {
                     self.set(set);
                     match seen.get_mut(usize::from(*key)) {
-                        Some(seen) if usize::from(*key) < keys.len() && !*seen => *seen = true,
+                        Some(seen) if !*seen => *seen = true,
                         _ => self.error("bad-cube", format!("key {key} of rule {}", rule.number)),
                     }
                 }
             }
         }
-    }
-
-    /// How many bits a term may have, as far as that is plain.
-    fn width(&self, term: TermId) -> Option<u8> {
-        Some(match self.program.terms.get(term.0 as usize)? {
-            Term::Const(value) => 128 - value.leading_zeros() as u8,
-            Term::Input(field) => field.width as u8,
-            Term::Position(_) => 32,
-            Term::Sum16 { .. } | Term::Fold(_) => 16,
-            Term::Slice { width, .. } => *width,
-            Term::Concat { high, width, .. } => self.leaf_width(*high)?.saturating_add(*width),
-            Term::Binary(BinaryOp::And, a, b) => {
-                let widths = [self.leaf_width(*a), self.leaf_width(*b)];
-                widths.into_iter().flatten().min()?
-            }
-            Term::Map(_, table) => {
-                let most = table.intervals().iter().map(|interval| interval.2).max();
-                128 - most.unwrap_or(0).leading_zeros() as u8
-            }
-            Term::Hash(_) | Term::Now => 64,
-            Term::Bound(..) | Term::Binary(..) | Term::NonZero(_) | Term::Choose(..) => None?,
-        })
-    }
-
-    /// The same for a term that is not made from others.
-    fn leaf_width(&self, term: TermId) -> Option<u8> {
-        let leaf = self.program.terms.get(term.0 as usize)?.operands().is_empty();
-        if leaf { self.width(term) } else { None }
     }
 
     fn exit(&mut self, exit: &Exit, hit: &Lookups) {
@@ -362,6 +392,9 @@ impl Verifier<'_> {
                 }
                 Effect::Note { .. } => {}
                 Effect::Update { lookup, .. } => {
+                    if self.program.flows(*lookup).is_none() {
+                        self.error("wrong-table", format!("{lookup}, to update, is in no flows"));
+                    }
                     if !hit.contains(*lookup) {
                         self.error("unbound", format!("{lookup}, to update, may not have hit"));
                     }
@@ -413,9 +446,10 @@ impl Verifier<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PrefixTable;
     use crate::field::{ip, meta};
-    use crate::program::FlowLookup;
     use crate::program::interp::tests::with_flows;
+    use crate::program::{Barrier, Lookup};
 
     /// The codes of what is wrong with the program after a change.
     fn codes(change: impl FnOnce(&mut Program)) -> Vec<&'static str> {
@@ -463,9 +497,35 @@ mod tests {
     fn broken_state_is_found() {
         assert_eq!(codes(|p| p.state.swap(0, 1))[0], "wrong-state");
         assert_eq!(codes(|p| p.state[1].name = "flows"), ["duplicate-state"]);
-        assert_eq!(codes(|p| p.lookups[0].key.push(TermId(99))), ["no-such-term"]);
+        assert_eq!(codes(|p| p.lookups[0].key[0] = TermId(99)), ["no-such-term"]);
         let count = Effect::Count { counter: StateId(0), length: TermId(0) };
         assert_eq!(codes(|p| exit(p, 1).effects[0] = count), ["wrong-state"]);
+    }
+
+    #[test]
+    fn broken_tables_are_found() {
+        assert_eq!(codes(|p| p.tables.push(p.tables[0].clone())), ["duplicate-table"]);
+        assert_eq!(codes(|p| p.tables.clear())[0], "no-such-table");
+        assert_eq!(codes(|p| p.tables[0].widths[0] = 129), ["bad-width"]);
+        assert_eq!(codes(|p| p.tables[0].widths.push(8)), ["wrong-table"]);
+        assert_eq!(codes(|p| p.tables[0].entries = Entries::Flows(StateId(1)))[0], "wrong-state");
+        let prefixes = |width, common| {
+            codes(|p| {
+                let table = PrefixTable::new(width, []);
+                p.tables[0].entries = Entries::Prefixes(Arc::new(table));
+                p.lookups[0].common = common;
+                p.lookups[0].values = 2 - common;
+                exit(p, 1).effects.remove(1);
+            })
+        };
+        assert_eq!(prefixes(8, 0), Vec::<&str>::new());
+        assert_eq!(prefixes(8, 1), ["wrong-table"]);
+        assert_eq!(prefixes(9, 0), ["bad-width"]);
+        let update = |p: &mut Program| {
+            p.tables[0].entries = Entries::Prefixes(Arc::new(PrefixTable::new(8, [])));
+            (p.lookups[0].values, p.lookups[0].common) = (2, 0);
+        };
+        assert_eq!(codes(update), ["wrong-table"]);
     }
 
     #[test]
@@ -488,7 +548,7 @@ mod tests {
         // A second lookup, made from what the first bound.
         let second = |p: &mut Program, on_hit: bool| {
             let key = vec![TermId(1)];
-            p.lookups.push(FlowLookup { key, ..p.lookups[0].clone() });
+            p.lookups.push(Lookup { key, ..p.lookups[0].clone() });
             let (hit, miss) = if on_hit { (1, 3) } else { (3, 1) };
             let steps = p.steps.split_off(1);
             p.steps[0] = Step::Flow { lookup: LookupId(0), hit: StepId(hit), miss: StepId(miss) };
@@ -529,13 +589,12 @@ mod tests {
         assert_eq!(instead(switch(vec![(IntervalSet::empty(), StepId(1))])), ["empty-set"]);
         let classify = |keys: Vec<TermId>, cube: Vec<(u8, IntervalSet)>, arm| {
             let rules = [ClassifyRule { cubes: [cube].into(), arm, number: 0, span: None }].into();
-            instead(Step::Classify { keys, rules, arms: vec![StepId(1)], otherwise, element })
+            let arms = vec![StepId(1)];
+            instead(Step::Classify { table: None, keys, rules, arms, otherwise, element })
         };
         let cube = vec![(0, single(1))];
         assert_eq!(classify(vec![on], cube.clone(), 0), Vec::<&str>::new());
         assert_eq!(classify(vec![on], cube.clone(), 1), ["no-such-arm"]);
-        assert_eq!(classify(vec![on; 9], cube.clone(), 0), ["too-many-keys"]);
-        assert_eq!(classify(vec![TermId(5)], cube.clone(), 0), ["wide-key"]);
         assert_eq!(classify(vec![on], vec![(1, single(1))], 0), ["bad-cube"]);
         assert_eq!(classify(vec![on], [cube.clone(), cube].concat(), 0), ["bad-cube"]);
     }
@@ -558,7 +617,7 @@ mod tests {
             exit(p, 2).end = End::Push { to: p.entry, native: true };
         };
         assert_eq!(codes(handed_back), Vec::<&str>::new());
-        assert_eq!(codes(|p| exit(p, 2).barrier = Some("why")), ["bad-end"]);
+        assert_eq!(codes(|p| exit(p, 2).barrier = Some(Barrier::Cells)), ["bad-end"]);
         let mark = |value| {
             codes(|p| {
                 p.terms.push(Term::Const(value));

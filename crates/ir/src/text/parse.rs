@@ -1,7 +1,10 @@
 //! Parsing.
 
 mod op;
+mod program;
 mod term;
+
+pub use program::{Programs, parse_programs};
 
 use std::ops::Range;
 
@@ -219,13 +222,13 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A name, which may hold hyphens or stand in quotes.
-    fn name(&mut self, what: &str) -> Parsed<&'static str> {
+    /// A name, which may hold hyphens or stand in quotes, and where it stands.
+    fn any_name(&mut self, what: &str) -> Parsed<(String, Range<usize>)> {
         let at = self.at.clone();
         if let Token::Text(text) = &self.token {
             let text = text.clone();
             self.bump();
-            return self.interned(&text, at);
+            return Ok((text, at));
         }
         let name = name(&self.lexer.text[at.start..]);
         if name.is_empty() {
@@ -234,7 +237,13 @@ impl<'a> Parser<'a> {
         let at = at.start..at.start + name.len();
         (self.at, self.lexer.position) = (at.clone(), at.end);
         self.bump();
-        self.interned(name, at)
+        Ok((name.to_string(), at))
+    }
+
+    /// A name that is kept for the life of the process.
+    fn name(&mut self, what: &str) -> Parsed<&'static str> {
+        let (name, at) = self.any_name(what)?;
+        self.interned(&name, at)
     }
 
     fn number(&mut self) -> Parsed<u128> {

@@ -1,6 +1,7 @@
 //! A report for programs.
 
 use compiler::provenance::{Asked, Condition, Conditions, Figures};
+use ir::program::Barrier;
 use ir::{NodeId, Span};
 use serde_json::{Value, json};
 
@@ -107,7 +108,8 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
         "ways": u64::try_from(class.ways).ok(),
         "destination": destination(report, class),
         "egress": { "kind": kind, "element": element(report, at), "reason": reason },
-        "barrier": class.exit.barrier,
+        "barrier": class.exit.barrier.map(|why| why.to_string()),
+        "barrier_code": class.exit.barrier.map(Barrier::code),
         "conditions": conditions(report, &words, &class.known),
         "either": either,
         "operations": operations,

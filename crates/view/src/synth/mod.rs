@@ -5,6 +5,7 @@ pub mod headers;
 pub mod json;
 mod names;
 pub mod picture;
+pub mod tables;
 pub mod text;
 mod words;
 
@@ -455,10 +456,9 @@ impl Class<'_> {
                     Done::of("", what, vec![*element])
                 }
                 Effect::Update { lookup, .. } => {
+                    let flows = words.program.flows_of(*lookup);
+                    let owner = flows.map_or("?", |flows| flows.owner.as_str());
                     let lookup = words.program.lookups.get(usize::from(lookup.0));
-                    let state =
-                        lookup.and_then(|l| words.program.state.get(usize::from(l.flows.0)));
-                    let owner = state.map_or("?", |s| s.owner.as_str());
                     let what = format!("{owner}'s flow renewed");
                     let elements = lookup.map(|l| l.element).into_iter().collect();
                     Done::of("", what, elements)

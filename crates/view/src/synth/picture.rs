@@ -7,7 +7,7 @@ use compiler::provenance::Figures;
 use elements::element::Category;
 use elements::registry;
 use ir::NodeId;
-use ir::program::Step;
+use ir::program::{LookupId, Step};
 
 use super::text::{longest, title, weight};
 use super::{Became, Class, Egress, Report};
@@ -277,9 +277,8 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
     }];
     if !program.lookups.is_empty() {
         let mut owners: Vec<String> = Vec::new();
-        for lookup in &program.lookups {
-            let state = program.state.get(usize::from(lookup.flows.0));
-            let owner = state.map_or("?", |s| s.owner.as_str());
+        for lookup in (0..program.lookups.len() as u16).map(LookupId) {
+            let owner = program.flows_of(lookup).map_or("?", |flows| flows.owner.as_str());
             if !owners.iter().any(|o| o == owner) {
                 owners.push(owner.to_string());
             }

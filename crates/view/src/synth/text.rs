@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use compiler::provenance::{Conditions, Figures};
 use ir::NodeId;
+use ir::program::Barrier;
 
 use super::{Became, Class, Cost, Egress, Report, Words, in_order, one_rule};
 use crate::paint::{Paint, count};
@@ -117,7 +118,7 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
     if shown.len() > EGRESSES {
         let _ = writeln!(text, "  {}", paint.dim(&format!("… {} more", shown.len() - EGRESSES)));
     }
-    let mut barriers: BTreeMap<(NodeId, &str), usize> = BTreeMap::new();
+    let mut barriers: BTreeMap<(NodeId, Barrier), usize> = BTreeMap::new();
     for class in &became.classes {
         if let (Some(why), Egress::GoesOn(node) | Egress::HandedOver(node)) =
             (class.exit.barrier, class.egress)

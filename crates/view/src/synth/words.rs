@@ -106,8 +106,7 @@ impl Words<'_> {
 
     /// The kind of table that a lookup looks into.
     fn table(&self, lookup: LookupId) -> &'static Table {
-        let lookup = self.program.lookups.get(usize::from(lookup.0));
-        let state = lookup.and_then(|l| self.program.state.get(usize::from(l.flows.0)));
+        let state = self.program.flows_of(lookup);
         state.map_or(&Table::UNKNOWN, |state| Table::of(state.name, &state.kind))
     }
 
@@ -127,9 +126,7 @@ impl Words<'_> {
     }
 
     fn owner(&self, lookup: LookupId) -> &str {
-        let lookup = self.program.lookups.get(usize::from(lookup.0));
-        let state = lookup.and_then(|l| self.program.state.get(usize::from(l.flows.0)));
-        state.map_or("?", |s| s.owner.as_str())
+        self.program.flows_of(lookup).map_or("?", |flows| flows.owner.as_str())
     }
 
     /// What the element that looks a flow up does with this number of the flow.

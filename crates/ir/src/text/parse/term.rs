@@ -14,7 +14,7 @@ enum Term {
 }
 
 impl<'a> Parser<'a> {
-    fn set(&mut self) -> Parsed<IntervalSet> {
+    pub(super) fn set(&mut self) -> Parsed<IntervalSet> {
         self.expect("{")?;
         let intervals = self.list("}", |p| {
             let (at, token) = (p.at.clone(), p.token.clone());

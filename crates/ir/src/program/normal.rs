@@ -1,0 +1,226 @@
+//! The normal form of programs: what no step needs is gone, equal terms are one, and all else is
+//! numbered as steps need it first. Programs that differ in numbers alone have the same.
+
+use foldhash::{HashMap, HashMapExt};
+
+use super::{
+    Atom, Effect, Entries, Lookup, LookupId, Mark, Program, StateId, StateOf, Step, Table, TableId,
+    Term, TermId,
+};
+
+impl Program {
+    /// The program in normal form.
+    ///
+    /// # Panics
+    /// If the program refers to what it does not have; see [`super::verify`].
+    pub fn normal(self) -> Self {
+        let Program { entry, terms, state, tables, lookups, mut steps } = self;
+        let mut normal = Normal {
+            of_terms: vec![None; terms.len()],
+            of_lookups: vec![None; lookups.len()],
+            of_tables: vec![None; tables.len()],
+            of_state: vec![None; state.len()],
+            from: (terms, lookups, tables, state),
+            terms: Vec::new(),
+            index: HashMap::new(),
+            lookups: Vec::new(),
+            tables: Vec::new(),
+            state: Vec::new(),
+        };
+        for step in &mut steps {
+            normal.step(step);
+        }
+        let Normal { terms, lookups, tables, state, .. } = normal;
+        Self { entry, terms, state, tables, lookups, steps }
+    }
+}
+
+struct Normal {
+    from: (Vec<Term>, Vec<Lookup>, Vec<Table>, Vec<StateOf>),
+    of_terms: Vec<Option<TermId>>,
+    of_lookups: Vec<Option<LookupId>>,
+    of_tables: Vec<Option<TableId>>,
+    of_state: Vec<Option<StateId>>,
+    terms: Vec<Term>,
+    index: HashMap<Term, TermId>,
+    lookups: Vec<Lookup>,
+    tables: Vec<Table>,
+    state: Vec<StateOf>,
+}
+
+impl Normal {
+    fn step(&mut self, step: &mut Step) {
+        match step {
+            Step::Flow { lookup, .. } => *lookup = self.lookup(*lookup),
+            Step::Classify { table: Some(table), .. } => *table = self.table(*table),
+            Step::Exit(exit) => {
+                for effect in &mut exit.effects {
+                    match effect {
+                        Effect::Count { counter, .. } => *counter = self.state(*counter),
+                        Effect::Update { lookup, .. } => *lookup = self.lookup(*lookup),
+                        Effect::Note { .. } => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        step.map_terms(|term| self.term(term));
+    }
+
+    /// On an explicit stack, as terms may be nested as deeply as a chain is long.
+    fn term(&mut self, root: TermId) -> TermId {
+        let mut waiting = vec![root];
+        while let Some(&at) = waiting.last() {
+            let place = at.0 as usize;
+            if self.of_terms[place].is_some() {
+                waiting.pop();
+                continue;
+            }
+            let term = &self.from.0[place];
+            let mut needs = term.operands();
+            if let Term::Bound(lookup, _) = term
+                && self.of_lookups[usize::from(lookup.0)].is_none()
+            {
+                needs.extend(&self.from.1[usize::from(lookup.0)].key);
+            }
+            needs.retain(|need| self.of_terms[need.0 as usize].is_none());
+            if !needs.is_empty() {
+                waiting.extend(needs.into_iter().rev());
+                continue;
+            }
+            let mut term = term.clone();
+            term.map_operands(|operand| self.made(operand));
+            if let Term::Bound(lookup, _) = &mut term {
+                *lookup = self.found(*lookup);
+            }
+            let next = TermId(self.terms.len() as u32);
+            let id = *self.index.entry(term).or_insert_with_key(|term| {
+                self.terms.push(term.clone());
+                next
+            });
+            self.of_terms[place] = Some(id);
+            waiting.pop();
+        }
+        self.made(root)
+    }
+
+    /// A term that was numbered already.
+    fn made(&self, term: TermId) -> TermId {
+        self.of_terms[term.0 as usize].unwrap_or(term)
+    }
+
+    fn lookup(&mut self, lookup: LookupId) -> LookupId {
+        if self.of_lookups[usize::from(lookup.0)].is_none() {
+            let key = self.from.1[usize::from(lookup.0)].key.clone();
+            for term in key {
+                self.term(term);
+            }
+        }
+        self.found(lookup)
+    }
+
+    /// A lookup whose key was numbered already.
+    fn found(&mut self, lookup: LookupId) -> LookupId {
+        let at = usize::from(lookup.0);
+        if let Some(known) = self.of_lookups[at] {
+            return known;
+        }
+        let mut new = self.from.1[at].clone();
+        new.table = self.table(new.table);
+        new.key.iter_mut().for_each(|term| *term = self.made(*term));
+        self.lookups.push(new);
+        let id = LookupId(self.lookups.len() as u16 - 1);
+        self.of_lookups[at] = Some(id);
+        id
+    }
+
+    fn table(&mut self, table: TableId) -> TableId {
+        let at = usize::from(table.0);
+        if let Some(known) = self.of_tables[at] {
+            return known;
+        }
+        let mut new = self.from.2[at].clone();
+        if let Entries::Flows(state) = &mut new.entries {
+            *state = self.state(*state);
+        }
+        self.tables.push(new);
+        let id = TableId(self.tables.len() as u16 - 1);
+        self.of_tables[at] = Some(id);
+        id
+    }
+
+    fn state(&mut self, state: StateId) -> StateId {
+        let at = usize::from(state.0);
+        if let Some(known) = self.of_state[at] {
+            return known;
+        }
+        self.state.push(self.from.3[at].clone());
+        let id = StateId(self.state.len() as u16 - 1);
+        self.of_state[at] = Some(id);
+        id
+    }
+}
+
+impl Step {
+    /// Replaces the terms that it names itself; not those of a lookup's key.
+    pub fn map_terms(&mut self, mut to: impl FnMut(TermId) -> TermId) {
+        match self {
+            Step::Test { atom, .. } => atom.map_operands(&mut to),
+            Step::Switch { on, .. } => *on = to(*on),
+            Step::Classify { keys, .. } => keys.iter_mut().for_each(|k| *k = to(*k)),
+            Step::Flow { .. } => {}
+            Step::Exit(exit) => {
+                for effect in &mut exit.effects {
+                    match effect {
+                        Effect::Count { length, .. } => *length = to(*length),
+                        Effect::Note { .. } => {}
+                        Effect::Update { common, expiry, guarantee, .. } => {
+                            common.iter_mut().for_each(|c| *c = to(*c));
+                            (*expiry, *guarantee) = (to(*expiry), to(*guarantee));
+                        }
+                    }
+                }
+                let writes = &mut exit.writes;
+                for write in writes.bytes.iter_mut().chain(&mut writes.annotations) {
+                    write.value = to(write.value);
+                }
+                for term in [&mut writes.length, &mut writes.packet_type, &mut writes.timestamp] {
+                    *term = term.map(&mut to);
+                }
+                for mark in &mut writes.marks {
+                    if let Mark::At(at) = mark {
+                        *at = to(*at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Atom {
+    fn map_operands(&mut self, to: &mut impl FnMut(TermId) -> TermId) {
+        match self {
+            Atom::Test(t, _) => *t = to(*t),
+            Atom::Compare(_, a, b) => (*a, *b) = (to(*a), to(*b)),
+        }
+    }
+}
+
+impl Term {
+    /// Replaces the terms that it is made from.
+    pub fn map_operands(&mut self, mut to: impl FnMut(TermId) -> TermId) {
+        match self {
+            Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {}
+            Term::Sum16 { length: t, .. } | Term::Slice { of: t, .. } => *t = to(*t),
+            Term::Fold(t) | Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
+            Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => {
+                (*a, *b) = (to(*a), to(*b));
+            }
+            Term::Choose(atom, a, b) => {
+                atom.map_operands(&mut to);
+                (*a, *b) = (to(*a), to(*b));
+            }
+            Term::Hash(all) => all.iter_mut().for_each(|t| *t = to(*t)),
+        }
+    }
+}
