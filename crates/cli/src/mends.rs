@@ -9,7 +9,7 @@ pub(crate) fn mended(text: &str, code: &str) -> String {
         "no-groups" => {
             "start with `catena run --dispatch tags=mac` (or tags=vlan), which makes some"
         }
-        "no-faults" => "`catena run --faults none` lets them have some later",
+        "no-faults" => "'catena run --faults none' lets them have some later",
         "fixed-workers" => {
             "start with `catena run --workers N`, with --dispatch hash (the default), without --interpret, and with \
              interfaces that are neither TAP's nor DPDK's"

@@ -138,7 +138,7 @@ impl fmt::Display for Error {
                 write!(f, "worker {worker} does not come to an end with what it has received")
             }
             Error::WorkerDead => f.write_str("the worker is dead"),
-            Error::NoFaults => f.write_str("devices cannot have faults: they were opened without"),
+            Error::NoFaults => f.write_str("devices cannot have faults"),
             Error::NoConnection(text) => write!(f, "there is no connection '{text}'"),
             Error::FlowChoice { filter, chosen } => {
                 write!(f, "'{filter}' chooses {chosen} flows, not one")
