@@ -319,7 +319,7 @@ impl<'a> Configure<'a> {
     }
 
     /// The arguments, to be taken apart; `keywords` are the keyword arguments that there are.
-    pub fn arguments<'c>(&'c mut self, keywords: &'static [&'static str]) -> Arguments<'c, 'a> {
+    pub fn arguments<'c>(&'c mut self, keywords: &'c [&'static str]) -> Arguments<'c, 'a> {
         let mut positional = Vec::new();
         let mut keyed: Vec<(&'static str, Argument)> = Vec::new();
         for argument in std::mem::take(&mut self.arguments) {
@@ -351,7 +351,7 @@ pub fn scopes(name: &str) -> impl Iterator<Item = &str> {
 /// [`Arguments::finish`] fails.
 pub struct Arguments<'c, 'a> {
     cx: &'c mut Configure<'a>,
-    keywords: &'static [&'static str],
+    keywords: &'c [&'static str],
     /// Last first.
     positional: Vec<Argument>,
     keyed: Vec<(&'static str, Argument)>,

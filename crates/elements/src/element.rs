@@ -41,7 +41,7 @@ pub trait Element {
     /// By default the model is interpreted: made anew for each batch, with the state that
     /// [`Element::export`] gives and [`Element::import`] takes back. That is slow where no program
     /// takes the element's place. A model that is opaque, or declares state of other elements,
-    /// needs code of its own.
+    /// needs code of its own, unless nothing is pushed to the element.
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         crate::interpreted::push(self, port, batch, cx);
     }

@@ -4,11 +4,9 @@ use std::net::Ipv4Addr;
 
 use click::config::Argument;
 use ir::{Diagnostic, Model};
-use net::Batch;
 
 use crate::argument::{EtherAddress, FromArgument, Ip, Ip6, Ip6Prefix, IpMask};
 use crate::configure::{Arguments, Configure, Failed};
-use crate::context::Context;
 use crate::element::Element;
 use crate::names::Meanings;
 
@@ -132,8 +130,6 @@ fn add(known: &mut Meanings, new: Meanings) -> bool {
 }
 
 impl Element for AddressInfo {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::default()
     }
@@ -214,8 +210,6 @@ fn define_ports(arguments: &mut Arguments<'_, '_>, argument: &Argument) {
 }
 
 impl Element for PortInfo {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::default()
     }

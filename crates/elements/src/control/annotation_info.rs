@@ -2,11 +2,10 @@
 
 use click::config::Argument;
 use ir::{Diagnostic, Model};
-use net::{Batch, annotation};
+use net::annotation;
 
 use crate::argument::{find_annotation, parse_integer};
 use crate::configure::{Arguments, Configure, Failed, Initialize};
-use crate::context::Context;
 use crate::element::Element;
 
 element! {
@@ -94,8 +93,6 @@ fn define(arguments: &mut Arguments<'_, '_>, argument: &Argument, words: &[Argum
 }
 
 impl Element for AnnotationInfo {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::default()
     }

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use ir::Model;
-use net::Batch;
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
 use crate::device::{ControlAddress, ControlSocketRequest};
 use crate::element::{Element, Handler, HandlerContext};
 
@@ -97,8 +95,6 @@ impl ControlSocket {
 }
 
 impl Element for ControlSocket {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::default()
     }

@@ -2,10 +2,8 @@
 //! that configurations that have them run.
 
 use ir::Model;
-use net::Batch;
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
 use crate::element::Element;
 
 /// Checks that each argument starts with a name, followed by `least` numbers or more.
@@ -37,8 +35,6 @@ macro_rules! information {
         }
 
         impl Element for $name {
-            fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
             fn model(&self) -> Model {
                 Model::default()
             }
@@ -112,8 +108,6 @@ impl AlignmentInfo {
 }
 
 impl Element for AlignmentInfo {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::opaque("takes no packets")
     }

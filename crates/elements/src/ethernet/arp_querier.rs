@@ -110,28 +110,11 @@ enum Hop {
 
 impl ARPQuerier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 15] = {
-            let [a, b, c, d, e, f, g, h] = KEYWORDS;
-            [
-                "IP",
-                "ETH",
-                "TABLE",
-                "BROADCAST",
-                "POLL_TIMEOUT",
-                "BROADCAST_POLL",
-                "UNSOLICITED",
-                a,
-                b,
-                c,
-                d,
-                e,
-                f,
-                g,
-                h,
-            ]
-        };
+        let own =
+            ["IP", "ETH", "TABLE", "BROADCAST", "POLL_TIMEOUT", "BROADCAST_POLL", "UNSOLICITED"];
+        let all = [&own[..], &KEYWORDS].concat();
         let outputs = cx.outputs();
-        let mut arguments = cx.arguments(&ALL);
+        let mut arguments = cx.arguments(&all);
         let table = Neighbours::configure(&mut arguments, 300);
         let broadcast = arguments.keyword::<Ip>("BROADCAST");
         let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));

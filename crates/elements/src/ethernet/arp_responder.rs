@@ -11,12 +11,12 @@ use ir::{Cond, IntervalSet, Model, Op, Reason};
 use net::wire::{Arp, EtherAddr, Ethernet, arp as wire, ether, ether_type};
 use net::{Batch, Packet};
 
-use crate::argument::{FromArgument, Ip, IpMask, parse_value};
+use crate::argument::{Ip, IpMask, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ethernet::ether_encap;
-use crate::ethernet::neighbours::{model_refresh, refresh};
+use crate::ethernet::neighbours::{model_refresh, parse_stations, refresh};
 use crate::ip::ip_header;
 use crate::names::Names;
 
@@ -65,6 +65,7 @@ struct Entry {
 }
 
 const UNANSWERED: Reason = Reason("not-an-arp-request-for-us");
+const IP_NETWORK: &str = "an IP network";
 
 impl ARPResponder {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
@@ -73,8 +74,8 @@ impl ARPResponder {
         let mut element = Self { entries: Vec::new(), outputs };
         for argument in arguments.rest() {
             let cx = arguments.cx();
-            match parse_entries(&argument, cx.names(), cx.name()) {
-                Ok(entries) => element.add(entries),
+            match parse_stations(&argument, IP_NETWORK, cx.names(), cx.name()) {
+                Ok(stations) => element.add(stations),
                 Err((at, why)) => arguments.error(&at, why),
             }
         }
@@ -82,10 +83,11 @@ impl ARPResponder {
         Ok(element)
     }
 
-    fn add(&mut self, entries: Vec<Entry>) {
-        for entry in entries {
-            self.entries.retain(|known| known.network != entry.network);
-            self.entries.push(entry);
+    fn add(&mut self, (networks, ether): (Vec<IpMask>, EtherAddr)) {
+        for network in networks {
+            let network = IpMask { address: network.address & network.mask, ..network };
+            self.entries.retain(|known| known.network != network);
+            self.entries.push(Entry { network, ether });
         }
         self.entries.sort_by_key(|entry| Reverse(entry.network.mask.count_ones()));
     }
@@ -152,39 +154,6 @@ pub(crate) fn write(
     message.set_sender_ip(sender);
     message.set_target_ether(target_ether);
     message.set_target_ip(target);
-}
-
-/// The entries of `IP/MASK ... ETH`, or where they are wrong and why.
-fn parse_entries(
-    argument: &Argument,
-    names: &Names,
-    element: &str,
-) -> Result<Vec<Entry>, (Argument, String)> {
-    let mut networks = Vec::new();
-    let mut ether: Option<EtherAddr> = None;
-    for word in argument.words() {
-        if let Ok(network) = IpMask::from_argument(&word, names, element) {
-            networks.push(IpMask { address: network.address & network.mask, ..network });
-        } else if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
-            if ether.replace(address).is_some() {
-                return Err((word, "there is more than one Ethernet address".into()));
-            }
-        } else {
-            let why = format!("'{}' is neither an IP network nor an Ethernet address", word.text);
-            return Err((word, why));
-        }
-    }
-    // A name can stand for both an IP and an Ethernet address.
-    let mut words = argument.words();
-    let ether =
-        ether.or_else(|| words.find_map(|w| EtherAddr::from_argument(&w, names, element).ok()));
-    match ether {
-        Some(_) if networks.is_empty() => {
-            Err((argument.clone(), "an IP network is missing".into()))
-        }
-        Some(ether) => Ok(networks.into_iter().map(|network| Entry { network, ether }).collect()),
-        None => Err((argument.clone(), "an Ethernet address is missing".into())),
-    }
 }
 
 /// `ADDR`, `ADDR/LENGTH` or `ADDR/MASK`.
@@ -277,8 +246,9 @@ impl Element for ARPResponder {
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         if handler == "add" {
-            let entries = parse_entries(&Argument::bare(value), &Names::default(), "");
-            self.add(entries.map_err(|(_, why)| why)?);
+            let stations =
+                parse_stations(&Argument::bare(value), IP_NETWORK, &Names::default(), "");
+            self.add(stations.map_err(|(_, why)| why)?);
             return Ok(());
         }
         let mut network = parse_value::<IpMask>(value)?;

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ir::{Model, Store};
-use net::Batch;
 
 use crate::argument::{Ip, parse_value};
 use crate::configure::{Configure, Failed};
@@ -71,8 +70,6 @@ impl ARPTable {
 }
 
 impl Element for ARPTable {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         let mut model = Model::default();
         model.declare(Neighbours::STATE, self.table.borrow().state_kind());

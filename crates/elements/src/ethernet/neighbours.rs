@@ -89,6 +89,39 @@ impl FromArgument for Unsolicited {
     }
 }
 
+/// The stations of `NETWORK ... ETH`: the networks, and the Ethernet address that they all have; or
+/// where that is wrong, and why. `kind` is what a network is called.
+pub(crate) fn parse_stations<N: FromArgument>(
+    argument: &Argument,
+    kind: &str,
+    names: &Names,
+    element: &str,
+) -> Result<(Vec<N>, EtherAddr), (Argument, String)> {
+    let mut networks = Vec::new();
+    let mut ether: Option<EtherAddr> = None;
+    for word in argument.words() {
+        if let Ok(network) = N::from_argument(&word, names, element) {
+            networks.push(network);
+        } else if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
+            if ether.replace(address).is_some() {
+                return Err((word, "there is more than one Ethernet address".into()));
+            }
+        } else {
+            let why = format!("'{}' is neither {kind} nor an Ethernet address", word.text);
+            return Err((word, why));
+        }
+    }
+    // A name can stand for both an IP and an Ethernet address.
+    let mut words = argument.words();
+    let ether =
+        ether.or_else(|| words.find_map(|w| EtherAddr::from_argument(&w, names, element).ok()));
+    match ether {
+        Some(_) if networks.is_empty() => Err((argument.clone(), format!("{kind} is missing"))),
+        Some(ether) => Ok((networks, ether)),
+        None => Err((argument.clone(), "an Ethernet address is missing".into())),
+    }
+}
+
 /// Gives a frame that became an answer fresh annotations, but for the VLAN that it came in.
 pub(crate) fn refresh(packet: &mut Packet) {
     let tci = packet.annotations().u16(annotation::VLAN_TCI);

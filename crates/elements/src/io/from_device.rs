@@ -189,8 +189,6 @@ impl FromDevice {
 }
 
 impl Element for FromDevice {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::opaque("makes packets")
     }

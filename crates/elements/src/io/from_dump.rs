@@ -445,8 +445,6 @@ impl Element for FromDump {
         true
     }
 
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         while self.active {
             match self.next(cx) {

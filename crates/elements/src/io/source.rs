@@ -243,8 +243,6 @@ impl InfiniteSource {
 }
 
 impl Element for InfiniteSource {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         self.copies.pull(cx)
     }
@@ -420,8 +418,6 @@ impl RatedSource {
 }
 
 impl Element for RatedSource {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         self.bucket.fill(cx.now());
         if self.copies.active && self.copies.left() > 0 && self.bucket.available() == 0 {
@@ -580,8 +576,6 @@ impl TimedSource {
 }
 
 impl Element for TimedSource {
-    fn push(&mut self, _port: usize, _batch: &mut Batch, _cx: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         Model::opaque("makes packets")
     }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use click::config::Argument;
 use ir::field::{eth, icmp, ip6, meta};
 use ir::model::{Reg, Rule, reject};
 use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
@@ -13,17 +12,16 @@ use net::wire::icmpv6::{message, option};
 use net::wire::{EtherAddr, Ethernet};
 use net::{Batch, Header, Packet};
 
-use crate::argument::{FromArgument, Ip6, Ip6Prefix, parse_value};
+use crate::argument::{Ip6, Ip6Prefix, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::ethernet::neighbours::{model_refresh, refresh};
+use crate::ethernet::neighbours::{model_refresh, parse_stations, refresh};
 use crate::ip::ip_header::{self, NETWORK, TRANSPORT};
 use crate::ip6::ip6_header;
 use crate::ip6::ip6_nd_solicitor::{
     BARE, FRAME, ICMP, Message, Received, is_neighbour_message, neighbour_message, write,
 };
-use crate::names::Names;
 
 element! {
     /// IP6NDAdvertiser(IP6/LENGTH ... ETH, ...) -- answers IPv6 neighbour solicitations
@@ -72,11 +70,11 @@ impl IP6NDAdvertiser {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&[]);
-        let mut entries = Vec::new();
+        let mut entries: Vec<(Ip6Prefix, EtherAddr)> = Vec::new();
         for argument in arguments.rest() {
             let cx = arguments.cx();
-            match parse_entries(&argument, cx.names(), cx.name()) {
-                Ok(more) => entries.extend(more),
+            match parse_stations(&argument, "an IPv6 network", cx.names(), cx.name()) {
+                Ok((networks, ether)) => entries.extend(networks.into_iter().map(|n| (n, ether))),
                 Err((at, why)) => arguments.error(&at, why),
             }
         }
@@ -126,36 +124,6 @@ impl IP6NDAdvertiser {
 
 fn set_of(prefix: &Ip6Prefix) -> IntervalSet {
     IntervalSet::prefix(128, prefix.address, prefix.length.into())
-}
-
-/// The entries of `IP6/LENGTH ... ETH`, or where they are wrong and why.
-fn parse_entries(
-    argument: &Argument,
-    names: &Names,
-    element: &str,
-) -> Result<Vec<(Ip6Prefix, EtherAddr)>, (Argument, String)> {
-    let mut prefixes = Vec::new();
-    let mut ether: Option<EtherAddr> = None;
-    for word in argument.words() {
-        // Six pairs of digits with colons are no IPv6 address, which has eight groups.
-        if let Ok(address) = EtherAddr::from_argument(&word, names, element) {
-            if ether.replace(address).is_some() {
-                return Err((word, "there is more than one Ethernet address".into()));
-            }
-        } else if let Ok(prefix) = Ip6Prefix::from_argument(&word, names, element) {
-            prefixes.push(prefix);
-        } else {
-            let why = format!("'{}' is neither an IPv6 network nor an Ethernet address", word.text);
-            return Err((word, why));
-        }
-    }
-    match ether {
-        Some(_) if prefixes.is_empty() => {
-            Err((argument.clone(), "an IPv6 network is missing".into()))
-        }
-        Some(ether) => Ok(prefixes.into_iter().map(|prefix| (prefix, ether)).collect()),
-        None => Err((argument.clone(), "an Ethernet address is missing".into())),
-    }
 }
 
 impl Element for IP6NDAdvertiser {

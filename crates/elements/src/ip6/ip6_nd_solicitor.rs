@@ -92,12 +92,9 @@ enum Hop {
 
 impl IP6NDSolicitor {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        const ALL: [&str; 12] = {
-            let [a, b, c, d, e, f, g, h] = KEYWORDS;
-            ["IP", "ETH", "POLL_TIMEOUT", "UNSOLICITED", a, b, c, d, e, f, g, h]
-        };
+        let all = [&["IP", "ETH", "POLL_TIMEOUT", "UNSOLICITED"][..], &KEYWORDS].concat();
         let outputs = cx.outputs();
-        let mut arguments = cx.arguments(&ALL);
+        let mut arguments = cx.arguments(&all);
         let neighbours = Neighbours::configure(&mut arguments, 120);
         let poll_timeout = arguments.keyword("POLL_TIMEOUT").unwrap_or(Nanoseconds(60_000_000_000));
         let unsolicited = arguments.keyword("UNSOLICITED").unwrap_or(Unsolicited::Never);

@@ -6,10 +6,8 @@ use std::rc::Rc;
 use click::config::Argument;
 use ir::model::StateKind;
 use ir::{Diagnostic, Model, Store};
-use net::Batch;
 
 use crate::configure::{Arguments, Configure, Failed};
-use crate::context::Context;
 use crate::element::Element;
 use crate::nat::rewriter::{
     Choice, Mapped, Mapper, NEXT_STATE, Patterns, Ring, TURN_STATE, parse_mapped,
@@ -88,8 +86,6 @@ impl RoundRobinIPMapper {
 }
 
 impl Element for RoundRobinIPMapper {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         model(&self.mapper)
     }
@@ -181,8 +177,6 @@ impl SourceIPHashMapper {
 }
 
 impl Element for SourceIPHashMapper {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         model(&self.mapper)
     }

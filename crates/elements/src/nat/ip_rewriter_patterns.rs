@@ -5,10 +5,8 @@ use std::rc::Rc;
 use click::config::Argument;
 use ir::model::StateKind;
 use ir::{Model, Store};
-use net::Batch;
 
 use crate::configure::{Configure, Failed};
-use crate::context::Context;
 use crate::element::Element;
 use crate::nat::rewriter::{NEXT_STATE, Pattern, Patterns};
 
@@ -63,8 +61,6 @@ impl IPRewriterPatterns {
 }
 
 impl Element for IPRewriterPatterns {
-    fn push(&mut self, _: usize, _: &mut Batch, _: &mut Context<'_>) {}
-
     fn model(&self) -> Model {
         let mut model = Model::default();
         let initial = vec![0; self.patterns.patterns.len()];

@@ -97,10 +97,6 @@ impl DelayShaper {
 }
 
 impl Element for DelayShaper {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         self.0.next(cx)
     }
@@ -163,10 +159,6 @@ impl DelayUnqueue {
 }
 
 impl Element for DelayUnqueue {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn model(&self) -> Model {
         Model::opaque("depends on time")
     }

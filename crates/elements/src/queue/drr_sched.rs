@@ -1,7 +1,7 @@
 //! DRRSched.
 
 use ir::Model;
-use net::{Batch, Packet};
+use net::Packet;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -54,10 +54,6 @@ impl DRRSched {
 }
 
 impl Element for DRRSched {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             // Each input is looked at once, first the one that sent last.

@@ -1,7 +1,7 @@
 //! RoundRobinSched and PrioSched: which input is pulled next.
 
 use ir::Model;
-use net::{Batch, Packet};
+use net::Packet;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -46,10 +46,6 @@ impl RoundRobinSched {
 }
 
 impl Element for RoundRobinSched {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         for _ in 0..self.inputs {
             let input = self.next;
@@ -117,10 +113,6 @@ impl PrioSched {
 }
 
 impl Element for PrioSched {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         (0..self.inputs).find_map(|input| cx.pull(input))
     }

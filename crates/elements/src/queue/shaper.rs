@@ -79,10 +79,6 @@ impl Shaper {
 }
 
 impl Element for Shaper {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         self.bucket.fill(cx.now());
         if self.bucket.available() == 0 {
@@ -216,10 +212,6 @@ impl RatedUnqueue {
 }
 
 impl Element for RatedUnqueue {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn model(&self) -> Model {
         Model::opaque("depends on time")
     }

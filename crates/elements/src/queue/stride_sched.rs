@@ -1,7 +1,7 @@
 //! StrideSched.
 
 use ir::Model;
-use net::{Batch, Packet};
+use net::Packet;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -42,10 +42,6 @@ impl StrideSched {
 }
 
 impl Element for StrideSched {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         let (mut pulled, mut asked) = (None, 0);
         while pulled.is_none() && asked < self.stride.order().len() {

@@ -213,10 +213,6 @@ fn pull(input: i32, cx: &mut Context<'_>) -> Option<Packet> {
 }
 
 impl Element for PullSwitch {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         pull(self.input, cx)
     }
@@ -267,10 +263,6 @@ impl StaticPullSwitch {
 }
 
 impl Element for StaticPullSwitch {
-    fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.emit_all(0, batch);
-    }
-
     fn pull(&mut self, _port: usize, cx: &mut Context<'_>) -> Option<Packet> {
         pull(self.input, cx)
     }
