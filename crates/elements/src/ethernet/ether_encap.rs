@@ -1,8 +1,8 @@
 //! EtherEncap.
 
 use ir::field::eth;
-use ir::model::Block;
-use ir::{Expr, Model, Op};
+use ir::model::{Block, set_bytes};
+use ir::{Base, Expr, Model, Op};
 use net::wire::{EtherAddr, Ethernet, ether};
 use net::{Batch, Header, Packet};
 
@@ -100,8 +100,15 @@ impl Element for EtherEncap {
     }
 
     fn model(&self) -> Model {
-        let mut block = model_encapsulate(self.destination.to_bits(), self.source, self.ether_type);
-        block.push(Op::emit(0u8));
+        // One run of bytes is one write.
+        let mut block = vec![Op::pull(-(ether::HEADER_LEN as i32))];
+        let header = header(self.destination, self.source, self.ether_type);
+        block.extend(set_bytes(Base::Data, 0, &header));
+        block.extend([
+            Op::Mark(Header::Mac, 0u8.into()),
+            Op::Mark(Header::Network, ether::HEADER_LEN.into()),
+            Op::emit(0u8),
+        ]);
         Model::from_block(block)
     }
 

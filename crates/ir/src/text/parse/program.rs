@@ -159,14 +159,14 @@ impl Parser<'_> {
     }
 
     fn step_id(&mut self) -> Parsed<StepId> {
-        let id = self.numbered('s').ok_or(()).or_else(|()| Err(self.expected("a step")))?;
+        let id = self.numbered('s').ok_or(()).map_err(|()| self.expected("a step"))?;
         self.bump();
         Ok(StepId(id))
     }
 
     fn lookup_id(&mut self) -> Parsed<LookupId> {
         let id = self.numbered('l').and_then(|id| u16::try_from(id).ok());
-        let id = id.ok_or(()).or_else(|()| Err(self.expected("a lookup")))?;
+        let id = id.ok_or(()).map_err(|()| self.expected("a lookup"))?;
         self.bump();
         Ok(LookupId(id))
     }
@@ -427,9 +427,9 @@ impl Parser<'_> {
             let at = self.at.clone();
             self.bump();
             let known = making.named.get(&name).copied();
-            return known.ok_or(()).or_else(|()| {
-                Err(self.error_at(at, "no-such-term", "this was not defined before"))
-            });
+            return known
+                .ok_or(())
+                .map_err(|()| self.error_at(at, "no-such-term", "this was not defined before"));
         }
         if self.numbered('l').is_some() {
             let lookup = self.lookup_id()?;
