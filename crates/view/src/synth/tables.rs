@@ -141,7 +141,7 @@ fn address(width: u16, value: u128) -> String {
 fn row_number(value: u128) -> String {
     match value {
         ..0x100_0000 => value.to_string(),
-        ..0x1_0000_0000 => address(32, value),
+        0x100_0000..0x1_0000_0000 => address(32, value),
         _ => address(128, value),
     }
 }
