@@ -9,22 +9,25 @@ mod chain;
 mod click_text;
 mod frame;
 mod packet_text;
+mod program_text;
 
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
 pub use frame::frame;
 pub use packet_text::packet;
+pub use program_text::program;
 
 /// Does something with any bytes that must hold whatever they are; panics if it does not.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
     ("frame", frame),
     ("packet", packet),
     ("pcap", pcap),
+    ("program", program),
 ];

@@ -16,7 +16,8 @@
 //!
 //! let instance = Instance::start(chain, bindings, Options::default())?;
 //! instance.wait();
-//! assert_eq!(instance.read("passed.count")?, "9900");
+//! // 16 of the 100 flows are of the host that is denied.
+//! assert_eq!(instance.read("passed.count")?, "8400");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -155,6 +155,10 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
             let message = format!("element {node} is {known:?} in the programs, but not in {name}");
             return Err(message.into());
         }
+        let elements = read.programs.iter().flat_map(Program::elements);
+        if let Some(node) = elements.max().filter(|node| *node >= chain.graph.nodes.len()) {
+            return Err(format!("there is no element #{node} in {name}").into());
+        }
         told += &format!(", and what {name} means");
         for proof in prove_programs(&chain.graph, &models, &read.programs, BUDGET) {
             let why = match proof.verdict {

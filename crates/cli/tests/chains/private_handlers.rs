@@ -199,7 +199,7 @@ fn private_handlers_and_files_are_nobodys_by_any_socket() {
     sockets.iter_mut().for_each(|socket| drop(socket.line()));
 
     for name in &private {
-        let refused = json!({ "error": format!("no handler named '{name}'") });
+        let refused = json!({ "error": format!("no handler named '{name}'"), "code": "other" });
         for request in [
             json!({ "do": "read", "handler": format!("{name} secret") }),
             json!({ "do": "write", "handler": name, "value": "secret" }),

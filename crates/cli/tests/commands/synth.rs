@@ -240,7 +240,7 @@ fn json_tells_elements_and_lines() {
     let value: Value = serde_json::from_str(ended.well()).unwrap();
     let program = &value["programs"][0];
     assert_eq!(program["entry"]["element"]["name"], "Strip@2");
-    assert!(program["text"].as_str().unwrap().starts_with("program behind [0] Strip@2\n"));
+    assert!(program["text"].as_str().unwrap().starts_with("program behind [0] \"Strip@2\"\n"));
     let classes = program["classes"].as_array().unwrap();
     let wan = classes.iter().find(|c| c["egress"]["element"]["name"] == "wan").unwrap();
     let operations = wan["operations"].as_array().unwrap();
@@ -501,4 +501,65 @@ fn what_cannot_be_printed_is_an_error() {
         .unwrap()
         .into();
     assert!(ended.refused().starts_with("error: standard output: No space left"), "{ended:?}");
+}
+
+/// Programs are printed, read back, and checked for themselves and against their chain.
+#[test]
+fn programs_are_read_and_checked() {
+    let folder = Folder::new();
+    folder.file("a.click", ROUTER);
+    let text = folder.run(["synth", "a.click", "--program"]).well().to_string();
+    folder.file("a.prog", &text);
+    assert_eq!(folder.run(["synth", "--read", "a.prog"]).well(), text);
+    let told = folder.run(["synth", "--read", "a.prog", "--check"]);
+    assert!(told.well().ends_with(" steps: well formed\n"), "{told:?}");
+    let told = folder.run(["synth", "a.click", "--read", "a.prog", "--check"]);
+    assert!(told.well().ends_with("well formed, and what a.click means\n"), "{told:?}");
+    // A packet with a TTL of 1 would pass.
+    let wrong = text.replace(" in {0..1} ", " in {0..0} ");
+    assert_ne!(wrong, text);
+    folder.file("wrong.prog", wrong);
+    assert!(
+        folder.run(["synth", "--read", "wrong.prog", "--check"]).well().contains("well formed")
+    );
+    let told = folder.run(["synth", "a.click", "--read", "wrong.prog", "--check"]);
+    assert!(told.refused().contains("does not do what the chain does"), "{told:?}");
+    // Steps only lead forwards.
+    folder.file("loop.prog", text.replacen("else s", "else s0\n// s", 1));
+    let told = folder.run(["synth", "--read", "loop.prog", "--check"]);
+    assert!(told.refused().contains("error["), "{told:?}");
+    folder.file("b.click", "FromDump(in.pcap) -> Discard;");
+    let told = folder.run(["synth", "b.click", "--read", "a.prog", "--check"]);
+    assert!(told.refused().contains("b.click"), "{told:?}");
+    folder.file(
+        "none.prog",
+        "program behind [0] #999\n\ns0: exit visited\n  push [0] #999, slow path\n",
+    );
+    let told = folder.run(["synth", "b.click", "--read", "none.prog", "--check"]);
+    assert!(told.refused().contains("there is no element #999"), "{told:?}");
+}
+
+/// Each table is listed once, with its keys by name.
+#[test]
+fn tables_are_listed_once() {
+    let ended = synth(ROUTER, &["--tables"]);
+    let text = ended.well();
+    assert_eq!(text.matches("routes: 2 entries").count(), 1, "{text}");
+    assert!(
+        text.contains("rt :: StaticIPLookup") && text.contains("20.0.0.0/13 -> 0, 0"),
+        "{text}"
+    );
+    let ended = synth(NAPT, &["--tables"]);
+    let text = ended.well();
+    for key in ["ip.src, 32 bits, exact", "transport.dport, 16 bits, exact", "which packets make"] {
+        assert!(text.contains(key), "{key} in {text}");
+    }
+    let ended = synth(FIREWALL, &["--tables", "--json"]);
+    let tables: Value = serde_json::from_str(ended.well()).unwrap();
+    let tables = tables["tables"].as_array().unwrap();
+    let rules: Vec<&Value> = tables.iter().filter(|table| table["owner"] == "fw").collect();
+    assert_eq!(rules.len(), 1);
+    assert_eq!((&rules[0]["kind"], &rules[0]["size"]), (&"rules".into(), &3.into()));
+    assert_eq!(rules[0]["entries"][1]["matches"], "deny src net 10.0.0.0/8");
+    assert_eq!(rules[0]["entries"][1]["place"], "a.click:5");
 }

@@ -110,9 +110,13 @@ impl Parser<'_> {
         if self.takes("elements") {
             loop {
                 let node: u32 = self.small()?;
-                let (name, _) = self.any_name("an element's name")?;
-                names.insert(node as NodeId, name.clone());
-                making.elements.insert(name, node as NodeId);
+                let (name, at) = self.any_name("an element's name")?;
+                let node = node as NodeId;
+                let other = names.insert(node, name.clone()).is_some_and(|other| other != name);
+                if making.elements.insert(name, node).is_some_and(|other| other != node) || other {
+                    let message = "this element has another name or number elsewhere";
+                    return Err(self.error_at(at, "duplicate-element", message));
+                }
                 if !self.takes(",") {
                     break;
                 }
