@@ -561,5 +561,5 @@ fn tables_are_listed_once() {
     assert_eq!(rules.len(), 1);
     assert_eq!((&rules[0]["kind"], &rules[0]["size"]), (&"rules".into(), &3.into()));
     assert_eq!(rules[0]["entries"][1]["matches"], "deny src net 10.0.0.0/8");
-    assert_eq!(rules[0]["entries"][1]["place"], "a.click:5");
+    assert_eq!(rules[0]["entries"][1]["place"], "a.click:4");
 }
