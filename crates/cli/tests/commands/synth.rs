@@ -563,3 +563,39 @@ fn tables_are_listed_once() {
     assert_eq!(rules[0]["entries"][1]["matches"], "deny src net 10.0.0.0/8");
     assert_eq!(rules[0]["entries"][1]["place"], "a.click:4");
 }
+
+/// A switch that is to run the examples needs each table once, and its keys as fields of headers.
+#[test]
+fn tables_of_examples_stand_once_with_fields_of_headers() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for (name, owners) in [
+        ("ip-router", &["routes", "lan/kind", "wan/kind", "lan/arp", "wan/arp"][..]),
+        ("isp-edge", &["fw/acl", "router/rt", "nat/flows", "nat/pings", "kind", "coming"]),
+    ] {
+        let file = format!("{examples}/{name}.click");
+        let ended = Folder::new().run(["synth", &file, "--tables", "--json"]);
+        let listed: Value = serde_json::from_str(ended.well()).unwrap();
+        let tables = listed["tables"].as_array().unwrap();
+        for owner in owners {
+            let of: Vec<&Value> = tables.iter().filter(|table| table["owner"] == **owner).collect();
+            assert_eq!(of.len(), 1, "{name}: {owner}");
+            assert!(of[0]["lookups"].as_u64() > Some(0), "{name}: {owner}");
+        }
+        let lpm = tables.iter().filter(|table| table["kind"] == "routes");
+        for table in lpm {
+            let key = &table["keys"][0];
+            assert_eq!((&key["match"], &key["width"]), (&"lpm".into(), &32.into()));
+            assert!(["ip.dst", "anno.dst_ip"].iter().any(|name| key["key"] == *name), "{key}");
+        }
+    }
+    let file = format!("{examples}/isp-edge.click");
+    let ended = Folder::new().run(["synth", &file, "--tables", "--json"]);
+    let listed: Value = serde_json::from_str(ended.well()).unwrap();
+    let acl = listed["tables"].as_array().unwrap().iter().find(|t| t["owner"] == "fw/acl").unwrap();
+    assert_eq!(acl["entries"].as_array().unwrap().len(), 8550);
+    let keys: Vec<&str> =
+        acl["keys"].as_array().unwrap().iter().filter_map(|k| k["key"].as_str()).collect();
+    for field in ["ip.src", "ip.dst", "ip.proto", "transport.dport"] {
+        assert!(keys.contains(&field), "{field} in {keys:?}");
+    }
+}

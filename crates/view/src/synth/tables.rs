@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use ir::layout::Layouts;
+use ir::field::eth;
+use ir::layout::{Layouts, Name};
 use ir::model::StateKind;
 use ir::program::{Entries, MatchKind, Step, StepId, Table, Term, TermId};
 use ir::{Graph, IntervalSet, NodeId, Program, Sources};
@@ -83,7 +84,15 @@ fn key_text(of: &Listed<'_>, at: usize) -> String {
     match keys.get(at).map(|term| program.term(*term)) {
         Some(Term::Input(field)) => {
             let layouts = Layouts::of(program);
-            let name = layouts.at(*step).name_of(*field);
+            let layout = layouts.at(*step);
+            // What tells frames by their types asks for what is behind before it is known what that is.
+            let is_type = |key: &TermId| *program.term(*key) == Term::Input(eth::TYPE);
+            let tells_frames = keys.iter().any(is_type);
+            let is_known = |name: &Name| {
+                let header = &layout.headers()[name.header];
+                !(tells_frames && header.assumed && header.kind.is_network())
+            };
+            let name = layout.name_of(*field).filter(is_known);
             name.map_or_else(|| field_text(*field), |name| name.text)
         }
         Some(Term::Bound(lookup, index)) => {
