@@ -142,6 +142,11 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
         Ok(read) => read,
         Err(found) => return Err(Failure::of(found, sources)),
     };
+    if read.programs.is_empty() {
+        return Err(
+            format!("{name} holds no programs; `catena synth FILE --program` prints some").into()
+        );
+    }
     if !args.check {
         let texts = read.programs.iter().map(|p| p.text_by(&read.names).to_string());
         print(&texts.collect::<Vec<_>>().join("\n"));

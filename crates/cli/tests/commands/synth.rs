@@ -524,6 +524,8 @@ fn programs_are_read_and_checked() {
     );
     let told = folder.run(["synth", "a.click", "--read", "wrong.prog", "--check"]);
     assert!(told.refused().contains("does not do what the chain does"), "{told:?}");
+    let told = folder.run_with(["synth", "--read", "-", "--check"], "\n");
+    assert!(told.refused().contains("- holds no programs"), "{told:?}");
     // Steps only lead forwards.
     folder.file("loop.prog", text.replacen("else s", "else s0\n// s", 1));
     let told = folder.run(["synth", "--read", "loop.prog", "--check"]);
