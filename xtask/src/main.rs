@@ -29,7 +29,8 @@ usage: cargo xtask TASK
   docs [--check]                 write the reference of elements, or check that it is as it would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
-  soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root)
+  soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
+                                 then compare elements with their models on fifty times as many packets as tests do, new ones
   figures [ARGS]                 repeat SNF's experiments and write docs/snf.md and its plots (needs the shared data folder)
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
@@ -77,7 +78,9 @@ fn run(args: &[String]) -> Result {
 fn soak(seconds: &str) -> Result {
     let test = ["test", "--release", "--package", "catena-cli", "--test", "live"];
     let chosen = ["soak", "--", "--nocapture"];
-    command::run(cargo(test).args(chosen).env("SOAK", seconds))
+    command::run(cargo(test).args(chosen).env("SOAK", seconds))?;
+    let test = ["test", "--release", "--package", "catena-elements", "--test", "conformance"];
+    command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))
 }
 
 fn figures(args: &[&str]) -> Result {
