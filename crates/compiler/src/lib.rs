@@ -33,6 +33,6 @@ pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate, instantiate_part};
 pub use shadow::shadowed_rules;
 pub use synthesize::{
-    Note, Synthesis, Synthesizer, synthesize, synthesize_plainly, synthesize_tables,
-    synthesize_wholly,
+    Note, Synthesis, Synthesizer, synthesize, synthesize_rare_paths, synthesize_tables,
+    synthesize_unsimplified,
 };

@@ -49,7 +49,7 @@ pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
             let missed = (!none_left).then_some((Branch::Otherwise, *otherwise));
             arms.chain(missed).collect()
         }
-        Step::Flow { hit, miss, .. } => vec![(Branch::Hit, *hit), (Branch::Miss, *miss)],
+        Step::Lookup { hit, miss, .. } => vec![(Branch::Hit, *hit), (Branch::Miss, *miss)],
         Step::Exit(_) => Vec::new(),
     }
 }

@@ -35,7 +35,7 @@ fn lengths(draft: &Draft) -> HashMap<StepId, usize> {
         }
         let step = &draft.steps[at.0 as usize];
         if let Step::Exit(exit) = step {
-            lengths.insert(at, 2 * exit.through.len() + usize::from(exit.barrier.is_none()));
+            lengths.insert(at, 2 * exit.visited.len() + usize::from(exit.barrier.is_none()));
             stack.pop();
             continue;
         }

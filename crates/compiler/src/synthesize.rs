@@ -62,10 +62,10 @@ pub fn synthesize(graph: &Graph, models: &[Model]) -> Synthesis {
     programs(chain(graph, models), &mut Cache::default(), simplify).tell_lists(graph)
 }
 
-/// The same with the ways that few packets take, to compare chains with each other. Where that makes
+/// The same with the paths that few packets take, to compare chains with each other. Where that makes
 /// too many ways it is as [`synthesize`].
-pub fn synthesize_wholly(graph: &Graph, models: &[Model]) -> Synthesis {
-    let whole = Chain { seldom: true, ..chain(graph, models) };
+pub fn synthesize_rare_paths(graph: &Graph, models: &[Model]) -> Synthesis {
+    let whole = Chain { explore_rare_paths: true, ..chain(graph, models) };
     let whole = programs(whole, &mut Cache::default(), simplify).tell_lists(graph);
     let usual = synthesize(graph, models);
     let entries = |made: &Synthesis| made.programs.iter().map(|p| p.entry).collect::<Vec<_>>();
@@ -81,7 +81,7 @@ pub fn synthesize_tables(graph: &Graph, models: &[Model]) -> Synthesis {
 
 /// The same without simplification: what symbolic execution of the chain comes to, to compare
 /// with.
-pub fn synthesize_plainly(graph: &Graph, models: &[Model]) -> Synthesis {
+pub fn synthesize_unsimplified(graph: &Graph, models: &[Model]) -> Synthesis {
     programs(chain(graph, models), &mut Cache::default(), |_| {}).tell_lists(graph)
 }
 
@@ -291,8 +291,8 @@ impl Making<'_> {
         let programs = self.made.values().filter_map(|made| made.program.as_ref());
         for (_, exit) in programs.flat_map(Program::exits) {
             let ends_at_last = matches!(exit.end, End::Drop { .. });
-            let through = exit.through.len().saturating_sub(usize::from(ends_at_last));
-            passed.extend(exit.through[..through].iter().map(|port| port.node));
+            let visited = exit.visited.len().saturating_sub(usize::from(ends_at_last));
+            passed.extend(exit.visited[..visited].iter().map(|port| port.node));
             if let End::Push { to, native: true } = exit.end {
                 barriers.insert(to.node);
             }
@@ -348,7 +348,7 @@ fn lists_in_a_row(program: &Program) -> Vec<([NodeId; 2], [usize; 2])> {
 fn gives_up_at_once(program: &Program) -> Option<Barrier> {
     let mut why = Barrier::NoInput;
     for (_, exit) in program.exits() {
-        if !exit.through.is_empty() {
+        if !exit.visited.is_empty() {
             return None;
         }
         why = exit.barrier.unwrap_or(why);
@@ -375,7 +375,7 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
         stages: HashSet::new(),
         opaque: opaque.collect(),
-        seldom: false,
+        explore_rare_paths: false,
         tables: false,
     }
 }

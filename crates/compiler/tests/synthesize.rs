@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catena_compiler::{
-    Options, Synthesis, Synthesizer, elaborate, instantiate, synthesize, synthesize_plainly,
+    Options, Synthesis, Synthesizer, elaborate, instantiate, synthesize, synthesize_unsimplified,
 };
 use elements::configure::{Devices, Files};
 use elements::device::{Device, DeviceRequest, Received};
@@ -79,12 +79,12 @@ fn program(text: &str) -> (Graph, Program) {
 
 /// Steps of the way with the fewest steps to an exit that comes through the most inputs.
 fn shortest_long_way(program: &Program) -> Vec<StepId> {
-    let longest = program.exits().map(|(_, e)| e.through.len()).max().expect("an exit");
+    let longest = program.exits().map(|(_, e)| e.visited.len()).max().expect("an exit");
     let mut ways: Vec<Option<Vec<StepId>>> = vec![None; program.steps.len()];
     for (i, step) in program.steps.iter().enumerate().rev() {
         let at = StepId(i as u32);
         ways[i] = match step {
-            Step::Exit(exit) => (exit.through.len() == longest).then(|| vec![at]),
+            Step::Exit(exit) => (exit.visited.len() == longest).then(|| vec![at]),
             step => {
                 let on = step.next().filter_map(|n| ways[n.0 as usize].clone());
                 on.min_by_key(Vec::len).map(|mut way| {
@@ -121,7 +121,7 @@ fn ten_routers_ask_no_more_than_one() {
     // Of the packets that go all the way, those whose source nothing asks to fix.
     let written = |e: &Exit| e.writes.bytes.iter().any(|w| w.offset == 26);
     let all = ten.exits().map(|(_, e)| e).filter(|e| !written(e));
-    let exit = all.max_by_key(|e| e.through.len()).expect("an exit");
+    let exit = all.max_by_key(|e| e.visited.len()).expect("an exit");
     assert!(matches!(exit.end, End::Push { native: true, .. }), "{exit:?}");
     // Ten encapsulations, time-to-lives and checksums: each place is written once.
     let places: Vec<(i32, u8)> = exit.writes.bytes.iter().map(|w| (w.offset, w.length)).collect();
@@ -161,7 +161,7 @@ fn nats(count: usize) -> String {
 fn translators_are_looked_up_one_after_the_other_and_written_once() {
     let (graph, program) = program(&nats(3));
     let out = program.exits().map(|(_, e)| e).filter(|e| matches!(e.end, End::Push { .. }));
-    let exit = out.max_by_key(|e| e.through.len()).expect("an exit");
+    let exit = out.max_by_key(|e| e.visited.len()).expect("an exit");
     let updates = exit.effects.iter().filter(|e| matches!(e, Effect::Update { .. }));
     assert_eq!(updates.count(), 3, "{}", program.text(&graph));
     let checksums: Vec<i32> = exit.writes.bytes.iter().map(|w| w.offset).collect();
@@ -663,7 +663,7 @@ fn headers_are_expected_one_behind_the_other() {
 #[test]
 fn simplified_programs_are_not_larger_than_they_may() {
     let (graph, models) = chain(&routers(10));
-    let (plain, simple) = (synthesize_plainly(&graph, &models), synthesize(&graph, &models));
+    let (plain, simple) = (synthesize_unsimplified(&graph, &models), synthesize(&graph, &models));
     let steps = |s: &Synthesis| s.programs.iter().map(|p| p.steps.len()).sum::<usize>();
     assert!(steps(&simple) < 2 * steps(&plain));
     let way = |s: &Synthesis| shortest_long_way(&s.programs[0]).len();

@@ -186,7 +186,7 @@ fn table_of(
         return Ok(table);
     }
     let harmless = program.steps.iter().all(|step| match step {
-        Step::Flow { lookup: other, miss, .. } if *other == lookup => exit(program, *miss)
+        Step::Lookup { lookup: other, miss, .. } if *other == lookup => exit(program, *miss)
             .is_some_and(|exit| match exit.end {
                 End::Push { to, native } => native && to.node == asked.element,
                 End::Drop { .. } => false,
@@ -260,7 +260,7 @@ impl Pipeline {
             .collect();
         let exits = self.program.exits();
         let passed: BTreeSet<NodeId> =
-            exits.flat_map(|(_, exit)| &exit.through).map(|port| port.node).collect();
+            exits.flat_map(|(_, exit)| &exit.visited).map(|port| port.node).collect();
         let arrival = |(node, changes)| match (changes, chain.calls_handlers(node)) {
             (true, true) => Arrival::Ends,
             (true, false) => Arrival::Runs,

@@ -366,9 +366,9 @@ fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
 }
 
 fn exit(end: End) -> Step {
-    let through = vec![Port { node: 1, port: 0 }];
+    let visited = vec![Port { node: 1, port: 0 }];
     let (effects, writes) = (Vec::new(), Writes::default());
-    Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, through }))
+    Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, visited }))
 }
 
 #[test]

@@ -207,7 +207,7 @@ pub enum Step {
         element: NodeId,
     },
     /// Looks a flow or a prefix up and binds its numbers.
-    Flow {
+    Lookup {
         /// The lookup.
         lookup: LookupId,
         /// When there is such an entry.
@@ -226,7 +226,7 @@ impl Step {
             Step::Test { atom, .. } => atom.operands(),
             Step::Switch { on, .. } => vec![*on],
             Step::Classify { keys, .. } => keys.clone(),
-            Step::Flow { .. } => Vec::new(),
+            Step::Lookup { .. } => Vec::new(),
             Step::Exit(exit) => exit.terms(),
         }
     }
@@ -241,7 +241,7 @@ impl Step {
                 (cases, two[0]) = (all, Some(*otherwise));
             }
             Step::Classify { arms, otherwise, .. } => (list, two[0]) = (arms, Some(*otherwise)),
-            Step::Flow { hit, miss, .. } => two = [Some(*hit), Some(*miss)],
+            Step::Lookup { hit, miss, .. } => two = [Some(*hit), Some(*miss)],
             Step::Exit(_) => {}
         }
         list.iter().copied().chain(cases.iter().map(|c| c.1)).chain(two.into_iter().flatten())
@@ -357,7 +357,7 @@ pub struct Exit {
     pub barrier: Option<Barrier>,
     /// The input ports that it came through, from the entry on; none if the packet is handed
     /// back to the entry's own code as it came.
-    pub through: Vec<Port>,
+    pub visited: Vec<Port>,
 }
 
 impl Exit {

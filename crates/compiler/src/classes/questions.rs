@@ -60,7 +60,7 @@ impl Questions {
         let mut tables = BTreeMap::new();
         let ask = |(at, step): (usize, &Step)| match step {
             Step::Exit(_) if leads_on[at] => Question::End,
-            Step::Flow { lookup, .. } => {
+            Step::Lookup { lookup, .. } => {
                 if let Some(state) = program.flows_of(*lookup)
                     // What is found by one number is no flow but a neighbour.
                     && program.lookups[usize::from(lookup.0)].key.len() > 1

@@ -374,7 +374,7 @@ pub(super) fn handing_over(to: Port) -> Program {
         writes: Writes::default(),
         end: End::Push { to, native: true },
         barrier: None,
-        through: Vec::new(),
+        visited: Vec::new(),
     };
     Program {
         entry: to,

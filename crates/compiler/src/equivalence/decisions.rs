@@ -132,7 +132,7 @@ pub(crate) struct Outcome {
     /// Counts and notes in any order, then updates in theirs.
     pub(crate) changes: Vec<Change>,
     /// The input ports that packets came through.
-    pub(crate) through: Vec<(Name, usize)>,
+    pub(crate) visited: Vec<(Name, usize)>,
 }
 
 /// What of two programs is compared.
@@ -501,7 +501,7 @@ impl Import<'_> {
                 let keys = keys.iter().map(|&key| self.of(key)).collect();
                 Node::Classify(Rc::new(Classify { keys, rules, otherwise }))
             }
-            Step::Flow { lookup, hit, miss } => {
+            Step::Lookup { lookup, hit, miss } => {
                 let (hit, miss) = (at(hit), at(miss));
                 if hit == miss {
                     return hit;
@@ -611,8 +611,8 @@ impl Import<'_> {
             (Change::Update(..), Change::Update(..)) => std::cmp::Ordering::Equal,
             (a, b) => a.cmp(b),
         });
-        let through = exit
-            .through
+        let visited = exit
+            .visited
             .iter()
             .filter(|_| whole)
             .map(|port| (self.to.add_name((self.name)(port.node)), port.port))
@@ -631,7 +631,7 @@ impl Import<'_> {
             marks: [None; 3],
             properties: [None; 2],
             changes,
-            through,
+            visited,
         };
         if gone {
             return outcome;

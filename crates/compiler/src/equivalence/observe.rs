@@ -58,7 +58,7 @@ pub struct Observation {
     /// State that the packet changed, or all that counts: owner, name, value.
     pub state: Vec<(String, String, StateValue)>,
     /// The input ports that it came through.
-    pub through: Vec<(String, usize)>,
+    pub visited: Vec<(String, usize)>,
 }
 
 impl Observation {
@@ -66,7 +66,7 @@ impl Observation {
     pub(super) fn only_fates(&mut self) {
         self.notes.clear();
         self.state.clear();
-        self.through.clear();
+        self.visited.clear();
     }
 }
 
@@ -145,11 +145,11 @@ fn observe(
     let mut pool = Pool::new();
     let mut moving = packet.packet(&mut pool);
     let result = program::interp::interpret(program, &mut moving, &mut store, &mut around);
-    let mut through = Vec::new();
+    let mut visited = Vec::new();
     let fate = match result {
         Err(fault) => Fate::Fault(fault.to_string()),
         Ok(exit) => {
-            through = exit.through.iter().map(|p| (name(p.node), p.port)).collect();
+            visited = exit.visited.iter().map(|p| (name(p.node), p.port)).collect();
             match exit.end {
                 End::Drop { element, reason } => Fate::Dropped(name(element), reason, moving.len()),
                 End::Push { to, native } => {
@@ -161,7 +161,7 @@ fn observe(
     };
     pool.recycle(moving);
     around.notes.sort();
-    Observation { fates: vec![fate], notes: around.notes, state: state_of(&store), through }
+    Observation { fates: vec![fate], notes: around.notes, state: state_of(&store), visited }
 }
 
 /// What both programs do with a packet.

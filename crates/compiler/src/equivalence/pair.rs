@@ -14,7 +14,7 @@ use super::replay::Replay;
 use super::search::{self, Entry};
 use super::verify::{Proof, Subjects, Verification};
 use super::{Around, BUDGET, Compared, Comparison, Verdict, View, compare_within, handlers};
-use crate::synthesize::synthesize_wholly;
+use crate::synthesize::synthesize_rare_paths;
 use crate::witness::Witness;
 
 /// Compares what two chains do with packets: which come out where, and how. Sources and sinks are
@@ -73,7 +73,7 @@ impl<'a> Pair<'a> {
         reached: [&[bool]; 2],
     ) -> Self {
         let mut programs =
-            chains.map(|chain| synthesize_wholly(&chain.graph, &chain.models).programs);
+            chains.map(|chain| synthesize_rare_paths(&chain.graph, &chain.models).programs);
         let models = configured.map(|chain| &chain.models[..]);
         let alignment = Alignment::new(chains, models, reached, [&programs[0], &programs[1]]);
         for (side, programs) in programs.iter_mut().enumerate() {

@@ -530,7 +530,7 @@ impl<'a> Product<'a> {
 
     /// Whether two ends are the same under what is known.
     fn same(&mut self, x: &Outcome, y: &Outcome) -> bool {
-        let shape = |o: &Outcome| (o.start, o.through.clone(), o.changes.len());
+        let shape = |o: &Outcome| (o.start, o.visited.clone(), o.changes.len());
         if shape(x) != shape(y) || !self.same_egress(&x.egress, &y.egress) {
             return false;
         }

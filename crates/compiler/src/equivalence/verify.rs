@@ -9,7 +9,7 @@ use super::alignment::{boundary, device};
 use super::differential::{self, Effort, Evidence, Subject};
 use super::replay::Shown;
 use super::{BUDGET, Comparison, Verdict, View, compare};
-use crate::synthesize::{synthesize, synthesize_plainly};
+use crate::synthesize::{synthesize, synthesize_unsimplified};
 
 /// A chain with what its elements mean.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ pub fn prove_programs(
     programs: &[Program],
     budget: u64,
 ) -> Vec<Proof> {
-    let plain = synthesize_plainly(graph, models).programs;
+    let plain = synthesize_unsimplified(graph, models).programs;
     let name = |node: NodeId| graph.nodes[node].name.clone();
     let proof = |program: &Program| {
         let lowered = program.has_prefixes().then(|| program.clone().lower());

@@ -204,7 +204,7 @@ fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &m
             };
             known.insert(Asked::Rules(*element), condition);
         }
-        (Step::Flow { lookup, .. }, branch) => {
+        (Step::Lookup { lookup, .. }, branch) => {
             let Some(of) = program.lookups.get(usize::from(lookup.0)) else { return };
             let found = yes_or_no(branch == Branch::Hit);
             add(known, Asked::Flow(*lookup), found, of.element, order);

@@ -66,7 +66,7 @@ pub fn of_way(program: &Program, models: &[Model], way: &Way, exit: &Exit) -> Fi
                 all.tables += usize::from(model.is_some_and(has_table));
             }
             Step::Classify { .. } => all.tables += 1,
-            Step::Flow { lookup, .. } => {
+            Step::Lookup { lookup, .. } => {
                 all.flows += 1;
                 if let Some(lookup) = program.lookups.get(usize::from(lookup.0)) {
                     terms.extend(&lookup.key);

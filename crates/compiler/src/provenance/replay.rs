@@ -175,9 +175,9 @@ impl<'a> Replayer<'a> {
             operations: 0,
             complete: true,
         };
-        let mut visits = Vec::with_capacity(exit.through.len());
-        for (i, &at) in exit.through.iter().enumerate() {
-            let goal = match (exit.through.get(i + 1), exit.end) {
+        let mut visits = Vec::with_capacity(exit.visited.len());
+        for (i, &at) in exit.visited.iter().enumerate() {
+            let goal = match (exit.visited.get(i + 1), exit.end) {
                 (Some(&next), _) => self.goal(at, next),
                 (None, End::Push { to, .. }) => self.goal(at, to),
                 (None, End::Drop { reason, .. }) => Goal::Reason(reason),

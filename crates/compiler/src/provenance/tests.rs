@@ -197,7 +197,7 @@ fn broken_programs_do_no_harm() {
         writes: ir::program::Writes::default(),
         end: End::Drop { element: 9, reason: ir::Reason("lost") },
         barrier: None,
-        through: vec![Port { node: 9, port: 0 }],
+        visited: vec![Port { node: 9, port: 0 }],
     };
     let visits = Replayer::new(&graph, &models).visits(&empty, &Way::default(), &exit);
     assert_eq!(visits.len(), 1);

@@ -69,7 +69,7 @@ pub(crate) fn map_next(step: &mut Step, mut to: impl FnMut(StepId) -> StepId) {
             arms.iter_mut().for_each(|a| *a = to(*a));
             *otherwise = to(*otherwise);
         }
-        Step::Flow { hit, miss, .. } => (*hit, *miss) = (to(*hit), to(*miss)),
+        Step::Lookup { hit, miss, .. } => (*hit, *miss) = (to(*hit), to(*miss)),
         Step::Exit(_) => {}
     }
 }
@@ -121,7 +121,7 @@ impl Merge {
             cases.extend(joined.iter().map(union));
         }
         // A step that leads to one place only decides nothing; but a lookup may bind what follows.
-        if !matches!(step, Step::Exit(_) | Step::Flow { .. }) {
+        if !matches!(step, Step::Exit(_) | Step::Lookup { .. }) {
             let mut next = step.next();
             if let Some(first) = next.next()
                 && next.all(|n| n == first)
@@ -151,7 +151,7 @@ fn hash(step: &Step) -> u64 {
         Step::Test { atom, element, .. } => (atom, element).hash(&mut hasher),
         Step::Switch { on, element, .. } => (on, element).hash(&mut hasher),
         Step::Classify { keys, element, .. } => (keys, element).hash(&mut hasher),
-        Step::Flow { lookup, .. } => lookup.hash(&mut hasher),
+        Step::Lookup { lookup, .. } => lookup.hash(&mut hasher),
         Step::Exit(exit) => exit.hash(&mut hasher),
     }
     hasher.finish()

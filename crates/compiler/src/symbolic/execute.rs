@@ -68,7 +68,7 @@ pub(crate) struct Chain<'a> {
     pub opaque: Vec<Option<Barrier>>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
     /// short for what is pulled. A proof wants them; programs leave them to elements.
-    pub seldom: bool,
+    pub explore_rare_paths: bool,
     /// Whether tables stay whole, as targets want them; or else, as the data plane wants them, they
     /// are specialised for each path: rules that cannot match are left out, and the rows of small
     /// tables make paths of their own.
@@ -97,7 +97,7 @@ pub(super) struct Way<'a> {
     pub(super) packet: Packet,
     pub(super) registers: Vec<Option<TermId>>,
     effects: Vec<Effect>,
-    through: Vec<Port>,
+    visited: Vec<Port>,
     /// Lookups that found a flow, the latest last.
     found: Vec<LookupId>,
     /// Lookups that found nothing.
@@ -197,14 +197,14 @@ impl<'a> Machine<'a> {
             long: None,
             cache,
         };
-        let packet = Packet::new(&mut machine.terms, machine.chain.seldom);
+        let packet = Packet::new(&mut machine.terms, machine.chain.explore_rare_paths);
         let way = Way {
             facts: Facts::default(),
             before: Rc::new((packet.clone(), 0)),
             packet,
             registers: Vec::new(),
             effects: Vec::new(),
-            through: Vec::new(),
+            visited: Vec::new(),
             found: Vec::new(),
             missed: Vec::new(),
             changed: Vec::new(),
@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
             self.many = Some(to);
         }
         way.at = to;
-        way.through.push(to);
+        way.visited.push(to);
         way.before = Rc::new((way.packet.clone(), way.effects.len()));
         way.registers.clear();
         way.stack.clear();
@@ -314,7 +314,7 @@ impl<'a> Machine<'a> {
                     if self.chain.stages.contains(&to) {
                         return self.leave(way, to, false, Some(Barrier::NextStage));
                     }
-                    if way.through.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
+                    if way.visited.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
                         // Others may tell more: this one waits for the next attempt.
                         self.long = Some(to);
                         return self.leave(way, to, false, Some(Barrier::NextStage));
@@ -322,7 +322,7 @@ impl<'a> Machine<'a> {
                     if let Some(why) = self.chain.opaque[to.node] {
                         return self.leave(way, to, true, Some(why));
                     }
-                    if way.through.contains(&to) {
+                    if way.visited.contains(&to) {
                         return self.leave(way, to, true, Some(Barrier::Loop));
                     }
                     self.enter(&mut way, to);
@@ -373,7 +373,7 @@ impl<'a> Machine<'a> {
         let (packet, effects) = (*way.before).clone();
         way.packet = packet;
         way.effects.truncate(effects);
-        way.through.pop();
+        way.visited.pop();
         let at = way.at;
         self.leave(way, at, true, Some(why))
     }
@@ -395,7 +395,7 @@ impl<'a> Machine<'a> {
                 writes,
                 end,
                 barrier,
-                through: way.through,
+                visited: way.visited,
             })),
             // Bytes next to what was written are not known: let the elements do it.
             None => self.give_up(way, Barrier::PartialWrite),
@@ -445,7 +445,7 @@ impl<'a> Machine<'a> {
                     let enough = self.terms.test(length, &enough);
                     match way.facts.resolve(&mut self.terms, &enough) {
                         Some(true) => {}
-                        Some(false) if self.chain.seldom => {
+                        Some(false) if self.chain.explore_rare_paths => {
                             by = self.exact(way, length)?.ok_or(TOO_SHORT)?;
                         }
                         Some(false) => return Err(TOO_SHORT),
@@ -499,7 +499,7 @@ impl<'a> Machine<'a> {
                 let miss = self.give_up(missed, Barrier::NewFlow);
                 let slot = self.reserve();
                 self.steps[slot.0 as usize] = Some(miss);
-                return Ok(Next::Forked(Step::Flow { lookup, hit, miss: slot }));
+                return Ok(Next::Forked(Step::Lookup { lookup, hit, miss: slot }));
             }
             Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
                 let key = self.numbers(way, key)?;

@@ -185,7 +185,7 @@ pub(crate) struct Packet {
     pub packet_type: Option<TermId>,
     pub timestamp: Option<TermId>,
     /// Whether headers are looked behind however long they are.
-    seldom: bool,
+    explore_rare_paths: bool,
 }
 
 /// [`ir::program::Term::Position`] of a header that is not marked.
@@ -194,8 +194,8 @@ pub(crate) const UNMARKED: u128 = 0x8000_0000;
 const POSITIONS: [[u128; 3]; 2] = [[0, 0, 20], [0, 14, 34]];
 
 impl Packet {
-    /// The packet at the entry; `seldom` as in [`super::execute::Chain`].
-    pub(crate) fn new(terms: &mut Terms, seldom: bool) -> Self {
+    /// The packet at the entry; `explore_rare_paths` as in [`super::execute::Chain`].
+    pub(crate) fn new(terms: &mut Terms, explore_rare_paths: bool) -> Self {
         let end = terms.input(meta::LEN);
         Self {
             start: 0,
@@ -206,7 +206,7 @@ impl Packet {
             marks: [MarkAt::Entry; 3],
             packet_type: None,
             timestamp: None,
-            seldom,
+            explore_rare_paths,
         }
     }
 
@@ -275,7 +275,7 @@ impl Packet {
             let (least, _) = terms.bounds(part);
             let (known_least, _) = facts.bounds(terms, part);
             let mut usual = least.max(if factor == 4 { 5 } else { least });
-            if self.seldom && factor == 4 {
+            if self.explore_rare_paths && factor == 4 {
                 usual = usual.max(known_least);
             }
             if known_least <= usual {

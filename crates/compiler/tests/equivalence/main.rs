@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use catena_compiler::equivalence::differential::{self, Effort, Subject};
 use catena_compiler::equivalence::{BUDGET, Comparison, Verdict, View, compare};
-use catena_compiler::{Options, Synthesis, elaborate, instantiate, synthesize, synthesize_wholly};
+use catena_compiler::{
+    Options, Synthesis, elaborate, instantiate, synthesize, synthesize_rare_paths,
+};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
 use ir::{Graph, Model, NodeId, Program, Sources, Store};
@@ -151,7 +153,7 @@ fn programs_are_equal_to_themselves_and_to_their_chains() {
 fn what_seldom_comes_takes_the_same_way() {
     for mut made in chains() {
         let usual: usize = made.synthesis.programs.iter().map(|p| p.exits().count()).sum();
-        made.synthesis = synthesize_wholly(&made.graph, &made.models);
+        made.synthesis = synthesize_rare_paths(&made.graph, &made.models);
         let all: usize = made.synthesis.programs.iter().map(|p| p.exits().count()).sum();
         assert!(all > usual);
         let evidence = differential::run(&made.subject(), Effort { packets: 2500, seed: 1 });

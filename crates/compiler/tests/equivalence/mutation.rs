@@ -77,7 +77,7 @@ fn leave_out_test(program: &mut Program, dice: &mut Dice) -> bool {
 
 fn swap_branches(program: &mut Program, dice: &mut Dice) -> bool {
     let tests = program.steps.iter_mut().filter_map(|s| match s {
-        Step::Test { yes, no, .. } | Step::Flow { hit: yes, miss: no, .. } => Some((yes, no)),
+        Step::Test { yes, no, .. } | Step::Lookup { hit: yes, miss: no, .. } => Some((yes, no)),
         _ => None,
     });
     let mut tests: Vec<_> = tests.collect();
@@ -457,9 +457,9 @@ fn forget_element(program: &mut Program, dice: &mut Dice) -> bool {
     change(
         program,
         dice,
-        |e| !e.through.is_empty(),
+        |e| !e.visited.is_empty(),
         |exit, _, _| {
-            exit.through.pop();
+            exit.visited.pop();
         },
     )
 }

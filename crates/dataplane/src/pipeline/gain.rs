@@ -28,7 +28,7 @@ pub fn pays(program: &Program) -> bool {
         match step {
             Step::Exit(exit) if way.is_worth(exit) => return true,
             Step::Exit(_) => {}
-            Step::Flow { hit, miss, .. } => {
+            Step::Lookup { hit, miss, .. } => {
                 lead(*hit, Way { flows: 1, lists: 0 });
                 lead(*miss, Way::default());
             }
@@ -52,7 +52,7 @@ struct Way {
 
 impl Way {
     fn is_worth(self, exit: &Exit) -> bool {
-        let elements = exit.through.len() * ELEMENT;
+        let elements = exit.visited.len() * ELEMENT;
         match self.flows {
             0 => elements > PROGRAM,
             _ => elements + (self.flows + self.lists) * LOOKUP > PROGRAM + CACHE,
@@ -70,13 +70,13 @@ mod tests {
     /// A program in the place of so many elements, which looks in so many lists and finds so many flows.
     fn program(elements: usize, lists: usize, flows: usize) -> Program {
         let port = Port { node: 0, port: 0 };
-        let exit = |through: usize| {
+        let exit = |visited: usize| {
             Step::Exit(Box::new(Exit {
                 effects: vec![],
                 writes: Default::default(),
                 end: End::Drop { element: 0, reason: Reason("") },
                 barrier: None,
-                through: vec![port; through],
+                visited: vec![port; visited],
             }))
         };
         let (next, last) = (|at: usize| StepId(at as u32 + 1), StepId((lists + flows) as u32 + 1));
@@ -88,7 +88,7 @@ mod tests {
             otherwise: last,
             element: 0,
         };
-        let flow = |at| Step::Flow { lookup: LookupId(0), hit: next(at), miss: last };
+        let flow = |at| Step::Lookup { lookup: LookupId(0), hit: next(at), miss: last };
         let lookup = Lookup { table: TableId(0), key: vec![], values: 0, common: 0, element: 0 };
         let steps = (0..lists).map(list).chain((lists..lists + flows).map(flow));
         Program {

@@ -381,7 +381,7 @@ pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
             let needs = compiler.lanes.needs(keys.iter().copied());
             Some(Node::Classify { needs, keys, arms: arms.clone(), otherwise: *otherwise })
         }
-        Step::Flow { lookup, hit, miss } => {
+        Step::Lookup { lookup, hit, miss } => {
             let keys = &compiler.program().lookups[usize::from(lookup.0)].key;
             let key: Vec<Reg> =
                 keys.iter().map(|&key| compiler.exactly(key)).collect::<Option<_>>()?;

@@ -277,7 +277,7 @@ impl Scalar {
         let mut at = from;
         loop {
             at = match program.step(at) {
-                Step::Exit(_) | Step::Flow { .. } => return at,
+                Step::Exit(_) | Step::Lookup { .. } => return at,
                 Step::Test { atom, yes, no, .. } => {
                     if self.holds(atom, packet) {
                         *yes
@@ -305,7 +305,7 @@ impl Scalar {
     /// Computes what a step looks up, if it does.
     pub(super) fn ask(&mut self, at: StepId, packet: &Packet) -> Option<LookupId> {
         let program = Rc::clone(&self.program);
-        let Step::Flow { lookup, .. } = program.step(at) else { return None };
+        let Step::Lookup { lookup, .. } = program.step(at) else { return None };
         let asked = &program.lookups[usize::from(lookup.0)];
         self.numbers.clear();
         for &term in &asked.key {
@@ -317,7 +317,7 @@ impl Scalar {
 
     /// Looks up what was asked for at a step; gives the next.
     pub(super) fn look_up(&mut self, at: StepId, lookup: LookupId, tables: &Tables) -> StepId {
-        let Step::Flow { hit, miss, .. } = *self.program.step(at) else { return at };
+        let Step::Lookup { hit, miss, .. } = *self.program.step(at) else { return at };
         let Some(found) = tables.find(lookup, &self.numbers, self.now) else {
             return miss;
         };

@@ -162,7 +162,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                         self.asked[at] = true;
                     }
                     node(self.compiler, step).inspect(|_| {
-                        let is_lookup = matches!(other, Step::Flow { .. });
+                        let is_lookup = matches!(other, Step::Lookup { .. });
                         let behind_flows = self.behind_flows[at] || is_lookup;
                         other.next().for_each(|to| {
                             self.behind_flows[to.0 as usize] |= behind_flows;
@@ -278,12 +278,12 @@ impl<'c, 'a> Builder<'c, 'a> {
     /// protocol is: with others, such as a packet's length, hardly a key would come again.
     fn inputs(&self, region: &[StepId]) -> Option<Vec<TermId>> {
         let program = self.compiler.program();
-        let is_lookup = |at: &StepId| matches!(program.step(*at), Step::Flow { .. });
+        let is_lookup = |at: &StepId| matches!(program.step(*at), Step::Lookup { .. });
         let most = if region.first().is_some_and(is_lookup) { u16::MAX } else { NARROW };
         let mut leaves = Vec::new();
         for &at in region {
             match program.step(at) {
-                Step::Flow { lookup, .. } => {
+                Step::Lookup { lookup, .. } => {
                     let key = &program.lookups[usize::from(lookup.0)].key;
                     add_leaves(program, key, &mut leaves)?;
                 }
@@ -420,7 +420,7 @@ pub(super) fn most_lookups(program: &Program) -> Vec<usize> {
     for (at, step) in program.steps.iter().enumerate().rev() {
         let most = |next: StepId| lookups[next.0 as usize];
         lookups[at] = match step {
-            Step::Flow { hit, miss, .. } => most(*miss).max(most(*hit) + 1),
+            Step::Lookup { hit, miss, .. } => most(*miss).max(most(*hit) + 1),
             step => step.next().map(most).max().unwrap_or(0),
         };
     }
@@ -490,7 +490,7 @@ fn is_fixed(step: &Step, known: &Known) -> bool {
         Step::Test { atom, .. } => all(&atom.operands()),
         Step::Switch { on, .. } => all(&[*on]),
         Step::Classify { keys, .. } => all(keys),
-        Step::Flow { .. } | Step::Exit(_) => true,
+        Step::Lookup { .. } | Step::Exit(_) => true,
     }
 }
 
@@ -563,7 +563,7 @@ mod tests {
             writes: Default::default(),
             end: End::Drop { element: 0, reason: Reason("") },
             barrier: None,
-            through: vec![],
+            visited: vec![],
         };
         Program {
             entry: Port { node: 0, port: 0 },
@@ -582,7 +582,7 @@ mod tests {
                     otherwise: StepId(2),
                     element: 0,
                 },
-                Step::Flow { lookup: LookupId(0), hit: StepId(2), miss: StepId(2) },
+                Step::Lookup { lookup: LookupId(0), hit: StepId(2), miss: StepId(2) },
                 Step::Exit(drop.into()),
             ],
         }

@@ -112,7 +112,7 @@ impl Nodes {
 
     fn count(&self, exit: &Exit) -> u32 {
         let begins = |port: &&Port| self.cycle(**port) == Cycle::Begins;
-        exit.through.iter().filter(begins).count() as u32
+        exit.visited.iter().filter(begins).count() as u32
     }
 
     fn cycle(&self, at: Port) -> Cycle {

@@ -117,7 +117,7 @@ impl StageContext<'_> {
             End::Push { to, .. } => Some(to),
             End::Drop { .. } => None,
         };
-        self.nodes.passed(&exit.through, to, packets);
+        self.nodes.passed(&exit.visited, to, packets);
     }
 
     /// Tells the user about an error at an element.
@@ -187,9 +187,9 @@ fn elements_of(program: &Program) -> BTreeSet<NodeId> {
             | Step::Classify { element, .. } => {
                 all.insert(*element);
             }
-            Step::Flow { .. } => {}
+            Step::Lookup { .. } => {}
             Step::Exit(exit) => {
-                all.extend(exit.through.iter().map(|p| p.node));
+                all.extend(exit.visited.iter().map(|p| p.node));
                 if let End::Drop { element, .. } = exit.end {
                     all.insert(element);
                 }

@@ -318,14 +318,14 @@ impl Nodes {
             let exit = interpret(program, &mut copy, &mut states, &mut steps);
             let after = Seen::of(&copy);
             core.pool.recycle(copy);
-            let through = &exit.ok()?.through;
+            let visited = &exit.ok()?.visited;
             let mut learned = false;
             for (flows, key) in &steps.missed {
                 let declared = declared.get(usize::from(flows.0));
                 learned |= declared.is_some_and(|d| self.learn(&mut store, d, key, core.now));
             }
             if !learned {
-                self.journeys.get_mut(&mark)?.trace.enter(identity, through);
+                self.journeys.get_mut(&mark)?.trace.enter(identity, visited);
                 return Some(Passage { program: number, steps: steps.reached, after });
             }
         }

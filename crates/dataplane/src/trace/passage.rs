@@ -63,8 +63,8 @@ impl Trace {
     }
 
     /// A program was asked about a packet that it takes through these inputs.
-    pub(crate) fn enter(&mut self, identity: usize, through: &[Port]) {
-        let ports: HashSet<Port> = through.iter().copied().collect();
+    pub(crate) fn enter(&mut self, identity: usize, visited: &[Port]) {
+        let ports: HashSet<Port> = visited.iter().copied().collect();
         self.inside.insert(identity, (self.phase, ports));
     }
 
@@ -89,7 +89,7 @@ impl Trace {
         let mut steps = Steps::new(cx.now());
         let exit = interpret(&programs[number], &mut copy, &mut store, &mut steps);
         let passage = exit.ok().map(|exit| {
-            self.enter(identity, &exit.through);
+            self.enter(identity, &exit.visited);
             Passage { program: number, steps: steps.reached, after: Seen::of(&copy) }
         });
         cx.core.pool.recycle(copy);

@@ -238,7 +238,7 @@ impl Builder<'_> {
                     self.written(at, exit, seen);
                 }
             }
-            Step::Flow { lookup, .. } => {
+            Step::Lookup { lookup, .. } => {
                 if let Some(lookup) = program.lookups.get(usize::from(lookup.0)) {
                     self.terms(layout, &lookup.key, seen, decides);
                 }

@@ -160,7 +160,7 @@ fn leaves(writes: Writes) -> Step {
         writes,
         end,
         barrier: None,
-        through: Vec::new(),
+        visited: Vec::new(),
     }))
 }
 

@@ -120,7 +120,7 @@ impl<'a> Run<'a, '_> {
                         },
                     }
                 }
-                Step::Flow { lookup, hit, miss } => {
+                Step::Lookup { lookup, hit, miss } => {
                     if self.look_up(*lookup)? {
                         *hit
                     } else {
@@ -456,7 +456,7 @@ pub(super) mod tests {
     const OUT: End = End::Push { to: Port { node: 9, port: 1 }, native: false };
 
     fn exit(effects: Vec<Effect>, writes: Writes, end: End) -> Step {
-        Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, through: vec![ENTRY] }))
+        Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, visited: vec![ENTRY] }))
     }
 
     fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
@@ -674,7 +674,7 @@ pub(super) mod tests {
         let writes = Writes { bytes: vec![write], ..Writes::default() };
         let dropped = End::Drop { element: 2, reason: Reason("unknown-flow") };
         let steps = vec![
-            Step::Flow { lookup, hit: StepId(1), miss: StepId(2) },
+            Step::Lookup { lookup, hit: StepId(1), miss: StepId(2) },
             exit(vec![counted, update, noted], writes, OUT),
             exit(Vec::new(), Writes { start: 1, ..Writes::default() }, dropped),
         ];

@@ -37,7 +37,7 @@ impl Program {
             }
         }
         for step in &mut program.steps {
-            if let Step::Flow { lookup, hit, miss } = *step
+            if let Step::Lookup { lookup, hit, miss } = *step
                 && let Some((keys, _)) = of(lookup)
             {
                 let asked = &program.lookups[usize::from(lookup.0)];

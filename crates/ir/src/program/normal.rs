@@ -51,7 +51,7 @@ struct Normal {
 impl Normal {
     fn step(&mut self, step: &mut Step) {
         match step {
-            Step::Flow { lookup, .. } => *lookup = self.lookup(*lookup),
+            Step::Lookup { lookup, .. } => *lookup = self.lookup(*lookup),
             Step::Classify { table: Some(table), .. } => *table = self.table(*table),
             Step::Exit(exit) => {
                 for effect in &mut exit.effects {
@@ -168,7 +168,7 @@ impl Step {
             Step::Test { atom, .. } => atom.map_operands(&mut to),
             Step::Switch { on, .. } => *on = to(*on),
             Step::Classify { keys, .. } => keys.iter_mut().for_each(|k| *k = to(*k)),
-            Step::Flow { .. } => {}
+            Step::Lookup { .. } => {}
             Step::Exit(exit) => {
                 for effect in &mut exit.effects {
                     match effect {

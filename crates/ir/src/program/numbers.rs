@@ -349,7 +349,7 @@ mod tests {
             let writes = Writes { bytes: (0..TERMS).map(write).collect(), ..Writes::default() };
             let end = End::Push { to: Port { node: 1, port: 0 }, native: true };
             let exit =
-                Exit { effects: Vec::new(), writes, end, barrier: None, through: Vec::new() };
+                Exit { effects: Vec::new(), writes, end, barrier: None, visited: Vec::new() };
             let program = Program {
                 tables: Vec::new(),
                 entry: Port { node: 0, port: 0 },

@@ -69,9 +69,9 @@ impl Program {
                 Step::Test { element, .. }
                 | Step::Switch { element, .. }
                 | Step::Classify { element, .. } => drop(all.insert(*element)),
-                Step::Flow { .. } => {}
+                Step::Lookup { .. } => {}
                 Step::Exit(exit) => {
-                    all.extend(exit.through.iter().map(|port| port.node));
+                    all.extend(exit.visited.iter().map(|port| port.node));
                     all.extend(exit.effects.iter().filter_map(|effect| match effect {
                         Effect::Note { element, .. } => Some(*element),
                         Effect::Count { .. } | Effect::Update { .. } => None,
@@ -492,14 +492,14 @@ impl Printer<'_> {
                     }
                 })
             }
-            Step::Flow { lookup, hit, miss } => writeln!(f, "find {lookup} {hit} else {miss}"),
+            Step::Lookup { lookup, hit, miss } => writeln!(f, "find {lookup} {hit} else {miss}"),
             Step::Exit(exit) => self.exit(f, exit),
         }
     }
 
     fn exit(&self, f: &mut Formatter<'_>, exit: &Exit) -> fmt::Result {
-        f.write_str(if exit.through.is_empty() { "exit visited" } else { "exit visited " })?;
-        list(f, &exit.through, |f, &port| self.port(port).fmt(f))?;
+        f.write_str(if exit.visited.is_empty() { "exit visited" } else { "exit visited " })?;
+        list(f, &exit.visited, |f, &port| self.port(port).fmt(f))?;
         writeln!(f)?;
         for effect in &exit.effects {
             self.effect(f, effect)?;
@@ -613,8 +613,8 @@ mod tests {
         let update = Effect::Update { lookup, common: vec![t(5)], expiry: t(11), guarantee: t(3) };
         let effects = vec![Effect::Count { counter: StateId(1), length: t(3) }, update];
         let end = |end, writes, effects, barrier| {
-            let through = vec![port(0, 0), port(1, 2)];
-            Step::Exit(Box::new(Exit { effects, writes, end, barrier, through }))
+            let visited = vec![port(0, 0), port(1, 2)];
+            Step::Exit(Box::new(Exit { effects, writes, end, barrier, visited }))
         };
         let push = End::Push { to: port(1, 2), native: true };
         let drop = End::Drop { element: 1, reason: Reason("no-route") };
@@ -629,7 +629,7 @@ mod tests {
                 element: 0,
             },
             Step::Test { atom: Atom::Test(t(0), set(4).into()), yes: s(2), no: s(4), element: 1 },
-            Step::Flow { lookup, hit: s(3), miss: s(4) },
+            Step::Lookup { lookup, hit: s(3), miss: s(4) },
             end(push, writes, effects, Some(Barrier::Cells)),
             end(drop, Writes::default(), Vec::new(), None),
         ];

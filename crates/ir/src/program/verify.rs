@@ -275,12 +275,12 @@ impl Verifier<'_> {
             };
             self.step(step, &hit, &made);
             let (mut after, mut with) = (made.clone(), hit.clone());
-            if let Step::Flow { lookup, .. } = step {
+            if let Step::Lookup { lookup, .. } = step {
                 after.insert(*lookup);
                 with.insert(*lookup);
             }
             let hits = match step {
-                Step::Flow { hit, miss, .. } if hit != miss => Some(*hit),
+                Step::Lookup { hit, miss, .. } if hit != miss => Some(*hit),
                 _ => None,
             };
             for next in step.next() {
@@ -322,7 +322,7 @@ impl Verifier<'_> {
             Step::Classify { table, keys, rules, arms, .. } => {
                 self.classify(*table, keys, rules, arms.len());
             }
-            Step::Flow { lookup, .. } => match self.program.lookups.get(usize::from(lookup.0)) {
+            Step::Lookup { lookup, .. } => match self.program.lookups.get(usize::from(lookup.0)) {
                 Some(asked) => {
                     self.computed(&asked.key, hit);
                     if made.contains(*lookup) {
@@ -379,7 +379,7 @@ impl Verifier<'_> {
     fn exit(&mut self, exit: &Exit, hit: &Lookups) {
         let entry = self.program.entry;
         let handed_back = exit.end == End::Push { to: entry, native: true };
-        let begins = exit.through.first().map_or(handed_back, |&first| first == entry);
+        let begins = exit.visited.first().map_or(handed_back, |&first| first == entry);
         if !begins {
             self.error("bad-way", "the way does not begin at the entry");
         }
@@ -542,7 +542,7 @@ mod tests {
         // Both ways lead to one exit.
         let both = |p: &mut Program| {
             p.steps.pop();
-            p.steps[0] = Step::Flow { lookup: LookupId(0), hit: StepId(1), miss: StepId(1) };
+            p.steps[0] = Step::Lookup { lookup: LookupId(0), hit: StepId(1), miss: StepId(1) };
         };
         assert!(codes(both).contains(&"unbound"));
         // A second lookup, made from what the first bound.
@@ -551,16 +551,16 @@ mod tests {
             p.lookups.push(Lookup { key, ..p.lookups[0].clone() });
             let (hit, miss) = if on_hit { (1, 3) } else { (3, 1) };
             let steps = p.steps.split_off(1);
-            p.steps[0] = Step::Flow { lookup: LookupId(0), hit: StepId(hit), miss: StepId(miss) };
+            p.steps[0] = Step::Lookup { lookup: LookupId(0), hit: StepId(hit), miss: StepId(miss) };
             let (hit, miss) = (StepId(2), StepId(3));
-            p.steps.push(Step::Flow { lookup: LookupId(1), hit, miss });
+            p.steps.push(Step::Lookup { lookup: LookupId(1), hit, miss });
             p.steps.extend(steps);
         };
         assert_eq!(codes(|p| second(p, true)), Vec::<&str>::new());
         assert!(codes(|p| second(p, false)).contains(&"unbound"));
         let again = |p: &mut Program| {
             second(p, true);
-            p.steps[1] = Step::Flow { lookup: LookupId(0), hit: StepId(2), miss: StepId(3) };
+            p.steps[1] = Step::Lookup { lookup: LookupId(0), hit: StepId(2), miss: StepId(3) };
         };
         assert_eq!(codes(again), ["repeated-lookup"]);
     }
@@ -570,7 +570,7 @@ mod tests {
         assert_eq!(codes(|p| p.steps.clear()), ["no-steps"]);
         assert_eq!(codes(|p| p.steps.push(p.steps[2].clone())), ["unreachable"]);
         let flow =
-            |hit, miss| Step::Flow { lookup: LookupId(0), hit: StepId(hit), miss: StepId(miss) };
+            |hit, miss| Step::Lookup { lookup: LookupId(0), hit: StepId(hit), miss: StepId(miss) };
         assert_eq!(codes(|p| p.steps[0] = flow(1, 3)), ["bad-step", "unreachable"]);
         assert_eq!(codes(|p| p.steps[0] = flow(0, 2)), ["bad-step", "unreachable"]);
         let instead = |step: Step| {
@@ -611,9 +611,9 @@ mod tests {
         assert_eq!(annotations(vec![write(47, 1)]), Vec::<&str>::new());
         assert_eq!(annotations(vec![write(47, 2)]), ["out-of-bounds"]);
         assert_eq!(codes(|p| exit(p, 2).writes.start = 1 << 20), ["bad-start"]);
-        assert_eq!(codes(|p| exit(p, 2).through.clear()), ["bad-way"]);
+        assert_eq!(codes(|p| exit(p, 2).visited.clear()), ["bad-way"]);
         let handed_back = |p: &mut Program| {
-            exit(p, 2).through.clear();
+            exit(p, 2).visited.clear();
             exit(p, 2).end = End::Push { to: p.entry, native: true };
         };
         assert_eq!(codes(handed_back), Vec::<&str>::new());

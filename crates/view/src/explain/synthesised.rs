@@ -63,7 +63,7 @@ impl<'a> Told<'a> {
                     Decided { said, element: *element, rule: None }
                 }
                 program::Step::Classify { element, .. } => self.matched(story, *element),
-                program::Step::Flow { lookup, .. } => Decided {
+                program::Step::Lookup { lookup, .. } => Decided {
                     said: self.words.flow(*lookup, branch == Branch::Hit),
                     element: self.became.program.lookups[usize::from(lookup.0)].element,
                     rule: None,

@@ -113,7 +113,7 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
         "conditions": conditions(report, &words, &class.known),
         "either": either,
         "operations": operations,
-        "through": class.exit.through.iter().map(ports).collect::<Vec<_>>(),
+        "visited": class.exit.visited.iter().map(ports).collect::<Vec<_>>(),
         "chain": figures(class.chain),
         "program": figures(class.figures),
     })

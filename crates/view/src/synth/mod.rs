@@ -192,7 +192,7 @@ impl<'a> Became<'a> {
             });
         }
         // Where no packet passes, all go on.
-        let passed: HashSet<ir::Port> = program.exits().flat_map(|e| e.1.through.clone()).collect();
+        let passed: HashSet<ir::Port> = program.exits().flat_map(|e| e.1.visited.clone()).collect();
         for class in &mut classes {
             if let (Egress::HandedOver(node), End::Push { to, .. }) = (class.egress, class.exit.end)
                 && !passed.contains(&to)
@@ -202,10 +202,10 @@ impl<'a> Became<'a> {
         }
         let askers = askers(program);
         for class in &mut classes {
-            let through: HashSet<NodeId> = class.exit.through.iter().map(|p| p.node).collect();
+            let visited: HashSet<NodeId> = class.exit.visited.iter().map(|p| p.node).collect();
             let alternatives = class.alternatives.iter_mut().flatten();
             for known in alternatives.chain([&mut class.known]) {
-                also(known, &askers, &through);
+                also(known, &askers, &visited);
             }
         }
         // Where most classes have their network header, those have it of which nothing is known.
@@ -272,11 +272,11 @@ fn askers(program: &Program) -> HashMap<TermId, Vec<NodeId>> {
 }
 
 /// Adds to conditions the elements that the packets came through and that asked the same.
-fn also(known: &mut Conditions, askers: &HashMap<TermId, Vec<NodeId>>, through: &HashSet<NodeId>) {
+fn also(known: &mut Conditions, askers: &HashMap<TermId, Vec<NodeId>>, visited: &HashSet<NodeId>) {
     for (asked, condition) in known {
         let Asked::Number(term) = asked else { continue };
         for asker in askers.get(term).into_iter().flatten() {
-            if through.contains(asker) && !condition.elements.contains(asker) {
+            if visited.contains(asker) && !condition.elements.contains(asker) {
                 Rc::make_mut(&mut condition.elements).push(*asker);
             }
         }
@@ -317,7 +317,7 @@ fn size(program: &Program) -> usize {
     for step in &program.steps {
         bytes += match step {
             Step::Test { atom: ir::program::Atom::Test(_, s), .. } => set(s),
-            Step::Test { .. } | Step::Flow { .. } => 0,
+            Step::Test { .. } | Step::Lookup { .. } => 0,
             Step::Switch { cases, .. } => cases.iter().map(|c| set(&c.0) + size_of_val(c)).sum(),
             Step::Classify { rules, .. } if seen.insert(rules.as_ptr()) => {
                 let cube = |c: &Vec<(u8, ir::IntervalSet)>| {
@@ -330,7 +330,7 @@ fn size(program: &Program) -> usize {
                 size_of::<Exit>()
                     + size_of::<Effect>() * exit.effects.len()
                     + size_of::<Write>() * (exit.writes.bytes.len() + exit.writes.annotations.len())
-                    + size_of::<ir::Port>() * exit.through.len()
+                    + size_of::<ir::Port>() * exit.visited.len()
             }
         };
     }

@@ -179,7 +179,7 @@ fn functions(report: &Report<'_>, became: &Became<'_>) -> Vec<Function> {
     let mut order: Vec<(Option<usize>, Vec<NodeId>)> = Vec::new();
     let mut classes: Vec<&Class<'_>> = became.classes.iter().collect();
     classes.sort_by_key(|c| std::cmp::Reverse(c.visits.len()));
-    for node in classes.iter().flat_map(|c| &c.exit.through).map(|p| p.node) {
+    for node in classes.iter().flat_map(|c| &c.exit.visited).map(|p| p.node) {
         if !seen.insert(node) {
             continue;
         }
@@ -254,7 +254,7 @@ fn box_of(
 fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -> Vec<Stage> {
     let program = became.program;
     let decisions =
-        program.steps.iter().filter(|s| !matches!(s, Step::Exit(_) | Step::Flow { .. }));
+        program.steps.iter().filter(|s| !matches!(s, Step::Exit(_) | Step::Lookup { .. }));
     let mut lines = Vec::new();
     if let Some(class) = class {
         let words = report.words(program, class);

@@ -55,7 +55,7 @@ fn listed(programs: &[Program]) -> Vec<Listed<'_>> {
                 Step::Classify { table: Some(of), keys, .. } if usize::from(of.0) == id => {
                     Some((program, at, &keys[..]))
                 }
-                Step::Flow { lookup, .. } => {
+                Step::Lookup { lookup, .. } => {
                     let lookup = &program.lookups[usize::from(lookup.0)];
                     (usize::from(lookup.table.0) == id).then_some((program, at, &lookup.key[..]))
                 }

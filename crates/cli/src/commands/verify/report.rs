@@ -509,8 +509,8 @@ fn only_here(seen: &Observation, other: &Observation) -> Vec<String> {
         lines.push(format!("'{element}' counts {reason}"));
     }
     let mut left: HashMap<&(String, usize), usize> = HashMap::new();
-    other.through.iter().for_each(|port| *left.entry(port).or_default() += 1);
-    for port in &seen.through {
+    other.visited.iter().for_each(|port| *left.entry(port).or_default() += 1);
+    for port in &seen.visited {
         match left.get_mut(port).filter(|n| **n > 0) {
             Some(n) => *n -= 1,
             None => lines.push(format!("passes '{}' [{}]", port.0, port.1)),

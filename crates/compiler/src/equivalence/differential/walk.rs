@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
             fates: Vec::new(),
             notes: Vec::new(),
             state: Vec::new(),
-            through: Vec::new(),
+            visited: Vec::new(),
         };
         self.packets += 1;
         // Fresh buffers: what lies around a packet must not come from another.
@@ -173,9 +173,9 @@ impl<'a> Walk<'a> {
                     }
                     Ok(exit) => {
                         // A wrong program may lead nowhere for ever.
-                        visits += exit.through.len().max(1);
-                        let through = exit.through.iter().map(|p| (self.name(p.node), p.port));
-                        seen.through.extend(through);
+                        visits += exit.visited.len().max(1);
+                        let visited = exit.visited.iter().map(|p| (self.name(p.node), p.port));
+                        seen.visited.extend(visited);
                         match exit.end {
                             program::End::Push { to, native } => {
                                 waiting.push((to, packet, native));
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
                 (std::mem::take(&mut notes.notes), std::mem::take(&mut notes.copies));
             random = notes.random;
             seen.notes.append(&mut noted);
-            seen.through.push((self.name(at.node), at.port));
+            seen.visited.push((self.name(at.node), at.port));
             let mut leaving: Vec<(usize, Packet)> = copies;
             match end {
                 Err(fault) => {
@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
                 self.pool.recycle(packet);
             }
         }
-        seen.through.sort();
+        seen.visited.sort();
         seen.notes.sort();
         seen
     }

@@ -99,7 +99,7 @@ impl<'a> Machine<'a> {
         missed.missed.push(lookup);
         missed.stack.push(Frame { block: miss, next: 0 });
         let (hit, miss) = (self.later(hit), self.later(missed));
-        Ok(Next::Forked(Step::Flow { lookup, hit, miss }))
+        Ok(Next::Forked(Step::Lookup { lookup, hit, miss }))
     }
 
     /// Binds the numbers of a row, of which the table tells what they can be.

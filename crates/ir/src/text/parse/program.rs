@@ -554,7 +554,7 @@ impl Parser<'_> {
             let lookup = self.lookup_id()?;
             let hit = self.step_id()?;
             self.expect("else")?;
-            return Ok(Step::Flow { lookup, hit, miss: self.step_id()? });
+            return Ok(Step::Lookup { lookup, hit, miss: self.step_id()? });
         }
         let element = self.node(making)?;
         if self.takes("if") {
@@ -604,10 +604,10 @@ impl Parser<'_> {
             writes: Default::default(),
             end: End::Drop { element: 0, reason: Reason("") },
             barrier: None,
-            through: Vec::new(),
+            visited: Vec::new(),
         };
         while self.token == Token::Symbol("[") {
-            exit.through.push(self.port(making)?);
+            exit.visited.push(self.port(making)?);
             if !self.takes(",") {
                 break;
             }
