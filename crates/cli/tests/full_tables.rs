@@ -403,7 +403,8 @@ fn measured(case: &Case) -> u32 {
 /// The instructions of each of the functions [`COUNTED`].
 fn count(out: &std::path::Path) -> Vec<u64> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--toggle-collect=*counted_*"])
+        // Names stand in full wherever they are: else the first that calls a function has its name.
+        .args(["--tool=callgrind", "--toggle-collect=*counted_*", "--compress-strings=no"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(std::env::current_exe().expect("it runs"))
         .args(["--exact", "a_full_table_costs_a_packet_no_more_than_a_constant"])
