@@ -25,8 +25,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let before = passed()?;
     let longer = CHAIN.replace("-> Discard", "-> DecIPTTL -> late :: Counter -> Discard");
     let changed = instance.change(read(&longer)?, Extent::Change)?;
-    let waited = changed.swapped.iter().map(|worker| worker.standstill).max();
-    println!("swapped; packets waited {:?}, state was lost: {}", waited, changed.plan.loses());
+    let waited = changed.swapped.iter().map(|worker| worker.standstill).max().unwrap_or_default();
+    println!("swapped: packets waited {waited:?}; state was lost: {}", changed.plan.loses());
     while passed()? < before + 10_000 {
         yield_now();
     }
