@@ -83,8 +83,7 @@ fn chain(path: &Path) -> (Chain, Vec<Model>) {
     (chain, models)
 }
 
-/// Each table stands in each program once, and each of an element in one at the most wherever one
-/// program takes its packets.
+/// What a program has twice: a table of one sort of one element.
 fn twice(program: &Program) -> Option<String> {
     let mut owners = BTreeMap::new();
     for table in &program.tables {

@@ -170,17 +170,17 @@ impl Instance {
                 (all, router.holds_back())
             });
         }
-        let Some((estates, held_back)) = handed_over else {
+        let Some((states, held_back)) = handed_over else {
             let back = interfaces.bring(dispatch, groups, to, from);
             interfaces.hand_out(to);
             interfaces.hand_out(from);
             back?;
             return Err(Error::NotDrained { worker: from });
         };
-        let packets = estates.iter().map(|estate| estate.packets()).sum();
+        let packets = states.iter().map(|state| state.packets()).sum();
         let handing_out = interfaces.clone();
         let join = move |router: &mut Router| {
-            estates.into_iter().for_each(|estate| router.join(estate));
+            states.into_iter().for_each(|state| router.join(state));
             handing_out.hand_out(to);
         };
         self.fleet.call(to, join).ok_or(Error::WorkerDead)?;
