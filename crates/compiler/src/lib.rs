@@ -1,37 +1,24 @@
-//! From the text of a configuration to a chain that can run: compounds are expanded, names and
-//! variables resolved, ports counted and their processing decided, elements configured.
+//! From the text of a configuration to programs that are proven to do what its elements do.
 //!
-//! [`elaborate`] turns a file into a flat [`Chain`]; [`instantiate`] makes its elements. Both
-//! report all they find, with places and help. [`shadowed_rules`] finds the rules of the elements
-//! that no packet gets to.
+//! The stages have a folder each: `frontend` turns a file into a flat [`Chain`] ([`elaborate`])
+//! and makes its elements ([`instantiate`]); both report all they find, with places and help.
+//! `symbolic` runs a packet of which nothing is known through the models, and [`synthesize`] makes
+//! programs of it. [`prove`] compares programs with each other and with chains. [`explain`] says
+//! which packets get where, and [`shadowed_rules`] which rules no packet gets to. [`classes`]
+//! parts traffic for workers.
 #![forbid(unsafe_code)]
 
-mod check;
 pub mod classes;
-mod connect;
-mod elaborate;
-pub mod equivalence;
-mod expand;
-mod flatten;
-mod instantiate;
-mod load;
-mod ports;
-mod processing;
-pub mod provenance;
-mod report;
-mod scope;
-mod shadow;
-mod simplify;
-mod stand_ins;
+pub mod explain;
+mod frontend;
+pub mod prove;
 mod symbolic;
 mod synthesize;
-mod variables;
-pub mod witness;
 
-pub use elaborate::{Chain, Device, Limits, Options, elaborate};
-pub use flatten::flatten;
-pub use instantiate::{Elements, instantiate, instantiate_part};
-pub use shadow::shadowed_rules;
+pub use explain::shadowed_rules;
+pub use frontend::{
+    Chain, Device, Elements, Limits, Options, elaborate, flatten, instantiate, instantiate_part,
+};
 pub use synthesize::{
     Note, Synthesis, Synthesizer, synthesize, synthesize_rare_paths, synthesize_tables,
     synthesize_unsimplified,

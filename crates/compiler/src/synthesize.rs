@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ir::program::{Barrier, End, Step};
 use ir::{Edge, Graph, Model, NodeId, Op, Port, Processing, Program};
 
-use crate::simplify::simplify;
 use crate::symbolic::cache::Cache;
 use crate::symbolic::draft::Draft;
 use crate::symbolic::execute::{Chain, Cut, MAX_LENGTH, MAX_STEPS, Machine, Order, TooManySteps};
+use crate::symbolic::simplify::simplify;
 
 /// So much work is done in vain at the most until all stages of a chain are small enough; in steps
 /// and inputs that ways come to.

@@ -7,8 +7,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catena_compiler::equivalence::differential::Effort;
-use catena_compiler::equivalence::{Outcome, Subjects, verify_chain};
+use catena_compiler::prove::differential::Effort;
+use catena_compiler::prove::{Outcome, Subjects, verify_chain};
 use catena_compiler::{Chain, Options, elaborate, flatten, instantiate};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};

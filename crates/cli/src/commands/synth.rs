@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use compiler::equivalence::{BUDGET, Proof, Verdict, prove_programs};
+use compiler::prove::{BUDGET, Proof, Verdict, prove_programs};
 use compiler::{Chain, Note};
 use dataplane::place;
 use engine::Closed;

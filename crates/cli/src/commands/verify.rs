@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use clap::Args;
 use compiler::Chain;
-use compiler::equivalence::differential::Effort;
-use compiler::equivalence::{Outcome, Subjects, verify_chain, verify_pair};
+use compiler::prove::differential::Effort;
+use compiler::prove::{Outcome, Subjects, verify_chain, verify_pair};
 use dataplane::place;
 use elements::device::DeviceRequest;
 use engine::Closed;

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path as Folder, PathBuf};
 
-use compiler::equivalence::Held;
-use compiler::equivalence::differential::{Arrival, Effort, Sequence, Subject, record};
+use compiler::prove::Held;
+use compiler::prove::differential::{Arrival, Effort, Sequence, Subject, record};
+use compiler::prove::witness::START;
 use compiler::synthesize;
-use compiler::witness::START;
 use dataplane::io::{Binding, Bindings};
 use engine::session::Path;
 use ir::model::StateKind;

@@ -8,6 +8,7 @@ pub(crate) mod execute;
 pub(crate) mod facts;
 pub(crate) mod packet;
 pub(crate) mod rules;
+pub(crate) mod simplify;
 mod split;
 pub(crate) mod table;
 pub(crate) mod terms;

@@ -7,8 +7,8 @@ mod shape;
 use std::env;
 use std::path::PathBuf;
 
-use catena_compiler::equivalence::differential::{self, Effort, Subject};
-use catena_compiler::equivalence::{BUDGET, Comparison, Verdict, View, compare};
+use catena_compiler::prove::differential::{self, Effort, Subject};
+use catena_compiler::prove::{BUDGET, Comparison, Verdict, View, compare};
 use catena_compiler::{
     Options, Synthesis, elaborate, instantiate, synthesize, synthesize_rare_paths,
 };

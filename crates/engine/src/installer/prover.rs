@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use compiler::equivalence::{BUDGET, Verdict, prove_programs};
+use compiler::prove::{BUDGET, Verdict, prove_programs};
 use dataplane::worker::aside;
 use ir::{Graph, Model, Port, Program};
 
@@ -31,7 +31,7 @@ impl Task {
     /// The programs that are not proven with so much effort for each.
     pub(super) fn carry_out(&self, budget: u64) -> Vec<Finding> {
         let proofs = prove_programs(&self.graph, &self.models, &self.programs, budget);
-        let finding = |proof: compiler::equivalence::Proof| {
+        let finding = |proof: compiler::prove::Proof| {
             let open = match proof.verdict {
                 Verdict::Equal => return None,
                 Verdict::Different(_) => None,

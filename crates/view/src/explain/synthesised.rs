@@ -1,7 +1,7 @@
 //! What the program that a chain became does with a packet: which conditions decided, which class
 //! it belongs to, what is written, and which elements said so.
 
-use compiler::provenance::{Branch, branches};
+use compiler::explain::provenance::{Branch, branches};
 use dataplane::trace::{Decision, Passage, Seen, Step, StepId};
 use ir::program::{self, End};
 use ir::{NodeId, Span};

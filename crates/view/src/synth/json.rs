@@ -1,6 +1,6 @@
 //! A report for programs.
 
-use compiler::provenance::{Asked, Condition, Conditions, Figures};
+use compiler::explain::provenance::{Asked, Condition, Conditions, Figures};
 use ir::program::Barrier;
 use ir::{NodeId, Span};
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use std::mem::size_of;
 use std::rc::Rc;
 use std::time::Duration;
 
-use compiler::provenance::{
+use compiler::explain::provenance::{
     Alternatives, Asked, Condition, Conditions, Figures, Place, Replayer, Space, Visit, Ways,
     conditions, of_chain, of_way,
 };

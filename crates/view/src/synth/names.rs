@@ -1,6 +1,6 @@
 //! Names of places in a packet, by where its headers are.
 
-use compiler::provenance::{Asked, Conditions, Visit};
+use compiler::explain::provenance::{Asked, Conditions, Visit};
 use ir::layout::{Facts, Layout, Start};
 use ir::program::Writes;
 use ir::{Field, Program};

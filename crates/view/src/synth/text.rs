@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use compiler::provenance::{Conditions, Figures};
+use compiler::explain::provenance::{Conditions, Figures};
 use ir::NodeId;
 use ir::program::Barrier;
 

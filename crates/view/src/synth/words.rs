@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::provenance::{Asked, Condition, Space, is_sum, verifies};
+use compiler::explain::provenance::{Asked, Condition, Space, is_sum, verifies};
 use ir::field::{anno, arp, ip, ip6, tcp};
 use ir::layout::Layout;
 use ir::model::{BinaryOp, CompareOp};

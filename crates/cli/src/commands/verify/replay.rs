@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use compiler::Chain;
-use compiler::equivalence::{Incoming, Left, Replay, Sent};
-use compiler::witness::START;
+use compiler::prove::witness::START;
+use compiler::prove::{Incoming, Left, Replay, Sent};
 use dataplane::clock::{Clock, VirtualClock};
 use dataplane::{Listener, Rest, Router};
 use elements::configure::{Devices, Part};

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use compiler::equivalence::differential::Disagreement;
-use compiler::equivalence::{
+use compiler::prove::differential::Disagreement;
+use compiler::prove::witness::{START, Witness};
+use compiler::prove::{
     Difference, Fate, Held, Observation, Outcome, Proof, Shown, Verdict, Verification,
 };
-use compiler::witness::{START, Witness};
 use net::pcap::LinkType;
 use serde_json::{Value, json};
 use view::explain::numbers;

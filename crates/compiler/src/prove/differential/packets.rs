@@ -7,9 +7,9 @@ use ir::{Graph, IntervalSet, Port, Program, Store};
 use net::checksum::checksum;
 
 use super::{Arrival, Walk};
-use crate::equivalence::decisions::{Decisions, View};
-use crate::equivalence::{Assumed, Fate, Held, Observation, goals, held};
-use crate::witness::{Goal, Random, START, Witness, seeds, solve, ways};
+use crate::prove::decisions::{Decisions, View};
+use crate::prove::witness::{Goal, Random, START, Witness, seeds, solve, ways};
+use crate::prove::{Assumed, Fate, Held, Observation, goals, held};
 
 /// Ways to a lookup that are remembered.
 const HITS: usize = 3;
@@ -18,19 +18,19 @@ const HITS: usize = 3;
 const ATTEMPTS: usize = 4;
 
 /// What packets for a program are made from.
-pub(in crate::equivalence) struct Aim {
+pub(in crate::prove) struct Aim {
     at: Port,
     decisions: Decisions,
     seeds: Vec<Witness>,
     /// Packets that each take another way, and the flows that are found on it.
-    pub(in crate::equivalence) packets: Vec<(Witness, Vec<Held>)>,
+    pub(in crate::prove) packets: Vec<(Witness, Vec<Held>)>,
     /// Lookups that find a flow, and what leads to them.
     hits: Vec<(LookupId, Vec<Goal>)>,
 }
 
 impl Aim {
     /// Makes at most `limit` packets for a program.
-    pub(in crate::equivalence) fn new(
+    pub(in crate::prove) fn new(
         program: &Program,
         at: Port,
         graph: &Graph,
@@ -221,7 +221,7 @@ fn flags(frame: &mut [u8], random: &mut Random) {
 }
 
 /// Packets that follow one another through a chain with state.
-pub(in crate::equivalence) struct Traffic<'a> {
+pub(in crate::prove) struct Traffic<'a> {
     aims: &'a [Aim],
     stateful: bool,
     now: u64,
@@ -230,12 +230,12 @@ pub(in crate::equivalence) struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    pub(in crate::equivalence) fn new(aims: &'a [Aim], stateful: bool) -> Self {
+    pub(in crate::prove) fn new(aims: &'a [Aim], stateful: bool) -> Self {
         Self { aims, stateful, now: START, came: Vec::new() }
     }
 
     /// The next packet: like one before, an answer, or another.
-    pub(in crate::equivalence) fn next(
+    pub(in crate::prove) fn next(
         &mut self,
         kept: &[Arrival],
         past: &[Arrival],
@@ -279,7 +279,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Says when a packet comes: mostly soon, at times just when a flow expires.
-    pub(in crate::equivalence) fn stamp(
+    pub(in crate::prove) fn stamp(
         &mut self,
         arrival: &mut Arrival,
         walk: &Walk<'_>,
@@ -313,7 +313,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Remembers what a packet became.
-    pub(in crate::equivalence) fn seen(&mut self, observed: &Observation) {
+    pub(in crate::prove) fn seen(&mut self, observed: &Observation) {
         for fate in &observed.fates {
             if let Fate::Arrived(_, packet) = fate {
                 self.came.push((**packet).clone());
@@ -322,10 +322,10 @@ impl<'a> Traffic<'a> {
     }
 }
 
-pub(in crate::equivalence) type Simplification = Box<dyn Fn(&mut Witness) -> bool>;
+pub(in crate::prove) type Simplification = Box<dyn Fn(&mut Witness) -> bool>;
 
 /// Changes that make a packet easier to read; each says whether it changed something.
-pub(in crate::equivalence) fn simplifications() -> Vec<Simplification> {
+pub(in crate::prove) fn simplifications() -> Vec<Simplification> {
     let mut all: Vec<Simplification> = vec![
         Box::new(|packet| {
             let changed = packet.annotations.iter().any(|&b| b != 0);

@@ -293,9 +293,10 @@ fn rules_of_class_bench_are_covered_as_their_ranges_say() {
         let mut sources = Sources::new();
         let file = sources.add("t", "Idle -> f :: IPFilter(file rules) -> Discard");
         let mut files = Rules(rules);
-        let (chain, _) = crate::elaborate(&mut sources, file, &Default::default(), &mut files);
+        let (chain, _) =
+            crate::frontend::elaborate(&mut sources, file, &Default::default(), &mut files);
         let chain = chain.expect("no errors");
-        let made = crate::instantiate(&chain, &mut sources, &mut files, &mut Vec::new());
+        let made = crate::frontend::instantiate(&chain, &mut sources, &mut files, &mut Vec::new());
         let filter = chain.graph.nodes.iter().position(|node| node.name == "f").unwrap();
         let model = made.expect("no errors").elements[filter].model();
         let list = List::of(&model, &mut Budget::default());

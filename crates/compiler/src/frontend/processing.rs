@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use elements::flow_code::flows;
 use ir::{Diagnostic, Graph, NodeId, Processing};
 
-use crate::expand::Flat;
-use crate::report::Report;
+use crate::frontend::expand::Flat;
+use crate::frontend::report::Report;
 
 /// Elements named on the way between the ports of a conflict.
 const MAX_PATH: usize = 8;

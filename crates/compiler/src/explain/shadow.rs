@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use ir::model::{Block, Rule};
 use ir::{Diagnostic, Model, Op, Span};
 
-use crate::report::Report;
+use crate::frontend::report::Report;
 use crate::{Chain, Elements};
 use cover::{Budget, Fate, fates};
 

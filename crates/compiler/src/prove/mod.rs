@@ -17,6 +17,7 @@ mod product;
 mod replay;
 mod search;
 mod verify;
+pub mod witness;
 
 use std::rc::Rc;
 
@@ -38,7 +39,7 @@ pub use verify::{
     Outcome, Proof, Subjects, Verification, prove_programs, verify_chain, verify_programs,
 };
 
-use crate::witness::{Goal, Random, Values, Witness, seeds, solve};
+use crate::prove::witness::{Goal, Random, Values, Witness, seeds, solve};
 
 /// How much effort a comparison takes at the most.
 pub const BUDGET: u64 = 4_000_000;

@@ -8,7 +8,7 @@ use ir::{Base, Field};
 use net::Header;
 
 use super::Witness;
-use crate::equivalence::Arena;
+use crate::prove::Arena;
 
 /// A packet, and the numbers that lookups are taken to bind.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use click::ast::{File, RequirementKind, Statement};
 use elements::configure::Files;
 use ir::{Diagnostic, FileId, Sources, Span};
 
-use crate::report::Report;
+use crate::frontend::report::Report;
 
 /// More libraries than this are not read.
 const MAX_LIBRARIES: usize = 256;

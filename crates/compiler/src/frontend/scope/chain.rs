@@ -4,7 +4,7 @@ use click::ast::{self, Chain, Endpoint, Group, Node};
 use ir::{Diagnostic, Span};
 
 use super::{Draft, ItemKind, Link, MAX_LINKS, Resolver};
-use crate::connect::{PortSpec, Side, connect};
+use crate::frontend::connect::{PortSpec, Side, connect};
 
 /// Longer configurations are not underlined where an element is connected.
 const MAX_SHOWN: usize = 40;

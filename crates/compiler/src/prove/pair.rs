@@ -14,8 +14,8 @@ use super::replay::Replay;
 use super::search::{self, Entry};
 use super::verify::{Proof, Subjects, Verification};
 use super::{Around, BUDGET, Compared, Comparison, Verdict, View, compare_within, handlers};
+use crate::prove::witness::Witness;
 use crate::synthesize::synthesize_rare_paths;
-use crate::witness::Witness;
 
 /// Compares what two chains do with packets: which come out where, and how. Sources and sinks are
 /// the same that stand for the same device or file; queues, what pulls from them, and elements that

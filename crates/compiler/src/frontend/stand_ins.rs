@@ -5,7 +5,7 @@ use click::ast::{Declaration, File, Node, Statement};
 use click::config::Argument;
 use ir::Sources;
 
-use crate::elaborate::Device;
+use crate::frontend::elaborate::Device;
 
 /// Those of some devices that no element with these arguments is for.
 pub(crate) fn unused<'a>(devices: &'a [Device], arguments: &[Vec<Argument>]) -> Vec<&'a Device> {

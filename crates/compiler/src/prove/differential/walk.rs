@@ -10,8 +10,8 @@ use ir::{Graph, Model, NodeId, Port, Program, Store};
 use net::{Packet, Pool};
 
 use super::{Arrival, Subject};
-use crate::equivalence::{Fate, Held, Observation, Queue, observe};
-use crate::witness::{Random, Witness};
+use crate::prove::witness::{Random, Witness};
+use crate::prove::{Fate, Held, Observation, Queue, observe};
 
 /// Elements that one packet and its copies may visit, besides each of the chain once.
 const MAX_VISITS: usize = 4096;

@@ -7,7 +7,7 @@ use ir::{NodeId, program};
 use net::Pool;
 
 use super::Comparison;
-use crate::witness::Witness;
+use crate::prove::witness::Witness;
 
 /// A flow that is in a table when a packet comes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use elements::flow_code::flows;
 use ir::{Diagnostic, NodeId};
 
-use crate::expand::Flat;
-use crate::report::Report;
+use crate::frontend::expand::Flat;
+use crate::frontend::report::Report;
 
 /// Elements of a closed circle that are pointed at.
 const MAX_SHOWN: usize = 4;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ir::IntervalSet;
 
 use super::Random;
-use crate::equivalence::{Assumed, Decisions, Knowledge, Node, NodeRef};
+use crate::prove::{Assumed, Decisions, Knowledge, Node, NodeRef};
 
 /// How many times a node is passed before ways end there.
 const VISITS: u32 = 6;

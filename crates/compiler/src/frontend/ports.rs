@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use ir::{Diagnostic, Edge, Port, Processing, Span, Terminal, Wire};
 
-use crate::connect::count;
-use crate::expand::{Flat, FlatLink, Pin, Relay, Unit};
-use crate::report::Report;
+use crate::frontend::connect::count;
+use crate::frontend::expand::{Flat, FlatLink, Pin, Relay, Unit};
+use crate::frontend::report::Report;
 
 /// Connections between elements.
 const MAX_EDGES: usize = 1 << 19;

@@ -9,7 +9,7 @@ use ir::{Base, IntervalSet};
 
 use super::values::{Memo, sum16};
 use super::{Random, Values, Witness};
-use crate::equivalence::{Arena, Classify, NodeRef};
+use crate::prove::{Arena, Classify, NodeRef};
 
 /// Repairs of a packet.
 const REPAIRS: usize = 120;

@@ -7,10 +7,10 @@ use click::config::Argument;
 use elements::registry;
 use ir::{Diagnostic, Graph, Group, Node, NodeId, Span};
 
-use crate::connect::count;
-use crate::report::Report;
-use crate::scope::{Class, Compound, Item, ItemKind, Scopes, Template};
-use crate::variables::{ScopeId, Variables};
+use crate::frontend::connect::count;
+use crate::frontend::report::Report;
+use crate::frontend::scope::{Class, Compound, Item, ItemKind, Scopes, Template};
+use crate::frontend::variables::{ScopeId, Variables};
 
 /// Elements and instances of compounds in a chain.
 const MAX_ELEMENTS: usize = 1 << 18;

@@ -6,8 +6,8 @@ use click::config::Argument;
 use elements::configure::{DEFAULT_MEMORY, Files};
 use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
 
-use crate::report::Report;
-use crate::{check, expand, load, ports, processing, scope, stand_ins};
+use crate::frontend::report::Report;
+use crate::frontend::{check, expand, load, ports, processing, scope, stand_ins};
 
 /// What is decided outside of the file.
 #[derive(Clone, Debug, Default)]

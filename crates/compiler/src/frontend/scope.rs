@@ -13,9 +13,9 @@ use click::ast::{
 use elements::registry;
 use ir::{Diagnostic, Span, nearest};
 
-use crate::connect::count;
-use crate::load::Loaded;
-use crate::report::Report;
+use crate::frontend::connect::count;
+use crate::frontend::load::Loaded;
+use crate::frontend::report::Report;
 
 mod chain;
 

@@ -12,7 +12,7 @@ use elements::registry;
 use ir::{Diagnostic, Sources};
 
 use crate::Chain;
-use crate::report::Report;
+use crate::frontend::report::Report;
 
 /// The elements of a chain, with what they share.
 pub struct Elements {
@@ -34,7 +34,7 @@ const PER_BYTE: u64 = 16;
 
 /// Makes every element of a chain, those that others refer to first. Appends all errors and
 /// warnings of their arguments to `diagnostics`; `None` if an element could not be made. Elements
-/// of unknown classes were reported by [`crate::elaborate`] and are left out.
+/// of unknown classes were reported by [`crate::frontend::elaborate`] and are left out.
 pub fn instantiate(
     chain: &Chain,
     sources: &mut Sources,

@@ -18,7 +18,7 @@ use walk::LOOP;
 pub use walk::Walk;
 
 use super::{Fate, Held, Judgement, Observation, on_large_stack};
-use crate::witness::{Random, START, Witness};
+use crate::prove::witness::{Random, START, Witness};
 
 /// A chain and what takes its elements' place.
 #[derive(Clone, Copy)]
@@ -164,7 +164,7 @@ fn run_here(subject: &Subject<'_>, effort: Effort) -> (Evidence, Vec<Sequence>) 
         }
         aims.push(aim);
     }
-    for packet in crate::witness::seeds() {
+    for packet in crate::prove::witness::seeds() {
         queue.extend(entries.iter().map(|&at| Arrival { at, packet: packet.clone() }));
     }
     let mut next = queue.into_iter();
