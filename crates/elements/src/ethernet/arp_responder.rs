@@ -158,10 +158,10 @@ pub(crate) fn write(
 
 /// `ADDR`, `ADDR/LENGTH` or `ADDR/MASK`.
 fn describe(network: IpMask) -> String {
-    let address = Ipv4Addr::from_bits(network.address);
-    match network.prefix_length() {
-        Some(length) => format!("{address}/{length}"),
-        None => format!("{address}/{}", Ipv4Addr::from_bits(network.mask)),
+    let IpMask { address, mask } = network;
+    match network.prefix() {
+        Some(prefix) => prefix.to_string(),
+        None => format!("{}/{}", Ipv4Addr::from_bits(address), Ipv4Addr::from_bits(mask)),
     }
 }
 
