@@ -217,11 +217,11 @@ mod tests {
 
     /// A ring whose first slots the kernel has handed over.
     fn ring(entries: &[Entry]) -> PacketRing {
-        let memory = Mapping::anonymous(MEMORY as usize).unwrap();
+        let mut memory = Mapping::anonymous(MEMORY as usize).unwrap();
         let slot = slot(1500);
         assert_eq!(slot, 2048);
         for (entry, at) in entries.iter().zip((0..).step_by(slot as usize)) {
-            let put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
+            let mut put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
             put(at + STATUS, libc::TP_STATUS_USER | entry.status);
             put(at + FRAME_LENGTH as u64, entry.length);
             put(at + KEPT as u64, entry.kept);
