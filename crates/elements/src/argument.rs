@@ -410,7 +410,7 @@ mod tests {
     fn networks_take_lengths_and_masks() {
         let net = parse_value::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
         assert_eq!(
-            (net.address, net.mask, net.prefix_length()),
+            (net.address, net.mask, net.prefix().map(|net| net.prefix_len())),
             (0x0a01_0203, 0xffff_0000, Some(16))
         );
         assert_eq!(parse_value::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
@@ -420,7 +420,7 @@ mod tests {
                 && parse_value::<IpMask>("10.0.0/255.0.0.0").is_err()
                 && parse_value::<IpMask>("/8").is_err()
         );
-        assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
+        assert_eq!(parse_value::<Ipv6Net>("2001:db8::/32").unwrap().prefix_len(), 32);
     }
 
     #[test]
