@@ -122,8 +122,8 @@ impl Summary {
     }
 }
 
-/// Runs that are shorter mostly start: files are opened, tables and caches are filled.
-const STEADY: Duration = Duration::from_secs(1);
+/// Runs that are shorter, or have fewer packets, mostly start: files are opened, tables and caches are filled.
+const STEADY: (Duration, u64) = (Duration::from_secs(1), 100_000);
 
 /// How many packets came in, and how fast if the run was long enough for a rate to mean anything.
 fn total(packets: u64, elapsed: Duration, busy: u64) -> String {
@@ -131,7 +131,7 @@ fn total(packets: u64, elapsed: Duration, busy: u64) -> String {
         return "  no packets came in\n".to_string();
     }
     let (count, seconds) = (grouped(packets), elapsed.as_secs_f64());
-    if elapsed < STEADY {
+    if elapsed < STEADY.0 || packets < STEADY.1 {
         return format!("  {count} packets in {seconds:.3} s\n");
     }
     // Chains on interfaces wait most of the time.
@@ -151,6 +151,8 @@ mod tests {
         assert_eq!(short, "  3,000 packets in 0.021 s\n");
         let long = total(3_000_000, Duration::from_secs(2), 1_500_000_000);
         assert!(long.contains("3,000,000 packets in 2.000 s: 1.500 Mpps, 500 ns/packet"), "{long}");
+        let idle = total(48, Duration::from_secs(52), 2_500_000);
+        assert_eq!(idle, "  48 packets in 52.000 s\n");
         assert_eq!(total(0, Duration::ZERO, 0), "  no packets came in\n");
     }
 }

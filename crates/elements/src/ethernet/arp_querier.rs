@@ -95,8 +95,11 @@ pub(crate) struct ARPQuerier {
     responses: u64,
 }
 
+/// The destination annotation is not set: no route was looked up before.
 const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+/// The element has no address to send requests from.
 const NO_ADDRESS: Reason = Reason("arp-not-configured");
+/// Not a valid ARP reply.
 const NOT_A_REPLY: Reason = Reason("not-an-arp-reply");
 
 /// What becomes of a packet.

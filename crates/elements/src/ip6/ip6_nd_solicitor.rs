@@ -72,6 +72,7 @@ pub(crate) struct IP6NDSolicitor {
 }
 
 const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+/// Not a valid ICMPv6 neighbour advertisement.
 const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
 
 /// Bytes of a frame with a solicitation or advertisement and its option.
