@@ -11,7 +11,7 @@ use dataplane::{Interpreted, Listener, Router};
 use elements::configure::{Devices, Files, Part};
 use ir::{Diagnostic, FileId, Sources, Store};
 
-use crate::installer::{How, Installer};
+use crate::installer::{Budgets, How, Installer};
 
 /// Which code carries packets through the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub struct Setup<'a> {
     pub background: Option<Duration>,
     /// Whether programs also take the place of elements that would take no longer.
     pub every_program: bool,
+    /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
+    pub unproven: bool,
 }
 
 /// Elaborates a configuration with variables given on the command line, makes its elements and
@@ -113,7 +115,8 @@ pub fn assemble(
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
         let (background, every_program) = (setup.background, setup.every_program);
-        let how = How { background, every_program, reports: setup.part.index == 0 };
+        let (reports, unproven) = (setup.part.index == 0, setup.unproven);
+        let how = How { background, every_program, reports, unproven, budgets: Budgets::default() };
         let mut installer = Installer::new(chain, store, how, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {

@@ -109,6 +109,7 @@ pub fn start_bound(
         path,
         background: None,
         every_program: true,
+        unproven: false,
     };
     match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
         Some((chain, router)) if !has_errors(&diagnostics) => {

@@ -140,6 +140,13 @@ pub(crate) struct Run {
     /// Carry packets through the interpreter of what the chain means, not through fast code
     #[arg(long)]
     interpret: bool,
+    /// Install programs also where neither a proof nor packets show that they do what the elements do
+    ///
+    /// Programs are proven equal to the chain. A proof that takes too long is given up; then packets are made for
+    /// each exit of the program and compared. Where these do not reach every exit, elements process the packets
+    /// instead, unless this option is given. Wrong programs are never installed.
+    #[arg(long, conflicts_with = "no_synthesis")]
+    unproven: bool,
     #[command(flatten)]
     limits: Limits,
     /// Print the summary as JSON
@@ -597,6 +604,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         },
         polling,
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
+        unproven: run.unproven,
         listener: run.log.listener(),
     };
     let writes = run.write.clone();

@@ -96,7 +96,9 @@ pub(crate) struct ARPQuerier {
     responses: u64,
 }
 
+/// The element has no address to send requests from.
 const NO_ADDRESS: Reason = Reason("arp-not-configured");
+/// Not a valid ARP reply.
 const NOT_A_REPLY: Reason = Reason("not-an-arp-reply");
 
 impl ARPQuerier {

@@ -64,6 +64,7 @@ struct Entry {
     ether: EtherAddr,
 }
 
+/// Not a valid ARP request for one of the addresses.
 const UNANSWERED: Reason = Reason("not-an-arp-request-for-us");
 const IP_NETWORK: &str = "an IP network";
 

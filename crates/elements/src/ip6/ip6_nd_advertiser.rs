@@ -61,6 +61,7 @@ pub(crate) struct IP6NDAdvertiser {
     outputs: usize,
 }
 
+/// Not a valid neighbour solicitation for one of the addresses.
 const UNANSWERED: Reason = Reason("not-a-solicitation-for-us");
 
 /// The group of all nodes of the link, and its Ethernet address.

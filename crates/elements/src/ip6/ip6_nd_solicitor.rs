@@ -72,6 +72,7 @@ pub(crate) struct IP6NDSolicitor {
     queries: u64,
 }
 
+/// Not a valid ICMPv6 neighbour advertisement.
 const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
 
 /// Bytes of a frame with a solicitation or advertisement and its option.
