@@ -1,5 +1,5 @@
-//! What is generated of the documentation: the reference of elements, from the elements' own manuals, and the
-//! README's picture, from an example.
+//! What is generated of the documentation: the reference of elements, from the elements' own manuals, the
+//! schema of the control protocol, from its types, and the README's picture, from an example.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use crate::Result;
 use crate::command::{self, cargo, root};
 
 /// What is generated, and the arguments of `catena` that print it.
-const PAGES: [(&str, &[&str]); 2] = [
+const PAGES: [(&str, &[&str]); 3] = [
+    ("docs/control-protocol.json", &["ctl", "schema"]),
     ("docs/elements.md", &["elements", "--markdown"]),
     ("docs/isp-edge.svg", &["graph", "examples/isp-edge.click", "--format", "svg"]),
 ];

@@ -16,6 +16,7 @@ pub(crate) fn mended(text: &str, code: &str) -> String {
         }
         "worker-count" => "--cores says which, otherwise all that the process may use",
         "no-connection" => "`catena graph` draws those there are",
+        "protocol-version" => "use the release of `catena` that the instance was started with",
         "flow-choice" => "`catena ctl flows` lists them",
         _ => return text.to_string(),
     };

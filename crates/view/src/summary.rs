@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dataplane::stats::Stats;
+use dataplane::stats::{Interval, Stats};
 use serde_json::{Value, json};
 
 use crate::table::{Table, grouped};
@@ -104,7 +104,8 @@ impl Summary {
         let (packets, seconds) = (self.packets_in(), self.elapsed.as_secs_f64());
         if packets > 0 && seconds > 0.0 {
             // Chains on interfaces wait most of the time.
-            let (mpps, ns) = (packets as f64 / seconds / 1e6, self.busy as f64 / packets as f64);
+            let mpps = Interval::of(self.elapsed).rate(0, packets) / 1e6;
+            let ns = self.busy as f64 / packets as f64;
             text.push_str(&format!(
                 "  {} packets in {seconds:.3} s: {mpps:.3} Mpps, {ns:.0} ns/packet, input and output included\n",
                 grouped(packets)

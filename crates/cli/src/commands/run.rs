@@ -20,6 +20,7 @@ use dataplane::io::{
     Way,
 };
 use dataplane::ports::Ports;
+use dataplane::stats::Interval;
 use dataplane::worker::{self, Status};
 use engine::control::metrics::MetricsSocket;
 use engine::control::{ControlSocket, Controlled};
@@ -364,7 +365,7 @@ impl Progress {
         self.shown = Some(Instant::now());
         let Some(stats) = instance.stats().1 else { return };
         let (taken, given) = stats.packets();
-        let rate = taken as f64 / age.as_secs_f64() / 1e6;
+        let rate = Interval::of(age).rate(0, taken) / 1e6;
         log::progress(&format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given)));
     }
 }
