@@ -6,6 +6,7 @@ use engine::Error;
 pub(crate) fn mended(text: &str, code: &str) -> String {
     let mend = match code {
         "ends-sooner" => "--force has it replace the one that runs all the same",
+        "spent-input" => "`catena ctl swap FILE` takes a file",
         "no-groups" => {
             "start with `catena run --dispatch tags=mac` (or tags=vlan), which makes some"
         }

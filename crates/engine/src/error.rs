@@ -14,6 +14,8 @@ pub enum Error {
     Configuration(Findings),
     /// No chain was found in a configuration of this name: a file that is about to be written, most likely.
     Empty(String),
+    /// The configuration came from the standard input, which cannot be read again.
+    SpentInput,
     /// The new configuration would end a run that goes on otherwise; why.
     EndsSooner(String),
     /// No other configuration has run.
@@ -93,6 +95,7 @@ impl Error {
         match self {
             Error::Configuration(_) => "configuration",
             Error::Empty(_) => "empty-configuration",
+            Error::SpentInput => "spent-input",
             Error::EndsSooner(_) => "ends-sooner",
             Error::NothingBefore => "nothing-before",
             Error::NoGroups { .. } => "no-groups",
@@ -119,6 +122,7 @@ impl fmt::Display for Error {
         match self {
             Error::Configuration(findings) => findings.fmt(f),
             Error::Empty(name) => write!(f, "{name}: it is empty; no chain was found in it"),
+            Error::SpentInput => f.write_str("the standard input was read to its end"),
             Error::EndsSooner(why) => f.write_str(why),
             Error::Request(why) => write!(f, "not a request: {why}"),
             Error::Reply(why) => write!(f, "not a reply: {why}"),

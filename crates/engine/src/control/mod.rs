@@ -30,6 +30,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::findings::Findings;
 use crate::instance::{Changed, Configuration, Extent, Instance, Moved, Workers};
+use crate::supervision::Handle;
 use protocol::{
     Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
     FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, StatusAnswer,
@@ -109,8 +110,8 @@ pub struct Controlled {
     pub faults: Option<FaultInjection>,
     /// Words for clients.
     pub presenter: Box<dyn Presenter>,
-    /// Ends the run.
-    pub stop: Box<dyn Fn() + Send + Sync>,
+    /// Ends the run, or has its configuration read again.
+    pub handle: Handle,
     /// Requests that are being answered.
     pub answering: AtomicUsize,
 }
@@ -197,7 +198,7 @@ impl Controlled {
                 answer(asked, self.changed(changed))
             }
             Request::Stop(asked) => {
-                (self.stop)();
+                self.handle.stop();
                 answer(asked, Ok(()))
             }
             Request::Capture(_) | Request::Trace(_) => {
