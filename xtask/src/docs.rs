@@ -9,7 +9,8 @@ use crate::Result;
 use crate::command::{self, cargo, root};
 
 /// What `catena` prints with these arguments.
-const PRINTED: [(&str, &[&str]); 3] = [
+const PRINTED: [(&str, &[&str]); 4] = [
+    ("docs/control-protocol.json", &["ctl", "schema"]),
     ("docs/elements.md", &["elements", "--markdown"]),
     ("docs/commands.md", &["reference"]),
     ("docs/isp-edge.svg", &["graph", "examples/isp-edge.click", "--format", "svg"]),

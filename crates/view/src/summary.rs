@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dataplane::stats::Stats;
+use dataplane::stats::{Interval, Stats};
 use serde_json::{Value, json};
 
 use crate::table::{Table, grouped};
@@ -135,7 +135,8 @@ fn total(packets: u64, elapsed: Duration, busy: u64) -> String {
         return format!("  {count} packets in {seconds:.3} s\n");
     }
     // Chains on interfaces wait most of the time.
-    let (mpps, ns) = (packets as f64 / seconds / 1e6, busy as f64 / packets as f64);
+    let mpps = Interval::of(elapsed).rate(0, packets) / 1e6;
+    let ns = busy as f64 / packets as f64;
     format!(
         "  {count} packets in {seconds:.3} s: {mpps:.3} Mpps, {ns:.0} ns/packet, input and output included\n"
     )
