@@ -36,7 +36,7 @@ struct Cli {
 enum Command {
     Run(Box<commands::run::Run>),
     Check(commands::check::Check),
-    /// Click's own command line; also under the program's name 'click'
+    /// Run Click's own command line; also used when the program's name is 'click'
     Click,
     Ctl(commands::ctl::Ctl),
     Elements(commands::elements::Elements),

@@ -8,7 +8,7 @@ use engine::Disk;
 /// How much text is read, as the command line says it.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TextLimit {
-    /// Text that is read at the most, libraries and lists of rules included
+    /// Limit on text that is read, including libraries and rule lists
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     max_source: Size,
 }
@@ -25,7 +25,7 @@ impl TextLimit {
 pub(crate) struct Limits {
     #[command(flatten)]
     text: TextLimit,
-    /// Memory that elements may take when they are made, for each worker
+    /// Limit on memory that the elements of a worker allocate at start
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     max_memory: Size,
 }

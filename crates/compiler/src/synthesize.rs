@@ -252,7 +252,7 @@ impl Making<'_> {
             Some(Cut::Long(at)) => (at, format!("more than {MAX_LENGTH} elements lead here")),
             Some(Cut::Many(at, ways)) => {
                 self.multiply.insert(at);
-                (at, format!("{ways} ways lead here and multiply"))
+                (at, format!("{ways} paths lead here and multiply"))
             }
             None => {
                 self.leave_out(entry, format!("more than {MAX_STEPS} steps lead on from here"));

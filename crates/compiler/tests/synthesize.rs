@@ -270,7 +270,7 @@ fn a_chain_whose_ways_multiply_is_cut_into_stages() {
         assert!(synthesis.programs.len() > 2);
         assert_eq!(synthesis.notes.len() + 1, synthesis.programs.len());
         for note in &synthesis.notes {
-            assert!(note.message.contains("ways lead here and multiply"), "{note:?}");
+            assert!(note.message.contains("paths lead here and multiply"), "{note:?}");
             let begins = |p: &&Program| p.entry.node == note.element;
             let program = synthesis.programs.iter().find(begins).expect("a program begins there");
             assert!(program.steps.len() < 2000);

@@ -19,26 +19,26 @@ use crate::limits::Limits;
 use crate::terminal::{colours, print};
 use crate::variables;
 
-/// Report every error and warning of configurations, without running them
+/// Report all errors and warnings of configurations without running them
 ///
-/// Files are parsed, their compounds expanded and their elements configured. Devices are not opened;
-/// an input that could not be read is a warning, and so are rules that can never match. Ends with
-/// status 1 if there was an error.
+/// Files are parsed, compounds expanded and elements configured. Devices are not opened. Inputs that
+/// cannot be read and rules that can never match are warnings. The exit status is 1 if there is an
+/// error.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
-    /// Configurations (`-` for the standard input), and values of their variables
+    /// Configuration files (`-` for standard input), and values of their variables
     #[arg(value_name = "FILE|VAR=VALUE", required = true)]
     files: Vec<String>,
-    /// Print JSON: for each file its diagnostics with their places
+    /// Print diagnostics as JSON, with their places, for each file
     #[arg(long)]
     pub(crate) json: bool,
-    /// Warn of what does not go with packets that find their workers in this way, as for 'catena run'
-    #[arg(long, value_name = "WAY")]
+    /// Warn about elements that do not work with this dispatch mode of 'catena run'
+    #[arg(long, value_name = "MODE")]
     dispatch: Option<Way>,
-    /// Count warnings as errors
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Print nothing but errors and warnings
+    /// Print errors and warnings only
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]

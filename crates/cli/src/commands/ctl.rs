@@ -21,10 +21,10 @@ use crate::signals::interrupt_flag;
 use crate::socket;
 use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
 
-/// Control a chain that runs
+/// Control a running chain: handlers, counters, flows, captures, traces, hot swap
 #[derive(Args, Debug)]
 pub(crate) struct Ctl {
-    /// The instance's control socket
+    /// Control socket of the instance; default: the usual place
     #[arg(long, value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
     /// Print the answer as JSON
@@ -36,71 +36,72 @@ pub(crate) struct Ctl {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the handlers of an element, or of all
+    /// List handlers of an element, or of all elements
     Handlers {
-        /// The element's full name
+        /// Full name of the element
         element: Option<String>,
     },
     /// Read a handler
     Read {
-        /// ELEMENT.HANDLER, and what it is to be given
+        /// ELEMENT.HANDLER, and the handler's arguments
         #[arg(required = true, value_name = "ELEMENT.HANDLER")]
         handler: Vec<String>,
     },
-    /// Write a handler, on every core
+    /// Write a handler on every worker
     Write {
         /// ELEMENT.HANDLER
         #[arg(value_name = "ELEMENT.HANDLER")]
         handler: String,
-        /// What is written; words are joined by spaces
+        /// Value to write; words are joined by spaces
         value: Vec<String>,
     },
-    /// List the flows of elements, count them, or delete one; packets pass meanwhile
+    /// List, count or delete flows while packets pass
     Flows(flows::Flows),
-    /// Show what every element took in, gave out, counted, dropped and holds
+    /// Show packets, drops and held packets of every element
     Counters,
-    /// Show how packets find their workers: the groups of traffic classes, what a switch must match
-    /// to tag their frames (all of it with --json), and where they are
+    /// Show how packets are dispatched to workers, or move traffic between workers
+    ///
+    /// Groups of traffic classes are listed with their tags and workers. With --json, also what a switch
+    /// must match to tag their frames.
     Dispatch {
         #[command(subcommand)]
         action: Option<Dispatch>,
     },
-    /// Show or change how many workers take packets, where the run began with --workers; flows move with
-    /// their state, no packet is lost, and none overtakes another of its flow
+    /// Show or change the number of active workers, if the run began with --workers
+    ///
+    /// Flows move with their state. No packet is lost, and none overtakes another of its flow.
     Workers {
-        /// How many from now on
+        /// New number of workers
         #[arg(value_name = "N")]
         count: Option<usize>,
     },
-    /// Show or change the faults that devices have, where the run began with --faults
+    /// Show or change injected faults, if the run began with --faults
     Faults {
-        /// As for --faults; 'none' ends them
+        /// Faults as for --faults of 'catena run'; 'none' ends them
         #[arg(value_name = "FAULT=SHARE,…")]
         faults: Option<String>,
     },
-    /// Write packets that pass from element to element into a capture, until Ctrl-C
+    /// Capture packets between elements until Ctrl-C
     Capture(Capture),
-    /// Follow packets that come in through the chain, and tell what each element did with them and
-    /// what the program did that takes the elements' place
+    /// Trace packets through the chain: what each element did, and what the program did
     Trace {
-        /// Which packets: as for capture
+        /// Filter, as for capture
         filter: Vec<String>,
-        /// How many
+        /// Number of packets
         #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
         count: u64,
-        /// Where they come in, as for capture; everywhere if nothing is said
+        /// Where packets enter, as for capture; default: everywhere
         #[arg(long = "in", value_name = "EDGE")]
         edge: Option<String>,
     },
-    /// Let another configuration take the place of the one that runs; no packet is lost
+    /// Replace the running chain by another configuration without losing packets (hot swap)
     Swap {
-        /// The configuration; `-` for the standard input
+        /// Configuration file; `-` for standard input
         file: String,
-        /// Only show what would become of the state of elements, and whether the change would be
-        /// refused, which the exit status says, too
+        /// Report what state would be kept or lost, and whether the swap would be refused; change nothing
         #[arg(long, conflicts_with = "force")]
         check: bool,
-        /// Change the chain also where the new one ends by itself and the one that runs does not
+        /// Replace the chain even if the new one ends by itself and the running one does not
         #[arg(long)]
         force: bool,
     },
@@ -110,46 +111,44 @@ enum Action {
         #[arg(long)]
         force: bool,
     },
-    /// Show what runs
+    /// Show the state of the instance and its workers
     Status,
-    /// End the run
+    /// Stop the run
     Stop,
-    /// Print the JSON Schema of the control protocol; no instance is asked
+    /// Print the JSON Schema of the control protocol; needs no instance
     Schema,
 }
 
 /// What is captured, and where to.
 #[derive(Args, Debug)]
 struct Capture {
-    /// A connection, 'A -> B', or those of an output, 'A[1]', of an input, '[1]B', or all of an
-    /// element, a network function or an interface: its name
+    /// What to capture: a connection 'A -> B', an output 'A[1]', an input '[1]B', or the name of an
+    /// element, network function or interface
     edge: String,
-    /// Which packets: a pattern of IPClassifier such as 'tcp port 80 and host 10.0.0.1', or ip,
-    /// ip6 or arp; all of them if there is none
+    /// Filter: a pattern of IPClassifier such as 'tcp port 80 and host 10.0.0.1', or ip, ip6, arp; default:
+    /// all packets
     filter: Vec<String>,
-    /// The capture, in pcapng; `-` for the standard output. Without it a line is printed for each
-    /// packet
+    /// Write pcapng to this file; `-` for standard output. By default a line is printed per packet
     #[arg(short, long, value_name = "FILE")]
     write: Option<String>,
-    /// End after so many packets
+    /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// Bytes of a packet that are kept at the most
+    /// Maximum number of bytes kept of each packet
     #[arg(short, long, value_name = "BYTES")]
     snap_length: Option<u32>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Dispatch {
-    /// Take a group of traffic classes to another worker; no packet is lost or overtakes another
+    /// Move a group of traffic classes to another worker, without losing or reordering packets
     Move {
-        /// The group's number
+        /// Number of the group
         group: usize,
-        /// The worker's number
+        /// Number of the worker
         worker: usize,
     },
-    /// Count packets for a second and take groups to other workers, as few as will do, so that all
-    /// workers have about as many
+    /// Measure for a second, then move as few groups as needed to balance packets between workers
     Balance,
 }
 
@@ -411,7 +410,7 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
 
 fn show_move(moved: &protocol::Moved) -> String {
     let waited = moved.waited_ms;
-    format!("  moved; packets waited {waited:.1} ms at the most\n{}", held_back(moved))
+    format!("  moved; packets waited {waited:.1} ms at most\n{}", held_back(moved))
 }
 
 fn show_workers(answer: &protocol::WorkersAnswer, is_changed: bool) -> String {
@@ -423,7 +422,7 @@ fn show_workers(answer: &protocol::WorkersAnswer, is_changed: bool) -> String {
             0 => writeln!(out, "  no flows moved"),
             _ => writeln!(
                 out,
-                "  {groups} groups of flows moved; packets waited {:.1} ms at the most",
+                "  {groups} groups of flows moved; packets waited {:.1} ms at most",
                 moved.waited_ms
             ),
         };
@@ -447,7 +446,7 @@ fn show_balance(answer: &protocol::Balanced) -> String {
     for protocol::GroupMoved { group, from, to, waited_ms } in &answer.moved {
         let _ = writeln!(
             out,
-            "  group {group}: worker {from} → {to}; packets waited {waited_ms:.1} ms at the most"
+            "  group {group}: worker {from} → {to}; packets waited {waited_ms:.1} ms at most"
         );
     }
     if out.is_empty() {
@@ -526,14 +525,17 @@ fn show_change(changed: &protocol::Changed) -> String {
         let longest = changed.standstill_ms.iter().copied().fold(0.0, f64::max);
         let _ = writeln!(
             out,
-            "  changed: made aside in {made:.1} ms; packets waited {longest:.3} ms at the most"
+            "  changed: built in {made:.1} ms; packets waited {longest:.3} ms at most"
         );
         if changed.unclaimed_packets > 0 {
             let unclaimed = grouped(changed.unclaimed_packets);
-            let _ = writeln!(out, "  {unclaimed} packets had nobody to go on with");
+            let _ = writeln!(
+                out,
+                "  {unclaimed} packets were dropped: no element of the new chain takes them"
+            );
         }
     } else {
-        let _ = writeln!(out, "  nothing was changed: it could be made, in {made:.1} ms");
+        let _ = writeln!(out, "  nothing was changed: it can be built, in {made:.1} ms");
         if let Some(why) = &changed.objection {
             let _ = writeln!(out, "  without --force it would be refused: {why}");
         }

@@ -15,10 +15,10 @@ use view::paint::Paint;
 use crate::manual::{Block, Manual};
 use crate::terminal::{colours, print};
 
-/// List the elements, or print the manual of one
+/// List elements, or print the manual of one
 #[derive(Args, Debug)]
 pub(crate) struct Elements {
-    /// An element's name
+    /// Element class
     name: Option<String>,
     /// Print the whole reference as Markdown
     #[arg(long, conflicts_with = "json")]

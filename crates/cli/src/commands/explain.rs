@@ -24,10 +24,10 @@ use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
 use crate::variables;
 
-/// Show what a chain does to packets: every element met, what matched, what changed and why
+/// Follow packets through a chain: every element, what matched, what changed and why
 ///
-/// Packets are sent in one after the other, so that later ones meet the state that earlier ones
-/// left. Nothing is sent and no file is written; sources give nothing but the packets asked for.
+/// Packets are sent one after the other; later ones meet the state that earlier ones left. Nothing is
+/// sent to devices and no file is written; sources emit no packets of their own.
 ///
 /// Packets are described like this:
 ///
@@ -38,17 +38,17 @@ use crate::variables;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Explain {
-    /// The configuration; `-` for the standard input
+    /// Configuration file; `-` for standard input
     file: String,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
     #[command(flatten)]
     packets: Packets,
-    /// Print JSON: every step with the packet's bytes before and after
+    /// Print JSON: every step, with the packet's bytes before and after
     #[arg(long)]
     pub(crate) json: bool,
-    /// Tell only what elements do, not what the program does that takes their place
+    /// Show elements only, not the program that replaces them
     #[arg(long)]
     no_synthesis: bool,
     /// Seed of random choices
@@ -71,14 +71,14 @@ enum Item {
 }
 
 const OPTIONS: [(&str, &str, &str); 4] = [
-    ("packet", "PACKET", "A packet, in words"),
-    ("pcap", "FILE", "A capture to take packets from; its first one unless --frame says others"),
-    ("frame", "N[-M]", "Which packets of the capture named before, counted from 1"),
+    ("packet", "PACKET", "A packet, described in words"),
+    ("pcap", "FILE", "A capture file; its first packet is taken unless --frame selects others"),
+    ("frame", "N[-M]", "Packets of the capture named before, counted from 1"),
     (
         "in",
         "ELEMENT[PORT]",
-        "Where packets come in: a source, the device or file that it reads, or an element's input; by \
-         default the first source. Of several, each counts for the packets named after it",
+        "Where packets enter: a source, the device or file that it reads, or an element's input; default: the \
+         first source. Each --in applies to the packets named after it",
     ),
 ];
 

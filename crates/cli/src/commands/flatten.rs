@@ -11,12 +11,12 @@ use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
 use crate::variables;
 
-/// Print a configuration without compounds and variables
+/// Print a configuration with compounds and variables expanded
 ///
-/// What is printed means the same: it has the same elements, names and connections.
+/// The result has the same elements, names and connections.
 #[derive(Args, Debug)]
 pub(crate) struct Flatten {
-    /// The configuration; `-` for the standard input
+    /// Configuration file; `-` for standard input
     file: String,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]

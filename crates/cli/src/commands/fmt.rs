@@ -12,19 +12,19 @@ use view::diagnostics;
 use crate::limits::TextLimit;
 use crate::terminal::{colours, print, print_error};
 
-/// Format configurations in place
+/// Format configuration files in place
 ///
-/// A file with syntax errors is left as it is, and the errors are printed. `-` reads the standard
-/// input and writes the standard output.
+/// A file with syntax errors is left as it is, and the errors are printed. `-` reads standard input and
+/// writes standard output.
 #[derive(Args, Debug)]
 pub(crate) struct Fmt {
-    /// Configurations; `-` for the standard input
+    /// Configuration files; `-` for standard input
     #[arg(required = true)]
     files: Vec<String>,
-    /// Change nothing; name the files that are not formatted and end with status 1 if there are any
+    /// Change nothing; list files that are not formatted, with exit status 1 if there are any
     #[arg(long, conflicts_with = "stdout")]
     check: bool,
-    /// Print what the files would become
+    /// Print the formatted text instead of changing files
     #[arg(long)]
     stdout: bool,
     #[command(flatten)]

@@ -15,25 +15,25 @@ use crate::limits::Limits;
 use crate::terminal::{colours, print, print_error};
 use crate::{theme, variables};
 
-/// Draw a chain: compounds as boxes with their elements inside
+/// Draw a chain as SVG or DOT
 ///
-/// Packets flow from top to bottom. Wires over which packets are pulled are dashed. Pointing at a
-/// box or wire in a browser shows its configuration and its place in the file. A chain with errors is
-/// drawn as far as it is known, and the status is 1.
+/// Compounds are boxes around their elements; packets flow from top to bottom; pull connections are
+/// dashed. In a browser, pointing at a box or connection shows its configuration and place. A chain
+/// with errors is drawn as far as it is known, and the exit status is 1.
 #[derive(Args, Debug)]
 pub(crate) struct Graph {
-    /// The configuration; `-` for the standard input
+    /// Configuration file; `-` for standard input
     file: String,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// Where the picture goes; by default to the standard output
+    /// Output file; default: standard output
     #[arg(short, long, value_name = "FILE.svg|FILE.dot")]
     output: Option<PathBuf>,
-    /// The picture's format; by default as the output's name ends, or SVG
+    /// Format; default: as the output file's name ends, or SVG
     #[arg(long)]
     format: Option<Format>,
-    /// Colours of an SVG picture; `auto` is as the viewer likes it
+    /// Colours of an SVG picture; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", value_parser = theme::parser())]
     theme: Theme,
     #[command(flatten)]

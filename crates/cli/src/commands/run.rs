@@ -44,109 +44,115 @@ use crate::signals::Signals;
 use crate::terminal::{colours, print};
 use crate::{cores, drive, mends, socket};
 
-/// Run a chain on live interfaces, or on captures or generated traffic to the end of its input.
+/// Run a chain on interfaces, captures or generated traffic
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true, after_help = EXIT_STATUS)]
 pub(crate) struct Run {
-    /// The configuration; `-` for the standard input
+    /// Configuration file; `-` for standard input
     file: String,
-    /// Variables for the configuration
+    /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// What FromDevice(NAME) receives from: an interface (also dev:INTERFACE, tap:INTERFACE for
-    /// one that is made, or dpdk:DEVICE,… for one of DPDK's where it was built with it), to which
-    /// ToDevice(NAME) then sends unless --out says otherwise; a capture file; or generated
-    /// traffic, gen:KEY=VALUE,…. Where no element is for NAME, it takes the place of the element
-    /// NAME
+    /// Bind FromDevice(NAME) to an interface, a capture file or generated traffic (gen:KEY=VALUE,…)
+    ///
+    /// An interface also becomes the output of ToDevice(NAME) unless --out binds that. dev:INTERFACE forces
+    /// an interface, tap:INTERFACE creates a TAP interface, dpdk:DEVICE,… uses a DPDK device (if built with
+    /// the feature dpdk). If no element names the device NAME, the device replaces the element NAME.
     #[arg(long = "in", value_name = "NAME=INTERFACE|FILE|gen:…")]
     inputs: Vec<String>,
-    /// What ToDevice(NAME) sends to: an interface or a capture file
+    /// Bind ToDevice(NAME) to an interface or a capture file
     #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
-    /// How frames are carried from and to interfaces, or one of them: auto (the best that works),
-    /// af-xdp, af-packet-mmsg (many frames in a system call), af-packet-ring (frames in shared
-    /// memory), af-packet (one frame in a system call). As many frames are taken at a time as the
-    /// load asks for, or always up to N, also where there is no choice but that (tap0=batch=N).
-    /// 'shared' has an interface though another run has it
+    /// Select the I/O mode of all interfaces, or of one
+    ///
+    /// Modes: auto (the best that works), af-xdp, af-packet-mmsg (many frames per system call),
+    /// af-packet-ring (receive ring in shared memory), af-packet (one frame per system call). batch=N fixes
+    /// the number of frames per batch, which otherwise follows the load; it also applies to interfaces
+    /// without a choice of mode (tap0=batch=N). shared opens an interface that another run uses.
     #[arg(long, value_name = "[INTERFACE=]MODE[,batch=N][,shared]")]
     io: Vec<String>,
-    /// What DPDK's environment (EAL) is started with, in the place of --in-memory --no-telemetry
+    /// Arguments of DPDK's environment abstraction layer, instead of --in-memory --no-telemetry
     #[cfg(feature = "dpdk")]
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
     dpdk_eal: Option<String>,
-    /// Faults to put on all that names are bound to: drop=SHARE,duplicate=…,reorder=…,corrupt=…,
-    /// short=…,down=…,seed=N, or none; 'catena ctl faults' changes them
+    /// Inject faults on all bound devices:
+    /// drop=SHARE,duplicate=…,reorder=…,corrupt=…,short=…,down=…,seed=N, or none; 'catena ctl faults'
+    /// changes them
     #[arg(long, value_name = "FAULT=SHARE,…")]
     faults: Option<Faults>,
-    /// What a chain without packets does: adaptive (polls for a while, then sleeps), busy
-    #[arg(long, value_name = "HOW", default_value = "adaptive")]
+    /// How workers wait for packets: adaptive (poll for a while, then sleep) or busy (always poll)
+    #[arg(long, value_name = "MODE", default_value = "adaptive")]
     poll: String,
-    /// Read a handler after the run and print it
+    /// Read a handler after the run and print its value
     #[arg(short = 'h', value_name = "ELEMENT.HANDLER")]
     read: Vec<String>,
     /// Write a handler before the run
     #[arg(short = 'w', value_name = "ELEMENT.HANDLER=VALUE")]
     write: Vec<String>,
-    /// Offer Click's ControlSocket protocol on a TCP port of this host
+    /// Serve Click's ControlSocket protocol on a TCP port of this host
     #[arg(short = 'p', value_name = "PORT")]
     port: Vec<String>,
-    /// Offer Click's ControlSocket protocol on a UNIX socket
+    /// Serve Click's ControlSocket protocol on a UNIX socket
     #[arg(short = 'u', value_name = "PATH")]
     unix: Vec<PathBuf>,
-    /// The CPUs to run on, a worker bound to each: 2, 0-3 or 0,2
+    /// Run a worker on each of these CPUs, pinned: 2, 0-3 or 0,2
     #[arg(long, value_name = "CPUS")]
     cores: Option<String>,
-    /// Workers that take packets at first; 'catena ctl workers' changes the number while the chain runs, up to
-    /// one for each of --cores, or of the CPUs that this process may use
+    /// Start with N active workers
+    ///
+    /// 'catena ctl workers' changes the number, up to one per CPU of --cores, or of all CPUs that this
+    /// process may use.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// How packets find their workers: auto, hash (both directions of a flow meet), queue (as the
-    /// interface's queues have it), tags=mac or tags=vlan[:FIRST] (frames say by their destination
-    /// address, or a VLAN tag, what group of traffic classes they are of; 'catena ctl dispatch'),
-    /// software (the first worker does nothing but hand each flow to one of the others), hand-off
-    /// (workers hand frames that come on their queues to the worker that has the flow)
-    #[arg(long, value_name = "WAY", default_value = "auto")]
+    /// Select how packets are dispatched to workers
+    ///
+    /// Modes: auto, hash (symmetric hash: both directions of a flow meet), queue (the interface's receive
+    /// queues), tags=mac or tags=vlan[:FIRST] (a MAC address or VLAN tag names the group of traffic
+    /// classes, see 'catena ctl dispatch'), software (the first worker hands each flow to one of the
+    /// others), hand-off (workers pass frames on to the worker that has the flow).
+    #[arg(long, value_name = "MODE", default_value = "auto")]
     dispatch: String,
-    /// Groups of traffic classes that there are tags for; one for each class if not said
+    /// Number of groups of traffic classes with --dispatch tags=…; default: one per class
     #[arg(long, value_name = "N")]
     groups: Option<usize>,
-    /// Be controlled by 'catena ctl' and 'catena top' through a UNIX socket; where nothing else is
-    /// asked for, chains on interfaces open one at the usual place. 'none' for none
+    /// Listen for 'catena ctl' and 'catena top' on this UNIX socket; 'none' disables it
+    ///
+    /// Chains on interfaces listen at the usual place by default.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Tell Prometheus what is done, by HTTP
+    /// Serve metrics to Prometheus over HTTP
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<String>,
-    /// Become this user before the chain runs, and keep only the capabilities that interfaces need
-    /// (NET_ADMIN, NET_RAW, IPC_LOCK, BPF); files are read and written as that user
+    /// Switch to this user before the chain runs, and keep only the capabilities that interfaces need
+    ///
+    /// These are NET_ADMIN, NET_RAW, IPC_LOCK and BPF. Files are read and written as that user.
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// Give up all system calls that are not needed from then on; they fail with "operation not
-    /// permitted"
+    /// Restrict system calls to those that a run needs (seccomp); others fail with EPERM
     #[arg(long)]
     seccomp: bool,
-    /// Seed of random choices such as ports, to repeat a run. Without it the system seeds chains on
-    /// interfaces, differently at every start (RFC 6056); runs on captures and generated traffic
-    /// are seeded by 0, and repeat
+    /// Seed of random choices such as ports, to repeat a run
+    ///
+    /// Without it, chains on interfaces are seeded by the system, differently at every start (RFC 6056).
+    /// Runs on captures and generated traffic are seeded by 0, and repeat.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Carry packets from element to element; do not synthesise the chain
+    /// Process packets element by element; do not synthesise programs
     ///
-    /// What comes out is the same but for the order of packets of one burst whose ways part and meet
-    /// again, and what is given out in that order, such as ports: elements hand on all that take one
-    /// way before those that take the next, as in FastClick, while programs mostly keep the order in
-    /// which packets came. Packets that take the same way never overtake each other, and with bursts
-    /// of one packet nothing differs.
+    /// Results are the same except for the order of packets of one burst whose paths part and meet again,
+    /// and of what is allocated in that order, such as ports. Elements process all packets of a burst that
+    /// take one path before those of the next, as in FastClick; programs mostly keep the order of arrival.
+    /// Packets on the same path never overtake each other, and with bursts of one packet nothing differs.
     #[arg(long)]
     no_synthesis: bool,
-    /// Carry packets through the interpreter of what the chain means, not through fast code
+    /// Interpret models instead of running native code
     #[arg(long)]
     interpret: bool,
-    /// Install programs also where neither a proof nor packets show that they do what the elements do
+    /// Install programs that are neither proven nor checked by packets
     ///
-    /// Programs are proven equal to the chain. A proof that takes too long is given up; then packets are made for
-    /// each exit of the program and compared. Where these do not reach every exit, elements process the packets
-    /// instead, unless this option is given. Wrong programs are never installed.
+    /// Programs are proven equal to the chain. A proof that takes too long is given up; then packets are
+    /// made for each exit of the program and compared. If they do not reach every exit, elements process
+    /// the packets instead, unless this option is given. Wrong programs are never installed.
     #[arg(long, conflicts_with = "no_synthesis")]
     unproven: bool,
     #[command(flatten)]
@@ -154,7 +160,7 @@ pub(crate) struct Run {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// How what happens is told on the standard error
+    /// Format of log messages on standard error
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log: Log,
     /// Print no progress and no summary
@@ -215,8 +221,8 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
         if !bindings.choose(&choice) {
             return Err(match choice.interface {
                 Some(name) => format!(
-                    "--io {text}: no name is bound to the interface '{name}', or there is but one way \
-                     to carry its frames"
+                    "--io {text}: no name is bound to the interface '{name}', or it has only one \
+                     I/O mode"
                 ),
                 None => format!("--io {text}: no name is bound to an interface"),
             });
@@ -287,11 +293,11 @@ fn dispatch(
     let why = match asked {
         Some(_) => "asked for",
         None if most == 1 => "there is one worker",
-        None => "nothing says that frames come with tags",
+        None => "the default",
     };
     let Way::Tags(_) = way else {
         if run.groups.is_some() {
-            return Err("--groups: groups are told by tags; see --dispatch".to_string());
+            return Err("--groups needs --dispatch tags=mac or tags=vlan".to_string());
         }
         if way == Way::Hash && run.workers.is_some() && most > 1 && can_grow(run, bindings) {
             let line = format!(
@@ -308,7 +314,7 @@ fn dispatch(
         return Ok((Dispatch::new(way, workers, 0)?, why.to_string(), line));
     };
     if run.interpret {
-        return Err(format!("--dispatch {way}: the interpreter knows no groups"));
+        return Err(format!("--dispatch {way}: the interpreter does not support groups"));
     }
     if let Some(groups) = run.groups.filter(|groups| !(1..=MOST_GROUPS).contains(groups)) {
         return Err(format!("--groups {groups}: there can be 1 to {MOST_GROUPS}"));
@@ -323,7 +329,7 @@ fn dispatch(
     }
     let line = format!(
         "dispatch: {way} ({why}), {classes} traffic classes in {groups} groups; `catena ctl dispatch` \
-         tells their tags"
+         lists their tags"
     );
     Ok((Dispatch::new(way, workers, groups)?, why.to_string(), Some(line)))
 }
@@ -446,7 +452,7 @@ impl Observer for Reporter {
                 let waited = changed.swapped.iter().map(|s| s.standstill).max();
                 let waited = waited.unwrap_or_default().as_secs_f64() * 1e3;
                 log.info(&format!(
-                    "{file}: took over; made aside in {made:.1} ms; packets waited {waited:.3} ms at the most"
+                    "{file}: swapped in; built in {made:.1} ms; packets waited {waited:.3} ms at most"
                 ));
             }
             Err(refusal) => {
@@ -474,7 +480,8 @@ fn what_is_lost(changed: &Changed) -> String {
     let mut text: String = lost.map(line).collect();
     let unclaimed: u64 = changed.swapped.iter().map(|s| s.taken.unclaimed).sum();
     if unclaimed > 0 {
-        text += &format!("{unclaimed} packets had nobody to go on with\n");
+        text +=
+            &format!("{unclaimed} packets were dropped: no element of the new chain takes them\n");
     }
     text
 }

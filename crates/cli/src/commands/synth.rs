@@ -23,11 +23,11 @@ use crate::limits::Limits;
 use crate::terminal::{colours, print};
 use crate::{theme, variables};
 
-/// Show what a chain becomes: a program that decides, and then does everything at once
+/// Show the programs that a chain becomes, and what they save
 ///
-/// A chain is not run element by element: what its elements do to a packet is brought together in
-/// a program for each input. For the longest path to each egress, two lines compare what the chain's
-/// elements and the program do to a packet:
+/// A chain is not run element by element. For each input, all that its elements do to a packet becomes
+/// one program. For the longest path to each egress, two lines compare what elements and program do to
+/// a packet:
 ///
 ///   elements       elements that it visits; the program counts as one
 ///   decisions      conditions, rules, routes and flows that decide what comes next
@@ -36,56 +36,58 @@ use crate::{theme, variables};
 ///   sums checked   checksums that are verified
 ///   sums written   checksums that are computed or updated
 ///   flow lookups   lookups in tables of flows
-///   tables         lookups in route tables and lists of rules; lists of a few rules become conditions
+///   tables         lookups in route tables and rule lists; lists of a few rules become conditions
 ///   headers moved  headers that are stripped or pushed
 ///
-/// Places that overlap count once, and sums over a header are no reads. Where several paths lead to
-/// a class, the shortest is counted, of the elements as of the program.
+/// Places that overlap count once, and sums over a header are no reads. Where several paths lead to a
+/// class, the shortest counts.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Synth {
-    /// The configuration; `-` for the standard input
+    /// Configuration file; `-` for standard input
     #[arg(required_unless_present = "read")]
     file: Option<String>,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// Show the traffic classes, those that leave the chain first: which packets belong to them,
-    /// what is done to them, where they go, and which elements say so
+    /// Show traffic classes: which packets belong to them, what is done to them, where they go
+    ///
+    /// Classes that leave the chain come first. Each condition and operation names its element, file and
+    /// line.
     #[arg(long)]
     classes: bool,
-    /// Classes that are shown of each program, or entries of each table; 0 for all
+    /// Number of classes shown per program, or entries per table; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
-    /// Only classes that go to (or are dropped by, or for the reason) TEXT
+    /// Show only classes that go to TEXT, or are dropped by or for the reason TEXT
     #[arg(long, value_name = "TEXT")]
     egress: Option<String>,
-    /// Print the programs as text, which `--read` reads
+    /// Print programs as text, which --read reads
     #[arg(long, conflicts_with_all = ["classes", "json", "svg", "egress"])]
     program: bool,
-    /// Print the tables that packets are looked up in, each once: whose it is, its keys and how they
-    /// match, and its entries
+    /// Print each table once: its owner, its keys and how they match, its entries
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
     tables: bool,
-    /// Read programs from text, `-` for the standard input, and print them; with FILE, check them
-    /// against its chain
+    /// Read programs from text (`-` for standard input) and print them; with FILE, check them against its
+    /// chain
     #[arg(long, value_name = "FILE.prog",
         conflicts_with_all = ["classes", "json", "svg", "egress", "program", "tables"])]
     read: Option<String>,
-    /// Only say whether the programs that were read are well formed, and what the chain of FILE means
+    /// Report only whether the programs read are well formed, and equal to the chain of FILE
     #[arg(long, requires = "read")]
     check: bool,
-    /// Print the headers that the programs look at: which follows which, by which field, how many bytes
-    /// of each must be there, and what is done with its fields; with `--json` as one document
+    /// Print the parse graph: which header follows which by which field, required bytes, and use of fields
+    ///
+    /// With --json it is one document.
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress", "program"])]
     headers: bool,
     /// Print JSON: every class with its conditions, operations and their elements
     #[arg(long, conflicts_with_all = ["classes", "svg", "egress"])]
     pub(crate) json: bool,
-    /// Draw the chain and its programs side by side; `-` for the standard output
+    /// Draw the chain and its programs side by side; `-` for standard output
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["classes", "egress"])]
     svg: Option<PathBuf>,
-    /// Colours of the picture; `auto` is as the viewer likes it
+    /// Colours of the picture; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", value_parser = theme::parser(), requires = "svg")]
     theme: Theme,
     #[command(flatten)]

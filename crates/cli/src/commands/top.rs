@@ -16,19 +16,19 @@ use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{for_output, print_as_it_is, size};
 
-/// Watch a chain that runs: rates by core, network function and element
+/// Watch a running chain: rates by core, network function and element
 #[derive(Args, Debug)]
 pub(crate) struct Top {
-    /// The instance's control socket
+    /// Control socket of the instance
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Seconds between two looks
+    /// Seconds between two updates
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     interval: f64,
-    /// Show one interval and end
+    /// Show one interval and exit
     #[arg(long)]
     once: bool,
-    /// Print a line of JSON for each interval
+    /// Print a line of JSON per interval
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -32,28 +32,28 @@ use report::{Input, Report};
 /// Neither equality nor a difference was shown, or the question could not be asked.
 const UNDECIDED: u8 = 2;
 
-/// Prove that a chain and what it becomes, or two chains, do the same
+/// Prove that a chain and its programs, or two chains, do the same
 ///
-/// With one FILE: that simplification of its synthesised programs changes nothing for any packet and
-/// any state, and that packets and flows made for every way through them, and sequences of packets,
-/// go the same way as from element to element. With two: that the same packets come out of both,
-/// whatever comes in. Sources and sinks are the same that stand for one device or file. Queues, schedulers, and
-/// elements that only their own code can speak for must have the same class, configuration and
-/// successors; names and the order of statements do not matter. What handlers are called by (Script,
-/// COUNT_CALL, END_CALL, STOP) must be the same, and what they may change is compared by name. A
-/// difference is shown by packets at the sources: both chains were run with them, and something else
-/// came out. Ends with status 0 if all is equal, 1 if there is a difference, and 2 if neither could
-/// be shown.
+/// With one FILE, two things are checked. Programs are proven equal to plain symbolic execution of the
+/// chain, for every packet and state. And packets, flows and sequences of packets made for every path
+/// are processed by programs and by the elements' models; results must agree.
+///
+/// With two FILEs, the same packets must leave both, whatever enters. Sources and sinks correspond if
+/// they name the same device or file. Queues, schedulers and opaque elements must have the same class,
+/// configuration and successors; names and the order of statements do not matter. What calls handlers
+/// (Script, COUNT_CALL, END_CALL, STOP) must be the same, and what it may change is compared by name. A
+/// difference is shown by packets at the sources: both chains were run with them.
+///
+/// The exit status is 0 if all is equal, 1 if there is a difference, and 2 if neither could be shown.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
-    /// One or two configurations (`-` for the standard input), and values of their variables
+    /// One or two configuration files (`-` for standard input), and values of their variables
     #[arg(value_name = "FILE|VAR=VALUE", required = true)]
     files: Vec<String>,
-    /// Write the packets that show a difference to a capture: of several sources as pcapng, an
-    /// interface each
+    /// Write packets that show a difference to a capture; with several sources pcapng, one interface each
     #[arg(long, value_name = "OUT")]
     pcap: Option<PathBuf>,
-    /// About how many packets to try, if not as many as fit the chain
+    /// Approximate number of packets to try; the default follows the chain's size
     #[arg(long, value_name = "N")]
     packets: Option<usize>,
     /// Print JSON

@@ -46,7 +46,7 @@ impl<'a> Instance<'a> {
     fn refuses_to_reload(&mut self) {
         loop {
             let line = self.line();
-            assert!(!line.contains("took over"), "{line}");
+            assert!(!line.contains("swapped in"), "{line}");
             if line.ends_with("what was before runs on") {
                 break;
             }
@@ -626,8 +626,8 @@ fn a_service_manager_hears_of_it_and_reloads_it() {
     instance.hang_up();
     assert!(instance.line().starts_with("e: its state is lost (0 flows, 0 packets): "));
     let line = instance.line();
-    assert!(line.starts_with("chain.click: took over; made aside in "), "{line}");
-    assert!(line.ends_with(" ms at the most"), "{line}");
+    assert!(line.starts_with("chain.click: swapped in; built in "), "{line}");
+    assert!(line.ends_with(" ms at most"), "{line}");
     assert_eq!((hear(), hear()), ("RELOADING=1".into(), "READY=1".into()));
     assert_eq!(instance.ok(&["read", "f.count"]), "0\n");
     for wrong in ["nonsense", "", "// Soon.\n"] {

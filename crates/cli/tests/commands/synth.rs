@@ -92,7 +92,7 @@ lan chain 5 9 6 3 1 1 0 1 2
 program 1 _ 6 3 1 1 0 1 0
 wan chain 6 12 8 4 1 2 0 1 2
 program 1 _ 6 2 1 1 0 1 0
-programs end, and packets go on in elements, at
+programs end, and elements take over, at
 Strip@2 1 pulls more than there is a.click:1";
     assert_eq!(summary(ROUTER), expected);
     let expected = r"leaves by wan
@@ -119,7 +119,7 @@ FromDump@1 → Strip@2 a.click:1
 longest path to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 out chain 4 10 12 6 1 2 1 0 2
 program 1 _ 11 6 1 2 1 0 0
-programs end, and packets go on in elements, at
+programs end, and elements take over, at
 Strip@2 1 pulls more than there is a.click:1
 nat 1 holds what its configuration does not make a.click:2
 nat 1 makes a flow a.click:2
@@ -156,13 +156,13 @@ fn a_firewall_tells_which_packets_belong_to_a_class() {
     let expected = r"a.click: 9 elements became 1 program
 
 FromDump@1 → c a.click:1
-11 classes of packets: 2 leave, 1 goes on elsewhere, 1 falls back to an element, 7 are dropped
+11 classes of packets: 2 leave, 1 continues elsewhere, 1 falls back to an element, 7 are dropped
 longest path to elements decisions reads writes sums checked sums written flow lookups tables headers moved
 ToDump@7 chain 5 8 9 0 1 0 0 2 1
 program 1 _ 7 0 1 0 0 0 1
 Queue@8 chain 1 1 1 0 0 0 0 1 0
 program 1 _ 1 0 0 0 0 0 0
-programs end, and packets go on in elements, at
+programs end, and elements take over, at
 fw 1 reads behind a header with options a.click:2
 Queue@8 1 stores packets a.click:7";
     assert_eq!(summary(FIREWALL), expected);
@@ -185,7 +185,7 @@ Queue@8 1 stores packets a.click:7";
         ),
         expected
     );
-    let expected = r"goes on at Queue@8 (stores packets)";
+    let expected = r"continues at Queue@8 (stores packets)";
     assert_eq!(class(FIREWALL, "Queue", &["eth.type not 0x0800 (IPv4)"]), expected);
 }
 

@@ -13,10 +13,10 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     let lab = Lab::new(1500);
     let eal = eal(&lab, "");
     for (device, more, why) in [
-        ("net_unheard0", &[][..], "no driver of DPDK's knows 'net_unheard0'"),
+        ("net_unheard0", &[][..], "no DPDK driver accepts 'net_unheard0'"),
         ("net_memif0,role=neither", &[], "Unknown role: neither"),
         ("net_memif0", &["--cores", "0,1"], "net_memif cannot spread flows over 2 workers"),
-        ("net_ring0", &["--cores", "0,1", "--io", "fast"], "'fast' is no way of I/O"),
+        ("net_ring0", &["--cores", "0,1", "--io", "fast"], "'fast' is not an I/O mode"),
         (
             "net_af_packet0,iface=eth0",
             &["--cores", "0,1"],

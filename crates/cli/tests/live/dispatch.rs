@@ -285,10 +285,7 @@ fn workers_come_and_go_without_losing_or_overtaking() {
     for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
         let tagged = Tagged::run(&nat(), mode, &["--workers", "1"]);
         let told = tagged.running.told();
-        assert!(
-            told.contains("dispatch: hash (nothing says that frames come with tags) to 1 of 2"),
-            "{told}"
-        );
+        assert!(told.contains("dispatch: hash (the default) to 1 of 2"), "{told}");
         let status = |worker: usize| tagged.ask(&["status"])["workers"][worker]["status"].clone();
         assert_eq!([status(0), status(1)], ["running", "parked"]);
         let set = |workers: usize| {
@@ -357,7 +354,8 @@ fn workers_stay_where_flows_cannot_move() {
         tagged.running.stop();
     }
     let tagged = Tagged::run(&nat(), "af-packet-mmsg", &["--workers", "2"]);
-    for (wanted, mend) in [("0", "there can be 1 to 2 workers, not 0"), ("3", "--cores says which")]
+    for (wanted, mend) in
+        [("0", "there can be 1 to 2 workers, not 0"), ("3", "--cores selects CPUs")]
     {
         let said = refused(&tagged.socket, &["workers", wanted]);
         assert!(said.contains(mend), "{said}");
@@ -578,10 +576,10 @@ fn handing_on_takes_two_workers_and_frames_that_come_to_the_first() {
     let lab = Lab::new(1500);
     let software = ["--dispatch", "software"];
     let told = lab.refusal(&nat(), &[&BOUND[..], &software].concat());
-    assert!(told.contains("--dispatch software takes two workers or more"), "{told}");
+    assert!(told.contains("--dispatch software needs at least two workers"), "{told}");
     let tap = ["--in", "left=tap:tap0", "--in", "right=eth1", "--cores", "0,1"];
     let told = lab.refusal(&nat(), &[&tap[..], &["--dispatch", "tags=mac"]].concat());
-    assert!(told.contains("by tap frames are not brought to the workers"), "{told}");
+    assert!(told.contains("tap does not dispatch frames by their tags"), "{told}");
     let told = lab.run(&nat(), &[&tap[..], &software].concat()).told();
     assert!(told.contains("tap0: tap, all frames to the worker that hands them on"), "{told}");
 }

@@ -46,7 +46,7 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     let told = lab.refusal(WIRE, &[&BOUND[..], &["--out", "right=eht1"]].concat());
     assert!(told.contains("--out right=eht1: there is no interface 'eht1'"), "{told}");
     let told = lab.refusal(WIRE, &["--in", "left=eth0", "--in", "right=eth1", "--io", "fast"]);
-    assert!(told.contains("'fast' is no way of I/O; there are auto, af-"), "{told}");
+    assert!(told.contains("'fast' is not an I/O mode; the modes are auto, af-"), "{told}");
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn offloads_are_as_found_whatever_happens() {
     let mut running = lab.run(WIRE, &[&packets[..], &["--control", "none"]].concat());
     let pid = Pid::from_raw(running.id() as i32).unwrap();
     kill_process(pid, Signal::HUP).unwrap();
-    running.wait_for("took over");
+    running.wait_for("swapped in");
     lab.ip("middle", &["link", "set", "eth0", "down"]);
     lab.ip("middle", &["link", "set", "eth0", "name", "wan0"]);
     lab.ip("middle", &["link", "set", "wan0", "up"]);
@@ -538,7 +538,7 @@ fn what_is_not_needed_is_given_up() {
         let ctl = |arguments: &[&str]| {
             lab.on("middle", catena, &[&["ctl", "--socket", path], arguments].concat())
         };
-        let changed = "changed: made aside";
+        let changed = "changed: built in";
         assert!(ctl(&["swap", next]).contains(changed));
         lab.ping("left", &["10.9.0.3"]);
         assert!(ctl(&["rollback"]).contains(changed));
@@ -551,7 +551,7 @@ fn what_is_not_needed_is_given_up() {
             });
         });
         kill_process(Pid::from_raw(running.id() as i32).unwrap(), Signal::HUP).unwrap();
-        running.wait_for("took over");
+        running.wait_for("swapped in");
         lab.ip("middle", &["link", "del", "eth1"]);
         lab.connect("right", "eth1", MACS[1], 1500);
         lab.ip("left", &["neigh", "flush", "dev", "veth0"]);

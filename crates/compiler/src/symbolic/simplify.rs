@@ -160,7 +160,7 @@ impl Simplify<'_> {
         Some(self.push(Step::Test { atom, yes: fast, no: slow, element }, length))
     }
 
-    /// The number that a step asks, and those with which a packet stays on the longest way.
+    /// The number that a step asks, and those with which a packet stays on the longest path.
     fn passing(&self, at: StepId) -> Option<(TermId, IntervalSet)> {
         let long = self.lengths[&at];
         let stays = |n: &StepId| self.lengths[n] == long;

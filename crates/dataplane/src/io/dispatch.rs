@@ -169,7 +169,7 @@ impl FromStr for Way {
                 let first = first.filter(|first| (1..=LAST_VLAN).contains(first));
                 Way::Tags(Tags::Vlan(first.ok_or_else(|| {
                     format!(
-                        "'{text}' is no way to find a packet's worker; there are auto, hash, queue, \
+                        "'{text}' is not a dispatch mode; the modes are auto, hash, queue, \
                          tags=mac, tags=vlan[:FIRST], software and hand-off"
                     )
                 })?))
@@ -309,14 +309,14 @@ impl Dispatch {
     pub fn new(way: Way, workers: usize, groups: usize) -> Result<Self, String> {
         let groups = match way {
             Way::Tags(tags) if groups > MOST_GROUPS || !tags.suffice(groups) => {
-                return Err(format!("there are not {groups} tags by {way}"));
+                return Err(format!("there are fewer than {groups} tags with {way}"));
             }
             Way::Tags(_) => groups,
             _ => 0,
         };
         if way == Way::Software && workers < 2 {
             return Err(format!(
-                "--dispatch {way} takes two workers or more: the first hands packets to the others; \
+                "--dispatch {way} needs at least two workers: the first hands packets to the others; \
                  --cores 0,1 makes two"
             ));
         }

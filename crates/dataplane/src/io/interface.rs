@@ -85,7 +85,7 @@ impl FromStr for Mode {
         let choices = || MODES.iter().filter(|m| m.0.is_choice());
         let known = || choices().map(|m| m.1).collect::<Vec<_>>().join(", ");
         let mode = choices().find(|m| m.1 == text).map(|m| m.0);
-        mode.ok_or_else(|| format!("'{text}' is no way of I/O; there are auto, {}", known()))
+        mode.ok_or_else(|| format!("'{text}' is not an I/O mode; the modes are auto, {}", known()))
     }
 }
 
@@ -296,12 +296,12 @@ impl Interface {
                          hand-off has them handed on from there"
                     ),
                     Way::Hash => format!(
-                        "{name}: by {mode} flows do not go from worker to worker; the number of workers \
+                        "{name}: {mode} does not move flows between workers; the number of workers \
                          cannot change there"
                     ),
                     _ => format!(
-                        "{name}: by {mode} frames are not brought to the workers that their tags say; \
-                         --dispatch {way} takes one worker there"
+                        "{name}: {mode} does not dispatch frames by their tags; use one worker with \
+                         --dispatch {way} there"
                     ),
                 });
             }
@@ -312,12 +312,14 @@ impl Interface {
         }
         let index = interface.asker.index(name).map_err(|e| match sys::number(&e) {
             libc::ENODEV => {
-                format!("there is no interface '{name}'; `ip link` lists those there are")
+                format!("there is no interface '{name}'; `ip link` lists all interfaces")
             }
             _ => format!("{name}: {e}"),
         })?;
         if !interface.asker.is_ethernet(name).unwrap_or(false) {
-            return Err(format!("{name} is no Ethernet interface; Catena carries Ethernet frames"));
+            return Err(format!(
+                "{name} is not an Ethernet interface; Catena supports Ethernet only"
+            ));
         }
         if interface.asker.link(name).is_ok_and(|link| link == Link::Down) {
             return Err(format!("{name} is down; switch it on with `ip link set {name} up`"));

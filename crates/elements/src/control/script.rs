@@ -40,7 +40,7 @@ element! {
     /// write HANDLER [VALUE], writeq: writes a handler; $? is 0 if that worked.
     /// wait TIME, wait_time, wait_for: waits so long, or for a step.
     /// pause [N], wait_step, wait_stop: waits for N steps; wait without a time does too.
-    /// label NAME; goto NAME [CONDITION]: goes on elsewhere, if the condition is true. The
+    /// label NAME; goto NAME [CONDITION]: continues elsewhere, if the condition is true. The
     /// labels begin, loop, end, exit, stop and error are always there. A script that makes 1000
     /// jumps without waiting is given up. A text has at most 1 MiB, all variables together 16 MiB.
     /// loop: goes on at the first instruction.

@@ -95,9 +95,9 @@ barriers! {
     /// The model asks how much headroom there is.
     Headroom = "headroom", "asks for room in the packet's buffer";
     /// A header lies too far from the data's start.
-    FarHeader = "far-header", "a header lies far away";
+    FarHeader = "far-header", "a header is too far from the start";
     /// A header is not where the model expects it.
-    OddHeader = "odd-header", "a header lies where it is not expected";
+    OddHeader = "odd-header", "a header is at an unexpected offset";
     /// A header is read that is not marked.
     UnmarkedHeader = "unmarked-header", "reads a header that is not marked";
     /// The packet has IP options in front of what is read.
@@ -121,15 +121,15 @@ barriers! {
     /// A sum over something other than the packet's data.
     OtherSum = "other-sum", "sums what is not the packet";
     /// A place is read or written that only the packet knows.
-    ComputedPlace = "computed-place", "works at a place that the packet says";
+    ComputedPlace = "computed-place", "accesses an offset that the packet determines";
     /// A place too far from the data's start.
     FarPlace = "far-place", "works at bytes far away";
     /// A property is written that cannot be.
     ReadOnly = "read-only", "writes what cannot be written";
     /// The packet's type is computed.
     ComputedType = "computed-type", "computes a packet's type";
-    /// The program was cut here: it goes on elsewhere.
-    Cut = "cut", "the program goes on elsewhere";
+    /// The program was cut here: it continues elsewhere.
+    Cut = "cut", "the program continues elsewhere";
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl Teller<'_> {
                 format!("looks up {}: {}", address(*key, *width), paint.yellow("no prefix"))
             }
             Decision::KnownFlow(numbers, reverse) => {
-                let way = if *reverse { ", on the way back" } else { "" };
+                let way = if *reverse { ", in the other direction" } else { "" };
                 format!("known flow {}{way}", paint.cyan(&self::numbers(numbers)))
             }
             Decision::UnknownFlow(numbers) => format!("no flow {}", self::numbers(numbers)),

@@ -129,7 +129,7 @@ fn program(
     if let Some(class) = class {
         bottom += 4.0;
         let to = super::text::destination(report, class);
-        let on = format!("the longest way that {to}:");
+        let on = format!("the longest path that {to}:");
         svg.text("legend", MARGIN, bottom + 6.0, &format!("on {on}"));
         bottom += LINE;
         for (x, figures, who) in [(MARGIN, class.chain, "elements"), (x, class.figures, "program")]
@@ -165,7 +165,7 @@ fn said(f: Figures, who: &str) -> [String; 2] {
 }
 
 /// The network functions that packets of a program come through, in the order in which they are met
-/// on the longest way.
+/// on the longest path.
 fn functions(report: &Report<'_>, became: &Became<'_>) -> Vec<Function> {
     let graph = report.graph;
     let outermost = |node: NodeId| {
@@ -299,7 +299,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         if !fields.is_empty() {
             all.push(Stage {
                 title: "write",
-                figure: count(class.figures.writes, "write") + " on the longest way",
+                figure: count(class.figures.writes, "write") + " on the longest path",
                 lines: fields,
                 category: Category::Ip,
             });
@@ -321,7 +321,7 @@ fn stages(report: &Report<'_>, became: &Became<'_>, class: Option<&Class<'_>>) -
         .iter()
         .map(|(egress, n)| match egress {
             Egress::Leaves(node) => format!("leaves by {} ({n})", report.element(*node)),
-            Egress::GoesOn(node) => format!("goes on at {} ({n})", report.element(*node)),
+            Egress::GoesOn(node) => format!("continues at {} ({n})", report.element(*node)),
             Egress::HandedOver(node) => format!("own code of {} ({n})", report.element(*node)),
             Egress::Dropped(node, _) => format!("dropped at {} ({n})", report.element(*node)),
         })

@@ -70,7 +70,7 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
         |wanted: fn(Egress) -> bool| became.classes.iter().filter(|c| wanted(c.egress)).count();
     let kinds = [
         (of(|e| matches!(e, Egress::Leaves(_))), "leaves", "leave"),
-        (of(|e| matches!(e, Egress::GoesOn(_))), "goes on elsewhere", "go on elsewhere"),
+        (of(|e| matches!(e, Egress::GoesOn(_))), "continues elsewhere", "continue elsewhere"),
         (
             of(|e| matches!(e, Egress::HandedOver(_))),
             "falls back to an element",
@@ -127,7 +127,7 @@ fn program(report: &Report<'_>, became: &Became<'_>, paint: Paint, text: &mut St
         }
     }
     if !barriers.is_empty() {
-        let _ = writeln!(text, "  programs end, and packets go on in elements, at");
+        let _ = writeln!(text, "  programs end, and elements take over, at");
         let mut table = Table::new(["element", "classes", "because it", "place"]);
         for ((node, why), n) in barriers.iter().take(BARRIERS) {
             let place = report.place(*node);
@@ -249,7 +249,7 @@ pub(crate) fn destination(report: &Report<'_>, class: &Class<'_>) -> String {
     let why = class.exit.barrier.map_or(String::new(), |why| format!(" ({why})"));
     match class.egress {
         Egress::Leaves(node) => format!("leaves by {}", report.element(node)),
-        Egress::GoesOn(node) => format!("goes on at {}{why}", report.element(node)),
+        Egress::GoesOn(node) => format!("continues at {}{why}", report.element(node)),
         Egress::HandedOver(node) => {
             format!("falls back to {}{why}", report.element(node))
         }

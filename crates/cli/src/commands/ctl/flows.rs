@@ -15,29 +15,28 @@ fn order(text: &str) -> Result<FlowOrder, serde_json::Error> {
 /// Which flows.
 #[derive(Args, Debug)]
 pub(super) struct Flows {
-    /// Those with packets, in either direction and before or after they are translated, that a
-    /// pattern of IPClassifier chooses, such as 'tcp port 80 and host 10.0.0.1'; all if there is none
+    /// Filter: flows with packets that this pattern of IPClassifier matches, in either direction, before or
+    /// after translation; default: all flows
     filter: Vec<String>,
-    /// Only those of this element
+    /// Only flows of this element
     #[arg(short, long, value_name = "NAME")]
     element: Option<String>,
-    /// By what: touched (the latest packet, the flow that waits longest first), expires, protocol,
-    /// src, dst, sport, dport
+    /// Sort by touched (least recently used first), expires, protocol, src, dst, sport or dport
     #[arg(long, value_name = "KEY", value_parser = order, default_value = "touched")]
     sort: FlowOrder,
-    /// In reverse order
+    /// Reverse the order
     #[arg(short, long)]
     reverse: bool,
-    /// Leave out the first of them
+    /// Skip the first N flows
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
-    /// Show so many; 0 for all
+    /// Maximum number of flows shown; 0 for all
     #[arg(short, long, value_name = "N", default_value_t = 1000)]
     limit: u64,
-    /// Only count them
+    /// Print the number of flows only
     #[arg(short, long, conflicts_with = "delete")]
     count: bool,
-    /// Remove the flow, if the pattern chooses one and no more
+    /// Delete the flow, if the filter matches exactly one
     #[arg(short, long)]
     delete: bool,
 }

@@ -155,7 +155,7 @@ impl Report<'_> {
             text += match (self.is_pair(), settled) {
                 (true, true) => "  nothing comes out of either chain, whatever comes in\n",
                 (true, false) => "",
-                (false, _) => "  no element's work is carried out by programs\n",
+                (false, _) => "  no program replaces elements\n",
             };
         } else if self.verification.shown.is_none() {
             let (all, what) = match self.is_pair() {
@@ -165,7 +165,7 @@ impl Report<'_> {
             let steps = count(steps, "step");
             let _ = writeln!(
                 text,
-                "  {proven} of {all} {what}, for every packet and state ({steps}, {visited} pairs looked at)",
+                "  {proven} of {all} {what}, for every packet and state ({steps}, {visited} pairs compared)",
             );
         }
         if evidence.packets > 0 {
@@ -173,11 +173,11 @@ impl Report<'_> {
             let how = match (self.is_pair(), found) {
                 (_, true) => "until the difference",
                 (true, false) => "come out of both alike",
-                (false, false) => "go the same way from element to element",
+                (false, false) => "give the same result in programs and elements",
             };
             let ends = match evidence.exits {
                 (_, 0) => String::new(),
-                (reached, all) => format!(" ({reached} of {all} ends reached)"),
+                (reached, all) => format!(" ({reached} of {all} exits reached)"),
             };
             let _ = writeln!(
                 text,

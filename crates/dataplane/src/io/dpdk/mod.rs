@@ -119,7 +119,7 @@ fn start(eal: Option<&str>) -> std::result::Result<(), String> {
             "; give DPDK memory (`echo 512 > /proc/sys/vm/nr_hugepages`), or do without huge pages: \
              --dpdk-eal '--no-huge -m 512'"
         } else {
-            "; --dpdk-eal 'ARGUMENTS' says how to start it"
+            "; --dpdk-eal 'ARGUMENTS' changes how it starts"
         };
         format!("DPDK does not start: {said}{mend}")
     })
@@ -130,8 +130,8 @@ fn not_found(name: &str, refusal: &Refusal) -> String {
         return explain(refusal);
     }
     format!(
-        "no driver of DPDK's knows '{name}'; a device is named by its PCI address, or by its driver, \
-         a number and arguments, as in dpdk:net_memif0,role=server"
+        "no DPDK driver accepts '{name}'; name a device by its PCI address, or by driver, number and \
+         arguments, as in dpdk:net_memif0,role=server"
     )
 }
 

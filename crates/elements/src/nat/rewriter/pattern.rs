@@ -274,12 +274,12 @@ impl Pattern {
             return None;
         }
         if well && pattern.part.count > 1 && pattern.may_collide() {
-            let help = "a range of source ports is shared out among the workers";
+            let help = "a range of source ports is divided among the workers";
             let warning = Diagnostic::warning(
                 "workers-collide",
-                "flows on different workers can come to look the same",
+                "flows on different workers can get the same translated addresses and ports",
             );
-            let label = "every worker gives out this address, whatever the others do";
+            let label = "every worker allocates this address independently of the others";
             arguments.report(warning.label(src.span, label).help(help));
         }
         pattern.fix();
