@@ -397,7 +397,7 @@ fn run_ctl(socket: &Path, arguments: &[&str]) -> (bool, String, String) {
 #[track_caller]
 pub(crate) fn ctl(socket: &Path, arguments: &[&str]) -> String {
     let (is_done, printed, said) = run_ctl(socket, arguments);
-    assert!(is_done, "{arguments:?}: {said}");
+    assert!(is_done, "{arguments:?}: {said}{printed}");
     printed
 }
 
