@@ -41,9 +41,9 @@ impl Presenter for Words {
             let held: BTreeSet<&str> = names.collect();
             let held: Vec<&str> = held.into_iter().collect();
             text.push_str(&match held.is_empty() {
-                true => format!("  not followed any further: {why}\n"),
+                true => format!("  not traced any further: {why}\n"),
                 false => {
-                    format!("  held in {}, and not followed any further: {why}\n", held.join(", "))
+                    format!("  held in {}, and not traced any further: {why}\n", held.join(", "))
                 }
             });
         }

@@ -511,7 +511,7 @@ impl Instance {
         if let Some(old) = lock(&self.running).in_use.first() {
             let name = configuration.name();
             diagnostics.extend(old.left_by(&new.in_use).into_iter().map(|device| {
-                let why = format!("{name}: no element is for the device '{device}' any more");
+                let why = format!("{name}: no element names the device '{device}' any more");
                 Diagnostic::warning("device-left", why)
             }));
         }

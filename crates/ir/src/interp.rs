@@ -41,7 +41,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::OutOfBounds(what) => write!(f, "{what} lies beyond the packet"),
+            Fault::OutOfBounds(what) => write!(f, "{what} is beyond the packet"),
             Fault::Malformed(what) => write!(f, "malformed model: {what}"),
             Fault::NoEnd => f.write_str("the model neither emits nor drops the packet"),
         }

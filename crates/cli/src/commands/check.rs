@@ -61,8 +61,8 @@ impl Checked {
 /// Why an element that has flows does not go with packets that are spread by queues.
 pub(crate) fn spread_by_queue(element: &str) -> String {
     format!(
-        "by --dispatch queue, packets of a flow of '{element}' may come to workers that do not know it; \
-         --dispatch hash brings both directions of a flow to one worker"
+        "with --dispatch queue, packets of a flow of '{element}' may reach workers without the flow; \
+         --dispatch hash dispatches both directions of a flow to one worker"
     )
 }
 

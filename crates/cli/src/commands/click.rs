@@ -228,7 +228,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         None => files.configuration(&mut sources, options.file.as_deref().unwrap_or("-"))?,
     };
     if options.threads > 1 && !options.no_warnings {
-        print_error("click: warning: one worker runs, whatever -j says\n");
+        print_error("click: warning: one worker runs, -j is ignored\n");
     }
     let mut found = Vec::new();
     let mut bindings = Bindings { direct: true, ..Bindings::default() };

@@ -294,7 +294,7 @@ fn trace(ctl: &Ctl, request: protocol::Trace) -> Result<(), Failure> {
         if print_as_it_is(&for_output(&line)) {
             Ok(())
         } else {
-            Err("nobody reads it any more".to_string())
+            Err("the reader is gone".to_string())
         }
     })?;
     if let Some(why) = ended.ended {

@@ -243,7 +243,7 @@ fn warn_of_unused(run: &Run, bindings: &Bindings) {
         let sends = option == "--out" || !outputs.iter().any(|(_, other)| *other == name);
         if !(receives || sends && bindings.was_asked_for(&name, false)) {
             run.log.warn(&format!(
-                "{option} {name}=…: no element of the chain is for the device '{name}'"
+                "{option} {name}=…: no element of the chain names the device '{name}'"
             ));
         }
     }
@@ -262,7 +262,7 @@ fn check_receivers(bindings: &Bindings) -> Result<(), String> {
     receivers.sort();
     match receivers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(&[(interface, a), (_, b)]) => Err(format!(
-            "'{a}' and '{b}' would both receive from {interface}, and each frame comes once"
+            "'{a}' and '{b}' would both receive from {interface}, but a frame is received under one name only"
         )),
         _ => Ok(()),
     }
@@ -273,7 +273,7 @@ fn polling(text: &str) -> Result<Polling, String> {
     match text {
         "adaptive" => Ok(Polling::Adaptive),
         "busy" => Ok(Polling::Busy),
-        _ => Err(format!("--poll {text}: there are adaptive and busy")),
+        _ => Err(format!("--poll {text}: the modes are adaptive and busy")),
     }
 }
 
@@ -317,7 +317,7 @@ fn dispatch(
         return Err(format!("--dispatch {way}: the interpreter does not support groups"));
     }
     if let Some(groups) = run.groups.filter(|groups| !(1..=MOST_GROUPS).contains(groups)) {
-        return Err(format!("--groups {groups}: there can be 1 to {MOST_GROUPS}"));
+        return Err(format!("--groups {groups}: must be 1 to {MOST_GROUPS}"));
     }
     let grouping = Grouping::of(configuration, run.groups, workers)?;
     let (groups, classes) = (grouping.groups(), grouping.classes());
@@ -407,9 +407,10 @@ fn control_socket(
         }
         None if is_live => Ok(match ControlSocket::open(&socket::default_path(), user) {
             Ok(socket) => told(socket),
-            Err(why) => {
-                (None, Some(format!("no control: {why}; --control PATH puts it elsewhere")))
-            }
+            Err(why) => (
+                None,
+                Some(format!("no control socket: {why}; --control PATH places it elsewhere")),
+            ),
         }),
         None => Ok((None, None)),
     }
@@ -461,7 +462,7 @@ impl Observer for Reporter {
                     refusal => mends::of(refusal),
                 };
                 let why = why.trim_end();
-                log.error(&format!("{file}: not taken over; what was before runs on\n{why}"));
+                log.error(&format!("{file}: reload refused; the running chain continues\n{why}"));
             }
         }
         self.manager.tell("READY=1");

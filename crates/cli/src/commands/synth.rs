@@ -280,7 +280,7 @@ fn covered_rules(programs: &[Program]) -> impl Iterator<Item = Note> {
     lists.into_iter().filter_map(|(element, list)| {
         let covered = list.values().filter(|covered| **covered).count();
         let message = format!(
-            "{covered} of {} rules can never match, as earlier ones cover them: they are left out",
+            "{covered} of {} rules can never match, as earlier ones shadow them: they are left out",
             list.len()
         );
         (covered > 0).then_some(Note { element, message })

@@ -120,7 +120,7 @@ pub(crate) fn main(args: &Verify) -> ExitCode {
 fn run(args: &Verify) -> Result<ExitCode, Failure> {
     let (files, variables) = variables::split(&args.files);
     if files.is_empty() || files.len() > 2 {
-        return Err(format!("one or two configurations are wanted, not {}", files.len()).into());
+        return Err(format!("verify takes one or two configurations, not {}", files.len()).into());
     }
     let mut chains = Vec::new();
     for name in &files {

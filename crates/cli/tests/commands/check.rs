@@ -243,7 +243,7 @@ fn flows_do_not_go_with_dispatch_by_queues() {
         );
     }
     let ended = folder.run(["check", "--dispatch", "queue", "a.click"]);
-    let why = "warning[flows-by-queue]: by --dispatch queue, packets of a flow of 'nat' may come to workers";
+    let why = "warning[flows-by-queue]: with --dispatch queue, packets of a flow of 'nat' may reach workers";
     assert!(ended.out.starts_with(why) && ended.code == Some(0), "{}", ended.out);
     assert_eq!(ended.out.matches("flows-by-queue").count(), 1, "{}", ended.out);
     assert_eq!(folder.run(["check", "--dispatch", "luck", "a.click"]).code, Some(2));

@@ -47,7 +47,7 @@ impl<'a> Instance<'a> {
         loop {
             let line = self.line();
             assert!(!line.contains("swapped in"), "{line}");
-            if line.ends_with("what was before runs on") {
+            if line.ends_with("the running chain continues") {
                 break;
             }
         }

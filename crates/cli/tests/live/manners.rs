@@ -60,8 +60,8 @@ fn what_is_said_of_one_interface_holds_and_what_is_of_none_is_told() {
     let chain = "FromDevice(left) -> Discard; Idle -> ToDevice(left);";
     let mut running = lab.run(chain, &[&["--in", "left=eth0"], &spare[..], &io].concat());
     assert!(running.told().contains("left: eth0: af-packet,"), "{}", running.told());
-    running.wait_for("--in spare=…: no element of the chain is for the device 'spare'");
-    running.wait_for("--out other=…: no element of the chain is for the device 'other'");
+    running.wait_for("--in spare=…: no element of the chain names the device 'spare'");
+    running.wait_for("--out other=…: no element of the chain names the device 'other'");
     assert!(!running.told().contains("device 'left'"), "{}", running.told());
     running.stop();
 }
@@ -133,7 +133,7 @@ fn flows_by_queues_are_warned_of() {
         -> nat :: IPAddrPairRewriter(keep 0 0) -> Unstrip(14) -> ToDevice(right);
         FromDevice(right) -> ToDevice(left);";
     let warning =
-        "by --dispatch queue, packets of a flow of 'nat' may come to workers that do not know it";
+        "with --dispatch queue, packets of a flow of 'nat' may reach workers without the flow";
     for (chain, options, warned) in [
         (chain, &["--cores", "0,1", "--dispatch", "queue"][..], true),
         (chain, &["--cores", "0,1"], false),
@@ -366,7 +366,7 @@ fn a_run_that_ends_by_itself_says_so() {
     let tried = ctl(&["swap", "--check", next.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&tried.stdout).into_owned();
     assert!(tried.status.success(), "{text}");
-    assert!(text.contains("no element is for the device 'right' any more"), "{text}");
+    assert!(text.contains("no element names the device 'right' any more"), "{text}");
     let absent = lab.file("next", "FromDevice(left) -> ToDevice(rihgt);");
     let refused = ctl(&["swap", "--force", absent.to_str().unwrap()]);
     assert!(!refused.status.success());

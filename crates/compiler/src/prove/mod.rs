@@ -166,7 +166,7 @@ impl Around for Alone<'_> {
 
 fn compare_within(comparison: &Comparison<'_>, around: &dyn Around) -> Compared {
     on_large_stack(|| compare_here(comparison, around)).unwrap_or_else(|| Compared {
-        verdict: Verdict::Unproven("the comparison could not be carried out".into()),
+        verdict: Verdict::Unproven("the comparison could not run".into()),
         visited: 0,
     })
 }

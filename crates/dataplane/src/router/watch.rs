@@ -21,7 +21,7 @@ use crate::trace::{Decision, Fate, Journey, Passage, Seen, Steps, grown};
 
 /// Packets that are followed at a time; more are not begun with.
 const MOST_JOURNEYS: usize = 256;
-/// Nanoseconds after which a packet that waits is not followed any further.
+/// Nanoseconds after which a packet that waits is not traced any further.
 const LONGEST: u64 = 10_000_000_000;
 /// Packets that an element gives back while it works, at most; some more than a burst.
 const MOST_BACK: usize = 512;

@@ -166,7 +166,7 @@ impl Journey {
         }
     }
 
-    /// Why it is not followed any further, if there is anything left to follow.
+    /// Why it is not traced any further, if there is anything left to follow.
     pub(crate) fn goes_too_far(&self) -> Option<&'static str> {
         (self.visits > MOST_VISITS).then_some("it goes round in circles")
     }

@@ -207,13 +207,13 @@ pub(crate) trait Resolver {
             block
         };
         let mut miss = unlisted(&|mac| [vec![Op::Let(MAC, mac)], send()].concat());
-        miss.push(Op::Opaque("asks for an address"));
+        miss.push(Op::Opaque("requests an address"));
         let mut block: Block = self.unfit().map(Op::Drop).into_iter().collect();
         let (key, value, common) = (vec![to.get()], vec![MAC], vec![SINCE]);
         block.push(Op::FlowLookup { flows, key, value, common, miss });
         if poll_timeout > 0 {
             let old = Expr::Now.ge(Expr::from(SINCE) + poll_timeout);
-            block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
+            block.push(Op::when(old, vec![Op::Opaque("requests an address again")]));
         }
         block.extend(send());
         answers.push(Op::Opaque("learns an address"));

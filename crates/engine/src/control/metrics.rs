@@ -185,7 +185,7 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
             "Packets that left on an error output, by reason.",
         ),
         held: Metric::gauge("catena_held_packets", "Packets that an element holds back."),
-        flows: Metric::gauge("catena_flows", "Flows that an element knows."),
+        flows: Metric::gauge("catena_flows", "Flows of an element."),
     };
     let mut functions = Metric::counter(
         "catena_function_packets_total",

@@ -128,7 +128,7 @@ impl Prover {
             Err(TryRecvError::Empty) => return Vec::new(),
             Err(TryRecvError::Disconnected) => {
                 let finding = |&(entry, _): &_| {
-                    let why = "the proof could not be carried out".to_owned();
+                    let why = "the proof could not run".to_owned();
                     let assurance = Assurance::Unchecked { why, exits: (0, 0) };
                     Finding { entry, assurance, replaced: false }
                 };

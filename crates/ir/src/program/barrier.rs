@@ -93,7 +93,7 @@ barriers! {
     /// The data's start moves too far.
     PullsFar = "pulls-far", "pulls very far";
     /// The model asks how much headroom there is.
-    Headroom = "headroom", "asks for room in the packet's buffer";
+    Headroom = "headroom", "needs room in the packet's buffer";
     /// A header lies too far from the data's start.
     FarHeader = "far-header", "a header is too far from the start";
     /// A header is not where the model expects it.

@@ -381,7 +381,7 @@ impl Verifier<'_> {
         let handed_back = exit.end == End::Push { to: entry, native: true };
         let begins = exit.visited.first().map_or(handed_back, |&first| first == entry);
         if !begins {
-            self.error("bad-way", "the way does not begin at the entry");
+            self.error("bad-way", "the path does not begin at the entry");
         }
         for effect in &exit.effects {
             match effect {

@@ -217,7 +217,7 @@ impl Teller<'_> {
                 }
                 if outcome.next.is_none() {
                     let text = match connected {
-                        true => "its way was not seen further".to_string(),
+                        true => "its path was not seen further".to_string(),
                         false => format!("lost: output {port} leads nowhere"),
                     };
                     self.line(depth, &paint.red(&format!("✗ {text}")));

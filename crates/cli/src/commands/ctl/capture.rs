@@ -88,9 +88,7 @@ impl Sink {
             Self::File(file) => {
                 file.write_all(&bytes).and_then(|()| file.flush()).map_err(|e| e.to_string())
             }
-            Self::Lines(to, _) => {
-                to.send(bytes).map_err(|_| "nobody reads it any more".to_string())
-            }
+            Self::Lines(to, _) => to.send(bytes).map_err(|_| "the reader is gone".to_string()),
         }
     }
 }
