@@ -15,7 +15,7 @@ mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dataplane::all_cores::AllCores;
 use dataplane::change::{self, Line};
@@ -62,7 +62,7 @@ fn accept<S: Send + 'static>(
         loop {
             let Ok(stream) = next() else {
                 // Out of descriptors, most likely: there may be some again.
-                std::thread::park_timeout(Duration::from_millis(100));
+                give_back_time();
                 continue;
             };
             if open.fetch_add(1, Ordering::AcqRel) >= most {
@@ -81,6 +81,12 @@ fn accept<S: Send + 'static>(
         }
     };
     thread().spawn(accept).map(drop)
+}
+
+/// Waits for other threads to give back what the system has too few of.
+#[expect(clippy::disallowed_methods, reason = "what the system has changes by real time")]
+fn give_back_time() {
+    std::thread::park_timeout(Duration::from_millis(100));
 }
 
 /// How long the end of a run waits for answers.
@@ -164,10 +170,7 @@ impl Controlled {
     /// Waits until whoever asked for something has the answer, so that a run that a request ended
     /// does not end before; not for long, nor for answers that go on.
     pub fn finish_answers(&self) {
-        let begin = Instant::now();
-        while self.answering.load(Ordering::Acquire) > 0 && begin.elapsed() < LAST_WORDS {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
+        self.instance.comes_to_be(LAST_WORDS, || self.answering.load(Ordering::Acquire) == 0);
     }
 
     /// Carries out a request.
