@@ -51,7 +51,7 @@ impl Configuration {
     pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
         let mut files = Disk::up_to(options.limits.text);
-        let file = files.configuration(&mut sources, path).map_err(Error::Other)?;
+        let file = files.configuration(&mut sources, path).map_err(Error::Unreadable)?;
         Self::of((sources, files, file), options)
     }
 
@@ -385,7 +385,7 @@ impl Instance {
     /// # Errors
     /// The handler's.
     pub fn read(&self, handler: &str) -> Result<String, Error> {
-        Ok(AllCores(&self.fleet).read(handler)?)
+        AllCores(&self.fleet).read(handler).map_err(Error::Handler)
     }
 
     /// Writes a handler on all workers.
@@ -393,7 +393,7 @@ impl Instance {
     /// # Errors
     /// The handler's.
     pub fn write(&self, handler: &str, value: &str) -> Result<(), Error> {
-        Ok(AllCores(&self.fleet).write(handler, value)?)
+        AllCores(&self.fleet).write(handler, value).map_err(Error::Handler)
     }
 
     /// How packets find their workers.

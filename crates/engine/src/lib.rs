@@ -78,7 +78,7 @@ pub mod system_calls;
 
 pub use closed::Closed;
 pub use dataplane::{io, stats};
-pub use error::Error;
+pub use error::{CODES, Error};
 pub use files::{Disk, read_bytes};
 pub use findings::Findings;
 pub use instance::{Configuration, Extent, Instance, Options};

@@ -196,7 +196,7 @@ pub(super) fn serve(
 ) -> io::Result<Answer> {
     let selector = match Selector::new(&asked.filter) {
         Ok(selector) => selector,
-        Err(why) => return Ok(Err(why.into())),
+        Err(why) => return Ok(Err(Error::Filter(why))),
     };
     let snap = match asked.snap {
         None | Some(0) => SNAP_LENGTH,

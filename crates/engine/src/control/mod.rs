@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dataplane::all_cores::AllCores;
 use dataplane::change::{self, Line};
-use dataplane::control_socket::Handlers;
 use dataplane::io::FaultInjection;
 use dataplane::latency::{Latency, Of};
 use dataplane::stats::{ElementStats, FunctionStats, Stats};
@@ -175,11 +173,10 @@ impl Controlled {
 
     /// Carries out a request.
     fn answer(&self, request: &Request) -> Answer {
-        let mut all = AllCores(self.instance.fleet());
         match request {
-            Request::Read(asked) => answer(asked, all.read(&asked.handler).map_err(Error::from)),
+            Request::Read(asked) => answer(asked, self.instance.read(&asked.handler)),
             Request::Write(asked) => {
-                answer(asked, all.write(&asked.handler, &asked.value).map_err(Error::from))
+                answer(asked, self.instance.write(&asked.handler, &asked.value))
             }
             Request::Handlers(asked) => answer(asked, self.handlers(asked.element.as_deref())),
             Request::Counters(asked) => answer(asked, Ok(self.counters())),
@@ -244,7 +241,7 @@ impl Controlled {
     fn faults(&self, set: Option<&str>) -> Result<String, Error> {
         let injection = self.faults.as_ref().ok_or(Error::NoFaults)?;
         if let Some(text) = set {
-            injection.set(text.parse()?);
+            injection.set(text.parse().map_err(Error::Faults)?);
         }
         Ok(injection.get().to_string())
     }
@@ -257,7 +254,8 @@ impl Controlled {
                 element => format!("{element}.handlers"),
             };
             let list = move |router: &mut dataplane::Router| router.read_handler(&handler);
-            let list = fleet.call(0, list).ok_or(Error::WorkerDead)??;
+            let list = fleet.call(0, list).ok_or(Error::WorkerDead)?;
+            let list = list.map_err(Error::Handler)?;
             let line = |line: &str| {
                 let (name, access) = line.split_once('\t')?;
                 let (read, write) = (access.contains('r'), access.contains('w'));
