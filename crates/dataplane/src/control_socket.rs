@@ -527,6 +527,7 @@ impl ControlServer {
         worked
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what holds an address goes by real time")]
     fn accept(&mut self) -> bool {
         let mut worked = false;
         for socket in &mut self.sockets {
@@ -599,6 +600,7 @@ impl Socket {
     }
 
     /// Tries to open the socket; what there is to tell of it, be it that it is to be tried again.
+    #[expect(clippy::disallowed_methods, reason = "what holds an address goes by real time")]
     fn open(&mut self, files: &SocketFiles) -> Result<Option<String>, String> {
         self.next_try = None;
         let why = match listen(&self.request) {

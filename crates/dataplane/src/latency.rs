@@ -120,6 +120,10 @@ impl Sampler {
     }
 
     #[cold]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "code takes real time, whatever time it simulates"
+    )]
     pub(crate) fn begin(&mut self) -> Timing {
         self.left = PERIOD;
         let now = Instant::now();
@@ -127,6 +131,10 @@ impl Sampler {
     }
 
     /// A burst of so many packets was somewhere; `leaves` if that is the end of its way.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "code takes real time, whatever time it simulates"
+    )]
     pub(crate) fn passed(
         &mut self,
         timing: &mut Timing,

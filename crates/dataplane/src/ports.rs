@@ -126,7 +126,11 @@ impl Attachment {
         self.in_use.clone()
     }
 
-    fn share(&mut self, element: &str, request: &DeviceRequest) -> Result<Handle, String> {
+    fn share(
+        &mut self,
+        element: &str,
+        request: &DeviceRequest,
+    ) -> Result<Box<dyn Device + Send>, String> {
         let mut open = lock(&self.ports.0);
         let name = match request {
             DeviceRequest::CaptureIn { path } => format!("read {path}"),
@@ -149,7 +153,8 @@ impl Attachment {
         if let DeviceRequest::Interface { name, .. } = request {
             self.in_use.interfaces.push((element.to_string(), name.clone()));
         }
-        Ok(Handle(device))
+        let shared = lock(&device).share();
+        Ok(shared.unwrap_or_else(|| Box::new(Handle(device))))
     }
 
     fn share_text(&mut self, path: &str) -> Result<Text, String> {
@@ -181,7 +186,7 @@ impl Devices for Attachment {
         if matches!(request, DeviceRequest::CaptureIn { .. }) {
             return Ok(lock(&self.ports.0).opener.open(element, request)?);
         }
-        Ok(Box::new(self.share(element, request)?))
+        Ok(self.share(element, request)?)
     }
 
     fn create(&mut self, path: &str) -> Result<Box<dyn Write>, String> {
@@ -189,8 +194,8 @@ impl Devices for Attachment {
     }
 }
 
-/// A device that another router may have, too. Only one of them runs, so nobody ever waits for the
-/// lock.
+/// A device that another router may have, too, and that cannot be shared otherwise. Only one of them runs, so
+/// nobody ever waits for the lock.
 struct Handle(Shared<Box<dyn Device + Send>>);
 
 impl Device for Handle {
@@ -309,7 +314,7 @@ impl Opener for FurtherOpener {
             _ => false,
         };
         match is_file {
-            true => Ok(Box::new(self.first.attach().share(element, request)?)),
+            true => self.first.attach().share(element, request),
             false => self.bindings.open_device(request),
         }
     }
@@ -336,5 +341,62 @@ impl Device for Over {
 
     fn link_type(&self) -> u32 {
         self.link_type
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    /// A device that counts in one place what is asked of it, whoever has it.
+    struct Counting(Arc<AtomicUsize>, bool);
+
+    impl Device for Counting {
+        fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+            self.0.fetch_add(1, Relaxed);
+            Ok(Received::More)
+        }
+
+        fn send(&mut self, _: &mut Batch, _: &mut Pool) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn share(&self) -> Option<Box<dyn Device + Send>> {
+            self.1.then(|| Box::new(Self(Arc::clone(&self.0), true)) as Box<dyn Device + Send>)
+        }
+    }
+
+    struct Opening(Arc<AtomicUsize>, bool);
+
+    impl Opener for Opening {
+        fn open(&mut self, _: &str, _: &DeviceRequest) -> Result<Box<dyn Device + Send>, String> {
+            Ok(Box::new(Counting(Arc::clone(&self.0), self.1)))
+        }
+
+        fn create(&mut self, _: &str) -> Result<Box<dyn Write + Send>, String> {
+            Ok(Box::new(std::io::sink()))
+        }
+    }
+
+    #[test]
+    fn who_has_a_device_that_can_be_shared_takes_no_lock_for_it() {
+        for can_be_shared in [true, false] {
+            let asked = Arc::default();
+            let ports = Ports::new(Box::new(Opening(Arc::clone(&asked), can_be_shared)));
+            let request = DeviceRequest::Interface { name: "a".to_string(), receive: true };
+            let mut first = ports.attach().open_for("x", &request).unwrap();
+            let mut next = ports.attach().open_for("x", &request).unwrap();
+            let (mut batch, mut pool) = (Batch::new(), Pool::new());
+            let kept = Arc::clone(lock(&ports.0).devices.values().next().unwrap());
+            let locked = can_be_shared.then(|| lock(&kept));
+            // With the lock held by somebody else these would not come to an end.
+            first.receive(1, &mut batch, &mut pool).unwrap();
+            next.receive(1, &mut batch, &mut pool).unwrap();
+            drop(locked);
+            assert_eq!(asked.load(Relaxed), 2);
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use elements::configure::Part;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -49,7 +49,7 @@ enum Start {
     /// Not yet, but soon, on this CPU.
     Soon(usize, SyncSender<()>),
     /// Where another ended, whose last round was over at that time.
-    After(Arc<Slot>, Box<Handover>, Instant, Successor),
+    After(Arc<Slot>, Box<Handover>, u64, Successor),
 }
 
 /// What changing the chain of a worker came to.
@@ -107,13 +107,6 @@ impl Mailbox {
     fn close(&self) {
         let commands = lock(&self.commands).take();
         drop(commands);
-    }
-
-    /// Sleeps until there is a command.
-    fn sleep(&self) {
-        while !self.waiting.load(Ordering::Acquire) {
-            crate::io::sleep_until_readable(self.rung.as_raw_fd());
-        }
     }
 }
 
@@ -259,7 +252,7 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
         }
         if slot.parked.load(Ordering::Acquire) {
             slot.set(Status::Parked);
-            slot.mailbox.sleep();
+            router.sleep(bell);
             continue;
         }
         match router.round() {
@@ -268,7 +261,9 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
             Rest::Idle if router.awaits() => router.wait(None, Some(bell)),
             rest => {
                 slot.set(if rest == Rest::Idle { Status::Idle } else { Status::Stopped });
-                slot.mailbox.sleep();
+                while !slot.mailbox.waiting.load(Ordering::Acquire) {
+                    router.sleep(bell);
+                }
             }
         }
     }
@@ -294,14 +289,15 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
     match before {
         Some((handover, since, Successor { plan, done, .. })) => {
             let taken = router.take_over(*handover, &plan);
-            let _ = done.send((slot.index, Swapped { standstill: since.elapsed(), taken }));
+            let standstill = Duration::from_nanos(router.time().saturating_sub(since));
+            let _ = done.send((slot.index, Swapped { standstill, taken }));
         }
         None => slot.cpu.into_iter().for_each(pin),
     }
     SPARE.set(slot.spare);
     slot.set(Status::Running);
     if let Some((successor, begun)) = work(&mut router, &slot) {
-        let since = Instant::now();
+        let since = router.time();
         let handover = Box::new(router.hand_over());
         let next = successor.next.clone();
         let start = Start::After(Arc::clone(&slot), handover, since, successor);

@@ -135,6 +135,12 @@ pub trait Device {
         Ok(taken)
     }
 
+    /// The same device for another chain of the same worker, where it is one that several can have in their hands;
+    /// what takes care then that they do not get in each other's way is its own affair.
+    fn share(&self) -> Option<Box<dyn Device + Send>> {
+        None
+    }
+
     /// What tells that there is something to receive, for a device whose frames come from outside;
     /// `None` for one that needs no waiting for.
     fn wait_on(&self) -> Option<Wake> {

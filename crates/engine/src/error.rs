@@ -12,6 +12,8 @@ use crate::findings::Findings;
 pub enum Error {
     /// What is wrong with a configuration.
     Configuration(Findings),
+    /// Why a configuration cannot be read.
+    Unreadable(String),
     /// No chain was found in a configuration of this name: a file that is about to be written, most likely.
     Empty(String),
     /// The configuration came from the standard input, which cannot be read again.
@@ -20,6 +22,8 @@ pub enum Error {
     EndsSooner(String),
     /// No other configuration has run.
     NothingBefore,
+    /// There is no such handler, or why it refuses.
+    Handler(String),
     /// There are no groups to move.
     NoGroups {
         /// How packets find their workers.
@@ -63,6 +67,12 @@ pub enum Error {
     WorkerDead,
     /// Devices were opened without the means to have faults.
     NoFaults,
+    /// Why faults are not understood.
+    Faults(String),
+    /// Why a pattern for packets or flows is not understood.
+    Filter(String),
+    /// Why the name of a connection is not understood, or what of it is not there.
+    Connection(String),
     /// There is no connection of elements that this text names.
     NoConnection(String),
     /// A filter that is to choose one flow chooses another number of them.
@@ -72,6 +82,10 @@ pub enum Error {
         /// How many it chooses.
         chosen: usize,
     },
+    /// There is no element of this name that has flows.
+    NoFlows(String),
+    /// The flow has ended already.
+    FlowEnded,
     /// A request that is not understood.
     Request(String),
     /// A reply that is not understood.
@@ -85,36 +99,54 @@ pub enum Error {
     },
     /// There are as many clients as there can be.
     TooManyClients(usize),
-    /// Anything else: the system, a device, a handler.
+    /// Anything else: the system, a device, the kernel.
     Other(String),
 }
 
-impl Error {
-    /// A name of the kind of error, which does not change.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Error::Configuration(_) => "configuration",
-            Error::Empty(_) => "empty-configuration",
-            Error::SpentInput => "spent-input",
-            Error::EndsSooner(_) => "ends-sooner",
-            Error::NothingBefore => "nothing-before",
-            Error::NoGroups { .. } => "no-groups",
-            Error::NoGroup { .. } => "no-group",
-            Error::NoWorker { .. } => "no-worker",
-            Error::FixedWorkers { .. } => "fixed-workers",
-            Error::WorkerCount { .. } => "worker-count",
-            Error::NotDrained { .. } => "not-drained",
-            Error::WorkerDead => "worker-dead",
-            Error::NoFaults => "no-faults",
-            Error::NoConnection(_) => "no-connection",
-            Error::FlowChoice { .. } => "flow-choice",
-            Error::Request(_) => "request",
-            Error::Reply(_) => "reply",
-            Error::Version { .. } => "protocol-version",
-            Error::TooManyClients(_) => "too-many-clients",
-            Error::Other(_) => "other",
+macro_rules! codes {
+    ($($pattern:pat => $code:literal, $meaning:literal;)*) => {
+        /// The codes of all kinds of error, and what each means, in the order of [`Error`].
+        pub const CODES: &[(&str, &str)] = &[$(($code, $meaning)),*];
+
+        impl Error {
+            /// A name of the kind of error, which does not change.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    $($pattern => $code,)*
+                }
+            }
         }
-    }
+    };
+}
+
+codes! {
+    Error::Configuration(_) => "configuration", "The configuration is wrong; its diagnostics say where, each with a code of its own.";
+    Error::Unreadable(_) => "unreadable", "A configuration cannot be read.";
+    Error::Empty(_) => "empty-configuration", "There is no chain in the configuration.";
+    Error::SpentInput => "spent-input", "The configuration came from the standard input, which cannot be read again.";
+    Error::EndsSooner(_) => "ends-sooner", "The new configuration would end a run that goes on otherwise, and the change was not forced.";
+    Error::NothingBefore => "nothing-before", "No other configuration has run.";
+    Error::Handler(_) => "handler", "There is no such handler, or it refuses.";
+    Error::NoGroups { .. } => "no-groups", "There are no groups of traffic classes.";
+    Error::NoGroup { .. } => "no-group", "There is no group of this number.";
+    Error::NoWorker { .. } => "no-worker", "There is no worker of this number.";
+    Error::FixedWorkers { .. } => "fixed-workers", "The number of workers cannot change.";
+    Error::WorkerCount { .. } => "worker-count", "There cannot be so many workers.";
+    Error::NotDrained { .. } => "not-drained", "A worker does not come to an end with what it has received; asked again, a move goes on.";
+    Error::WorkerDead => "worker-dead", "A worker's thread is gone.";
+    Error::NoFaults => "no-faults", "Devices were opened without the means to have faults.";
+    Error::Faults(_) => "faults", "The faults are not understood.";
+    Error::Filter(_) => "filter", "The pattern for packets or flows is not understood.";
+    Error::Connection(_) => "connection", "The name of a connection is not understood, or names something that is not there.";
+    Error::NoConnection(_) => "no-connection", "No connection of elements has this name.";
+    Error::NoFlows(_) => "no-flows", "There is no element of this name that has flows.";
+    Error::FlowChoice { .. } => "flow-choice", "A filter that is to choose one flow chooses another number of them.";
+    Error::FlowEnded => "flow-ended", "The flow has ended already.";
+    Error::Request(_) => "request", "The request is not understood.";
+    Error::Reply(_) => "reply", "The reply is not understood; a client reports this.";
+    Error::Version { .. } => "protocol-version", "Client and instance use different versions of the control protocol.";
+    Error::TooManyClients(_) => "too-many-clients", "There are as many clients as there can be.";
+    Error::Other(_) => "other", "Anything else: the system, a device, the kernel.";
 }
 
 impl fmt::Display for Error {
@@ -176,7 +208,14 @@ impl fmt::Display for Error {
                 "{most} clients are connected, and there can be no more: end a capture, a trace or a `top`, \
                  and try again"
             ),
-            Error::Other(why) => f.write_str(why.trim_end()),
+            Error::NoFlows(name) => write!(f, "there is no element '{name}' that has flows"),
+            Error::FlowEnded => f.write_str("the flow has ended already"),
+            Error::Unreadable(why)
+            | Error::Handler(why)
+            | Error::Faults(why)
+            | Error::Filter(why)
+            | Error::Connection(why)
+            | Error::Other(why) => f.write_str(why.trim_end()),
         }
     }
 }

@@ -137,6 +137,10 @@ impl Installer {
     /// Has all programs made and proven and puts them in their places, or leaves that to
     /// [`Self::resume`] if it takes too long. Reports those that are wrong or cannot be run, where
     /// elements go on as they are.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "by the instance's time it was said how long by real time"
+    )]
     pub(crate) fn install(&mut self, router: &mut Router) -> Vec<(Port, String)> {
         self.begin(router);
         let Workshop::Away(done) = &self.workshop else { return Vec::new() };

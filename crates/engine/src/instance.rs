@@ -6,12 +6,12 @@ mod workers;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use compiler::Chain;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Inventory, Keeper, Plan};
-use dataplane::clock::RealClock;
+use dataplane::clock::{RealClock, Time};
 use dataplane::control_socket::Handlers;
 use dataplane::io::{Bindings, Dispatch, Interfaces, Polling};
 use dataplane::ports::{InUse, Ports};
@@ -51,7 +51,7 @@ impl Configuration {
     pub fn read(path: &str, options: &compiler::Options) -> Result<Self, Error> {
         let mut sources = Sources::new();
         let mut files = Disk::up_to(options.limits.text);
-        let file = files.configuration(&mut sources, path).map_err(Error::Other)?;
+        let file = files.configuration(&mut sources, path).map_err(Error::Unreadable)?;
         Self::of((sources, files, file), options)
     }
 
@@ -135,6 +135,8 @@ pub struct Options {
     pub unproven: bool,
     /// Takes messages and errors of each worker.
     pub listener: fn() -> Box<dyn Listener>,
+    /// What all that takes time goes by.
+    pub time: Arc<dyn Time>,
 }
 
 impl Default for Options {
@@ -151,6 +153,7 @@ impl Default for Options {
             patience: Duration::from_millis(300),
             unproven: false,
             listener: || Box::new(Silent),
+            time: Arc::new(RealClock::new()),
         }
     }
 }
@@ -165,6 +168,7 @@ impl Listener for Silent {
 }
 
 /// What there is to tell of a router that was made aside, or could not be.
+#[derive(Default)]
 struct Made {
     found: Vec<Diagnostic>,
     sources: Sources,
@@ -224,12 +228,12 @@ pub struct Instance {
     fleet: Fleet,
     ports: Vec<Ports>,
     options: Options,
-    clock: RealClock,
     running: Mutex<Running>,
     former: Mutex<Option<Configuration>>,
     /// How many configurations have run.
     generation: AtomicU64,
-    since: Instant,
+    /// When it began.
+    since: u64,
     /// One change at a time.
     changing: Mutex<()>,
     taps: Mutex<Taps>,
@@ -262,7 +266,6 @@ pub struct Staged {
     configuration: Configuration,
     ports: Vec<Ports>,
     options: Options,
-    clock: RealClock,
 }
 
 impl Staged {
@@ -292,10 +295,10 @@ impl Staged {
     /// # Errors
     /// If the system gives no sockets.
     pub fn begin(self) -> Result<Instance, Error> {
-        let Self { mut prepared, configuration, ports, options, clock } = self;
+        let Self { mut prepared, configuration, ports, options } = self;
         let reports = std::mem::take(&mut prepared.reports);
         let settled = settle(configuration, reports);
-        let since = Instant::now();
+        let since = options.time.now();
         let running = match options.dispatch.is_elastic() {
             true => options.dispatch.running(),
             false => options.cpus.len(),
@@ -306,7 +309,6 @@ impl Staged {
             fleet,
             ports,
             options,
-            clock,
             running: Mutex::new(settled),
             former: Mutex::new(None),
             generation: AtomicU64::new(1),
@@ -349,10 +351,9 @@ impl Instance {
         options: Options,
         ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Staged, Error> {
-        let clock = RealClock::new();
-        let patience = options.patience;
-        match prepare(&configuration, &ports, (&options, patience), clock, ready, None) {
-            Ok(prepared) => Ok(Staged { prepared, configuration, ports, options, clock }),
+        let patience = options.time.patience(options.patience);
+        match prepare(&configuration, &ports, (&options, patience), ready, None) {
+            Ok(prepared) => Ok(Staged { prepared, configuration, ports, options }),
             Err(refused) => Err(refused.into()),
         }
     }
@@ -365,7 +366,8 @@ impl Instance {
         }
     }
 
-    /// Waits until a worker comes to have nothing to do, or so long.
+    /// Waits until a worker comes to have nothing to do, or so long by real time, lest what comes from outside is missed.
+    #[expect(clippy::disallowed_methods, reason = "signals and clients come by real time")]
     pub fn rest(&self, so_long: Duration) {
         let _ = lock(&self.rests).recv_timeout(so_long);
     }
@@ -383,7 +385,7 @@ impl Instance {
     /// # Errors
     /// The handler's.
     pub fn read(&self, handler: &str) -> Result<String, Error> {
-        Ok(AllCores(&self.fleet).read(handler)?)
+        AllCores(&self.fleet).read(handler).map_err(Error::Handler)
     }
 
     /// Writes a handler on all workers.
@@ -391,7 +393,7 @@ impl Instance {
     /// # Errors
     /// The handler's.
     pub fn write(&self, handler: &str, value: &str) -> Result<(), Error> {
-        Ok(AllCores(&self.fleet).write(handler, value)?)
+        AllCores(&self.fleet).write(handler, value).map_err(Error::Handler)
     }
 
     /// How packets find their workers.
@@ -419,7 +421,17 @@ impl Instance {
 
     /// How long it has been running.
     pub fn age(&self) -> Duration {
-        self.since.elapsed()
+        self.elapsed(self.since)
+    }
+
+    /// What all that takes time goes by.
+    pub fn time(&self) -> &dyn Time {
+        &*self.options.time
+    }
+
+    /// The time since another.
+    pub(crate) fn elapsed(&self, since: u64) -> Duration {
+        Duration::from_nanos(self.time().now().saturating_sub(since))
     }
 
     /// How many configurations have run, counting returns to a former one.
@@ -449,18 +461,18 @@ impl Instance {
     /// What is wrong with it; the old one runs on.
     pub fn change(&self, configuration: Configuration, extent: Extent) -> Result<Changed, Error> {
         let _one = lock(&self.changing);
-        let begin = Instant::now();
+        let begin = self.time().now();
         let only_try = extent == Extent::Check;
         let carrier = (!only_try).then(|| self.carrier());
         // What runs until then is the old chain.
         let (ports, options) = (&self.ports, (&self.options, Duration::MAX));
         let taps = carrier.clone();
-        let made = prepare(&configuration, ports, options, self.clock, |_| Ok(()), taps);
+        let made = prepare(&configuration, ports, options, |_| Ok(()), taps);
         let prepared = made.map_err(|refused| {
             self.close_unused();
             Error::from(refused)
         })?;
-        let preparation = begin.elapsed();
+        let preparation = self.elapsed(begin);
         let objection = {
             let running = lock(&self.running);
             let lifetime = prepared.reports.first().map(|made| &made.lifetime);
@@ -562,7 +574,6 @@ fn prepare(
     configuration: &Configuration,
     ports: &[Ports],
     (options, patience): (&Options, Duration),
-    clock: RealClock,
     ready: impl Fn(&mut Router) -> Result<(), String> + Send + Sync + 'static,
     taps: Option<Carrier>,
 ) -> Result<Prepared<Made>, Refused<Made>> {
@@ -570,7 +581,12 @@ fn prepare(
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
     let unproven = options.unproven;
+    let time = Arc::clone(&options.time);
     let make = move |part: Part| {
+        let clock = time.clock().map_err(|e| {
+            let refused = Some(format!("a worker's clock: {e}"));
+            Box::new(Made { refused, ..Made::default() })
+        })?;
         let Configuration { chain, mut sources, mut files, .. } = configuration.clone();
         let mut devices = ports[part.index].attach();
         let mut found = Vec::new();
@@ -578,7 +594,7 @@ fn prepare(
             part,
             files: &mut files,
             devices: &mut devices,
-            clock: Box::new(clock),
+            clock,
             listener: listener(),
             // Workers draw different numbers, and a run on one draws what it always did.
             seed: seed.wrapping_add(part.index as u64),

@@ -50,6 +50,13 @@
 //! until flows have moved with [`Instance::set_workers`] and [`Instance::move_group`], some milliseconds.
 //! Changes of a kind that exclude each other wait for each other.
 //!
+//! # Time
+//!
+//! Chains, and all that waits here, go by [`Options::time`], the machine's clock unless it is another. Under a
+//! [`SimulatedClock`](dataplane::clock::SimulatedClock) time passes only when somebody lets it, and no further than to
+//! what is due next. What waits for time then, such as flows that move while elements hold packets back, waits
+//! until another thread lets it pass. Devices, clients and code itself go by real time.
+//!
 //! # Errors
 //!
 //! An [`Error`] is a kind with what belongs to it, and a code that does not change; of a configuration it is all
@@ -71,7 +78,7 @@ pub mod system_calls;
 
 pub use closed::Closed;
 pub use dataplane::{io, stats};
-pub use error::Error;
+pub use error::{CODES, Error};
 pub use files::{Disk, read_bytes};
 pub use findings::Findings;
 pub use instance::{Configuration, Extent, Instance, Options};

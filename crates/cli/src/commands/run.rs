@@ -14,6 +14,7 @@ use clap::Args;
 use dataplane::Router;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Fate, Line};
+use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, Handlers, SocketFiles};
 use dataplane::io::{
     Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, Interfaces, MOST_GROUPS, Polling,
@@ -564,6 +565,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
         unproven: run.unproven,
         listener: run.log.listener(),
+        time: Arc::new(RealClock::new()),
     };
     let writes = run.write.clone();
     let ready = move |router: &mut Router| {

@@ -356,16 +356,19 @@ fn watch(
 pub(super) struct Handle {
     live: Arc<Mutex<Live>>,
     receives: bool,
+    /// Whether there may be something to report.
+    reports: bool,
+}
+
+/// Only the elements of one worker have it, so nobody waits for the lock unless a group of flows moves. It is taken once
+/// for a burst.
+fn lock(live: &Mutex<Live>) -> MutexGuard<'_, Live> {
+    live.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Handle {
     pub(super) fn new(live: Arc<Mutex<Live>>, receives: bool) -> Self {
-        Self { live, receives }
-    }
-
-    /// Only the elements of one worker have it, so nobody ever waits for the lock.
-    fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { live, receives, reports: true }
     }
 }
 
@@ -376,30 +379,35 @@ impl Device for Handle {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> std::result::Result<Received, String> {
-        let mut live = self.live();
-        match live.receive(burst, batch, pool) {
-            Ok(received) => Ok(received),
-            Err(error) => Err(format!("{}: {error}", live.interface.name())),
-        }
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> std::result::Result<(), String> {
-        let mut live = self.live();
-        let result = live.send(batch, pool);
+        let mut live = lock(&self.live);
+        let result = live.receive(burst, batch, pool);
+        self.reports = !live.losses.is_empty();
         result.map_err(|error| format!("{}: {error}", live.interface.name()))
     }
 
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> std::result::Result<(), String> {
+        let mut live = lock(&self.live);
+        let result = live.send(batch, pool);
+        self.reports = !live.losses.is_empty();
+        result.map_err(|error| format!("{}: {error}", live.interface.name()))
+    }
+
+    fn share(&self) -> Option<Box<dyn Device + Send>> {
+        Some(Box::new(Self::new(Arc::clone(&self.live), self.receives)))
+    }
+
     fn flush(&mut self) -> std::result::Result<(), String> {
-        let live = &mut *self.live();
+        let live = &mut *lock(&self.live);
         if let Some(port) = &mut live.port {
             port.count_overruns(&mut live.losses);
         }
+        self.reports = true;
         Ok(())
     }
 
     fn wait_on(&self) -> Option<Wake> {
         self.receives.then(|| {
-            let live = self.live();
+            let live = lock(&self.live);
             match live.interface.is_polled() {
                 true => Wake::Polled,
                 false => Wake::Readable(live.descriptor.as_raw_fd()),
@@ -408,13 +416,19 @@ impl Device for Handle {
     }
 
     fn steer(&mut self, owned: &[Owned]) -> std::result::Result<(), String> {
-        let mut live = self.live();
+        let mut live = lock(&self.live);
         live.owned = owned.to_vec();
+        self.reports = true;
         live.steer()
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        self.live().losses.next(!self.receives)
+        if !self.reports {
+            return None;
+        }
+        let event = lock(&self.live).losses.next(!self.receives);
+        self.reports = event.is_some();
+        event
     }
 
     fn burst(&self) -> Option<usize> {

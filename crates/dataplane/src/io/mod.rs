@@ -1,5 +1,9 @@
 //! Devices: where frames come from and go to. Each kind has its own file; [`Bindings`] is the one
 //! place that chooses among them.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "interfaces, and the kernel behind them, go by real time"
+)]
 
 mod af_packet;
 mod af_xdp;
@@ -50,8 +54,8 @@ pub use replay::Replay;
 pub use wait::{Polling, Waiter};
 
 /// Sleeps until a descriptor becomes readable, or a while less.
-pub(crate) fn sleep_until_readable(descriptor: std::os::fd::RawFd) {
-    sys::wait_readable(&[descriptor], std::time::Duration::from_secs(1));
+pub(crate) fn sleep_until_readable(on: &[std::os::fd::RawFd]) {
+    sys::wait_readable(on, std::time::Duration::from_secs(1));
 }
 
 /// From now on this thread runs only while its core has nothing else to do, or nearly so.

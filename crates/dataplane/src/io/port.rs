@@ -168,6 +168,11 @@ impl Losses {
         self.0.push(Event::Heard { packets: more, bytes: octets });
     }
 
+    /// Whether there is nothing to report.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Has the user told something.
     #[cold]
     pub(super) fn notice(&mut self, text: String) {

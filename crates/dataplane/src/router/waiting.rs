@@ -1,13 +1,12 @@
 //! How a router with nothing to do waits for packets from outside.
 
 use std::os::fd::RawFd;
-use std::time::Duration;
 
 use elements::device::Wake;
 
 use super::{Router, Task};
 use crate::clock::PATIENCE;
-use crate::io::{Polling, Waiter};
+use crate::io::{Polling, Waiter, sleep_until_readable};
 
 impl Router {
     /// There was something to do, so that it is worth being awake.
@@ -48,14 +47,23 @@ impl Router {
         }));
         on.extend(bell);
         if polled || !on.is_empty() {
-            let left = until.map_or(PATIENCE, |time| {
-                PATIENCE.min(Duration::from_nanos(time.saturating_sub(self.clock.now())))
+            let waiter = &mut self.waiter;
+            self.clock.wait(until, &mut |left, own| {
+                on.extend(own);
+                waiter.wait(&on, polled, left.unwrap_or(PATIENCE).min(PATIENCE));
             });
-            self.waiter.wait(&on, polled, left);
         } else if let Some(time) = until {
             self.clock.wait_until(time);
         }
         self.waits_on = on;
+    }
+
+    /// Sleeps until a descriptor becomes readable, or a while less: nothing is to be done before.
+    pub(crate) fn sleep(&mut self, bell: RawFd) {
+        self.clock.wait(None, &mut |_, own| match own {
+            Some(own) => sleep_until_readable(&[bell, own]),
+            None => sleep_until_readable(&[bell]),
+        });
     }
 
     /// Waits a little for something to come from outside.

@@ -144,6 +144,7 @@ impl Recorder<'_> {
     }
 
     /// Takes what comes until it is over; why, if the chain ended it.
+    #[expect(clippy::disallowed_methods, reason = "what was captured is sent soon by real time")]
     fn run(&mut self, heard: &Receiver<Heard>) -> io::Result<Option<String>> {
         loop {
             let next = match heard.recv_timeout(DELAY) {
@@ -195,7 +196,7 @@ pub(super) fn serve(
 ) -> io::Result<Answer> {
     let selector = match Selector::new(&asked.filter) {
         Ok(selector) => selector,
-        Err(why) => return Ok(Err(why.into())),
+        Err(why) => return Ok(Err(Error::Filter(why))),
     };
     let snap = match asked.snap {
         None | Some(0) => SNAP_LENGTH,

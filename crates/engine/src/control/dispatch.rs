@@ -1,7 +1,7 @@
 //! How packets find their workers, and where groups of traffic classes are.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dataplane::io::Way;
 use dataplane::stats::Interval;
@@ -21,9 +21,9 @@ pub struct Told {
     why: String,
     /// The groups of the configuration with this number, of elements that mean this.
     grouping: Mutex<Option<(u64, Vec<Model>, Grouping)>>,
-    /// When packets were counted last, and how many there were: of each group, or from each worker
-    /// to each.
-    counted: Mutex<(Instant, Vec<u64>)>,
+    /// When packets were counted last, if they were, and how many there were: of each group, or from each
+    /// worker to each.
+    counted: Mutex<Option<(u64, Vec<u64>)>>,
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -33,8 +33,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Told {
     /// Of dispatch in a mode that was chosen for this reason.
     pub fn new(why: String) -> Self {
-        let counted = Mutex::new((Instant::now(), Vec::new()));
-        Self { why, grouping: Mutex::new(None), counted }
+        Self { why, grouping: Mutex::new(None), counted: Mutex::new(None) }
     }
 
     /// All there is to report. Rates are since the last call.
@@ -48,10 +47,14 @@ impl Told {
         let (groups, handed) = (Vec::new(), Vec::new());
         let mut report = DispatchAnswer { mode, why, workers, most, groups, handed };
         let mut counted = lock(&self.counted);
-        let interval = Interval::of(counted.0.elapsed());
+        let now = instance.time().now();
+        let (interval, before) = match counted.take() {
+            Some((then, before)) => (Interval::between(then, now), before),
+            None => (Interval::of(instance.age()), Vec::new()),
+        };
         let mut counts = Vec::new();
         let mut rate = |packets: u64| {
-            let before = counted.1.get(counts.len()).copied().unwrap_or(0);
+            let before = before.get(counts.len()).copied().unwrap_or(0);
             counts.push(packets);
             interval.rate(before, packets)
         };
@@ -86,7 +89,7 @@ impl Told {
             };
             report.groups = (0..dispatch.groups()).filter_map(group).collect();
         }
-        *counted = (Instant::now(), counts);
+        *counted = Some((now, counts));
         Ok(report)
     }
 }
@@ -101,10 +104,8 @@ pub(super) fn balance(instance: &Instance) -> Result<Balanced, Error> {
         return Err(Error::NoGroups { mode: dispatch.way() });
     }
     let now = || (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
-    let (before, until) = (now().collect::<Vec<_>>(), Instant::now() + COUNTING);
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        std::thread::park_timeout(left);
-    }
+    let (before, time) = (now().collect::<Vec<_>>(), instance.time());
+    time.wait_until(time.now() + COUNTING.as_nanos() as u64);
     let came = now().zip(before).map(|((worker, after), (_, before))| (worker, after - before));
     let mut groups: Vec<(usize, u64)> = came.collect();
     let loads = |groups: &[(usize, u64)]| {

@@ -169,14 +169,15 @@ impl Names<'_> {
     /// What is wrong with the text.
     pub(super) fn edges(&self, text: &str) -> Result<Vec<Place>, Error> {
         let graph = self.graph();
+        let end = |text: &str| self.end(text).map_err(Error::Connection);
         let found: Vec<&Edge> = match text.split_once("->") {
             Some((from, to)) => {
-                let (from, to) = (self.end(from)?, self.end(to)?);
+                let (from, to) = (end(from)?, end(to)?);
                 let meant = |e: &&Edge| from.begins(e, graph) && to.ends(e, graph);
                 graph.edges.iter().filter(meant).collect()
             }
             None => {
-                let end = self.end(text)?;
+                let end = end(text)?;
                 let (comes, leaves) = match (end.input, end.output) {
                     (None, None) => (true, true),
                     (input, output) => (input.is_some(), output.is_some()),

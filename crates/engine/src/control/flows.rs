@@ -76,16 +76,16 @@ fn find(
     instance: &Instance,
     element: Option<&str>,
     selector: &Selector,
-) -> Result<(usize, Vec<Found>), String> {
+) -> Result<(usize, Vec<Found>), Error> {
     let keepers = instance.flow_keepers();
     if let Some(name) = element.filter(|name| keepers.iter().all(|keeper| keeper != name)) {
-        return Err(format!("there is no element '{name}' that has flows"));
+        return Err(Error::NoFlows(name.to_string()));
     }
     let (mut all, mut chosen, mut pool) = (0, Vec::new(), Pool::new());
     for keeper in keepers.into_iter().filter(|keeper| element.is_none_or(|name| keeper == name)) {
         let listed = match AllCores(instance.fleet()).flows(&format!("{keeper}.table")) {
             Ok(listed) => listed.unwrap_or_default(),
-            Err(why) if element.is_some() => return Err(why),
+            Err(why) if element.is_some() => return Err(Error::Handler(why)),
             // It has flows and does not list them.
             Err(_) => continue,
         };
@@ -106,7 +106,7 @@ fn find(
 /// # Errors
 /// What is wrong with the request.
 pub(super) fn list(instance: &Instance, asked: &Flows) -> Result<FlowsAnswer, Error> {
-    let selector = Selector::new(&asked.filter)?;
+    let selector = Selector::new(&asked.filter).map_err(Error::Filter)?;
     let (all, mut found) = find(instance, asked.element.as_deref(), &selector)?;
     let chosen = found.len();
     sort(&mut found, asked.sort);
@@ -124,7 +124,7 @@ pub(super) fn list(instance: &Instance, asked: &Flows) -> Result<FlowsAnswer, Er
 /// # Errors
 /// If it chooses none, or several.
 pub(super) fn remove(instance: &Instance, asked: &RemoveFlow) -> Result<Flow, Error> {
-    let selector = Selector::new(&asked.filter)?;
+    let selector = Selector::new(&asked.filter).map_err(Error::Filter)?;
     let (_, found) = find(instance, asked.element.as_deref(), &selector)?;
     let [one] = &found[..] else {
         return Err(Error::FlowChoice { filter: asked.filter.clone(), chosen: found.len() });
@@ -133,6 +133,6 @@ pub(super) fn remove(instance: &Instance, asked: &RemoveFlow) -> Result<Flow, Er
     let remove = move |router: &mut Router| router.remove_flow(&name, &of);
     match instance.fleet().call(one.worker, remove) {
         Some(true) => Ok(shown(one)),
-        _ => Err("the flow has ended already".into()),
+        _ => Err(Error::FlowEnded),
     }
 }

@@ -288,6 +288,7 @@ fn answer(
     bad_request("the request is not complete")
 }
 
+#[expect(clippy::disallowed_methods, reason = "clients are given up by real time")]
 fn converse(mut stream: TcpStream, controlled: &Controlled) -> std::io::Result<()> {
     let begin = Instant::now();
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;

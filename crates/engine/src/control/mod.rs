@@ -15,11 +15,9 @@ mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dataplane::all_cores::AllCores;
 use dataplane::change::{self, Line};
-use dataplane::control_socket::Handlers;
 use dataplane::io::FaultInjection;
 use dataplane::latency::{Latency, Of};
 use dataplane::stats::{ElementStats, FunctionStats, Stats};
@@ -62,7 +60,7 @@ fn accept<S: Send + 'static>(
         loop {
             let Ok(stream) = next() else {
                 // Out of descriptors, most likely: there may be some again.
-                std::thread::park_timeout(Duration::from_millis(100));
+                give_back_time();
                 continue;
             };
             if open.fetch_add(1, Ordering::AcqRel) >= most {
@@ -81,6 +79,12 @@ fn accept<S: Send + 'static>(
         }
     };
     thread().spawn(accept).map(drop)
+}
+
+/// Waits for other threads to give back what the system has too few of.
+#[expect(clippy::disallowed_methods, reason = "what the system has changes by real time")]
+fn give_back_time() {
+    std::thread::park_timeout(Duration::from_millis(100));
 }
 
 /// How long the end of a run waits for answers.
@@ -164,19 +168,15 @@ impl Controlled {
     /// Waits until whoever asked for something has the answer, so that a run that a request ended
     /// does not end before; not for long, nor for answers that go on.
     pub fn finish_answers(&self) {
-        let begin = Instant::now();
-        while self.answering.load(Ordering::Acquire) > 0 && begin.elapsed() < LAST_WORDS {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
+        self.instance.comes_to_be(LAST_WORDS, || self.answering.load(Ordering::Acquire) == 0);
     }
 
     /// Carries out a request.
     fn answer(&self, request: &Request) -> Answer {
-        let mut all = AllCores(self.instance.fleet());
         match request {
-            Request::Read(asked) => answer(asked, all.read(&asked.handler).map_err(Error::from)),
+            Request::Read(asked) => answer(asked, self.instance.read(&asked.handler)),
             Request::Write(asked) => {
-                answer(asked, all.write(&asked.handler, &asked.value).map_err(Error::from))
+                answer(asked, self.instance.write(&asked.handler, &asked.value))
             }
             Request::Handlers(asked) => answer(asked, self.handlers(asked.element.as_deref())),
             Request::Counters(asked) => answer(asked, Ok(self.counters())),
@@ -241,7 +241,7 @@ impl Controlled {
     fn faults(&self, set: Option<&str>) -> Result<String, Error> {
         let injection = self.faults.as_ref().ok_or(Error::NoFaults)?;
         if let Some(text) = set {
-            injection.set(text.parse()?);
+            injection.set(text.parse().map_err(Error::Faults)?);
         }
         Ok(injection.get().to_string())
     }
@@ -254,7 +254,8 @@ impl Controlled {
                 element => format!("{element}.handlers"),
             };
             let list = move |router: &mut dataplane::Router| router.read_handler(&handler);
-            let list = fleet.call(0, list).ok_or(Error::WorkerDead)??;
+            let list = fleet.call(0, list).ok_or(Error::WorkerDead)?;
+            let list = list.map_err(Error::Handler)?;
             let line = |line: &str| {
                 let (name, access) = line.split_once('\t')?;
                 let (read, write) = (access.contains('r'), access.contains('w'));

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::Error;
+use crate::error::{CODES, Error};
 
 /// The version that this code reads and writes.
 pub const VERSION: u32 = 1;
@@ -987,6 +987,12 @@ pub fn schema() -> Value {
             }
         }
     }
+    let code = |(code, meaning): &(&str, &str)| json!({ "const": code, "description": meaning });
+    let mut codes: Vec<Value> = CODES.iter().map(code).collect();
+    codes.push(json!({ "type": "string", "description": "A code of a later release." }));
+    if let Some(refusal) = definitions.get_mut("Refusal") {
+        refusal["properties"]["code"]["anyOf"] = codes.into();
+    }
     let answers: Map<String, Value> =
         names.into_iter().zip(answers.into_iter().map(Value::from)).collect();
     json!({
@@ -1035,6 +1041,8 @@ mod tests {
             };
             assert_eq!(value(&again), value(line));
         }
+        let codes: BTreeSet<&str> = CODES.iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes.len(), CODES.len(), "a code means one thing");
         let requests = schema()["answers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         let replies = ["<ok", "<error", "<more", "<bytes"].map(str::to_string);
         let missing: Vec<_> =

@@ -188,7 +188,7 @@ pub(super) fn serve(
 ) -> io::Result<Answer> {
     let selector = match Selector::new(&asked.filter) {
         Ok(selector) => selector,
-        Err(why) => return Ok(Err(why.into())),
+        Err(why) => return Ok(Err(Error::Filter(why))),
     };
     let most = asked.count.unwrap_or(PACKETS);
     let instance = &controlled.instance;

@@ -1,6 +1,6 @@
 //! Which worker has what: groups go from worker to worker, and workers come and go.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dataplane::Router;
 use dataplane::worker::Status;
@@ -39,19 +39,28 @@ const ENDING: Duration = Duration::from_secs(1);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_micros(100);
 
-/// Looks until something is so, at most for this time; whether it is.
-fn comes_to_be(so_long: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let begin = Instant::now();
-    while !is_so() {
-        if begin.elapsed() > so_long {
-            return false;
-        }
-        std::thread::park_timeout(LOOK);
-    }
-    true
+/// Gives other threads a while before what they do is looked at again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "threads work by real time, whatever time they simulate"
+)]
+fn pause() {
+    std::thread::park_timeout(LOOK);
 }
 
 impl Instance {
+    /// Looks until something is so, at most for this time; whether it is.
+    pub(crate) fn comes_to_be(&self, so_long: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+        let begin = self.time().now();
+        while !is_so() {
+            if self.elapsed(begin) > so_long {
+                return false;
+            }
+            pause();
+        }
+        true
+    }
+
     /// How many workers there are, and can be.
     pub fn workers(&self) -> Workers {
         let most = self.fleet.len();
@@ -111,11 +120,11 @@ impl Instance {
         }
         // What is of no group comes to the first worker by now.
         interfaces.bring(dispatch, &[], worker, 0)?;
-        if !comes_to_be(DRAINING, || interfaces.is_drained(worker)) {
+        if !self.comes_to_be(DRAINING, || interfaces.is_drained(worker)) {
             return Err(Error::NotDrained { worker });
         }
         let mut held = 0;
-        let has_ended = comes_to_be(ENDING, || {
+        let has_ended = self.comes_to_be(ENDING, || {
             let holdings = self.fleet.call(worker, |router| router.holdings());
             held = holdings.iter().flat_map(|all| all.values()).map(|held| held.packets).sum();
             held == 0 && interfaces.is_sent(worker)
@@ -153,15 +162,15 @@ impl Instance {
 
     fn move_groups(&self, groups: &[usize], from: usize, to: usize) -> Result<Moved, Error> {
         let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
-        let begin = Instant::now();
+        let begin = self.time().now();
         interfaces.bring(dispatch, groups, from, to)?;
         let is_dead = || self.fleet.status(from) == Status::Dead;
         let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
         let mut handed_over = None;
-        if comes_to_be(DRAINING, || interfaces.is_drained(from) || is_dead()) {
+        if self.comes_to_be(DRAINING, || interfaces.is_drained(from) || is_dead()) {
             // Between two rounds what was received is handled. What cannot be sent now, elements
             // hold back.
-            comes_to_be(SENDING, || {
+            self.comes_to_be(SENDING, || {
                 let held = self.fleet.call(from, |router| router.holds_back()).unwrap_or(0);
                 held == 0 && interfaces.is_sent(from) || is_dead()
             });
@@ -184,7 +193,7 @@ impl Instance {
             handing_out.hand_out(to);
         };
         self.fleet.call(to, join).ok_or(Error::WorkerDead)?;
-        Ok(Moved { groups: groups.len(), waited: begin.elapsed(), packets, held_back })
+        Ok(Moved { groups: groups.len(), waited: self.elapsed(begin), packets, held_back })
     }
 }
 

@@ -7,3 +7,4 @@ mod change;
 mod cores;
 mod start;
 mod support;
+mod time;
