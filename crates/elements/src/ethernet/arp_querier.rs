@@ -19,6 +19,7 @@ use crate::ethernet::arp_table::{ip_address, parse_ip};
 use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
+use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
 use crate::legacy::Legacy;
 
@@ -272,6 +273,10 @@ impl Element for ARPQuerier {
 
     fn held(&self) -> usize {
         if self.owner.is_none() { self.table.borrow().held() } else { 0 }
+    }
+
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
     fn hand_over(&mut self) -> Legacy {

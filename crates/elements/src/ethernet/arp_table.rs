@@ -10,6 +10,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
+use crate::flow_access::FlowAccess;
 use crate::legacy::Legacy;
 
 element! {
@@ -86,6 +87,10 @@ impl Element for ARPTable {
 
     fn held(&self) -> usize {
         self.table.borrow().held()
+    }
+
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
     fn hand_over(&mut self) -> Legacy {

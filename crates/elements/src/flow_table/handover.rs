@@ -29,7 +29,7 @@ pub(crate) struct HandedOver {
 impl FlowTable {
     /// Gives away all flows as they stand; the table is empty then.
     pub(crate) fn hand_over(&mut self) -> HandedOver {
-        self.log(|log, _| log.add_all());
+        self.watchers.changed_all();
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
         std::mem::swap(&mut classes, &mut self.classes);
         let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
@@ -50,7 +50,7 @@ impl FlowTable {
     /// Takes the flows of another table as they are. The classes are that one's then: those that flows are to have
     /// must be asked for again. Flows that there is no room for are removed by [`FlowTable::expire`].
     pub(crate) fn take_over(&mut self, from: HandedOver) {
-        self.log(|log, _| log.add_all());
+        self.watchers.changed_all();
         let pools = self.taken.pools().to_vec();
         let HandedOver {
             hash,
