@@ -72,6 +72,8 @@ pub enum Error {
         /// How many it chooses.
         chosen: usize,
     },
+    /// State of another run that cannot be taken over; why.
+    State(String),
     /// A request that is not understood.
     Request(String),
     /// A reply that is not understood.
@@ -108,6 +110,7 @@ impl Error {
             Error::NoFaults => "no-faults",
             Error::NoConnection(_) => "no-connection",
             Error::FlowChoice { .. } => "flow-choice",
+            Error::State(_) => "state",
             Error::Request(_) => "request",
             Error::Reply(_) => "reply",
             Error::Version { .. } => "protocol-version",
@@ -167,6 +170,7 @@ impl fmt::Display for Error {
             }
             Error::WorkerDead => f.write_str("the worker is dead"),
             Error::NoFaults => f.write_str("devices cannot have faults"),
+            Error::State(why) => write!(f, "the state cannot be taken over: {why}"),
             Error::NoConnection(text) => write!(f, "there is no connection '{text}'"),
             Error::FlowChoice { filter, chosen } => {
                 write!(f, "'{filter}' chooses {chosen} flows, not one")
