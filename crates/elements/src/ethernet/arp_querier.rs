@@ -21,7 +21,7 @@ use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -279,7 +279,10 @@ impl Element for ARPQuerier {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         let legacy = match self.owner {
             None => self.table.borrow_mut().hand_over(),
             Some(_) => Legacy::default(),

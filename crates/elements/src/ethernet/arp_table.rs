@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
 use crate::flow_access::FlowAccess;
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// ARPTable([KEYWORDS]) -- keeps the Ethernet addresses of IP addresses
@@ -93,7 +93,10 @@ impl Element for ARPTable {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         self.table.borrow_mut().hand_over()
     }
 

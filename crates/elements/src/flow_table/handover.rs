@@ -160,7 +160,7 @@ impl FlowTable {
     }
 
     /// Gives away the flows of a group of traffic classes, in the order in which they were touched.
-    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
+    pub(crate) fn export_group(&mut self, group: u8) -> Vec<Flow> {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);
         let of_group = |number: &u32| self.flows.get(*number).group == group;
         let numbers: Vec<u32> = numbers.filter(of_group).collect();
@@ -171,7 +171,7 @@ impl FlowTable {
 
     /// Takes in flows of another worker's table, in the order in which they were touched there. They
     /// expire when they would have there. `class_of` tells a flow's class.
-    pub(crate) fn join(
+    pub(crate) fn import_group(
         &mut self,
         flows: Vec<Flow>,
         now: u64,

@@ -479,9 +479,9 @@ fn flows_of_another_worker_expire_in_their_time() {
         add(&mut other, 20 + n, 2, u64::from(n) * SECOND / 2 + SECOND / 4);
     }
     let now = 5 * SECOND;
-    let flows = one.part_with(1);
+    let flows = one.export_group(1);
     assert_eq!((flows.len(), one.len()), (10, 0));
-    other.join(flows, now, |_| Some(2));
+    other.import_group(flows, now, |_| Some(2));
     for n in 0..10 {
         // The last nanosecond of the tick in which it was touched, and five seconds.
         let until = other.tick_end(u64::from(n) * SECOND / 2) + 5 * SECOND;

@@ -21,7 +21,7 @@ use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -293,7 +293,10 @@ impl Element for IP6NDSolicitor {
         Some(Rc::clone(&self.neighbours) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         self.neighbours.borrow_mut().hand_over()
     }
 

@@ -14,7 +14,7 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, HandedOver, Key};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::listing::{self, Record, SLICE, Slice};
 
 element! {
@@ -214,32 +214,31 @@ impl Element for IPRRSwitch {
         Some(Rc::clone(&self.flows) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        let native = Box::new(self.flows.borrow_mut().hand_over());
-        Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        let mut flows = self.flows.borrow_mut();
+        match scope {
+            Scope::All => {
+                let native = Box::new(flows.hand_over());
+                Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+            }
+            Scope::Group(group) => {
+                let native = Box::new(flows.export_group(group));
+                Legacy { native: Some(native), ..Legacy::default() }
+            }
+        }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
-        if let Some(flows) = legacy.take_native::<HandedOver>() {
-            let mut table = self.flows.borrow_mut();
+    fn take_over(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
+        let mut table = self.flows.borrow_mut();
+        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
+            table.import_group(*flows, cx.now(), |_| Some(self.class));
+        } else if let Some(flows) = legacy.take_native::<HandedOver>() {
             table.take_over(*flows);
             self.class = table.class(FOREVER, 0);
             let max = self.max;
             if legacy.counts() != Some([u64::from(max)]) {
                 table.retain(|flow| flow.output(1) < max);
             }
-        }
-    }
-
-    fn part_with(&mut self, group: u8) -> Legacy {
-        let flows = self.flows.borrow_mut().part_with(group);
-        Legacy { native: Some(Box::new(flows)), ..Legacy::default() }
-    }
-
-    fn join(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
-        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
-            let class = self.class;
-            self.flows.borrow_mut().join(*flows, cx.now(), |_| Some(class));
         }
     }
 

@@ -166,7 +166,8 @@ impl Instance {
                 held == 0 && interfaces.is_sent(from) || is_dead()
             });
             handed_over = self.fleet.call(from, move |router: &mut Router| {
-                let all: Vec<_> = numbers.iter().map(|&number| router.part_with(number)).collect();
+                let all: Vec<_> =
+                    numbers.iter().map(|&number| router.export_group(number)).collect();
                 (all, router.holds_back())
             });
         }
@@ -180,7 +181,7 @@ impl Instance {
         let packets = states.iter().map(|state| state.packets()).sum();
         let handing_out = interfaces.clone();
         let join = move |router: &mut Router| {
-            states.into_iter().for_each(|state| router.join(state));
+            states.into_iter().for_each(|state| router.import_group(state));
             handing_out.hand_out(to);
         };
         self.fleet.call(to, join).ok_or(Error::WorkerDead)?;

@@ -20,7 +20,7 @@ use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::listing::{FlowRecord, Slice};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
@@ -481,20 +481,12 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.owns_all_flows()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.common.hand_over()
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        self.common.hand_over(scope)
     }
 
     fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
         self.common.take_over(legacy, cx.now());
-    }
-
-    fn part_with(&mut self, group: u8) -> Legacy {
-        self.common.part_with(group)
-    }
-
-    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        self.common.join(legacy, cx.now());
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

@@ -102,14 +102,14 @@ impl FlowSet {
     }
 
     /// Gives away the flows of a group of traffic classes.
-    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
-        self.table.part_with(group)
+    pub(crate) fn export_group(&mut self, group: u8) -> Vec<Flow> {
+        self.table.export_group(group)
     }
 
     /// Takes in flows of the same rewriters of another worker.
-    pub(crate) fn join(&mut self, flows: Vec<Flow>, now: u64) {
+    pub(crate) fn import_group(&mut self, flows: Vec<Flow>, now: u64) {
         let members = &self.members;
-        self.table.join(flows, now, |flow| class_of(members, flow));
+        self.table.import_group(flows, now, |flow| class_of(members, flow));
     }
 
     /// The flows as declared state: what is done bit by bit is done at once.
