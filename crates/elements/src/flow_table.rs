@@ -24,7 +24,7 @@ use net::flow::FlowHash;
 
 use crate::flow_access::Watchers;
 pub(crate) use access::REMOVED_AT_ONCE;
-pub(crate) use handover::HandedOver;
+pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
 use slab::{Linked, NONE, Slab};
@@ -89,8 +89,6 @@ pub(crate) struct Flow {
     pub protocol: u8,
     /// An annotation that its owner remembers.
     pub annotation: u8,
-    /// The group of traffic classes that it came with ([`net::Packet::group`]).
-    pub group: u8,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
@@ -125,7 +123,6 @@ impl Flow {
             state: 0,
             protocol: 0,
             annotation: 0,
-            group: 0,
         }
     }
 
@@ -271,6 +268,8 @@ pub(crate) struct FlowTable {
     counted: u32,
     /// As long as flows are left that were not looked at since timeouts changed: when that was.
     changed: Option<u64>,
+    /// By number, as far as any is of one: the groups of traffic classes that flows came with ([`net::Packet::group`]).
+    groups: Vec<u16>,
     watchers: Watchers,
 }
 
@@ -296,6 +295,7 @@ impl FlowTable {
             taken: Taken::new(hash.clone()),
             counted: ALL,
             changed: None,
+            groups: Vec::new(),
             watchers: Watchers::default(),
             hash,
         }
@@ -611,6 +611,7 @@ impl FlowTable {
         flow.stamp = self.stamp;
         self.stamp = self.stamp.wrapping_add(1);
         self.flows.insert(flow);
+        self.set_group(number, 0);
         let entries = Entries { flows: &self.flows, hash: &self.hash };
         let counted = number < self.counted;
         // Not a loop over the directions, for which the flow would have to lie in memory once more.
@@ -625,6 +626,19 @@ impl FlowTable {
             self.taken.add(&flow.key(1));
         }
         Some(number)
+    }
+
+    /// Says which group of traffic classes a flow is of.
+    #[inline]
+    pub(crate) fn set_group(&mut self, number: u32, group: u16) {
+        let at = number as usize;
+        if at >= self.groups.len() {
+            if group == 0 {
+                return;
+            }
+            self.groups.resize(at + 1, 0);
+        }
+        self.groups[at] = group;
     }
 
     /// Gives up a flow for one that would expire at `expiry`, if it may.
@@ -850,6 +864,7 @@ impl FlowTable {
         self.watchers.changed_all();
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
+        self.groups.clear();
         (self.counted, self.changed) = (ALL, None);
         self.classes.iter_mut().for_each(|class| *class = class.emptied());
     }

@@ -11,7 +11,7 @@ pub enum Scope {
     /// All of it, to the element that replaces this one.
     All,
     /// That of a group of traffic classes ([`Packet::group`]), to another worker.
-    Group(u8),
+    Group(u16),
 }
 
 /// All that an element keeps beyond the state that its model declares, in a form that can go to

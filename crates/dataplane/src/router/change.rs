@@ -110,7 +110,7 @@ impl Router {
 
     /// Gives away what elements keep of a group ([`net::Packet::group`]); this router goes on with
     /// all else.
-    pub fn export_group(&mut self, group: u8) -> Estate {
+    pub fn export_group(&mut self, group: u16) -> Estate {
         self.nodes.settle(&mut self.core);
         let mut all = Vec::new();
         for node in 0..self.nodes.nodes.len() {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use ir::{Reason, StateValue, Store};
 
 use crate::device::Owned;
-use crate::flow_table::Flow;
+use crate::flow_table::{Flow, GroupFlows};
 use crate::legacy::{Legacy, Scope};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
@@ -247,7 +247,7 @@ impl Common {
             return;
         };
         let mut set = joined.set.borrow_mut();
-        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
+        if let Some(flows) = legacy.take_native::<GroupFlows>() {
             set.import_group(*flows, now);
         } else if let Some(flows) = legacy.take_native::<peer::HandedOver>() {
             set.take_over(*flows, now);

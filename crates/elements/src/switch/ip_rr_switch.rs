@@ -12,7 +12,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::flow_access::FlowAccess;
-use crate::flow_table::{Flow, FlowTable, HandedOver, Key};
+use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
 use crate::ip::ip_header::{self, NO_HEADER};
 use crate::legacy::{Legacy, Scope};
 use crate::listing::{self, Record, SLICE, Slice};
@@ -117,8 +117,9 @@ impl Element for IPRRSwitch {
             // Both directions have the same key: the packets' own.
             let mut flow = Flow::new(key, key);
             flow.set_outputs([self.current; 2]);
-            flow.group = packet.group();
-            flows.insert(flow, self.class, now);
+            if let Some(number) = flows.insert(flow, self.class, now) {
+                flows.set_group(number, packet.group());
+            }
             Verdict::To(self.current.into())
         });
     }
@@ -230,7 +231,7 @@ impl Element for IPRRSwitch {
 
     fn take_over(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
         let mut table = self.flows.borrow_mut();
-        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
+        if let Some(flows) = legacy.take_native::<GroupFlows>() {
             table.import_group(*flows, cx.now(), |_| Some(self.class));
         } else if let Some(flows) = legacy.take_native::<HandedOver>() {
             table.take_over(*flows);

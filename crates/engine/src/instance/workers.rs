@@ -156,7 +156,7 @@ impl Instance {
         let begin = Instant::now();
         interfaces.bring(dispatch, groups, from, to)?;
         let is_dead = || self.fleet.status(from) == Status::Dead;
-        let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
+        let numbers: Vec<u16> = groups.iter().map(|&group| group as u16 + 1).collect();
         let mut handed_over = None;
         if comes_to_be(DRAINING, || interfaces.is_drained(from) || is_dead()) {
             // Between two rounds what was received is handled. What cannot be sent now, elements

@@ -60,7 +60,7 @@ struct Seen {
     /// See [`FIN`] and its like.
     flags: u8,
     /// The packet's group.
-    group: u8,
+    group: u16,
 }
 
 fn without_key(reason: Reason) -> Seen {
@@ -262,7 +262,6 @@ impl Common {
         flow.deltas = S::KIND.deltas(&flow);
         flow.input = input as u16;
         flow.protocol = seen.protocol;
-        flow.group = seen.group;
         flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
         flow.state = next_state(S::KIND, seen, 0, 0);
         let tracking = S::KIND.tracking(seen.protocol);
@@ -271,6 +270,7 @@ impl Common {
         let Some(number) = set.table.add(flow, hashes, first, now) else {
             return Err(self.fail(input, FULL));
         };
+        set.table.set_group(number, seen.group);
         if class != first {
             set.table.touch(number, class, now);
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
 use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows};
-use crate::flow_table::{self, Flow, FlowTable, REMOVED_AT_ONCE};
+use crate::flow_table::{self, Flow, FlowTable, GroupFlows, REMOVED_AT_ONCE};
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,12 +102,12 @@ impl FlowSet {
     }
 
     /// Gives away the flows of a group of traffic classes.
-    pub(crate) fn export_group(&mut self, group: u8) -> Vec<Flow> {
+    pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
         self.table.export_group(group)
     }
 
     /// Takes in flows of the same rewriters of another worker.
-    pub(crate) fn import_group(&mut self, flows: Vec<Flow>, now: u64) {
+    pub(crate) fn import_group(&mut self, flows: GroupFlows, now: u64) {
         let members = &self.members;
         self.table.import_group(flows, now, |flow| class_of(members, flow));
     }
