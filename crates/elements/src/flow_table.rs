@@ -628,19 +628,6 @@ impl FlowTable {
         Some(number)
     }
 
-    /// Says which group of traffic classes a flow is of.
-    #[inline]
-    pub(crate) fn set_group(&mut self, number: u32, group: u16) {
-        let at = number as usize;
-        if at >= self.groups.len() {
-            if group == 0 {
-                return;
-            }
-            self.groups.resize(at + 1, 0);
-        }
-        self.groups[at] = group;
-    }
-
     /// Gives up a flow for one that would expire at `expiry`, if it may.
     #[cold]
     fn make_room(&mut self, expiry: u64, guaranteed: bool, now: u64) -> bool {

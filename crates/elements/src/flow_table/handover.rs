@@ -169,6 +169,19 @@ impl FlowTable {
         }
     }
 
+    /// Says which group of traffic classes a flow is of.
+    #[inline]
+    pub(crate) fn set_group(&mut self, number: u32, group: u16) {
+        let at = number as usize;
+        if at >= self.groups.len() {
+            if group == 0 {
+                return;
+            }
+            self.groups.resize(at + 1, 0);
+        }
+        self.groups[at] = group;
+    }
+
     /// Gives away the flows of a group of traffic classes.
     pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);
