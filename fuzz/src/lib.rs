@@ -10,6 +10,7 @@ mod click_text;
 mod frame;
 mod packet_text;
 mod program_text;
+mod state_text;
 
 pub use capture::pcap;
 pub use chain::chain;
@@ -17,12 +18,13 @@ pub use click_text::{click, config};
 pub use frame::frame;
 pub use packet_text::packet;
 pub use program_text::program;
+pub use state_text::state;
 
 /// Does something with any bytes that must hold whatever they are; panics if it does not.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
@@ -30,4 +32,5 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("packet", packet),
     ("pcap", pcap),
     ("program", program),
+    ("state", state),
 ];

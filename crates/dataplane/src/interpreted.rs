@@ -9,7 +9,7 @@ use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
 use elements::interpreted::{Decisions, Interpreter};
-use elements::legacy::Legacy;
+use elements::legacy::{Legacy, Scope};
 use elements::listing::FlowRecord;
 use ir::interp::FlowEvent;
 use ir::model::Rule;
@@ -174,12 +174,16 @@ impl Element for Interpreted {
         self.element.borrow().starts_over()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.native(|element| element.hand_over())
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        self.native(|element| element.hand_over(scope))
     }
 
     fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
         self.native(|element| element.take_over(legacy, cx));
+    }
+
+    fn parts_packets(&self) -> bool {
+        self.element.borrow().parts_packets()
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

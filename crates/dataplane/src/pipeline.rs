@@ -18,12 +18,14 @@ mod scalar;
 mod simd;
 mod sites;
 mod tables;
+mod wide;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use elements::flow_access::FoundFlows;
 use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
 use net::Batch;
@@ -45,6 +47,7 @@ use scalar::Scalar;
 use sites::{Builder, Compiled, ExitLengths, most_lookups};
 pub(crate) use tables::Table;
 use tables::Tables;
+use wide::Layout;
 
 /// What a pipeline must know of the chain that it stands in.
 pub(crate) trait Surroundings {
@@ -272,6 +275,12 @@ impl Pipeline {
 
     fn compile(&mut self, ranges: &Ranges, missed: &Rc<Missed>) {
         let mut compiler = Compiler::new(&self.program, ranges);
+        let lookups = (0..self.program.lookups.len() as u16).map(LookupId);
+        for lookup in lookups.clone() {
+            if let Some(columns) = self.tables.key_columns(lookup) {
+                compiler.set_key_columns(lookup, columns);
+            }
+        }
         let exits = self.program.exits().map(|(step, _)| {
             let outcome = self.outcome_of[step.0 as usize];
             let lengths = &self.outcomes[outcome as usize].lengths[..];
@@ -280,6 +289,7 @@ impl Pipeline {
         let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
         let compiled = Builder::build(&mut compiler, &exits, &self.classifiers);
         let lanes = std::mem::take(&mut compiler.lanes);
+        let layouts: Vec<Layout> = lookups.map(|l| compiler.layout(l).clone()).collect();
         drop((compiler, exits));
         let Compiled { nodes, asks, plans, sites, tick } = compiled;
         let flows = if sites.is_empty() {
@@ -288,8 +298,10 @@ impl Pipeline {
             most_lookups(&self.program).first().copied().unwrap_or(0)
         };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
-        let bindings = lanes.bindings(&self.program.lookups);
-        self.burst = Burst::new(nodes.len(), plans.len(), bindings);
+        let bindings = lanes.bindings(&layouts);
+        let found = |l: &Layout| FoundFlows::new(l.values.into(), l.common.into());
+        let found = layouts.iter().map(found).collect();
+        self.burst = Burst::new(nodes.len(), plans.len(), bindings, found);
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
         self.barriers = plans.iter().map(|plan| target(plan).is_some_and(is_barrier)).collect();

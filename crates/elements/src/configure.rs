@@ -39,7 +39,7 @@ impl Part {
     /// ([`net::Packet::group`]), or at this worker those of none: adjacent numbers, so that whoever
     /// brings a packet to its worker can compute whose it is; `None` if there are too few.
     #[inline]
-    pub fn share(self, group: u8, low: u32, high: u32) -> Option<(u32, u32)> {
+    pub fn share(self, group: u16, low: u32, high: u32) -> Option<(u32, u32)> {
         if self == Self::default() {
             // No need to divide for each new flow.
             return (low <= high).then_some((low, high));
@@ -47,7 +47,7 @@ impl Part {
         self.part_of_many(group, low, high)
     }
 
-    fn part_of_many(self, group: u8, low: u32, high: u32) -> Option<(u32, u32)> {
+    fn part_of_many(self, group: u16, low: u32, high: u32) -> Option<(u32, u32)> {
         let size = u64::from(high).checked_sub(u64::from(low))? + 1;
         let index = match usize::from(group) {
             group if (1..=self.groups).contains(&group) => self.count + group - 1,
@@ -625,10 +625,10 @@ mod tests {
     fn shares_are_all_of_a_range_and_no_two_have_a_number() {
         let part = |index, count| Part { index, count, groups: 0 };
         for (low, high, count) in [(1, 10, 3), (5, 5, 1), (0, u32::MAX, 7), (1024, 65535, 64)] {
-            for groups in [0, 2] {
+            for groups in [0, 2, 300] {
                 let mut next = Some(low);
                 let of_workers = (0..count).map(|index| (index, 0));
-                let of_groups = (1..=groups).map(|group| (0, group as u8));
+                let of_groups = (1..=groups).map(|group| (0, group as u16));
                 for (index, group) in of_workers.chain(of_groups) {
                     let part = Part { index, count, groups };
                     let Some((first, last)) = part.share(group, low, high) else {

@@ -10,7 +10,7 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{ControlSocketRequest, Owned, Wake};
 use crate::flow_access::FlowAccess;
-use crate::legacy::{Legacy, UNCLAIMED};
+use crate::legacy::{Legacy, Scope, UNCLAIMED};
 use crate::listing::{FlowRecord, Slice};
 
 /// What happens to a packet after an element looked at it.
@@ -83,35 +83,25 @@ pub trait Element {
         false
     }
 
-    /// Gives away what the element keeps beyond its declared state, and may give declared state
-    /// away natively, which it then exports as empty: another element of the same class and name
-    /// is about to take its place, and this one is asked for nothing but [`Element::export`] any
-    /// more.
-    fn hand_over(&mut self) -> Legacy {
+    /// Gives away what the element keeps of a scope, in a form that can go to another thread.
+    ///
+    /// Of [`Scope::All`] that is what it keeps beyond its declared state, and it may give declared state away natively,
+    /// which it then exports as empty: another element of the same class and name is about to take its place, and this
+    /// one is asked for nothing but [`Element::export`] any more. Of [`Scope::Group`] it is the group's flows, and its
+    /// packets in their order; all else stays, and the element goes on.
+    fn hand_over(&mut self, _scope: Scope) -> Legacy {
         Legacy::default()
     }
 
-    /// Takes what the element of the same class and name gave away whose place this one takes,
-    /// after all elements of the chain imported their declared state.
+    /// Takes what [`Element::hand_over`] of an element of the same class and name gave: of all, after all elements of the
+    /// chain imported their declared state; of a group, from the same element of another worker, at any time.
     fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
         legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 
-    /// Whether the packets that the element holds can go group by group, see
-    /// [`Element::part_with`].
+    /// Whether the packets that the element holds go along with their groups.
     fn parts_packets(&self) -> bool {
         false
-    }
-
-    /// Gives away what the element keeps of a group of traffic classes that goes to another worker:
-    /// its flows, and its packets in their order. All else stays.
-    fn part_with(&mut self, _group: u8) -> Legacy {
-        Legacy::default()
-    }
-
-    /// Takes in what the same element of another worker gave away.
-    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 
     /// The [`ir::model::StateKind::Flows`] that the model refers to, for lookups without the

@@ -2,22 +2,22 @@
 //! and not its elements.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-/// How many numbers a direction of a flow yields at the most.
-pub const VALUES: usize = 6;
-/// How many numbers the directions of a flow share at the most.
-pub const COMMON: usize = 4;
+use smallvec::SmallVec;
+
+/// Numbers that a lookup yields. A few take no memory of their own.
+pub type Numbers = SmallVec<[u128; 6]>;
 
 /// What a lookup finds; see [`ir::Op::FlowLookup`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFlow {
     /// The flow's number. It is another's once the flow was removed.
     pub number: u32,
     /// The direction's numbers.
-    pub values: [u64; VALUES],
+    pub values: Numbers,
     /// The numbers that both directions share.
-    pub common: [u64; COMMON],
+    pub common: Numbers,
     /// When it expires, in nanoseconds of the worker's clock.
     pub expiry: u64,
 }
@@ -35,13 +35,26 @@ pub fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// A number of each key of a burst.
+pub type Column = [u32; BURST];
+
+/// Columns that a burst of lookups has room for at least, so that tables of as many numbers need not ask.
+pub const VALUES: usize = 6;
+/// The same for the numbers that directions share.
+pub const COMMON: usize = 4;
+
+/// How many columns a number of so many bits takes: one for each 32 bits, the lowest first.
+pub fn columns(width: u16) -> u8 {
+    width.div_ceil(32).clamp(1, 4) as u8
+}
+
 /// What a burst of lookups finds, column by column: see [`FoundFlow`].
 #[derive(Clone, Debug)]
 pub struct FoundFlows {
     /// The keys that have a flow, a bit each; of all others the columns keep what they held.
     pub lanes: u32,
     /// Numbers of the flows.
-    pub numbers: [u32; BURST],
+    pub numbers: Column,
     /// When they expire after a packet now that only prolongs them ([`FlowAccess::prolong`]), and until when they may not
     /// be evicted then; 0 if whatever comes changes more.
     pub expiries: [u64; BURST],
@@ -49,23 +62,33 @@ pub struct FoundFlows {
     pub guarantees: [u64; BURST],
     /// Those that such a packet does not change: they were touched lately.
     pub settled: u32,
-    /// The directions' numbers.
-    pub values: [[u32; BURST]; VALUES],
-    /// The numbers that both directions share.
-    pub common: [[u32; BURST]; COMMON],
+    /// The directions' numbers, each in [`columns`] of its declared width.
+    pub values: Vec<Column>,
+    /// The numbers that both directions share, likewise.
+    pub common: Vec<Column>,
 }
 
-impl Default for FoundFlows {
-    fn default() -> Self {
+impl FoundFlows {
+    /// Nothing yet, with room for so many columns of values and common numbers.
+    pub fn new(values: usize, common: usize) -> Self {
         Self {
             lanes: 0,
             numbers: [0; BURST],
             expiries: [0; BURST],
             guarantees: [0; BURST],
             settled: 0,
-            values: [[0; BURST]; VALUES],
-            common: [[0; BURST]; COMMON],
+            values: vec![[0; BURST]; values.max(VALUES)],
+            common: vec![[0; BURST]; common.max(COMMON)],
         }
+    }
+}
+
+/// Sets a number of a lane in the columns from `first` on.
+#[inline]
+pub(crate) fn set(columns: &mut [Column], first: usize, lane: usize, number: u64) {
+    for (column, word) in columns.iter_mut().skip(first).zip([number as u32, (number >> 32) as u32])
+    {
+        column[lane] = word;
     }
 }
 
@@ -78,18 +101,21 @@ pub trait FlowAccess {
     fn count(&self) -> usize;
 
     /// The flow of a key, the key's numbers being those that the element's model looks up.
-    fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow>;
+    fn find(&self, key: &[u128], now: u64) -> Option<FoundFlow>;
 
-    /// Looks a burst of keys up, of which each column holds one number; sets what it finds for these lanes, and
-    /// removes from [`FoundFlows::lanes`] those that have no flow.
-    fn find_all(&self, key: &[&[u32; BURST]], lanes: u32, now: u64, found: &mut FoundFlows);
+    /// How many columns each number of a key takes in [`FlowAccess::find_all`], see [`columns`].
+    fn key_columns(&self) -> &'static [u8];
+
+    /// Looks up the keys of a burst, which stand in columns; sets what it finds for these lanes, and removes from
+    /// [`FoundFlows::lanes`] those that have no flow.
+    fn find_all(&self, key: &[&Column], lanes: u32, now: u64, found: &mut FoundFlows);
 
     /// Does what [`ir::Op::FlowUpdate`] does to a flow that was just found. Whether more changed
     /// than the time at which the flow expires.
     fn update(
         &mut self,
         number: u32,
-        common: &[u64],
+        common: &[u128],
         expiry: u64,
         guarantee: u64,
         now: u64,
@@ -113,6 +139,47 @@ pub trait FlowAccess {
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16);
 }
 
+/// Who wants to know what changes in a table, and under which number each knows it.
+#[derive(Default)]
+pub(crate) struct Watchers(Vec<(Weak<FlowLog>, u16)>);
+
+impl Watchers {
+    /// Writes changes down from now on, as those of table number `table`.
+    pub(crate) fn add(&mut self, log: &Rc<FlowLog>, table: u16) {
+        self.0.retain(|(watcher, _)| watcher.strong_count() > 0);
+        self.0.push((Rc::downgrade(log), table));
+    }
+
+    /// Flows changed or go.
+    #[inline]
+    pub(crate) fn changed(&self, numbers: impl Iterator<Item = u32> + Clone) {
+        if !self.0.is_empty() {
+            self.log(|log, table| log.add(table, numbers.clone()));
+        }
+    }
+
+    /// A flow changed or goes.
+    #[inline]
+    pub(crate) fn changed_one(&self, number: u32) {
+        for (watcher, table) in &self.0 {
+            if let Some(log) = watcher.upgrade() {
+                log.add_one(*table, number);
+            }
+        }
+    }
+
+    /// Any flow may have changed.
+    pub(crate) fn changed_all(&self) {
+        self.log(|log, _| log.add_all());
+    }
+
+    #[cold]
+    fn log(&self, write: impl Fn(&FlowLog, u16)) {
+        let living = self.0.iter().filter_map(|(w, table)| Some((w.upgrade()?, *table)));
+        living.for_each(|(log, table)| write(&log, table));
+    }
+}
+
 /// When there are so many changes that nobody asked for, the next are not written down.
 const LONGEST: usize = 1 << 16;
 
@@ -132,7 +199,7 @@ impl FlowLog {
     }
 
     /// Flows of a table changed.
-    pub(crate) fn add(&self, table: u16, numbers: impl Iterator<Item = u32>) {
+    fn add(&self, table: u16, numbers: impl Iterator<Item = u32>) {
         self.any.set(true);
         let mut changes = self.changes.borrow_mut();
         if changes.len() < LONGEST {
@@ -144,7 +211,7 @@ impl FlowLog {
 
     /// A flow of a table changed.
     #[inline]
-    pub(crate) fn add_one(&self, table: u16, number: u32) {
+    fn add_one(&self, table: u16, number: u32) {
         self.any.set(true);
         let mut changes = self.changes.borrow_mut();
         if changes.len() < LONGEST {
@@ -155,7 +222,7 @@ impl FlowLog {
     }
 
     /// All flows of a table changed.
-    pub(crate) fn add_all(&self) {
+    fn add_all(&self) {
         self.any.set(true);
         self.lost.set(true);
     }

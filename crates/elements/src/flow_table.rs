@@ -8,8 +8,8 @@
 //! expiring nor choosing whom to evict searches. Time is counted in ticks ([`FlowTable::tick`]), so
 //! that a flow moves in its list once a tick and is otherwise only read.
 
+mod access;
 mod ahead;
-mod changes;
 mod declared;
 mod handover;
 pub(crate) mod index;
@@ -19,12 +19,12 @@ mod taken;
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
-use std::rc::Weak;
 
 use net::flow::FlowHash;
 
-use crate::flow_access::FlowLog;
-pub(crate) use handover::HandedOver;
+use crate::flow_access::Watchers;
+pub(crate) use access::REMOVED_AT_ONCE;
+pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
 use slab::{Linked, NONE, Slab};
@@ -37,6 +37,12 @@ const TICKS: u64 = 64;
 const SHORTEST_TICK: u64 = (1 << 27) - 1;
 /// About four seconds: what was touched within a tick is equally old to who must be evicted.
 const LONGEST_TICK: u64 = (1 << 32) - 1;
+
+/// The tick of flows with a timeout, see [`FlowTable::tick`].
+pub(crate) fn tick(timeout: u64) -> u64 {
+    let part = (timeout / TICKS).checked_ilog2().map_or(0, |bits| (1 << bits) - 1);
+    part.clamp(SHORTEST_TICK, LONGEST_TICK)
+}
 
 /// Flows whose removal is prepared at once.
 const AHEAD: usize = 32;
@@ -83,8 +89,6 @@ pub(crate) struct Flow {
     pub protocol: u8,
     /// An annotation that its owner remembers.
     pub annotation: u8,
-    /// The group of traffic classes that it came with ([`net::Packet::group`]).
-    pub group: u8,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
@@ -119,7 +123,6 @@ impl Flow {
             state: 0,
             protocol: 0,
             annotation: 0,
-            group: 0,
         }
     }
 
@@ -265,8 +268,9 @@ pub(crate) struct FlowTable {
     counted: u32,
     /// As long as flows are left that were not looked at since timeouts changed: when that was.
     changed: Option<u64>,
-    /// Who wants to know what changes, and under which number it knows this table.
-    watchers: Vec<(Weak<FlowLog>, u16)>,
+    /// By number, as far as any is of one: the groups of traffic classes that flows came with ([`net::Packet::group`]).
+    groups: Vec<u16>,
+    watchers: Watchers,
 }
 
 impl FlowTable {
@@ -291,7 +295,8 @@ impl FlowTable {
             taken: Taken::new(hash.clone()),
             counted: ALL,
             changed: None,
-            watchers: Vec::new(),
+            groups: Vec::new(),
+            watchers: Watchers::default(),
             hash,
         }
     }
@@ -300,8 +305,7 @@ impl FlowTable {
     /// for another before `guarantee` is over, in nanoseconds; 0 is no guarantee.
     pub(crate) fn class(&mut self, timeout: u64, guarantee: u64) -> u16 {
         let timeout = timeout.max(guarantee);
-        let part = (timeout / TICKS).checked_ilog2().map_or(0, |bits| (1 << bits) - 1);
-        self.tick = self.tick.min(part).max(SHORTEST_TICK);
+        self.tick = self.tick.min(tick(timeout));
         self.list(Era::Now, timeout, guarantee)
     }
 
@@ -380,7 +384,7 @@ impl FlowTable {
         let flow = self.flows.get_mut(number);
         if flow.state != state {
             flow.state = state;
-            self.changed_one(number);
+            self.watchers.changed_one(number);
         }
     }
 
@@ -390,7 +394,7 @@ impl FlowTable {
     pub(crate) fn update(
         &mut self,
         number: u32,
-        common: &[u64],
+        common: &[u128],
         (expiry, guarantee): (u64, u64),
         now: u64,
     ) -> bool {
@@ -406,7 +410,7 @@ impl FlowTable {
         let after = (flow.state, flow.input, flow.protocol, flow.annotation);
         let changed = before != after || class != next;
         if changed {
-            self.changed_one(number);
+            self.watchers.changed_one(number);
         }
         self.refresh(number, next, now);
         changed
@@ -519,7 +523,7 @@ impl FlowTable {
     #[inline]
     pub(crate) fn touch(&mut self, number: u32, class: u16, now: u64) {
         if self.flows.get(number).class != class {
-            self.changed_one(number);
+            self.watchers.changed_one(number);
         }
         self.refresh(number, class, now);
     }
@@ -607,6 +611,7 @@ impl FlowTable {
         flow.stamp = self.stamp;
         self.stamp = self.stamp.wrapping_add(1);
         self.flows.insert(flow);
+        self.set_group(number, 0);
         let entries = Entries { flows: &self.flows, hash: &self.hash };
         let counted = number < self.counted;
         // Not a loop over the directions, for which the flow would have to lie in memory once more.
@@ -648,7 +653,7 @@ impl FlowTable {
 
     /// Removes a flow.
     pub(crate) fn remove(&mut self, number: u32) {
-        self.changed_one(number);
+        self.watchers.changed_one(number);
         self.take_out(number, self.flows.get(number).hashes(&self.hash));
     }
 
@@ -693,7 +698,7 @@ impl FlowTable {
             }
             left -= expired;
             let all = &all[..expired];
-            self.changed(all.iter().map(|&(number, _)| number));
+            self.watchers.changed(all.iter().map(|&(number, _)| number));
             self.take_out_first(class, all);
         }
     }
@@ -843,9 +848,10 @@ impl FlowTable {
 
     /// Removes all flows.
     pub(crate) fn clear(&mut self) {
-        self.log(|log, _| log.add_all());
+        self.watchers.changed_all();
         (self.flows, self.index) = (Slab::new(), Index::new());
         self.taken.clear();
+        self.groups.clear();
         (self.counted, self.changed) = (ALL, None);
         self.classes.iter_mut().for_each(|class| *class = class.emptied());
     }

@@ -5,6 +5,15 @@ use std::any::Any;
 use ir::Reason;
 use net::Packet;
 
+/// Whose state goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it, to the element that replaces this one.
+    All,
+    /// That of a group of traffic classes ([`Packet::group`]), to another worker.
+    Group(u16),
+}
+
 /// All that an element keeps beyond the state that its model declares, in a form that can go to
 /// another thread. Both elements are of one class, so they agree on what stands where.
 #[derive(Default)]

@@ -74,6 +74,43 @@ impl<V> LruTable<V> {
         self.index.find(hash_of(&self.hash, key), |number| self.nodes.get(number).key == key)
     }
 
+    /// What a key is found by: see [`LruTable::number`].
+    #[inline]
+    pub(crate) fn hash(&self, key: u128) -> u64 {
+        hash_of(&self.hash, key)
+    }
+
+    /// Prefetches what leads to a key with this hash.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// The number of a key with this hash. It is another's once the value was removed.
+    #[inline]
+    pub(crate) fn number(&self, key: u128, hash: u64) -> Option<u32> {
+        self.index.find(hash, |number| self.nodes.get(number).key == key)
+    }
+
+    /// The number of a key.
+    #[inline]
+    pub(crate) fn number_of(&self, key: u128) -> Option<u32> {
+        self.find(key)
+    }
+
+    /// The key, list and value of a number.
+    #[inline]
+    pub(crate) fn entry(&self, number: u32) -> Option<(u128, usize, &V)> {
+        let Node { key, list, value, .. } = self.nodes.get(number);
+        Some((*key, *list, value.as_ref()?))
+    }
+
+    /// Prefetches the value of a number.
+    #[inline]
+    pub(crate) fn prefetch(&self, number: u32) {
+        self.nodes.prefetch(number);
+    }
+
     /// The value of a key.
     #[inline]
     pub(crate) fn get(&self, key: u128) -> Option<&V> {

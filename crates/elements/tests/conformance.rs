@@ -16,6 +16,7 @@ use catena_elements::element::{Class, Sample as Configured};
 use catena_elements::registry::{CLASSES, find};
 use engine::session::Path;
 use ir::Port;
+use ir::model::StateKind;
 use lab::chain::{PATHS, Started, start};
 use lab::outcome::{self, Seen, Tallies, drain};
 use lab::packets::{Sample, samples};
@@ -286,6 +287,23 @@ fn without_spans(block: &mut ir::model::Block) {
             *rules = rules.iter().map(rule).collect();
         }
         op.blocks_mut().for_each(without_spans);
+    }
+}
+
+#[test]
+fn flows_that_a_model_declares_are_found_without_its_element() {
+    for class in CLASSES {
+        for configured in class.samples {
+            let text = chain(class, configured, Moved::Pushed);
+            let started = start("sample", &text, Folder::new("."), Path::Native);
+            let mut started = started.unwrap_or_else(|(d, _)| panic!("{}: {d:?}", class.name));
+            let x = started.router.element("x").expect("x is declared");
+            let is_flows = |kind: &StateKind| matches!(kind, StateKind::Flows { .. });
+            let model = x.model();
+            let mut own = model.state.iter().filter(|declared| declared.owner.is_none());
+            let declares = own.any(|declared| is_flows(&declared.kind));
+            assert!(!declares || x.flows().is_some(), "{}: programs find no flow", class.name);
+        }
     }
 }
 

@@ -86,6 +86,8 @@ pub enum Error {
     NoFlows(String),
     /// The flow has ended already.
     FlowEnded,
+    /// State of another run that cannot be taken over; why.
+    State(String),
     /// A request that is not understood.
     Request(String),
     /// A reply that is not understood.
@@ -142,6 +144,7 @@ codes! {
     Error::NoFlows(_) => "no-flows", "There is no element of this name that has flows.";
     Error::FlowChoice { .. } => "flow-choice", "A filter that is to choose one flow chooses another number of them.";
     Error::FlowEnded => "flow-ended", "The flow has ended already.";
+    Error::State(_) => "state", "State of another run cannot be taken over; the message says why.";
     Error::Request(_) => "request", "The request is not understood.";
     Error::Reply(_) => "reply", "The reply is not understood; a client reports this.";
     Error::Version { .. } => "protocol-version", "Client and instance use different versions of the control protocol.";
@@ -199,6 +202,7 @@ impl fmt::Display for Error {
             }
             Error::WorkerDead => f.write_str("the worker is dead"),
             Error::NoFaults => f.write_str("devices cannot have faults"),
+            Error::State(why) => write!(f, "the state cannot be taken over: {why}"),
             Error::NoConnection(text) => write!(f, "there is no connection '{text}'"),
             Error::FlowChoice { filter, chosen } => {
                 write!(f, "'{filter}' chooses {chosen} flows, not one")

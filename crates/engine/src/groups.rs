@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use compiler::classes::{
     ETH_TYPE, FIELDS, Family, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass, traffic_classes,
 };
-use dataplane::io::{MOST_GROUPS, Tags};
+use dataplane::io::Tags;
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Owned};
 use ir::{Cube, Field, IntervalSet, Model, has_errors};
@@ -16,6 +16,9 @@ use ir::{Cube, Field, IntervalSet, Model, has_errors};
 use crate::closed::Closed;
 use crate::control::protocol::{Answers, Bits, Bound, Class, FieldRanges, Tagged};
 use crate::instance::Configuration;
+
+/// Groups that are made at the most where nobody says how many: each has its share of what is allocated.
+const USUAL_GROUPS: usize = 255;
 
 /// Halvings of a class by bits of the source address.
 const MOST_HALVINGS: u16 = 16;
@@ -176,7 +179,8 @@ impl Grouping {
             }
         }
         let mut together = join(members);
-        let wanted = wanted.unwrap_or_else(|| together.len().clamp(workers, MOST_GROUPS));
+        let wanted =
+            wanted.unwrap_or_else(|| together.len().clamp(workers, USUAL_GROUPS.max(workers)));
         halve(&mut together, wanted);
         let count = wanted.min(together.len()).max(1);
         let mut groups: Vec<Vec<Together>> = (0..count).map(|_| Vec::new()).collect();
@@ -207,7 +211,7 @@ impl Grouping {
             cubes.map(|cube| Class { input: member.input.clone(), fields: fields(cube) }).collect()
         };
         let part = Part { index: 0, count: workers, groups: self.groups() };
-        let share = |low, high| part.share(group as u8 + 1, low, high);
+        let share = |low, high| part.share(group as u16 + 1, low, high);
         let answer = |own: &Owned| {
             let (mut addresses, mut ports) =
                 (own.addresses, (own.ports.0.into(), own.ports.1.into()));

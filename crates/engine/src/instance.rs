@@ -1,5 +1,6 @@
 //! A chain that runs on its workers, and is changed while it runs.
 
+mod state;
 mod taps;
 mod workers;
 
@@ -28,6 +29,7 @@ use crate::files::Disk;
 use crate::findings::Findings;
 use crate::installer;
 use crate::session::{self, Path, Setup};
+pub use state::Imported;
 use taps::{Carrier, Taps};
 pub use taps::{Place, Tapping, Watcher};
 pub use workers::{Moved, Workers};

@@ -1,6 +1,8 @@
 //! Declared state and its reference semantics: counters, cells and flow tables, kept in the
 //! simplest structures that can be right.
 
+pub mod snapshot;
+
 use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{StateDecl, StateKind};

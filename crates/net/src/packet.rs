@@ -70,7 +70,7 @@ struct Inner {
     /// Offsets of the headers in `buffer`, by [`Header`].
     headers: [u32; 3],
     packet_type: PacketType,
-    group: u8,
+    group: u16,
     mark: u16,
     timestamp: u64,
     annotations: Annotations,
@@ -421,13 +421,13 @@ impl Packet {
     /// The group of traffic classes that a tag said it is of when it came in, from 1 on; 0 if it had
     /// no tag.
     #[inline]
-    pub fn group(&self) -> u8 {
+    pub fn group(&self) -> u16 {
         self.0.group
     }
 
     /// Sets the group of traffic classes.
     #[inline]
-    pub fn set_group(&mut self, group: u8) {
+    pub fn set_group(&mut self, group: u16) {
         self.0.group = group;
     }
 

@@ -75,6 +75,12 @@ enum Action {
         #[arg(value_name = "N")]
         count: Option<usize>,
     },
+    /// Write the state of all elements (flows, counters, cells) to a file, or load what another run wrote: flows go
+    /// on there as they were
+    State {
+        #[command(subcommand)]
+        action: State,
+    },
     /// Show or change injected faults, if the run began with --faults
     Faults {
         /// Faults as for --faults of 'catena run'; 'none' ends them
@@ -150,6 +156,20 @@ enum Dispatch {
     },
     /// Measure for a second, then move as few groups as needed to balance packets between workers
     Balance,
+}
+
+#[derive(Debug, Subcommand)]
+enum State {
+    /// Write the state of all elements to a file; packets pass meanwhile
+    Export {
+        /// Where to
+        file: PathBuf,
+    },
+    /// Take over the state in a file that another run of this chain wrote; nothing changes if it does not fit
+    Import {
+        /// Where from
+        file: PathBuf,
+    },
 }
 
 /// The protocol's word for one of a few.
@@ -252,6 +272,23 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
         Action::Workers { count } => {
             let request = protocol::Workers { count: *count };
             ctl.ask(request, |answer| show_workers(answer, count.is_some())).map(drop)
+        }
+        Action::State { action: State::Export { file } } => {
+            let text = connect(ctl.socket.as_deref())?.ask(protocol::ExportState {})?;
+            std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+            Ok(())
+        }
+        Action::State { action: State::Import { file } } => {
+            let explain = |e: std::io::Error| format!("{}: {e}", file.display());
+            let read = std::fs::File::open(file).map_err(explain)?;
+            let bytes = dataplane::file::read_all(read, control::LONGEST as u64);
+            let text = String::from_utf8(bytes.map_err(explain)?);
+            let text = text.map_err(|e| format!("{}: {e}", file.display()))?;
+            let show = |answer: &protocol::StateImported| {
+                let (elements, flows) = (answer.elements, answer.flows);
+                format!("  took over the state of {elements} elements, with {flows} flows\n")
+            };
+            ctl.ask(protocol::ImportState { text }, show).map(drop)
         }
         Action::Faults { faults } => {
             let request = protocol::Faults { set: faults.clone() };

@@ -3,6 +3,7 @@
 use std::path::Path as Folder;
 
 use compiler::Synthesizer;
+use dataplane::latency::Of;
 use engine::session::Path;
 use ir::Model;
 use ir::program::{Program, Term};
@@ -116,5 +117,76 @@ fn a_large_table_that_changes_is_synthesised_again() {
         let frame = net::notation::parse("bare udp 1.1.1.1:9 > 99.1.1.1:9").expect("words");
         feed(&mut started, "in0", &[frame]);
         assert_eq!(reads(&mut started), expected);
+    }
+}
+
+/// An element `x` that keeps flows, and what must come to its inputs and handlers until it knows that of packets that
+/// then come to input 0.
+struct Keeper {
+    chain: &'static str,
+    learns: &'static [(&'static str, &'static str)],
+    inserts: &'static str,
+    known: &'static str,
+}
+
+const KEEPERS: [Keeper; 4] = [
+    Keeper {
+        chain: "in0 :: Idle -> x :: EtherSwitch -> q0 :: Queue(100000) -> Idle;
+                in1 :: Idle -> [1] x [1] -> q1 :: Queue(100000) -> Idle;",
+        learns: &[
+            ("in0", "eth 02:00:00:00:00:0a > 02:00:00:00:00:0b udp 10.0.0.1:1 > 10.0.0.2:1"),
+            ("in1", "eth 02:00:00:00:00:0b > 02:00:00:00:00:0a udp 10.0.0.1:1 > 10.0.0.2:1"),
+        ],
+        inserts: "",
+        known: "eth 02:00:00:00:00:0a > 02:00:00:00:00:0b udp 10.0.0.1:1 > 10.0.0.2:1",
+    },
+    Keeper {
+        chain: "in0 :: Idle -> SetIPAddress(10.0.0.2) -> x :: ARPQuerier(10.0.0.1/24, 02:00:00:00:00:11)
+                    -> q0 :: Queue(100000) -> Idle;
+                x[1] -> q1 :: Queue(100000) -> Idle; in1 :: Idle -> [1] x;",
+        learns: &[],
+        inserts: "10.0.0.2 02:00:00:00:00:22",
+        known: "bare udp 10.0.0.1:1 > 10.0.0.2:1",
+    },
+    Keeper {
+        chain: "in0 :: Idle -> GetIP6Address(24) -> x :: IP6NDSolicitor(2001:db8::1, 02:00:00:00:00:11)
+                    -> q0 :: Queue(100000) -> Idle;
+                x[1] -> q1 :: Queue(100000) -> Idle; in1 :: Idle -> [1] x;",
+        learns: &[],
+        inserts: "2001:db8::2 02:00:00:00:00:22",
+        known: "bare udp [2001:db8::9]:1 > [2001:db8::2]:1",
+    },
+    Keeper {
+        chain: "in0 :: Idle -> CheckIPHeader -> x :: IPRRSwitch -> q0 :: Queue(100000) -> Idle;
+                x[1] -> q1 :: Queue(100000) -> Idle;",
+        learns: &[("in0", "bare udp 10.0.0.1:1 > 10.0.0.2:1")],
+        inserts: "",
+        known: "bare udp 10.0.0.1:1 > 10.0.0.2:1",
+    },
+];
+
+#[test]
+fn programs_find_flows_of_any_width() {
+    for Keeper { chain, learns, inserts, known } in KEEPERS {
+        let mut started = start("keeper", chain, Folder::new("."), Path::Synthesised)
+            .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
+        let frame = |words| net::notation::parse(words).expect("the words are right");
+        for (input, words) in learns {
+            feed(&mut started, input, &[frame(words)]);
+        }
+        if !inserts.is_empty() {
+            started.router.write_handler("x.insert", inserts).expect("an address");
+        }
+        started.router.sample_latency(true);
+        let frames = vec![frame(known); 20];
+        for _ in 0..600 {
+            feed(&mut started, "in0", &frames);
+        }
+        let latencies = started.router.stats().latencies;
+        let passes = |of: Of, name: &str| {
+            latencies.iter().any(|latency| latency.of == of && latency.name.starts_with(name))
+        };
+        assert!(passes(Of::Program, ""), "{chain}: no burst was timed");
+        assert!(!passes(Of::Element, "x"), "{chain}: packets of known flows came to the element");
     }
 }

@@ -231,6 +231,64 @@ fn flows_are_looked_at_and_removed() {
     }
 }
 
+/// A NAPT's flows go on in another process: packets of theirs are translated as before.
+#[test]
+fn flows_go_on_in_another_process() {
+    let folders = [Folder::new(), Folder::new()];
+    let chain = "nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0) -> c :: Counter -> Discard;
+        one :: InfiniteSource(LIMIT 1, ACTIVE false, STOP false)
+            -> UDPIPEncap(10.0.0.1, 5, 8.8.8.8, 53) -> nat;
+        two :: InfiniteSource(LIMIT 1, ACTIVE false, STOP false)
+            -> UDPIPEncap(10.0.0.2, 5, 8.8.8.8, 53) -> nat;";
+    for folder in &folders {
+        folder.file("chain.click", chain);
+    }
+    let (old, _) = Instance::start(&folders[0], &[]);
+    for (source, count) in [("one.active", "1"), ("two.active", "2")] {
+        old.ok(&["write", source, "true"]);
+        old.until("c.count", count);
+    }
+    let mappings = |instance: &Instance<'_>| {
+        let text = instance.ok(&["--json", "flows", "--sort", "src"]);
+        let mut flows = serde_json::from_str::<Value>(&text).unwrap()["flows"].take();
+        // Time passes.
+        for flow in flows.as_array_mut().unwrap() {
+            flow.as_object_mut().unwrap().remove("expires_s");
+        }
+        flows
+    };
+    let before = mappings(&old);
+    assert_eq!(before.as_array().map(Vec::len), Some(2));
+    let file = folders[0].path().join("nat.state");
+    let file = file.to_str().unwrap();
+    old.ok(&["state", "export", file]);
+
+    let (new, _) = Instance::start(&folders[1], &[]);
+    assert_eq!(new.ok(&["flows", "--count"]), "0\n");
+    let out = new.ok(&["state", "import", file]);
+    assert!(out.ends_with("elements, with 2 flows\n"), "{out}");
+    assert_eq!(mappings(&new), before);
+    new.ok(&["write", "two.active", "true"]);
+    new.until("c.count", "3");
+    assert_eq!(mappings(&new), before, "its packet made no other flow");
+
+    let text = std::fs::read_to_string(file).unwrap();
+    for (from, to, why) in [
+        ("catena-state 1", "catena-state 7", "version 7"),
+        ("end\n", "", "cut off"),
+        ("element c Counter", "element d Counter", "no element 'd'"),
+        ("element c Counter", "element c Discard", "of class Counter, not Discard"),
+        ("counter count", "cells count", "does not fit"),
+        ("flow ", "flow x", "line "),
+    ] {
+        folders[1].file("bad.state", text.replacen(from, to, 1));
+        let bad = folders[1].path().join("bad.state");
+        let refused = new.ctl(&["state", "import", bad.to_str().unwrap()]);
+        assert!(refused.code == Some(1) && refused.err.contains(why), "{why}: {}", refused.err);
+    }
+    assert_eq!(mappings(&new), before, "what is refused changes nothing");
+}
+
 /// Where packets find their workers by a hash, what could move starts another way.
 #[test]
 fn groups_that_could_move_are_made_by_tags() {

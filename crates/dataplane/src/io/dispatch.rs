@@ -61,8 +61,8 @@ pub(super) const MAC_TAG: [u8; 4] = [0x02, 0xca, 0x7e, 0x00];
 const FIRST_VLAN: u16 = 100;
 /// The greatest VLAN number.
 const LAST_VLAN: u16 = 4094;
-/// The most groups: their numbers, and 0, must fit a byte.
-pub const MOST_GROUPS: usize = 255;
+/// The most groups: their numbers, and 0, must fit 16 bits.
+pub const MOST_GROUPS: usize = u16::MAX as usize;
 /// Groups of flows for each worker that there may be, where their number changes.
 const GROUPS_PER_WORKER: usize = 8;
 /// Bytes of two addresses, behind which VLAN tags stand.
@@ -411,10 +411,10 @@ impl Dispatch {
 
     /// The group of a packet that came in without a tag, as programs in the kernel find it: whose
     /// share of what is given out it goes to. As [`Packet::group`].
-    pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u8 {
+    pub(super) fn group_of_answer(&self, packet: &Packet, owned: &[Owned]) -> u16 {
         let flow = Network::of(packet.data()).and_then(|network| network.flow());
         let share = flow.and_then(|flow| self.share(&flow, owned)).unwrap_or(0);
-        u8::try_from((share + 1).saturating_sub(self.workers())).unwrap_or(0)
+        u16::try_from((share + 1).saturating_sub(self.workers())).unwrap_or(0)
     }
 
     /// Whose share of what is given out a packet answers to.
@@ -502,7 +502,7 @@ impl Dispatch {
                 _ => self.group_by_hash(packet, owned),
             };
             if let Some(group) = group {
-                packet.set_group(group as u8 + 1);
+                packet.set_group(group as u16 + 1);
                 if let Some(count) = counts.and_then(|counts| counts.get(group)) {
                     // Only this worker writes it.
                     count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -550,7 +550,10 @@ mod tests {
         let dispatch = |first, groups| Dispatch::new(Way::Tags(Tags::Vlan(first)), 2, groups);
         assert!(dispatch(4090, 5).is_ok());
         assert!(dispatch(4090, 6).is_err());
-        assert!(dispatch(1, 256).is_err());
+        assert!(dispatch(1, 4094).is_ok());
+        assert!(dispatch(1, 4095).is_err());
+        let macs = |groups| Dispatch::new(Way::Tags(Tags::Mac), 2, groups);
+        assert!(macs(MOST_GROUPS).is_ok() && macs(MOST_GROUPS + 1).is_err());
     }
 
     /// A frame with this header behind the first addresses, and what it carries.
@@ -577,7 +580,7 @@ mod tests {
             pool.recycle(packet);
             group
         };
-        for group in 1..=groups as u8 {
+        for group in 1..=groups as u16 {
             let (first, last) = part.share(group, 1024, 65535).unwrap();
             for port in [first, (first + last) / 2, last] {
                 let [high, low] = (port as u16).to_be_bytes();
@@ -609,10 +612,10 @@ mod tests {
         let mut pool = Pool::new();
         let rest = [6, 7, 8, 9, 10, 11, 8, 0, 0x45, 1, 2];
         let plain = [&own[..], &rest].concat();
-        for way in ["tags=mac", "tags=vlan:4000"] {
-            let dispatch = Dispatch::new(way.parse().unwrap(), 2, 3).unwrap();
+        for (way, groups) in [("tags=mac", 3), ("tags=vlan:4000", 3), ("tags=mac", 300)] {
+            let dispatch = Dispatch::new(way.parse().unwrap(), 2, groups).unwrap();
             let Way::Tags(tags) = dispatch.way() else { panic!() };
-            for group in 0..4 {
+            for group in (0..groups + 1).filter(|group| *group < 3 || groups - group < 2) {
                 let tagged = match tags.of(group) {
                     Tag::Mac(address) => [&address[..], &rest].concat(),
                     Tag::Vlan(number) => {
@@ -625,10 +628,10 @@ mod tests {
                     dispatch.sort(1, &mut packets, own, &[]);
                     let [packet] = packets;
                     let whole = length >= if way == "tags=mac" { 6 } else { 16 };
-                    if group < 3 && whole {
+                    if group < groups && whole {
                         let taken_off = tagged.len() - plain.len();
                         assert_eq!(packet.data(), &plain[..length - taken_off]);
-                        assert_eq!(packet.group(), group as u8 + 1);
+                        assert_eq!(packet.group(), group as u16 + 1);
                     } else {
                         assert_eq!((packet.data(), packet.group()), (&tagged[..length], 0));
                     }
@@ -637,7 +640,7 @@ mod tests {
             }
             assert_eq!(dispatch.group(2).map(|g| g.0), Some(0));
             assert!(dispatch.group(1).is_some_and(|g| g.0 == 1 && g.1 > 0));
-            assert_eq!(dispatch.group(3), None);
+            assert_eq!(dispatch.group(groups), None);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Live {
     /// What is given out, each worker its share.
     owned: Vec<Owned>,
     /// The groups whose packets are put aside until all of them is here.
-    awaited: Vec<u8>,
+    awaited: Vec<u16>,
     /// Packets of groups that were awaited, which come before all others.
     parked: VecDeque<Packet>,
     /// The way to other workers, where workers hand frames to each other.
@@ -213,7 +213,7 @@ impl Live {
     }
 
     /// Puts packets of these groups aside from now on, and no others.
-    pub(super) fn await_groups(&mut self, groups: &[u8]) {
+    pub(super) fn await_groups(&mut self, groups: &[u16]) {
         self.awaited = groups.to_vec();
     }
 

@@ -161,7 +161,7 @@ impl Interfaces {
         from: usize,
         to: usize,
     ) -> Result<(), String> {
-        let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
+        let numbers: Vec<u16> = groups.iter().map(|&group| group as u16 + 1).collect();
         self.each(to, |live| live.await_groups(&numbers));
         let mut all = groups.iter();
         let done = all.try_for_each(|&group| dispatch.bring(group, to));

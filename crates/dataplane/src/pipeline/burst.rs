@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use elements::flow_access::{COMMON, FoundFlows};
+use elements::flow_access::{FoundFlows, Numbers};
 use ir::program::{LookupId, StepId};
 use net::Packet;
 use smallvec::SmallVec;
@@ -73,12 +73,17 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    pub(super) fn new(steps: usize, plans: usize, bindings: Vec<Binding>) -> Self {
+    pub(super) fn new(
+        steps: usize,
+        plans: usize,
+        bindings: Vec<Binding>,
+        found: Vec<FoundFlows>,
+    ) -> Self {
         Self {
             masks: vec![0; steps],
             active: vec![0; steps.div_ceil(64)],
             planned: vec![0; plans],
-            found: vec![FoundFlows::default(); bindings.len()],
+            found,
             looked_up: vec![0; bindings.len()],
             bindings,
             ..Self::default()
@@ -186,6 +191,7 @@ impl Pipeline {
         let alone = {
             let packets = &Packets::new(packets, &mut spare);
             self.lanes.start(packets);
+            self.lanes.tell_time(now);
             self.walk(packets, all, now)
         };
         self.burst.spare = spare;
@@ -607,13 +613,10 @@ impl Pipeline {
                         table.prolong(flow, now);
                         continue;
                     }
-                    let mut numbers = [0; COMMON];
-                    for (number, &reg) in numbers.iter_mut().zip(common) {
-                        *number = lanes.column(reg)[lane].into();
-                    }
-                    let numbers = &numbers[..common.len().min(COMMON)];
+                    let numbers: Numbers =
+                        common.iter().map(|&reg| lanes.column(reg)[lane].into()).collect();
                     let times = [expiry, guarantee].map(|time| time.at(lanes, lane, now));
-                    table.update(flow, numbers, times[0], times[1], now);
+                    table.update(flow, &numbers, times[0], times[1], now);
                 }
             }
         }

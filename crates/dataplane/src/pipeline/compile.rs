@@ -6,18 +6,19 @@ use std::sync::Arc;
 use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::numbers::{Range, complement, fits, is_decided};
-use ir::program::{Atom, Program, StepId, Term, TermId};
+use ir::program::{Atom, LookupId, Program, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
+use super::wide::{self, Layout};
 
 /// What a slot of the flow cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// The lower 32 bits of a term's value.
-    Term(TermId),
+    /// 32 bits of a term's value: the word of this number, the lowest first.
+    Term(TermId, u8),
     /// A sum folded to 16 bits: 0 only if the sum is.
     Sum {
         /// The sum.
@@ -47,7 +48,7 @@ pub(super) struct Known {
 pub(super) struct Residual<'a> {
     pub(super) known: &'a Known,
     pub(super) slots: Vec<Slot>,
-    memo: HashMap<TermId, Option<Reg>>,
+    memo: HashMap<(TermId, u8), Option<Reg>>,
 }
 
 impl<'a> Residual<'a> {
@@ -56,14 +57,16 @@ impl<'a> Residual<'a> {
     }
 }
 
-/// Makes columns for terms. A column holds the lower 32 bits of a number; where more matters, its
-/// range tells whether they are all.
+/// Makes columns for terms. A column holds 32 bits of a number, mostly the lowest; where more matters, its
+/// range tells whether they are all, and there are further columns for the rest (`wide.rs`).
 pub(super) struct Compiler<'a> {
     program: &'a Program,
     prepared: &'a Ranges,
     pub(super) lanes: Lanes,
     ops: HashMap<Op, Reg>,
-    memo: HashMap<TermId, Option<Reg>>,
+    memo: HashMap<(TermId, u8), Option<Reg>>,
+    /// By lookup: where what it takes and yields stands.
+    layouts: Vec<Layout>,
     /// By term: whether it is made from what lookups bind.
     bound: Vec<bool>,
     ranges: Vec<Range>,
@@ -76,7 +79,7 @@ pub(super) struct Compiler<'a> {
 /// Terms may be nested so deeply.
 const DEEPEST: u32 = 500;
 
-fn ones(bits: u32) -> u32 {
+pub(super) fn ones(bits: u32) -> u32 {
     u32::MAX.checked_shr(32 - bits.min(32)).unwrap_or(0)
 }
 
@@ -99,6 +102,7 @@ impl<'a> Compiler<'a> {
             lanes: Lanes::default(),
             ops: HashMap::new(),
             memo: HashMap::new(),
+            layouts: Layout::of(program),
             bound,
             ranges: program.numbers().iter().map(|numbers| numbers.range).collect(),
             depth,
@@ -114,6 +118,16 @@ impl<'a> Compiler<'a> {
         self.prepared
     }
 
+    /// Where what a lookup takes and yields stands.
+    pub(super) fn layout(&self, lookup: LookupId) -> &Layout {
+        &self.layouts[usize::from(lookup.0)]
+    }
+
+    /// Takes in how a lookup's table wants its keys.
+    pub(super) fn set_key_columns(&mut self, lookup: LookupId, columns: &'static [u8]) {
+        self.layouts[usize::from(lookup.0)].key = columns;
+    }
+
     pub(super) fn op(&mut self, op: Op) -> Reg {
         if let Some(&reg) = self.ops.get(&op) {
             return reg;
@@ -123,7 +137,7 @@ impl<'a> Compiler<'a> {
         reg
     }
 
-    fn range(&self, term: TermId) -> Range {
+    pub(super) fn range(&self, term: TermId) -> Range {
         self.ranges[term.0 as usize]
     }
 
@@ -134,12 +148,16 @@ impl<'a> Compiler<'a> {
 
     /// A column for the lower 32 bits of a term; `None` if it takes more than columns can do.
     pub(super) fn term(&mut self, term: TermId) -> Option<Reg> {
-        self.compile(term, &mut None)
+        self.word(term, 0, &mut None)
     }
 
     /// The same, some of it taken from the flow cache.
-    pub(super) fn residual(&mut self, term: TermId, with: &mut Residual<'_>) -> Option<Reg> {
-        self.compile(term, &mut Some(with))
+    pub(super) fn residual(
+        &mut self,
+        (term, word): (TermId, u8),
+        with: &mut Residual<'_>,
+    ) -> Option<Reg> {
+        self.word(term, word, &mut Some(with))
     }
 
     /// A column for a term of which 32 bits are all.
@@ -158,36 +176,45 @@ impl<'a> Compiler<'a> {
     }
 
     fn compile(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
+        self.word(term, 0, with)
+    }
+
+    /// A column for 32 bits of a term: the word of this number, the lowest first.
+    pub(super) fn word(
+        &mut self,
+        term: TermId,
+        word: u8,
+        with: &mut Option<&mut Residual<'_>>,
+    ) -> Option<Reg> {
         let at = term.0 as usize;
         if self.depth[at] > DEEPEST {
             return None;
         }
         let own = match with {
-            Some(_) if !self.bound[at] => return self.compile(term, &mut None),
-            Some(residual) => residual.memo.get(&term),
-            None => self.memo.get(&term),
+            Some(_) if !self.bound[at] => return self.word(term, word, &mut None),
+            Some(residual) => residual.memo.get(&(term, word)),
+            None => self.memo.get(&(term, word)),
         };
         if let Some(&known) = own {
             return known;
         }
         let reg = match with {
+            _ if word > 0 && self.is_whole(term) => Some(self.op(Op::Const(0))),
             Some(residual) if residual.known.fixed[at] => {
-                let slot = residual.slot(Slot::Term(term))?;
+                let slot = residual.slot(Slot::Term(term, word))?;
                 Some(self.op(Op::Slot(slot)))
             }
+            _ if word > 0 => self.make_word(term, word, with),
             _ => self.make(term, with),
         };
         match with {
-            Some(residual) => residual.memo.insert(term, reg),
-            None => self.memo.insert(term, reg),
+            Some(residual) => residual.memo.insert((term, word), reg),
+            None => self.memo.insert((term, word), reg),
         };
         reg
     }
 
-    fn input(&mut self, field: Field) -> Option<Reg> {
-        if field.width > 32 {
-            return None;
-        }
+    pub(super) fn input(&mut self, field: Field) -> Option<Reg> {
         let op = match field.base {
             Base::Data => return self.field(Area::Data, field),
             Base::Annotation => return self.field(Area::Annotations, field),
@@ -228,7 +255,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Some bits of a column.
-    fn bits(&mut self, of: Reg, shift: u8, mask: u32) -> Reg {
+    pub(super) fn bits(&mut self, of: Reg, shift: u8, mask: u32) -> Reg {
         if (shift, mask) == (0, u32::MAX) {
             return of;
         }
@@ -254,7 +281,7 @@ impl<'a> Compiler<'a> {
     fn make(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
         let op = match self.program.term(term) {
             Term::Const(value) => Op::Const(*value as u32),
-            Term::Input(field) => return self.input(*field),
+            Term::Input(field) => return self.input(wide::part(*field, 0)?),
             Term::Position(header) => Op::Position(*header),
             Term::Sum16 { offset, length } => {
                 let words = match self.program.term(*length) {
@@ -269,8 +296,8 @@ impl<'a> Compiler<'a> {
             Term::Binary(op, a, b) => self.binary(*op, *a, *b, with)?,
             Term::Slice { of, low, width } => {
                 let (low, bits) = (u32::from(*low), u32::from(*width));
-                if low >= 32 || bits > 32 || (low + bits > 32 && !self.is_whole(*of)) {
-                    return None;
+                if low >= 32 || (low + bits > 32 && !self.is_whole(*of)) {
+                    return self.slice(*of, (low, bits), with);
                 }
                 let of = self.compile(*of, with)?;
                 return Some(self.bits(of, low as u8, ones(bits)));
@@ -307,8 +334,10 @@ impl<'a> Compiler<'a> {
                 Op::Map { of, table: self.table(table)? }
             }
             // In columns of the flow cache, what lookups bind is a slot.
-            Term::Bound(lookup, index) if with.is_none() => Op::Bound(lookup.0, *index),
-            Term::Bound(..) | Term::Hash(_) | Term::Now => return None,
+            Term::Bound(..) if with.is_some() => return None,
+            Term::Bound(lookup, index) => self.bound_word(*lookup, *index, 0)?,
+            Term::Now => Op::Now(0),
+            Term::Hash(_) => return None,
         };
         Some(self.op(op))
     }
@@ -346,6 +375,10 @@ impl<'a> Compiler<'a> {
             },
             BinaryOp::Shr => {
                 let by = constant.filter(|by| *by < 32)?;
+                if !self.is_whole(a) {
+                    let of = self.slice(a, (by, 32), with)?;
+                    return Some(Op::Shr(of, 0));
+                }
                 Op::Shr(self.whole(a, with)?, by as u8)
             }
             BinaryOp::Div => Op::Div(self.whole(a, with)?, constant.filter(|by| *by > 0)?),
@@ -493,15 +526,19 @@ impl<'a> Compiler<'a> {
     ) -> Option<Cond> {
         match atom {
             Atom::Test(term, set) => {
-                let range = self.range(*term)?;
-                let ranges = ranges_of(set, range)?;
+                let ranges = self.range(*term).and_then(|range| ranges_of(set, range));
+                let Some(ranges) = ranges else {
+                    return self.wide_test(*term, set, with);
+                };
                 Some(test(self.compile(*term, with)?, ranges))
             }
             Atom::Compare(op, a, b) => {
-                let (range, other) = (self.range(*a)?, self.range(*b)?);
+                let (Some(range), Some(other)) = (self.range(*a), self.range(*b)) else {
+                    return self.wide_compare(*op, (*a, *b), with);
+                };
                 // Numbers that wrapped must be above all others in 32 bits too.
                 if range.1.max(other.1) >= (1 << 32) + range.0.min(other.0).min(0) {
-                    return None;
+                    return self.wide_compare(*op, (*a, *b), with);
                 }
                 Some(Cond::Compare(*op, self.compile(*a, with)?, self.compile(*b, with)?))
             }

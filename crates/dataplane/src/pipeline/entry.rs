@@ -55,7 +55,7 @@ enum Source {
 impl Source {
     fn new(compiler: &mut Compiler<'_>, slot: &Slot) -> Option<Self> {
         Some(match slot {
-            Slot::Term(term) => Source::Column(compiler.term(*term)?),
+            Slot::Term(term, word) => Source::Column(compiler.word(*term, *word, &mut None)?),
             Slot::Sum { sum, congruent } => Source::Sum {
                 sum: ColumnSum::new(compiler, sum)?,
                 congruent: ColumnSum::new(compiler, congruent)?,

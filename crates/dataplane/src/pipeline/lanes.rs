@@ -9,12 +9,12 @@ use std::sync::Arc;
 use elements::flow_access::BURST;
 pub(super) use elements::flow_access::lanes_of;
 use ir::model::CompareOp;
-use ir::program::Lookup;
 use net::{Header, Packet};
 
 use super::plan::MOST_TESTS;
 use super::range_table::RangeTable;
 use super::simd::{self, EIGHT, Isa, Level, Task};
+use super::wide::Layout;
 
 /// Packets that are computed with at once.
 pub(super) const LANES: usize = BURST;
@@ -136,8 +136,10 @@ pub(super) enum Op {
     },
     /// What was found in the flow cache.
     Slot(u8),
-    /// What a lookup bound, by its number: set where flows are looked up.
+    /// A column of what a lookup bound, by its number: set where flows are looked up.
     Bound(u16, u8),
+    /// 32 bits of the time: the word of this number.
+    Now(u8),
 }
 
 impl Op {
@@ -154,6 +156,7 @@ impl Op {
             | Op::Has(_)
             | Op::Position(_)
             | Op::Slot(_)
+            | Op::Now(_)
             | Op::Bound(..) => [None; 4],
             Op::Sum16 { length: a, .. }
             | Op::Bits { of: a, .. }
@@ -191,9 +194,9 @@ impl Op {
 /// The columns of what a lookup binds.
 #[derive(Clone, Default)]
 pub(super) struct Binding {
-    /// How many of its numbers are the direction's.
+    /// How many of its columns are the direction's.
     pub(super) values: u8,
-    /// With the index of the number in each.
+    /// With the index of what is found in each.
     pub(super) numbers: Vec<(Reg, u8)>,
     /// Columns that are computed from these.
     pub(super) derived: Vec<Reg>,
@@ -221,6 +224,8 @@ pub(super) struct Lanes {
     columns: Vec<Computed>,
     tables: Vec<Arc<RangeTable>>,
     blocks: Vec<Block>,
+    /// Columns of the time, and which of its words they hold.
+    times: Vec<(Reg, u8)>,
     epoch: u32,
 }
 
@@ -333,8 +338,8 @@ pub(super) fn fold(sum: u32) -> u32 {
 
 impl Default for Lanes {
     fn default() -> Self {
-        let (columns, tables, blocks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { level: Level::widest(), columns, tables, blocks, epoch: 0 }
+        let (columns, tables, blocks, times) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { level: Level::widest(), columns, tables, blocks, times, epoch: 0 }
     }
 }
 
@@ -345,8 +350,12 @@ impl Lanes {
             Op::Const(number) => [number; LANES],
             _ => [0; LANES],
         };
+        let reg = self.columns.len() as Reg;
+        if let Op::Now(word) = op {
+            self.times.push((reg, word));
+        }
         self.columns.push(Computed { column, known: 0, op });
-        self.columns.len() as Reg - 1
+        reg
     }
 
     /// A table, to map numbers by; its number.
@@ -401,13 +410,13 @@ impl Lanes {
 
     /// Whether a column is there from the start.
     pub(super) fn is_there(&self, reg: Reg) -> bool {
-        matches!(self.op(reg), Op::Const(_) | Op::Shared | Op::Bound(..))
+        matches!(self.op(reg), Op::Const(_) | Op::Shared | Op::Bound(..) | Op::Now(_))
     }
 
     /// By lookup: the columns of what it binds.
-    pub(super) fn bindings(&self, lookups: &[Lookup]) -> Vec<Binding> {
-        let new = |lookup: &Lookup| Binding { values: lookup.values, ..Binding::default() };
-        let mut all: Vec<Binding> = lookups.iter().map(new).collect();
+    pub(super) fn bindings(&self, layouts: &[Layout]) -> Vec<Binding> {
+        let new = |layout: &Layout| Binding { values: layout.values, ..Binding::default() };
+        let mut all: Vec<Binding> = layouts.iter().map(new).collect();
         for (lookup, binding) in all.iter_mut().enumerate() {
             let mut depends = vec![false; self.columns.len()];
             for (reg, Computed { op, .. }) in self.columns.iter().enumerate() {
@@ -452,6 +461,15 @@ impl Lanes {
     /// Has columns computed again.
     pub(super) fn forget(&mut self, regs: &[Reg]) {
         regs.iter().for_each(|&reg| self.columns[reg as usize].known = 0);
+    }
+
+    /// Tells the time.
+    #[inline]
+    pub(super) fn tell_time(&mut self, now: u64) {
+        for &(reg, word) in &self.times {
+            let bits = now.checked_shr(u32::from(word) * 32).unwrap_or(0);
+            self.columns[reg as usize].column = [bits as u32; LANES];
+        }
     }
 
     /// Forgets the packets before.
@@ -735,7 +753,7 @@ fn compute(
         }
         Op::Map { of: a, table } => tables[*table].find_all(of(a), out),
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
-        Op::Bound(..) => {}
+        Op::Bound(..) | Op::Now(_) => {}
     }
 }
 

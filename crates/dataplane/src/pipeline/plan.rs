@@ -383,8 +383,12 @@ pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
         }
         Step::Lookup { lookup, hit, miss } => {
             let keys = &compiler.program().lookups[usize::from(lookup.0)].key;
-            let key: Vec<Reg> =
-                keys.iter().map(|&key| compiler.exactly(key)).collect::<Option<_>>()?;
+            let columns = compiler.layout(*lookup).key;
+            let mut key = Vec::new();
+            for (at, &term) in keys.iter().enumerate() {
+                let count = columns.get(at).copied().unwrap_or(1);
+                key.extend(compiler.words(term, count, &mut None)?);
+            }
             let needs = compiler.lanes.needs(key.iter().copied());
             Some(Node::Flow { needs, lookup: *lookup, key, hit: *hit, miss: *miss })
         }
@@ -397,7 +401,7 @@ fn stores(
     program: &Program,
     writes: &[Write],
     (first, size): (i32, usize),
-    mut value: impl FnMut(TermId) -> Option<Reg>,
+    mut value: impl FnMut(TermId, u8) -> Option<Reg>,
 ) -> Option<Stores> {
     let mut stores = Stores::default();
     for write in writes {
@@ -412,13 +416,17 @@ fn stores(
             }
             continue;
         }
-        let width = match length {
-            1 => Width::One,
-            2 => Width::Two,
-            4 => Width::Four,
-            _ => return None,
-        };
-        stores.columns.push(Store { at: at as u8, width, of: value(write.value)? });
+        // Word by word, the lowest of which stands last.
+        for (word, end) in (0..).zip((1..=length).rev().step_by(4)) {
+            let (bytes, width) = match end {
+                1 => (1, Width::One),
+                2 => (2, Width::Two),
+                3 => return None,
+                _ => (4, Width::Four),
+            };
+            let of = value(write.value, word)?;
+            stores.columns.push(Store { at: (at + end - bytes) as u8, width, of });
+        }
     }
     Some(stores)
 }
@@ -434,10 +442,11 @@ pub(super) fn plan(
 ) -> Option<Plan> {
     let program = compiler.program();
     let is_direct = with.is_none();
-    let mut value = |compiler: &mut Compiler<'_>, term: TermId| match &mut with {
-        Some(with) => compiler.residual(term, with),
-        None => compiler.term(term),
+    let mut word = |compiler: &mut Compiler<'_>, term: TermId, word: u8| match &mut with {
+        Some(with) => compiler.residual((term, word), with),
+        None => compiler.word(term, word, &mut None),
     };
+    let mut value = |compiler: &mut Compiler<'_>, term: TermId| word(compiler, term, 0);
     let mut regs: Vec<Reg> = Vec::new();
     let mut exactly = |compiler: &mut Compiler<'_>, term: TermId| {
         let reg = compiler.is_whole(term).then(|| value(compiler, term)).flatten()?;
@@ -489,8 +498,8 @@ pub(super) fn plan(
         }
         let first = writes.bytes.iter().map(|write| write.offset).min().unwrap_or(0);
         plan.window = first.checked_sub(writes.start)?;
-        let mut register = |term| {
-            let reg = value(compiler, term)?;
+        let mut register = |term, at| {
+            let reg = word(compiler, term, at)?;
             regs.push(reg);
             Some(reg)
         };
@@ -501,6 +510,9 @@ pub(super) fn plan(
     if is_direct {
         for effect in &exit.effects {
             if let Effect::Update { lookup, common, expiry, guarantee } = effect {
+                if !compiler.layout(*lookup).shares_words {
+                    return None;
+                }
                 let common: Vec<Reg> =
                     common.iter().map(|&term| compiler.exactly(term)).collect::<Option<_>>()?;
                 regs.extend(&common);

@@ -27,7 +27,7 @@ pub(super) struct Scalar {
     /// By lookup: the terms that it binds, and which of its numbers they are.
     binds: Vec<Vec<(TermId, u8)>>,
     scratch: Vec<u128>,
-    numbers: Vec<u64>,
+    numbers: Vec<u128>,
     /// What each lookup found on the packet's way.
     found: Vec<Option<FoundFlow>>,
     /// The lookups that found something.
@@ -156,7 +156,7 @@ impl Scalar {
                 None => found.values.get(usize::from(index)),
                 Some(index) => found.common.get(usize::from(index)),
             };
-            let value = number.copied().unwrap_or(0).into();
+            let value = number.copied().unwrap_or(0);
             self.cells[term.0 as usize] = Cell { value, epoch: self.epoch };
         }
     }
@@ -309,7 +309,7 @@ impl Scalar {
         let asked = &program.lookups[usize::from(lookup.0)];
         self.numbers.clear();
         for &term in &asked.key {
-            let number = u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
+            let number = self.value(term, packet);
             self.numbers.push(number);
         }
         Some(*lookup)
@@ -336,13 +336,14 @@ impl Scalar {
     pub(super) fn update(&mut self, exit: &Exit, packet: &Packet, tables: &Tables) {
         for effect in &exit.effects {
             if let Effect::Update { lookup, common, expiry, guarantee } = effect {
-                let Some(found) = self.found[usize::from(lookup.0)] else { continue };
+                let found = self.found[usize::from(lookup.0)].as_ref();
+                let Some(number) = found.map(|found| found.number) else { continue };
                 let mut numbers = std::mem::take(&mut self.numbers);
                 numbers.clear();
-                numbers.extend(common.iter().map(|&term| self.value(term, packet) as u64));
+                numbers.extend(common.iter().map(|&term| self.value(term, packet)));
                 let mut time = |term| u64::try_from(self.value(term, packet)).unwrap_or(u64::MAX);
                 let (expiry, guarantee) = (time(*expiry), time(*guarantee));
-                let to = (found.number, &numbers[..], expiry, guarantee);
+                let to = (number, &numbers[..], expiry, guarantee);
                 tables.update(*lookup, to, self.now);
                 self.numbers = numbers;
             }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use elements::flow_access::columns;
 use ir::Field;
 use ir::model::BinaryOp;
 use ir::program::{Atom, Program, Step, StepId, Term, TermId};
@@ -253,19 +254,28 @@ impl<'c, 'a> Builder<'c, 'a> {
             Site { one_of, needs: Box::default(), key, conditions: Vec::new(), exits: Vec::new() };
         // By step: which conditions decide there or before.
         let mut deciding: HashMap<StepId, u32> = HashMap::new();
+        // Steps behind a question about the time: what becomes of packets there, no entry says.
+        let mut timed: HashSet<StepId> = HashSet::new();
         for &at in &region {
             let own = self.deciding(at, &known, &mut site.conditions)?;
             let all = own | deciding.get(&at).copied().unwrap_or(0);
             deciding.insert(at, all);
             program.step(at).next().for_each(|to| *deciding.entry(to).or_default() |= all);
+            if timed.contains(&at) || asks_time(program, at) {
+                timed.extend(program.step(at).next());
+            }
         }
         for &at in &region {
             if let Some(exit) = self.exits.get(&at)
+                && !timed.contains(&at)
                 && let Some(cached) =
                     self.cached_exit((at, deciding[&at]), &known, &mut site.conditions)
             {
                 site.exits.push((exit.outcome, cached));
             }
+        }
+        if site.exits.is_empty() {
+            return None;
         }
         let conditions = site.conditions.iter().flat_map(|c| c.operands()).flatten();
         let wanted: Vec<Reg> = site.key.iter().map(|k| k.0).chain(conditions).collect();
@@ -400,17 +410,43 @@ impl<'c, 'a> Builder<'c, 'a> {
     fn key(&mut self, inputs: &[TermId]) -> Option<Vec<Part>> {
         let mut taken = [0u8; 2];
         let mut key = Vec::new();
-        let mut inputs: Vec<(u16, TermId)> =
-            inputs.iter().map(|&t| (self.compiler.program().width(t), t)).collect();
-        inputs.sort_by_key(|&(width, term)| (std::cmp::Reverse(width), term));
-        for (width, input) in inputs {
-            let width = u8::try_from(width).ok()?;
-            let word = taken.iter().position(|&bits| bits + width <= 64)?;
-            key.push((self.compiler.exactly(input)?, word as u8, taken[word]));
-            taken[word] += width;
+        // Parts of at most 32 bits.
+        let mut parts: Vec<(u16, TermId, Reg)> = Vec::new();
+        for &input in inputs {
+            let width = self.compiler.program().width(input);
+            let words = self.compiler.words(input, columns(width), &mut None)?;
+            let widths = (0..).map(|word| (width - 32 * word).min(32));
+            parts.extend(widths.zip(words).map(|(width, reg)| (width, input, reg)));
+        }
+        parts.sort_by_key(|&(width, term, reg)| (std::cmp::Reverse(width), term, reg));
+        for (width, _, reg) in parts {
+            let word = taken.iter().position(|&bits| u16::from(bits) + width <= 64)?;
+            key.push((reg, word as u8, taken[word]));
+            taken[word] += width as u8;
         }
         Some(key)
     }
+}
+
+/// Whether what a step decides depends on the time.
+fn asks_time(program: &Program, at: StepId) -> bool {
+    let mut waiting = match program.step(at) {
+        Step::Test { atom, .. } => atom.operands().to_vec(),
+        Step::Switch { on, .. } => vec![*on],
+        Step::Classify { keys, .. } => keys.clone(),
+        Step::Lookup { lookup, .. } => program.lookups[usize::from(lookup.0)].key.clone(),
+        Step::Exit(_) => Vec::new(),
+    };
+    let mut seen = HashSet::new();
+    while let Some(term) = waiting.pop() {
+        if seen.insert(term) {
+            match program.term(term) {
+                Term::Now => return true,
+                other => waiting.extend(other.operands()),
+            }
+        }
+    }
+    false
 }
 
 /// By step: how many flows packets look up from there on, at the most.

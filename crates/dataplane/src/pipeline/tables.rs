@@ -61,6 +61,11 @@ impl Tables {
         self.of[usize::from(lookup.0)]
     }
 
+    /// How a lookup's table wants its keys, see [`FlowAccess::key_columns`].
+    pub(super) fn key_columns(&self, lookup: LookupId) -> Option<&'static [u8]> {
+        Some(self.all[usize::from(self.of(lookup)?)].borrow().key_columns())
+    }
+
     /// All tables, by number.
     pub(super) fn all(&self) -> &[Table] {
         &self.all
@@ -76,7 +81,7 @@ impl Tables {
         self.all.iter().for_each(|table| table.borrow_mut().expire(now));
     }
 
-    pub(super) fn find(&self, lookup: LookupId, key: &[u64], now: u64) -> Option<FoundFlow> {
+    pub(super) fn find(&self, lookup: LookupId, key: &[u128], now: u64) -> Option<FoundFlow> {
         let table = self.of(lookup)?;
         self.all[usize::from(table)].borrow().find(key, now)
     }
@@ -103,7 +108,7 @@ impl Tables {
     pub(super) fn update(
         &self,
         lookup: LookupId,
-        (number, common, expiry, guarantee): (u32, &[u64], u64, u64),
+        (number, common, expiry, guarantee): (u32, &[u128], u64, u64),
         now: u64,
     ) -> bool {
         let Some(table) = self.of(lookup) else { return false };

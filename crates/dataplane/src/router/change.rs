@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use super::Router;
 use elements::Element;
+use elements::context::Context;
+use elements::legacy::Scope;
 use ir::model::StateKind;
 
 use crate::change::{Estate, Handover, Heirloom, Holding, Inventory, Keeper, Plan, TakenOver};
@@ -86,7 +88,8 @@ impl Router {
         let count = self.nodes.elements;
         for (node, packets) in self.nodes.nodes[..count].iter_mut().zip(arrivals.elements) {
             let Some(cell) = &mut node.cell else { continue };
-            let (legacy, tally) = (cell.element.hand_over(), std::mem::take(&mut cell.tally));
+            let (legacy, tally) =
+                (cell.element.hand_over(Scope::All), std::mem::take(&mut cell.tally));
             elements.push(Heirloom { name: node.name.clone(), tally, packets, legacy });
         }
         let functions = self.nodes.functions.names().iter().cloned();
@@ -107,12 +110,12 @@ impl Router {
 
     /// Gives away what elements keep of a group ([`net::Packet::group`]); this router goes on with
     /// all else.
-    pub fn part_with(&mut self, group: u8) -> Estate {
+    pub fn export_group(&mut self, group: u16) -> Estate {
         self.nodes.settle(&mut self.core);
         let mut all = Vec::new();
         for node in 0..self.nodes.nodes.len() {
             let Some(cell) = &mut self.nodes.nodes[node].cell else { continue };
-            let mut legacy = cell.element.part_with(group);
+            let mut legacy = cell.element.hand_over(Scope::Group(group));
             for packet in &mut legacy.packets {
                 self.nodes.let_go(&mut self.core, packet);
             }
@@ -124,13 +127,16 @@ impl Router {
     }
 
     /// Takes in what the router of another worker, of the same chain, gave away.
-    pub fn join(&mut self, estate: Estate) {
+    pub fn import_group(&mut self, estate: Estate) {
         self.core.now = self.clock.now();
         for (name, legacy) in estate.0 {
             legacy.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
             match self.nodes.names.get(&name).copied() {
                 Some(node) => {
-                    self.nodes.lend(&mut self.core, node, |element, cx| element.join(legacy, cx));
+                    let take = |element: &mut dyn Element, cx: &mut Context<'_>| {
+                        element.take_over(legacy, cx);
+                    };
+                    self.nodes.lend(&mut self.core, node, take);
                 }
                 None => {
                     legacy.packets.into_iter().for_each(|packet| self.core.pool.recycle(packet));

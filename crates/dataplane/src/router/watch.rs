@@ -385,10 +385,9 @@ impl Nodes {
     /// Adds the flow of a key that was not known, if there is one; whether there was.
     fn learn(&self, store: &mut Store, declared: &Declared<'_>, key: &[u128], now: u64) -> bool {
         let &(owner, name, state, kind) = declared;
-        let narrow: Option<Vec<u64>> = key.iter().map(|&n| u64::try_from(n).ok()).collect();
         let find = || {
             let flows = self.nodes[owner].cell.as_ref()?.element.flows()?;
-            flows.borrow().find(&narrow?, now)
+            flows.borrow().find(key, now)
         };
         let (StateKind::Flows { .. }, Some(StateValue::Flows(flows))) =
             (kind, store.get_mut(name, state))
@@ -399,13 +398,12 @@ impl Nodes {
             return false;
         }
         let Some(found) = find() else { return false };
-        let wide = |numbers: &[u64]| numbers.iter().map(|&n| u128::from(n)).collect::<Vec<_>>();
         // Nobody asks for the other direction, whose key is not known.
         let other = vec![u128::MAX, flows.len() as u128];
         let flow = Flow {
             keys: [key.to_vec(), other],
-            values: [wide(&found.values), Vec::new()],
-            common: wide(&found.common),
+            values: [found.values.to_vec(), Vec::new()],
+            common: found.common.to_vec(),
             expiry: found.expiry,
             guarantee: 0,
         };

@@ -19,8 +19,9 @@ use crate::ethernet::arp_table::{ip_address, parse_ip};
 use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
+use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -274,7 +275,14 @@ impl Element for ARPQuerier {
         if self.owner.is_none() { self.table.borrow().held() } else { 0 }
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
+    }
+
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         let legacy = match self.owner {
             None => self.table.borrow_mut().hand_over(),
             Some(_) => Legacy::default(),

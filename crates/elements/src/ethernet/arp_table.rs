@@ -10,7 +10,8 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
-use crate::legacy::Legacy;
+use crate::flow_access::FlowAccess;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// ARPTable([KEYWORDS]) -- keeps the Ethernet addresses of IP addresses
@@ -88,7 +89,14 @@ impl Element for ARPTable {
         self.table.borrow().held()
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
+    }
+
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         self.table.borrow_mut().hand_over()
     }
 

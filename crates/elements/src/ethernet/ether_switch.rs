@@ -1,8 +1,12 @@
 //! EtherSwitch.
 
+mod learned;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use ir::field::{eth, meta};
 use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
-use ir::state::{Flow, Flows};
 use ir::{Expr, IntervalSet, Model, Op, Reason, StateValue, Store};
 use net::Batch;
 use net::wire::EtherAddr;
@@ -11,7 +15,9 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::lru_table::LruTable;
+use crate::flow_access::FlowAccess;
+use crate::flow_table;
+use learned::{CAPACITY, Learned, Seen};
 
 element! {
     /// EtherSwitch([KEYWORDS TIMEOUT]) -- a learning Ethernet switch
@@ -44,84 +50,20 @@ element! {
 
 /// See [`EtherSwitch::CLASS`].
 pub(crate) struct EtherSwitch {
-    timeout: u64,
     /// For each input, whether frames may leave on each output.
     allowed: Vec<Vec<bool>>,
-    learned: Learned,
+    /// Shared with the programs that look addresses up in it.
+    learned: Rc<RefCell<Learned>>,
 }
 
 const TOO_SHORT: Reason = Reason("too-short");
 /// There is no other port that the frame may be sent to.
 const NOWHERE: Reason = Reason("no-other-port");
 
-/// How many addresses are remembered; further ones take the place of the oldest.
-const CAPACITY: usize = 1 << 16;
-
 /// Name of the state that holds what was learned: address to port.
 const STATE: &str = "addresses";
 
 const SECOND: u64 = 1_000_000_000;
-
-/// Addresses with their ports.
-///
-/// All of a list live equally long after their last frame, so that the order of last frames is
-/// that of expiry.
-#[derive(Default)]
-struct Learned {
-    ports: LruTable<Seen>,
-    /// The timeout of each list; `None` for addresses that came in the order of their expiry.
-    timeouts: Vec<Option<u64>>,
-    /// Counts frames, to tell of addresses that expire together which was seen first.
-    next: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Seen {
-    port: usize,
-    expiry: u64,
-    order: u64,
-}
-
-impl Learned {
-    fn find(&self, address: u64, now: u64) -> Option<usize> {
-        let seen = self.ports.get(address.into())?;
-        (seen.expiry > now).then_some(seen.port)
-    }
-
-    fn learn(&mut self, address: u64, port: usize, timeout: u64, now: u64) {
-        let list = self.list(Some(timeout));
-        self.add(address, port, now.saturating_add(timeout), list);
-    }
-
-    /// The list of a timeout, instead of one that became empty if it is new.
-    fn list(&mut self, timeout: Option<u64>) -> usize {
-        if let Some(list) = self.timeouts.iter().position(|&of| of == timeout) {
-            return list;
-        }
-        let empty = (0..self.timeouts.len()).find(|&list| self.ports.list_len(list) == 0);
-        let list = empty.unwrap_or(self.timeouts.len());
-        self.timeouts.resize(self.timeouts.len().max(list + 1), None);
-        self.timeouts[list] = timeout;
-        list
-    }
-
-    fn add(&mut self, address: u64, port: usize, expiry: u64, list: usize) {
-        let seen = Seen { port, expiry, order: self.next };
-        self.next += 1;
-        if let Some(known) = self.ports.get_mut(address.into()) {
-            *known = seen;
-            return self.ports.renew(address.into(), list);
-        }
-        if self.ports.len() >= CAPACITY {
-            let oldest = (0..self.timeouts.len()).filter_map(|list| self.ports.oldest(list));
-            let first = oldest.min_by_key(|(_, seen)| (seen.expiry, seen.order));
-            if let Some((first, _)) = first {
-                self.ports.remove(first);
-            }
-        }
-        self.ports.insert(address.into(), seen, list);
-    }
-}
 
 /// The outputs that frames of each input may leave on at first: all but their own.
 fn all_but_own(ports: usize) -> Vec<Vec<bool>> {
@@ -135,7 +77,7 @@ impl EtherSwitch {
         let timeout = arguments.keyword("TIMEOUT").unwrap_or(Nanoseconds(300 * SECOND));
         arguments.finish()?;
         let allowed = all_but_own(ports);
-        Ok(Self { timeout: timeout.0, allowed, learned: Learned::default() })
+        Ok(Self { allowed, learned: Rc::new(RefCell::new(Learned::new(timeout.0))) })
     }
 
     fn flood(&self, input: usize) -> Block {
@@ -146,39 +88,69 @@ impl EtherSwitch {
     }
 
     fn block(&self, input: usize, learned: StateRef) -> Block {
-        const PORT: Reg = Reg(0);
         let mut block = vec![Op::when(meta::LEN.lt(14u8), vec![Op::Drop(TOO_SHORT)])];
-        if self.timeout > 0 {
-            let side = |key| FlowSide { key, value: vec![input.into()] };
-            block.push(Op::FlowInsert {
-                flows: learned,
-                forward: side(vec![eth::SRC.get()]),
-                reverse: side(vec![eth::SRC.get(), 0u8.into()]),
-                common: Vec::new(),
-                expiry: Expr::Now + self.timeout,
-                guarantee: 0u8.into(),
-                full: Vec::new(),
-            });
-            let allowed = (0..self.allowed.len()).filter(|&port| self.allowed[input][port]);
-            let allowed = allowed.map(|port| (port as u128, port as u128)).collect();
-            let known = vec![
-                Op::FlowLookup {
-                    flows: learned,
-                    key: vec![eth::DST.get()],
-                    value: vec![PORT],
-                    common: Vec::new(),
-                    miss: self.flood(input),
-                },
-                Op::If(
-                    Expr::from(PORT).is_in(IntervalSet::from_intervals(allowed)),
-                    vec![Op::Emit(PORT.into())],
-                    vec![Op::Drop(NOWHERE)],
-                ),
-            ];
-            let is_group = ((eth::DST.get() >> 40u8) & 1u8).eq(1u8);
-            block.push(Op::when(is_group.not(), known));
+        let timeout = self.learned.borrow().timeout;
+        if timeout == 0 {
+            block.extend(self.flood(input));
+            return block;
         }
-        block.extend(self.flood(input));
+        const SEEN_AT: Reg = Reg(0);
+        let expiry = || (Expr::Now | flow_table::tick(timeout)) + timeout;
+        let side = |key| FlowSide { key, value: vec![input.into()] };
+        let learn = || Op::FlowInsert {
+            flows: learned,
+            forward: side(vec![eth::SRC.get()]),
+            reverse: side(vec![eth::SRC.get(), 0u8.into()]),
+            common: Vec::new(),
+            expiry: expiry(),
+            guarantee: 0u8.into(),
+            full: Vec::new(),
+        };
+        let renew = Op::FlowUpdate {
+            flows: learned,
+            key: vec![eth::SRC.get()],
+            common: Vec::new(),
+            expiry: expiry(),
+            guarantee: 0u8.into(),
+        };
+        // What comes from a known address on its port renews what is known, and makes nothing new.
+        block.push(Op::FlowLookup {
+            flows: learned,
+            key: vec![eth::SRC.get()],
+            value: vec![SEEN_AT],
+            common: Vec::new(),
+            miss: [vec![learn()], self.forward(input, learned, &[])].concat(),
+        });
+        let moved = [vec![learn()], self.forward(input, learned, &[])].concat();
+        block.push(Op::when(Expr::from(SEEN_AT).ne(input), moved));
+        block.extend(self.forward(input, learned, &[renew]));
+        block
+    }
+
+    /// Sends a frame where its destination was seen, or everywhere, after some operations.
+    fn forward(&self, input: usize, learned: StateRef, first: &[Op]) -> Block {
+        const PORT: Reg = Reg(1);
+        let first = || first.iter().cloned();
+        let flood: Block = first().chain(self.flood(input)).collect();
+        let allowed = (0..self.allowed.len()).filter(|&port| self.allowed[input][port]);
+        let allowed = allowed.map(|port| (port as u128, port as u128)).collect();
+        let is_group = ((eth::DST.get() >> 40u8) & 1u8).eq(1u8);
+        let mut block = vec![
+            Op::when(is_group, flood.clone()),
+            Op::FlowLookup {
+                flows: learned,
+                key: vec![eth::DST.get()],
+                value: vec![PORT],
+                common: Vec::new(),
+                miss: flood,
+            },
+        ];
+        block.extend(first());
+        block.push(Op::If(
+            Expr::from(PORT).is_in(IntervalSet::from_intervals(allowed)),
+            vec![Op::Emit(PORT.into())],
+            vec![Op::Drop(NOWHERE)],
+        ));
         block
     }
 
@@ -206,7 +178,8 @@ fn number(address: &[u8]) -> u64 {
 impl Element for EtherSwitch {
     fn push(&mut self, input: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let now = cx.now();
-        let Self { timeout, allowed, learned } = self;
+        let Self { allowed, learned } = self;
+        let mut learned = learned.borrow_mut();
         let Some(allowed) = allowed.get(input) else { return };
         let last = allowed.iter().rposition(|allowed| *allowed);
         // Copies and packets of one output must stay in order, so none stays in the batch.
@@ -215,9 +188,9 @@ impl Element for EtherSwitch {
                 cx.drop(packet, TOO_SHORT);
                 continue;
             };
-            if *timeout > 0 {
-                learned.learn(number(&frame[6..12]), input, *timeout, now);
-                let port = learned.find(number(&frame[..6]), now).filter(|_| frame[0] & 1 == 0);
+            if learned.timeout > 0 {
+                learned.learn(number(&frame[6..12]), input, now);
+                let port = learned.port(number(&frame[..6]), now).filter(|_| frame[0] & 1 == 0);
                 if let Some(port) = port {
                     match allowed.get(port) {
                         Some(true) => cx.emit(port, packet),
@@ -247,34 +220,17 @@ impl Element for EtherSwitch {
     }
 
     fn export(&self, name: &str, store: &mut Store) {
-        let mut flows = Flows::new(CAPACITY as u64);
-        let mut all: Vec<_> = self.learned.ports.iter().collect();
-        all.sort_unstable_by_key(|(_, seen)| seen.order);
-        for (address, seen) in all {
-            let flow = Flow {
-                keys: [vec![address], vec![address, 0]],
-                values: [vec![seen.port as u128], vec![seen.port as u128]],
-                common: Vec::new(),
-                expiry: seen.expiry,
-                guarantee: 0,
-            };
-            flows.insert(flow, 0);
-        }
-        store.set(name, STATE, StateValue::Flows(flows));
+        store.set(name, STATE, StateValue::Flows(self.learned.borrow().export()));
     }
 
     fn import(&mut self, name: &str, store: &Store) {
-        let Some(StateValue::Flows(flows)) = store.get(name, STATE) else { return };
-        self.learned = Learned::default();
-        let list = self.learned.list(None);
-        let mut all: Vec<&Flow> = flows.iter().collect();
-        // Stable, so that of those that expire together the order stays.
-        all.sort_by_key(|flow| flow.expiry);
-        for flow in all {
-            if let (Some(&address), Some(&port)) = (flow.keys[0].first(), flow.values[0].first()) {
-                self.learned.add(address as u64, port as usize, flow.expiry, list);
-            }
+        if let Some(StateValue::Flows(flows)) = store.get(name, STATE) {
+            self.learned.borrow_mut().import(flows);
         }
+    }
+
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.learned) as Rc<RefCell<dyn FlowAccess>>)
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -291,10 +247,10 @@ impl Element for EtherSwitch {
 
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
         Ok(match handler {
-            "timeout" => (self.timeout / SECOND).to_string(),
+            "timeout" => (self.learned.borrow().timeout / SECOND).to_string(),
             "table" => {
-                let known = self.learned.ports.iter().filter(|(_, seen)| seen.expiry > cx.now);
-                let mut all: Vec<_> = known.collect();
+                let learned = self.learned.borrow();
+                let mut all: Vec<_> = learned.living(cx.now).collect();
                 all.sort_unstable_by_key(|(address, _)| *address);
                 let line = |(address, seen): (u128, &Seen)| {
                     let [_, _, a, b, c, d, e, f] = (address as u64).to_be_bytes();
@@ -315,7 +271,7 @@ impl Element for EtherSwitch {
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "timeout" => self.timeout = parse_value::<Nanoseconds>(value)?.0,
+            "timeout" => self.learned.borrow_mut().timeout = parse_value::<Nanoseconds>(value)?.0,
             "remove_port_forwarding" => self.forbid(value)?,
             _ => self.allowed = all_but_own(self.allowed.len()),
         }

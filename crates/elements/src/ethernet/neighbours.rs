@@ -1,5 +1,7 @@
 //! Which Ethernet addresses the neighbours on a link have, and the packets that wait to know one.
 
+mod access;
+
 use std::collections::{HashMap, VecDeque};
 
 use click::config::Argument;
@@ -14,6 +16,7 @@ use crate::argument::{EtherAddress, FromArgument, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
 use crate::ethernet::ether_encap;
+use crate::flow_access::Watchers;
 use crate::legacy::Legacy;
 use crate::lru_table::LruTable;
 use crate::names::Names;
@@ -169,6 +172,7 @@ pub(crate) enum Probe {
 /// displace those of neighbours.
 pub(crate) struct Neighbours {
     entries: LruTable<Entry>,
+    watchers: Watchers,
     waiting: usize,
     capacity: usize,
     entry_capacity: usize,
@@ -266,6 +270,7 @@ impl Neighbours {
         let timeout = arguments.keyword("TIMEOUT").unwrap_or(Nanoseconds(seconds * SECOND));
         Self {
             entries: LruTable::default(),
+            watchers: Watchers::default(),
             waiting: 0,
             capacity,
             entry_capacity,
@@ -325,9 +330,22 @@ impl Neighbours {
         }
     }
 
+    /// Removes an entry, and gives it.
+    fn take(&mut self, address: u128) -> Option<Entry> {
+        self.note_change(address);
+        self.entries.remove(address)
+    }
+
+    /// What programs found of an address does not hold any more.
+    fn note_change(&self, address: u128) {
+        if let Some(number) = self.entries.number_of(address) {
+            self.watchers.changed_one(number);
+        }
+    }
+
     /// Removes an entry and drops the packets that waited.
     fn remove(&mut self, address: u128, cx: &mut Context<'_>) {
-        for packet in self.entries.remove(address).into_iter().flat_map(|entry| entry.waiting) {
+        for packet in self.take(address).into_iter().flat_map(|entry| entry.waiting) {
             self.waiting -= 1;
             self.drop(packet, UNANSWERED, cx);
         }
@@ -382,6 +400,7 @@ impl Neighbours {
 
     /// Has an address be asked for again, of everybody, with the next packet.
     fn doubt(&mut self, address: u128, live_at: u64) {
+        self.note_change(address);
         if let Some(entry) = self.entries.get_mut(address) {
             entry.doubted = true;
             entry.live_at = entry.live_at.min(live_at);
@@ -397,7 +416,7 @@ impl Neighbours {
         now: u64,
         cx: &mut Context<'_>,
     ) -> VecDeque<Packet> {
-        let before = self.entries.remove(address);
+        let before = self.take(address);
         self.make_room(true, now, cx);
         let entry = Entry { asked, ..Entry::new(Some(ether), now) };
         let list = entry.list();
@@ -429,7 +448,7 @@ impl Neighbours {
         }
         if is_new {
             // One that was known has expired.
-            let before = self.entries.remove(address);
+            let before = self.take(address);
             self.make_room(false, now, cx);
             let mut entry = before.unwrap_or_else(|| Entry::new(None, now));
             (entry.ether, entry.live_at, entry.doubted) = (None, now, false);
@@ -485,6 +504,7 @@ impl Neighbours {
     }
 
     fn clear(&mut self, cx: &mut Context<'_>) {
+        self.watchers.changed_all();
         for packet in self.entries.drain().into_iter().flat_map(|(_, entry)| entry.waiting) {
             self.drop(packet, UNANSWERED, cx);
         }
@@ -534,6 +554,7 @@ impl Neighbours {
                 Some((address, (ether, *flow.common.first()? as u64)))
             })
             .collect();
+        self.watchers.changed_all();
         for (address, mut entry) in self.entries.drain() {
             entry.ether = entry.ether.filter(|_| known.contains_key(&address));
             if entry.ether.is_some() || !entry.waiting.is_empty() || entry.polls > 0 {
@@ -559,6 +580,7 @@ impl Neighbours {
 
     /// Gives away all entries, with the packets that wait.
     pub(crate) fn hand_over(&mut self) -> Legacy {
+        self.watchers.changed_all();
         let entries = std::mem::take(&mut self.entries);
         let waiting = std::mem::take(&mut self.waiting);
         let handed = HandedOver { entries, waiting, drops: self.drops };
@@ -568,6 +590,7 @@ impl Neighbours {
     /// Takes the entries of another. What there is no room for goes when the next one is added.
     pub(crate) fn take_over(&mut self, mut legacy: Legacy) {
         if let Some(handed) = legacy.take_native::<HandedOver>() {
+            self.watchers.changed_all();
             (self.entries, self.waiting) = (handed.entries, handed.waiting);
             self.drops = handed.drops;
         }
@@ -638,6 +661,7 @@ impl Neighbours {
 
     /// Forgets the Ethernet address of an IP address. Packets that wait go on waiting.
     fn forget(&mut self, address: u128) {
+        self.note_change(address);
         if let Some(entry) = self.entries.get_mut(address) {
             entry.ether = None;
             if entry.waiting.is_empty() {

@@ -24,12 +24,19 @@ pub(crate) struct HandedOver {
     taken: Taken,
     counted: u32,
     changed: Option<u64>,
+    groups: Vec<u16>,
+}
+
+/// The flows of a group of traffic classes, in the order in which they were touched.
+pub(crate) struct GroupFlows {
+    group: u16,
+    pub(super) flows: Vec<Flow>,
 }
 
 impl FlowTable {
     /// Gives away all flows as they stand; the table is empty then.
     pub(crate) fn hand_over(&mut self) -> HandedOver {
-        self.log(|log, _| log.add_all());
+        self.watchers.changed_all();
         let mut classes: Vec<Class> = self.classes.iter().map(Class::emptied).collect();
         std::mem::swap(&mut classes, &mut self.classes);
         let taken = std::mem::replace(&mut self.taken, Taken::new(self.hash.clone()));
@@ -44,13 +51,14 @@ impl FlowTable {
             taken,
             counted: std::mem::replace(&mut self.counted, ALL),
             changed: self.changed.take(),
+            groups: std::mem::take(&mut self.groups),
         }
     }
 
     /// Takes the flows of another table as they are. The classes are that one's then: those that flows are to have
     /// must be asked for again. Flows that there is no room for are removed by [`FlowTable::expire`].
     pub(crate) fn take_over(&mut self, from: HandedOver) {
-        self.log(|log, _| log.add_all());
+        self.watchers.changed_all();
         let pools = self.taken.pools().to_vec();
         let HandedOver {
             hash,
@@ -63,6 +71,7 @@ impl FlowTable {
             taken,
             counted,
             changed,
+            groups,
         } = from;
         *self = Self {
             hash,
@@ -76,6 +85,7 @@ impl FlowTable {
             taken,
             counted,
             changed,
+            groups,
             watchers: std::mem::take(&mut self.watchers),
         };
         if self.taken.pools() != pools {
@@ -159,27 +169,43 @@ impl FlowTable {
         }
     }
 
-    /// Gives away the flows of a group of traffic classes, in the order in which they were touched.
-    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
+    /// Says which group of traffic classes a flow is of.
+    #[inline]
+    pub(crate) fn set_group(&mut self, number: u32, group: u16) {
+        let at = number as usize;
+        if at >= self.groups.len() {
+            if group == 0 {
+                return;
+            }
+            self.groups.resize(at + 1, 0);
+        }
+        self.groups[at] = group;
+    }
+
+    /// Gives away the flows of a group of traffic classes.
+    pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);
-        let of_group = |number: &u32| self.flows.get(*number).group == group;
+        let of = |number: u32| self.groups.get(number as usize).copied().unwrap_or(0);
+        let of_group = |number: &u32| of(*number) == group;
         let numbers: Vec<u32> = numbers.filter(of_group).collect();
         let flows = numbers.iter().map(|&number| *self.flows.get(number)).collect();
         numbers.into_iter().for_each(|number| self.remove(number));
-        flows
+        GroupFlows { group, flows }
     }
 
     /// Takes in flows of another worker's table, in the order in which they were touched there. They
     /// expire when they would have there. `class_of` tells a flow's class.
-    pub(crate) fn join(
+    pub(crate) fn import_group(
         &mut self,
-        flows: Vec<Flow>,
+        GroupFlows { group, flows }: GroupFlows,
         now: u64,
         class_of: impl Fn(&Flow) -> Option<u16>,
     ) {
         for flow in &flows {
-            if let Some(class) = class_of(flow) {
-                self.insert(*flow, class, now);
+            if let Some(class) = class_of(flow)
+                && let Some(number) = self.insert(*flow, class, now)
+            {
+                self.set_group(number, group);
             }
         }
         // They are the last of their classes now. Where the last to expire among them belongs the

@@ -92,10 +92,7 @@ impl Key {
     }
 
     /// From the declared form.
-    pub(crate) fn from_numbers<N>(numbers: &[N]) -> Option<Self>
-    where
-        N: Copy + TryInto<u16> + TryInto<u32>,
-    {
+    pub(crate) fn from_numbers(numbers: &[u128]) -> Option<Self> {
         let &[map, src, src_port, dst, dst_port] = numbers else { return None };
         Some(Self::new(
             map.try_into().ok()?,

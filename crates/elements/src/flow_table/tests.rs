@@ -471,17 +471,23 @@ fn flows_go_along_with_their_numbers() {
 fn flows_of_another_worker_expire_in_their_time() {
     let (mut one, mut other) = (table(100), table(100));
     let add = |table: &mut FlowTable, n: u32, group, now| {
-        let flow = Flow { group, ..Flow::new(key(n), key(n)) };
-        table.insert(flow, 2, now).unwrap();
+        let number = table.insert(Flow::new(key(n), key(n)), 2, now).unwrap();
+        table.set_group(number, group);
     };
     for n in 0..10 {
-        add(&mut one, n, 1, u64::from(n) * SECOND / 2);
+        add(&mut one, n, 1000, u64::from(n) * SECOND / 2);
         add(&mut other, 20 + n, 2, u64::from(n) * SECOND / 2 + SECOND / 4);
     }
     let now = 5 * SECOND;
-    let flows = one.part_with(1);
-    assert_eq!((flows.len(), one.len()), (10, 0));
-    other.join(flows, now, |_| Some(2));
+    let flows = one.export_group(1000);
+    assert_eq!((flows.flows.len(), one.len()), (10, 0));
+    // A flow that gets the number of one that went is of no group until somebody says so.
+    one.insert(Flow::new(key(50), key(50)), 2, now).unwrap();
+    assert_eq!(one.export_group(1000).flows.len(), 0);
+    other.import_group(flows, now, |_| Some(2));
+    let all = other.export_group(1000);
+    assert_eq!((all.flows.len(), other.len()), (10, 10));
+    other.import_group(all, now, |_| Some(2));
     for n in 0..10 {
         // The last nanosecond of the tick in which it was touched, and five seconds.
         let until = other.tick_end(u64::from(n) * SECOND / 2) + 5 * SECOND;

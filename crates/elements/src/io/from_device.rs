@@ -14,7 +14,7 @@ use crate::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
 use crate::io::from_dump::LinkType;
 use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::token_bucket::TokenBucket;
 
 element! {
@@ -301,7 +301,10 @@ impl Element for FromDevice {
         }
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         Legacy::numbers([self.count, self.bytes])
     }
 
@@ -517,7 +520,10 @@ impl Element for ToDevice {
         self.held.len()
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         let numbers = vec![self.count, self.bytes, self.drops];
         Legacy { numbers, packets: self.held.drain().collect(), native: None }
     }

@@ -12,7 +12,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::lru_table::LruTable;
 
 element! {
@@ -382,7 +382,10 @@ impl Element for IPReassembler {
         self.incomplete.len()
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         let incomplete = std::mem::take(&mut self.incomplete);
         let numbers = [
             self.memory as u64,

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::net::Ipv6Addr;
+use std::rc::Rc;
 
 use ir::field::{anno, eth, ip6, meta};
 use ir::model::Block;
@@ -17,9 +18,10 @@ use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
+use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -67,7 +69,8 @@ pub(crate) struct IP6NDSolicitor {
     ether: EtherAddr,
     unsolicited: Unsolicited,
     poll_timeout: u64,
-    neighbours: RefCell<Neighbours>,
+    /// Shared with the programs that look addresses up in it.
+    neighbours: Rc<RefCell<Neighbours>>,
     outputs: usize,
     queries: u64,
 }
@@ -98,7 +101,7 @@ impl IP6NDSolicitor {
             ether,
             unsolicited,
             poll_timeout: poll_timeout.0,
-            neighbours: RefCell::new(neighbours),
+            neighbours: Rc::new(RefCell::new(neighbours)),
             outputs,
             queries: 0,
         })
@@ -279,19 +282,26 @@ impl Element for IP6NDSolicitor {
     }
 
     fn import(&mut self, name: &str, store: &Store) {
-        self.neighbours.get_mut().import(name, store);
+        self.neighbours.borrow_mut().import(name, store);
     }
 
     fn held(&self) -> usize {
         self.neighbours.borrow().held()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.neighbours.get_mut().hand_over()
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.neighbours) as Rc<RefCell<dyn FlowAccess>>)
+    }
+
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
+        self.neighbours.borrow_mut().hand_over()
     }
 
     fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.neighbours.get_mut().take_over(legacy);
+        self.neighbours.borrow_mut().take_over(legacy);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -320,6 +330,6 @@ impl Element for IP6NDSolicitor {
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         let parse = |text: &str| Ok(parse_value::<Ip6>(text)?.0.to_bits());
-        self.neighbours.get_mut().write(handler, value, cx, parse)
+        self.neighbours.borrow_mut().write(handler, value, cx, parse)
     }
 }

@@ -16,8 +16,8 @@ use std::rc::Rc;
 use ir::{Reason, StateValue, Store};
 
 use crate::device::Owned;
-use crate::flow_table::Flow;
-use crate::legacy::Legacy;
+use crate::flow_table::{Flow, GroupFlows};
+use crate::legacy::{Legacy, Scope};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};
@@ -229,34 +229,28 @@ impl Common {
         }
     }
 
-    /// Gives away the flows, if the capacity is this rewriter's own.
-    fn hand_over(&mut self) -> Legacy {
-        let own = self.joined.as_ref().filter(|joined| joined.root == self.name);
-        let flows = own.map(|joined| joined.set.borrow_mut().hand_over());
-        let native = flows.map(|flows| Box::new(flows) as Box<dyn Any + Send>);
-        Legacy { native, ..Legacy::default() }
-    }
-
-    fn part_with(&mut self, group: u8) -> Legacy {
-        let own = self.joined.as_ref().filter(|joined| joined.root == self.name);
-        let flows = own.map(|joined| joined.set.borrow_mut().part_with(group));
-        let native = flows.map(|flows| Box::new(flows) as Box<dyn Any + Send>);
-        Legacy { native, ..Legacy::default() }
-    }
-
-    fn join(&mut self, mut legacy: Legacy, now: u64) {
-        if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
-            && let Some(flows) = legacy.take_native::<Vec<Flow>>()
-        {
-            joined.set.borrow_mut().join(*flows, now);
-        }
+    /// Gives away the flows of a scope, if the capacity is this rewriter's own.
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
+            return Legacy::default();
+        };
+        let mut set = joined.set.borrow_mut();
+        let native: Box<dyn Any + Send> = match scope {
+            Scope::All => Box::new(set.hand_over()),
+            Scope::Group(group) => Box::new(set.export_group(group)),
+        };
+        Legacy { native: Some(native), ..Legacy::default() }
     }
 
     fn take_over(&mut self, mut legacy: Legacy, now: u64) {
-        if let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name)
-            && let Some(flows) = legacy.take_native::<peer::HandedOver>()
-        {
-            joined.set.borrow_mut().take_over(*flows, now);
+        let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
+            return;
+        };
+        let mut set = joined.set.borrow_mut();
+        if let Some(flows) = legacy.take_native::<GroupFlows>() {
+            set.import_group(*flows, now);
+        } else if let Some(flows) = legacy.take_native::<peer::HandedOver>() {
+            set.take_over(*flows, now);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Work};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::rate::show_real;
 
 /// The packet that is held back, and for how long.
@@ -50,7 +50,10 @@ impl Delay {
         usize::from(self.held.is_some())
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         Legacy { packets: self.held.take().into_iter().collect(), ..Legacy::default() }
     }
 
@@ -109,8 +112,8 @@ impl Element for DelayShaper {
         self.0.held()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.0.hand_over()
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        self.0.hand_over(scope)
     }
 
     fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
@@ -182,8 +185,8 @@ impl Element for DelayUnqueue {
         self.0.held()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.0.hand_over()
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        self.0.hand_over(scope)
     }
 
     fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {

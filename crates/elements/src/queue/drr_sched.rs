@@ -6,7 +6,7 @@ use net::Packet;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::Element;
-use crate::legacy::{Legacy, UNCLAIMED};
+use crate::legacy::{Legacy, Scope, UNCLAIMED};
 
 element! {
     /// DRRSched([QUANTUM]) -- pulls from its inputs fairly by bytes
@@ -89,7 +89,10 @@ impl Element for DRRSched {
         self.inputs.iter().filter(|input| input.head.is_some()).count()
     }
 
-    fn hand_over(&mut self) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        if scope != Scope::All {
+            return Legacy::default();
+        }
         let (mut numbers, mut packets) = (vec![self.next as u64], Vec::new());
         for input in &mut self.inputs {
             numbers.extend([input.deficit, u64::from(input.head.is_some())]);

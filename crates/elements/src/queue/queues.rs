@@ -9,7 +9,7 @@ use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 
 element! {
     /// Queue([CAPACITY]) -- stores packets in a first-in first-out queue
@@ -144,9 +144,16 @@ impl Element for Queue {
         Some(!self.packets.is_empty())
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        let numbers = vec![self.drops, self.highwater as u64];
-        Legacy { numbers, packets: std::mem::take(&mut self.packets).into(), native: None }
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        let all = std::mem::take(&mut self.packets);
+        let Scope::Group(group) = scope else {
+            let numbers = vec![self.drops, self.highwater as u64];
+            return Legacy { numbers, packets: all.into(), native: None };
+        };
+        let (packets, others): (VecDeque<_>, VecDeque<_>) =
+            all.into_iter().partition(|packet| packet.group() == group);
+        self.packets = others;
+        Legacy { packets: packets.into(), ..Legacy::default() }
     }
 
     fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
@@ -160,20 +167,6 @@ impl Element for Queue {
 
     fn parts_packets(&self) -> bool {
         true
-    }
-
-    fn part_with(&mut self, group: u8) -> Legacy {
-        let all = std::mem::take(&mut self.packets).into_iter();
-        let (packets, others): (VecDeque<_>, VecDeque<_>) =
-            all.partition(|packet| packet.group() == group);
-        self.packets = others;
-        Legacy { packets: packets.into(), ..Legacy::default() }
-    }
-
-    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        self.packets.extend(legacy.packets);
-        self.drop_excess(cx);
-        self.highwater = self.highwater.max(self.packets.len());
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -1,5 +1,8 @@
 //! IPRRSwitch.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use ir::field::{ip, meta, transport};
 use ir::model::{Block, Expr, FlowSide, Reg, StateKind};
 use ir::{Cond, Diagnostic, IntervalSet, Model, Op, StateValue, Store};
@@ -8,9 +11,10 @@ use net::{Batch, Packet};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::flow_table::{Flow, FlowTable, HandedOver, Key};
+use crate::flow_access::FlowAccess;
+use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::listing::{self, Record, SLICE, Slice};
 
 element! {
@@ -43,7 +47,8 @@ element! {
 
 /// See [`IPRRSwitch::CLASS`].
 pub(crate) struct IPRRSwitch {
-    flows: FlowTable,
+    /// Shared with the programs that look flows up in it.
+    flows: Rc<RefCell<FlowTable>>,
     class: u16,
     /// The output of the last new flow.
     current: u16,
@@ -93,26 +98,28 @@ impl IPRRSwitch {
         cx.claim(None, span, FlowTable::EMPTY)?;
         let mut flows = FlowTable::new(capacity);
         let class = flows.class(FOREVER, 0);
-        Ok(Self { flows, class, current: 0, max })
+        Ok(Self { flows: Rc::new(RefCell::new(flows)), class, current: 0, max })
     }
 }
 
 impl Element for IPRRSwitch {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let now = cx.now();
-        self.flows.expire(now, batch.len());
+        let mut flows = self.flows.borrow_mut();
+        flows.expire(now, batch.len());
         cx.each(batch, |packet, _| {
             let Some(key) = key(packet) else { return Verdict::Drop(NO_HEADER) };
-            if let Some((number, _)) = self.flows.lookup(&key, now) {
-                self.flows.touch(number, self.class, now);
-                return Verdict::To(self.flows.flow(number).output(1).into());
+            if let Some((number, _)) = flows.lookup(&key, now) {
+                flows.touch(number, self.class, now);
+                return Verdict::To(flows.flow(number).output(1).into());
             }
             self.current = (self.current + 1) % self.max;
             // Both directions have the same key: the packets' own.
             let mut flow = Flow::new(key, key);
             flow.set_outputs([self.current; 2]);
-            flow.group = packet.group();
-            self.flows.insert(flow, self.class, now);
+            if let Some(number) = flows.insert(flow, self.class, now) {
+                flows.set_group(number, packet.group());
+            }
             Verdict::To(self.current.into())
         });
     }
@@ -122,7 +129,7 @@ impl Element for IPRRSwitch {
         const DST_PORT: Reg = Reg(1);
         const OUTPUT: Reg = Reg(2);
         let mut model = Model::default();
-        let capacity = self.flows.capacity();
+        let capacity = self.flows.borrow().capacity();
         let flows =
             model.declare("flows", StateKind::Flows { capacity, widths: vec![32, 16, 32, 16, 16] });
         let cells = StateKind::Cells { width: 16, initial: vec![0] };
@@ -147,7 +154,7 @@ impl Element for IPRRSwitch {
             FlowSide { key: key(), value }
         };
         let common = || -> Vec<Expr> { vec![0u8.into(); 4] };
-        let expiry = || (Expr::Now | self.flows.tick()) + FOREVER;
+        let expiry = || (Expr::Now | self.flows.borrow().tick()) + FOREVER;
 
         let new: Block = vec![
             Op::Read(OUTPUT, current, 0u8.into()),
@@ -189,7 +196,7 @@ impl Element for IPRRSwitch {
     }
 
     fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "flows", StateValue::Flows(self.flows.export()));
+        store.set(name, "flows", StateValue::Flows(self.flows.borrow_mut().export()));
         store.set(name, "current", StateValue::Cells(vec![self.current.into()]));
     }
 
@@ -197,38 +204,42 @@ impl Element for IPRRSwitch {
         if let Some(StateValue::Flows(flows)) = store.get(name, "flows") {
             let max = self.max;
             let class_of = |flow: &Flow| (flow.output(1) < max).then_some(self.class);
-            self.flows.import(flows, class_of, |_| [0; 2]);
+            self.flows.borrow_mut().import(flows, class_of, |_| [0; 2]);
         }
         if let [current] = *store.cells(name, "current") {
             self.current = u16::try_from(current).unwrap_or(0) % self.max;
         }
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        let native = Box::new(self.flows.hand_over());
-        Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+    fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        Some(Rc::clone(&self.flows) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
-        if let Some(flows) = legacy.take_native::<HandedOver>() {
-            self.flows.take_over(*flows);
-            self.class = self.flows.class(FOREVER, 0);
-            let max = self.max;
-            if legacy.counts() != Some([u64::from(max)]) {
-                self.flows.retain(|flow| flow.output(1) < max);
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        let mut flows = self.flows.borrow_mut();
+        match scope {
+            Scope::All => {
+                let native = Box::new(flows.hand_over());
+                Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+            }
+            Scope::Group(group) => {
+                let native = Box::new(flows.export_group(group));
+                Legacy { native: Some(native), ..Legacy::default() }
             }
         }
     }
 
-    fn part_with(&mut self, group: u8) -> Legacy {
-        let flows = self.flows.part_with(group);
-        Legacy { native: Some(Box::new(flows)), ..Legacy::default() }
-    }
-
-    fn join(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
-        if let Some(flows) = legacy.take_native::<Vec<Flow>>() {
-            let class = self.class;
-            self.flows.join(*flows, cx.now(), |_| Some(class));
+    fn take_over(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
+        let mut table = self.flows.borrow_mut();
+        if let Some(flows) = legacy.take_native::<GroupFlows>() {
+            table.import_group(*flows, cx.now(), |_| Some(self.class));
+        } else if let Some(flows) = legacy.take_native::<HandedOver>() {
+            table.take_over(*flows);
+            self.class = table.class(FOREVER, 0);
+            let max = self.max;
+            if legacy.counts() != Some([u64::from(max)]) {
+                table.retain(|flow| flow.output(1) < max);
+            }
         }
     }
 
@@ -246,7 +257,7 @@ impl Element for IPRRSwitch {
         }
         let mut living = 0;
         let count = |flow: &Flow| living += u64::from(flow.expiry() > cx.now);
-        let (next, touches) = self.flows.visit(from, SLICE, count);
+        let (next, touches) = self.flows.borrow().visit(from, SLICE, count);
         Some(Slice { records: vec![Record::Count(0, living)], next, touches })
     }
 }

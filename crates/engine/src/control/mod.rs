@@ -27,12 +27,12 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::findings::Findings;
-use crate::instance::{Changed, Configuration, Extent, Instance, Moved, Workers};
+use crate::instance::{Changed, Configuration, Extent, Imported, Instance, Moved, Workers};
 use crate::supervision::Handle;
 use protocol::{
     Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
-    FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, StatusAnswer,
-    Traffic, Worker, WorkerCounts, WorkerStatus, WorkersAnswer,
+    FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, StateImported,
+    StatusAnswer, Traffic, Worker, WorkerCounts, WorkerStatus, WorkersAnswer,
 };
 
 pub use client::{Client, Failure, Received};
@@ -189,6 +189,12 @@ impl Controlled {
             }
             Request::Balance(asked) => answer(asked, dispatch::balance(&self.instance)),
             Request::Workers(asked) => answer(asked, self.workers(asked.count)),
+            Request::ExportState(asked) => answer(asked, self.instance.export_state()),
+            Request::ImportState(asked) => {
+                let imported = self.instance.import_state(&asked.text);
+                let taken = |Imported { elements, flows }| StateImported { elements, flows };
+                answer(asked, imported.map(taken))
+            }
             Request::Faults(asked) => answer(asked, self.faults(asked.set.as_deref())),
             Request::Status(asked) => answer(asked, Ok(self.status())),
             Request::Swap(asked) => answer(asked, self.swap(asked)),

@@ -93,6 +93,10 @@ requests! {
     Balance -> Balanced,
     /// Says how many workers take packets, or changes it.
     Workers -> WorkersAnswer,
+    /// Gives the state of all elements as text, for another run.
+    ExportState -> String,
+    /// Takes over the state of another run.
+    ImportState -> StateImported,
     /// Says which faults devices have, or changes them; both as text.
     Faults -> String,
     /// Says what runs.
@@ -225,6 +229,19 @@ pub struct Workers {
     /// How many from now on; none to leave it as it is.
     #[serde(default)]
     pub count: Option<usize>,
+}
+
+/// Gives the state of all elements as text, for another run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportState {}
+
+/// Takes over the state of another run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportState {
+    /// What that run gave.
+    pub text: String,
 }
 
 /// Says which faults devices have, or changes them.
@@ -636,6 +653,15 @@ pub struct Moved {
     pub packets: usize,
     /// Packets that the former worker holds for other reasons, which leave from there.
     pub held_back: usize,
+}
+
+/// What was taken over of another run's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StateImported {
+    /// Elements that have state from it.
+    pub elements: usize,
+    /// Flows in it.
+    pub flows: usize,
 }
 
 /// How many workers there are, and what it took to have so many.

@@ -165,7 +165,7 @@ impl Instance {
         let begin = self.time().now();
         interfaces.bring(dispatch, groups, from, to)?;
         let is_dead = || self.fleet.status(from) == Status::Dead;
-        let numbers: Vec<u8> = groups.iter().map(|&group| group as u8 + 1).collect();
+        let numbers: Vec<u16> = groups.iter().map(|&group| group as u16 + 1).collect();
         let mut handed_over = None;
         if self.comes_to_be(DRAINING, || interfaces.is_drained(from) || is_dead()) {
             // Between two rounds what was received is handled. What cannot be sent now, elements
@@ -175,7 +175,8 @@ impl Instance {
                 held == 0 && interfaces.is_sent(from) || is_dead()
             });
             handed_over = self.fleet.call(from, move |router: &mut Router| {
-                let all: Vec<_> = numbers.iter().map(|&number| router.part_with(number)).collect();
+                let all: Vec<_> =
+                    numbers.iter().map(|&number| router.export_group(number)).collect();
                 (all, router.holds_back())
             });
         }
@@ -189,7 +190,7 @@ impl Instance {
         let packets = states.iter().map(|state| state.packets()).sum();
         let handing_out = interfaces.clone();
         let join = move |router: &mut Router| {
-            states.into_iter().for_each(|state| router.join(state));
+            states.into_iter().for_each(|state| router.import_group(state));
             handing_out.hand_out(to);
         };
         self.fleet.call(to, join).ok_or(Error::WorkerDead)?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use catena_engine::instance::Extent;
 use catena_engine::session::Path;
 use dataplane::Listener;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::support::{FLOWS, Wire, configuration, drain, read, run, start, start_on};
 
@@ -39,6 +39,42 @@ fn counts_of_two_workers_add_up_and_writes_reach_both() {
     assert_eq!(read(&instance, "s.switch"), "worker 0: 1\nworker 1: 0\n");
     let refused = instance.write("s.nothing", "").unwrap_err();
     assert_eq!((refused.code(), &*refused.to_string()), ("other", "no handler named 's.nothing'"));
+}
+
+/// Chains in one process, on the same core: each has its own packets and state, and changes and ends for itself.
+#[test]
+fn chains_run_side_by_side() {
+    let wires = [Wire::new(), Wire::new()];
+    wires.iter().for_each(|wire| wire.open());
+    let cpu =
+        sched_getaffinity(None).ok().and_then(|all| (0..CpuSet::MAX_CPU).find(|&c| all.is_set(c)));
+    let begin = |wire: &Arc<Wire>, text| {
+        let listener = || -> Box<dyn Listener> { Box::new(dataplane::Transcript::default()) };
+        start_on(vec![cpu], text, std::slice::from_ref(wire), Path::Synthesised, listener)
+    };
+    let one = begin(&wires[0], CHAIN);
+    let other = begin(&wires[1], CHAIN);
+    wires.iter().for_each(|wire| run(wire, 2 * FLOWS));
+    for (instance, wire) in [&one, &other].into_iter().zip(&wires) {
+        drain(instance, std::slice::from_ref(wire));
+        let taken = wire.taken.load(Ordering::SeqCst);
+        assert_eq!(read(instance, "c.count"), taken.to_string(), "its own packets, and no others");
+    }
+    one.write("s.switch", "1").unwrap();
+    assert_eq!(read(&other, "s.switch"), "0");
+    other
+        .change(configuration("FromDevice(in) -> c :: Counter -> Discard;"), Extent::Change)
+        .unwrap();
+    assert_eq!((one.generation(), other.generation()), (1, 2));
+    let state = one.export_state().unwrap();
+    one.close();
+    wires[1].open();
+    other.fleet().call_all(|_| ());
+    run(&wires[1], FLOWS);
+    drain(&other, &wires[1..]);
+    let refused = other.import_state(&state).unwrap_err();
+    assert_eq!(refused.code(), "state", "it has no 's': {refused}");
+    other.close();
 }
 
 #[test]

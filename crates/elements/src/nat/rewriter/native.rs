@@ -20,7 +20,7 @@ use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
-use crate::legacy::Legacy;
+use crate::legacy::{Legacy, Scope};
 use crate::listing::{FlowRecord, Slice};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
@@ -60,7 +60,7 @@ struct Seen {
     /// See [`FIN`] and its like.
     flags: u8,
     /// The packet's group.
-    group: u8,
+    group: u16,
 }
 
 fn without_key(reason: Reason) -> Seen {
@@ -262,7 +262,6 @@ impl Common {
         flow.deltas = S::KIND.deltas(&flow);
         flow.input = input as u16;
         flow.protocol = seen.protocol;
-        flow.group = seen.group;
         flow.annotation = self.reply_annotation.map_or(0, |at| packet.annotations().u8(at));
         flow.state = next_state(S::KIND, seen, 0, 0);
         let tracking = S::KIND.tracking(seen.protocol);
@@ -271,6 +270,7 @@ impl Common {
         let Some(number) = set.table.add(flow, hashes, first, now) else {
             return Err(self.fail(input, FULL));
         };
+        set.table.set_group(number, seen.group);
         if class != first {
             set.table.touch(number, class, now);
         }
@@ -481,20 +481,12 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.owns_all_flows()
     }
 
-    fn hand_over(&mut self) -> Legacy {
-        self.common.hand_over()
+    fn hand_over(&mut self, scope: Scope) -> Legacy {
+        self.common.hand_over(scope)
     }
 
     fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
         self.common.take_over(legacy, cx.now());
-    }
-
-    fn part_with(&mut self, group: u8) -> Legacy {
-        self.common.part_with(group)
-    }
-
-    fn join(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        self.common.join(legacy, cx.now());
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

@@ -77,7 +77,7 @@ pub(crate) struct New<'a> {
     /// Whether the source port is an ICMP identifier.
     pub echo: bool,
     /// The packet's group.
-    pub group: u8,
+    pub group: u16,
 }
 
 impl New<'_> {
@@ -342,7 +342,7 @@ impl Pattern {
     /// The share of the range that packets of a group are given; `None` if there is no range, or
     /// too little for all.
     #[inline]
-    fn range(&self, group: u8) -> Option<(u32, u32)> {
+    fn range(&self, group: u16) -> Option<(u32, u32)> {
         match self.vary {
             Vary::Nothing => None,
             Vary::Port { low, high } => self.part.share(group, low.into(), high.into()),

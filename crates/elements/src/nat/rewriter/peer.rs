@@ -5,11 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
-use crate::flow_access::{BURST, COMMON, FlowAccess, FlowLog, FoundFlow, FoundFlows, lanes_of};
-use crate::flow_table::{self, Flow, FlowTable, Hashed, Key};
-
-/// Flows whose expiry has come, or that there is no room for, that are removed at a batch, of each class.
-const REMOVED_AT_ONCE: usize = 128;
+use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows};
+use crate::flow_table::{self, Flow, FlowTable, GroupFlows, REMOVED_AT_ONCE};
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,14 +102,14 @@ impl FlowSet {
     }
 
     /// Gives away the flows of a group of traffic classes.
-    pub(crate) fn part_with(&mut self, group: u8) -> Vec<Flow> {
-        self.table.part_with(group)
+    pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
+        self.table.export_group(group)
     }
 
     /// Takes in flows of the same rewriters of another worker.
-    pub(crate) fn join(&mut self, flows: Vec<Flow>, now: u64) {
+    pub(crate) fn import_group(&mut self, flows: GroupFlows, now: u64) {
         let members = &self.members;
-        self.table.join(flows, now, |flow| class_of(members, flow));
+        self.table.import_group(flows, now, |flow| class_of(members, flow));
     }
 
     /// The flows as declared state: what is done bit by bit is done at once.
@@ -154,102 +151,31 @@ impl FlowAccess for FlowSet {
         self.table.len()
     }
 
-    fn find(&self, key: &[u64], now: u64) -> Option<FoundFlow> {
-        let (number, side) = self.table.lookup(&Key::from_numbers(key)?, now)?;
-        let flow = self.table.flow(number);
-        let to = flow.rewritten(side);
-        Some(FoundFlow {
-            number,
-            values: [
-                to.src().into(),
-                to.src_port().into(),
-                to.dst().into(),
-                to.dst_port().into(),
-                flow.output(side).into(),
-                side as u64,
-            ],
-            common: [
-                flow.state.into(),
-                flow.input.into(),
-                flow.protocol.into(),
-                flow.annotation.into(),
-            ],
-            expiry: flow.expiry(),
-        })
+    fn find(&self, key: &[u128], now: u64) -> Option<FoundFlow> {
+        self.table.find(key, now)
     }
 
-    #[inline(never)]
-    fn find_all(&self, key: &[&[u32; BURST]], mut lanes: u32, now: u64, found: &mut FoundFlows) {
-        found.lanes &= !lanes;
-        found.settled &= !lanes;
-        let &[map, src, src_port, dst, dst_port] = key else { return };
-        for lane in 0..BURST {
-            // No flow has a key with numbers as great as that.
-            let fits = (map[lane] | src_port[lane] | dst_port[lane]) >> 16 == 0;
-            lanes &= !(u32::from(!fits) << lane);
-        }
-        let mut all = [Hashed::default(); BURST];
-        let mut guesses = [None; BURST];
-        // Each loop touches memory that the one before prefetched.
-        for lane in lanes_of(lanes) {
-            let ports = (src_port[lane] as u16, dst_port[lane] as u16);
-            let key = Key::new(map[lane] as u16, src[lane], ports.0, dst[lane], ports.1);
-            all[lane] = self.table.hashed(key);
-            self.table.expect(&all[lane]);
-        }
-        for lane in lanes_of(lanes) {
-            guesses[lane] = self.table.prefetch_guess(&all[lane]);
-        }
-        for lane in lanes_of(lanes) {
-            let guessed = guesses[lane].and_then(|guess| self.table.is(guess, &all[lane]));
-            let holder = guessed.or_else(|| self.table.holder(&all[lane]));
-            let Some((number, side)) = holder else { continue };
-            let flow = self.table.flow(number);
-            if flow.expiry() <= now {
-                continue;
-            }
-            let (expiry, guarantee) = self.table.lasts_until(flow, now).unwrap_or_default();
-            found.settled |= u32::from(expiry == flow.expiry()) << lane;
-            found.lanes |= 1 << lane;
-            found.numbers[lane] = number;
-            (found.expiries[lane], found.guarantees[lane]) = (expiry, guarantee);
-            let to = flow.rewritten(side);
-            let values = [
-                to.src(),
-                to.src_port().into(),
-                to.dst(),
-                to.dst_port().into(),
-                flow.output(side).into(),
-                side as u32,
-            ];
-            for (column, value) in found.values.iter_mut().zip(values) {
-                column[lane] = value;
-            }
-            let common: [u32; COMMON] = [
-                flow.state.into(),
-                flow.input.into(),
-                flow.protocol.into(),
-                flow.annotation.into(),
-            ];
-            for (column, value) in found.common.iter_mut().zip(common) {
-                column[lane] = value;
-            }
-        }
+    fn key_columns(&self) -> &'static [u8] {
+        self.table.key_columns()
+    }
+
+    fn find_all(&self, key: &[&Column], lanes: u32, now: u64, found: &mut FoundFlows) {
+        self.table.find_all(key, lanes, now, found);
     }
 
     fn update(
         &mut self,
         number: u32,
-        common: &[u64],
+        common: &[u128],
         expiry: u64,
         guarantee: u64,
         now: u64,
     ) -> bool {
-        self.table.update(number, common, (expiry, guarantee), now)
+        FlowAccess::update(&mut self.table, number, common, expiry, guarantee, now)
     }
 
     fn expiry(&self, number: u32) -> u64 {
-        self.table.flow(number).expiry()
+        FlowAccess::expiry(&self.table, number)
     }
 
     fn prefetch(&self, number: u32) {
@@ -265,7 +191,7 @@ impl FlowAccess for FlowSet {
     }
 
     fn watch(&mut self, log: &Rc<FlowLog>, table: u16) {
-        self.table.log_changes(log, table);
+        FlowAccess::watch(&mut self.table, log, table);
     }
 }
 
