@@ -18,6 +18,8 @@ use ir::program::verify;
 use ir::{Edge, Graph, Model, Node, Port, Processing, Program, Store};
 use prover::{Finding, Prover, Task};
 
+use crate::session::Cut;
+
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is
 /// written all the time does not keep a chain from running.
 const REST: u64 = 10;
@@ -51,7 +53,7 @@ struct Made {
 }
 
 /// How programs are made and installed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct How {
     /// How long a chain waits for the programs that it starts with, which other threads make and
     /// prove, as they do with what is made again. If not given, all is made by the thread that asks,
@@ -59,6 +61,8 @@ pub(crate) struct How {
     pub(crate) background: Option<Duration>,
     /// Whether elements also give way to programs that take no less time.
     pub(crate) every_program: bool,
+    /// How programs are cut, if they are.
+    pub(crate) cut: Option<Cut>,
     /// Whether it is reported when the chain runs without its programs.
     pub(crate) reports: bool,
 }
@@ -241,13 +245,16 @@ impl Installer {
             return;
         };
         let mut in_place = std::mem::take(&mut self.kept);
-        let starts = self.starts;
+        let (starts, cut) = (self.starts, self.how.cut.clone());
         let work = move || {
             in_place.retain(Prepared::is_shared);
-            let programs = synthesizer.synthesize().programs;
+            let mut programs = synthesizer.synthesize().programs;
             let mut found = Vec::new();
             if starts {
                 found = task(&synthesizer, programs.clone()).carry_out(PROOF);
+            }
+            if let Some(cut) = cut {
+                programs = cut(programs);
             }
             let programs = programs.into_iter().map(Prepared::new).collect();
             // The chain may have ended.
@@ -320,6 +327,7 @@ impl Installer {
         programs: impl IntoIterator<Item = Prepared>,
     ) -> Vec<(Port, String)> {
         let mut native = Vec::new();
+        let there = self.installed.clone();
         for prepared in programs {
             let program = prepared.program();
             debug_assert!(
@@ -328,9 +336,10 @@ impl Installer {
                 verify::verify(program),
                 program.text(&self.graph)
             );
-            if !self.installed.insert(program.entry) {
+            if there.contains(&program.entry) {
                 continue;
             }
+            self.installed.insert(program.entry);
             match &self.store {
                 Some(store) => {
                     let stage = InterpretedProgram::new(program.clone(), store);

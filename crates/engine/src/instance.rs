@@ -581,6 +581,7 @@ fn prepare(
             path,
             background: Some(patience),
             every_program: false,
+            cut: None,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);
         let mut made = Made {

@@ -209,6 +209,7 @@ pub(crate) fn load(
         path,
         background: None,
         every_program: false,
+        cut: None,
     };
     let mut diagnostics = Vec::new();
     session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(|| {

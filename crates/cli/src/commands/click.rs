@@ -248,6 +248,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         path: Path::Synthesised,
         background: None,
         every_program: false,
+        cut: None,
     };
     let variables = options.variables.clone();
     let started = session::start(&mut sources, file, variables, setup, &mut found);
