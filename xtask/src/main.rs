@@ -26,7 +26,9 @@ usage: cargo xtask TASK
                                  steps: packages, fmt, clippy, tidy, rustdoc, test, generated
                                  ARGS go to STEP's command; without --only, to `cargo test`
   tidy                           the project's own rules, such as: crates import lower floors only
-  docs [--check]                 write the reference of elements, or check that it is as it would be written
+  docs [--book]                  write the generated pages, and build the book into target/book if mdbook is installed;
+                                 with --book, install it below target first
+  docs --check                   check that the generated pages are as they would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
@@ -55,7 +57,8 @@ fn run(args: &[String]) -> Result {
         ["test", "--only", step, "--", ref rest @ ..] => test::run(Some(step), rest),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(false),
-        ["docs", "--check"] => docs::run(true),
+        ["docs", "--book"] => docs::run(true),
+        ["docs", "--check"] => docs::check(),
         ["examples"] => examples::run(false),
         ["examples", "--check"] => examples::run(true),
         // Without `--bench` it would also run unit tests, which know none of a bench's arguments.

@@ -7,7 +7,7 @@ mod code;
 mod crates;
 mod dependencies;
 mod elements;
-mod pages;
+pub(crate) mod pages;
 mod rules;
 mod tree;
 
@@ -39,7 +39,7 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 15] = [
     ("floors", crates::floors),
     ("reserved", crates::reserved),
     ("lints", crates::lints),
@@ -52,6 +52,7 @@ const RULES: [(&str, Rule); 14] = [
     ("in-folders", elements::in_folders),
     ("unnamed", elements::unnamed),
     ("links", pages::links),
+    ("chapters", pages::chapters),
     ("changelog", pages::changelog),
     ("machine-paths", pages::machine_paths),
 ];

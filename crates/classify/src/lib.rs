@@ -25,7 +25,7 @@ pub use linear::Linear;
 pub use memory::prefer_large_pages;
 pub use rule_list::{Edit, NoRoom, RuleList, edits};
 pub use rule_set::{Cube, Key, MAX_DIMENSIONS, MAX_RULE, RuleSet, TooManyCubes};
-pub use simd::{Level, equal_halves, prefetch};
+pub use simd::{Instructions, Level, equal_halves, prefetch};
 pub use tree::Forest;
 pub use tuples::TupleSpace;
 pub use updatable::{Rebuild, Rebuilt, Updatable};

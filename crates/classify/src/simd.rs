@@ -39,9 +39,13 @@ pub(crate) const CUBES: usize = 4;
 /// What a block says of one dimension: the least numbers of its cubes, then the complements of their greatest.
 const SLOT: usize = 2 * CUBES;
 
+/// A set of instructions that this processor has: proof of it, as nobody else makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level(Instructions);
+
 /// The sets of instructions that code is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum Instructions {
     /// What every processor has.
     Portable,
     /// 256-bit vectors.
@@ -53,6 +57,9 @@ pub enum Level {
 }
 
 impl Level {
+    /// What every processor has.
+    pub const PORTABLE: Self = Self(Instructions::Portable);
+
     /// Those that this processor has, the widest first.
     pub fn available() -> impl Iterator<Item = Self> {
         let mut levels = Vec::new();
@@ -67,19 +74,25 @@ impl Level {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq");
             if common && wide {
-                levels.push(Self::Avx512);
+                levels.push(Self(Instructions::Avx512));
             }
             if common {
-                levels.push(Self::Avx2);
+                levels.push(Self(Instructions::Avx2));
             }
         }
-        levels.push(Self::Portable);
+        levels.push(Self::PORTABLE);
         levels.into_iter()
     }
 
     /// The widest that this processor has.
     pub fn widest() -> Self {
-        Self::available().next().unwrap_or(Self::Portable)
+        Self::available().next().unwrap_or(Self::PORTABLE)
+    }
+
+    /// The instructions that the processor has.
+    #[inline]
+    pub fn instructions(self) -> Instructions {
+        self.0
     }
 }
 
@@ -131,14 +144,14 @@ pub(crate) fn run(level: Level, width: usize, task: impl Task) {
 }
 
 fn run_on<const W: usize>(level: Level, task: impl Task) {
-    match level {
-        Level::Portable => task.run::<W>(Portable),
+    match level.instructions() {
+        Instructions::Portable => task.run::<W>(Portable),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: levels come from `Level::available`, which found the features in the processor.
-        Level::Avx2 => unsafe { x86::with_avx2::<W>(task) },
+        // SAFETY: a level is proof that the processor has the features.
+        Instructions::Avx2 => unsafe { x86::with_avx2::<W>(task) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Avx512 => unsafe { x86::with_avx512::<W>(task) },
+        Instructions::Avx512 => unsafe { x86::with_avx512::<W>(task) },
     }
 }
 
@@ -507,7 +520,7 @@ mod tests {
                 found
             };
             for level in Level::available() {
-                prop_assert_eq!(of(level), of(Level::Portable), "{:?}", level);
+                prop_assert_eq!(of(level), of(Level::PORTABLE), "{:?}", level);
             }
         }
 

@@ -99,6 +99,7 @@ fn listing() {
             background: None,
             every_program: false,
             cut: None,
+            unproven: false,
         };
         let started = session::start(&mut sources, file, Vec::new(), setup, &mut Vec::new());
         let (_, mut router) = started.expect("a chain");

@@ -2,7 +2,8 @@
 
 use std::io::stderr;
 
-use engine::{Error, Findings};
+use engine::control::protocol;
+use engine::{Error, Findings, control};
 use ir::{Diagnostic, Sources};
 use serde_json::{Value, json};
 use view::diagnostics;
@@ -16,8 +17,8 @@ pub(crate) enum Failure {
     Message(String),
     /// What is wrong with a configuration.
     Findings(Findings),
-    /// What is wrong with a configuration, as an instance reports it: as text, and as an array.
-    Reported(String, Value),
+    /// What is wrong with a configuration, as an instance reports it: as text, and for programs.
+    Reported(String, Vec<protocol::Diagnostic>),
 }
 
 impl From<String> for Failure {
@@ -31,6 +32,21 @@ impl From<Error> for Failure {
         match refusal {
             Error::Configuration(findings) => Self::Findings(findings),
             refusal => Self::Message(mends::of(&refusal)),
+        }
+    }
+}
+
+impl From<control::Failure> for Failure {
+    fn from(why: control::Failure) -> Self {
+        match why {
+            control::Failure::Refused(refusal) if refusal.diagnostics.is_empty() => {
+                Self::Message(mends::mended(&refusal.message, &refusal.code))
+            }
+            control::Failure::Refused(refusal) => {
+                Self::Reported(refusal.message, refusal.diagnostics)
+            }
+            control::Failure::Misunderstood(why) => why.into(),
+            why => Self::Message(why.to_string()),
         }
     }
 }
@@ -55,17 +71,17 @@ impl Failure {
     /// As programs read it, whatever the command: a document of diagnostics.
     pub(crate) fn json(&self) -> Value {
         let all = match self {
-            Self::Message(why) => json!([{
-                "severity": "error", "code": "failed", "message": why, "labels": [], "help": null,
-            }]),
-            Self::Findings(Findings { diagnostics, sources }) => {
-                diagnostics::to_json(diagnostics, sources)
-            }
+            Self::Message(why) => vec![protocol::Diagnostic {
+                severity: "error".to_string(),
+                code: "failed".to_string(),
+                message: why.clone(),
+                labels: Vec::new(),
+                help: None,
+            }],
+            Self::Findings(findings) => findings.reported(),
             Self::Reported(_, all) => all.clone(),
         };
-        let count = |severity: &str| {
-            all.as_array().into_iter().flatten().filter(|d| d["severity"] == severity).count()
-        };
+        let count = |severity: &str| all.iter().filter(|d| d.severity == severity).count();
         json!({ "errors": count("error"), "warnings": count("warning"), "diagnostics": all })
     }
 

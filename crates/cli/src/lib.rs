@@ -20,7 +20,7 @@ mod variables;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -44,6 +44,9 @@ enum Command {
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
+    /// Print the reference of commands as Markdown
+    #[command(hide = true)]
+    Reference,
     Synth(commands::synth::Synth),
     Top(commands::top::Top),
     Verify(commands::verify::Verify),
@@ -61,8 +64,21 @@ impl Command {
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
             Self::Verify(verify) => verify.json,
-            Self::Click | Self::Flatten(_) | Self::Fmt(_) | Self::Graph(_) => false,
+            Self::Click | Self::Flatten(_) | Self::Fmt(_) | Self::Graph(_) | Self::Reference => {
+                false
+            }
         }
+    }
+}
+
+/// Checks a command line, the program's name first, without running it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_arguments(arguments: &[&str]) -> Result<(), String> {
+    match Cli::try_parse_from(arguments) {
+        Err(error) if error.use_stderr() => Err(error.render().to_string()),
+        _ => Ok(()),
     }
 }
 
@@ -96,6 +112,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(run) => Ok(commands::run::main(run)),
         // Its command line is not clap's: it was dealt with above.
         Command::Click => Ok(ExitCode::SUCCESS),
+        Command::Reference => Ok(commands::reference::main(Cli::command())),
         Command::Ctl(ctl) => commands::ctl::main(ctl),
         Command::Top(top) => commands::top::main(top),
         Command::Check(check) => commands::check::main(check).map_err(Failure::from),

@@ -6,6 +6,7 @@ use engine::Error;
 pub(crate) fn mended(text: &str, code: &str) -> String {
     let mend = match code {
         "ends-sooner" => "--force has it replace the one that runs all the same",
+        "spent-input" => "`catena ctl swap FILE` takes a file",
         "no-groups" => {
             "start with `catena run --dispatch tags=mac` (or tags=vlan), which makes some"
         }
@@ -16,6 +17,7 @@ pub(crate) fn mended(text: &str, code: &str) -> String {
         }
         "worker-count" => "--cores says which, otherwise all that the process may use",
         "no-connection" => "`catena graph` draws those there are",
+        "protocol-version" => "use the release of `catena` that the instance was started with",
         "flow-choice" => "`catena ctl flows` lists them",
         _ => return text.to_string(),
     };

@@ -20,10 +20,6 @@ impl Presenter for Words {
         diagnostics::render(&findings.diagnostics, &findings.sources, false)
     }
 
-    fn diagnostics(&self, findings: &Findings) -> Value {
-        diagnostics::to_json(&findings.diagnostics, &findings.sources)
-    }
-
     fn followed(&self, followed: &Followed<'_>, colours: bool) -> (Value, String) {
         let Followed { configuration, models, synthesis, trace, entrance, .. } = followed;
         let (chain, sources) = (configuration.chain(), configuration.sources());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use engine::supervision::Handle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Caught;
@@ -19,21 +20,19 @@ pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// What signals have asked of a run that must not end without having put things right.
-#[derive(Clone, Default)]
+/// Signals to a run that must not end without having put things right.
 pub(crate) struct Signals {
     started: Arc<AtomicBool>,
-    interrupted: Arc<AtomicBool>,
-    hung_up: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Catches SIGINT and SIGTERM, and SIGHUP if it is to be. One of the former ends the process
+    /// Catches SIGINT and SIGTERM, which end the run, and if it is to be SIGHUP, which has its configuration
+    /// read again. One of the former ends the process
     /// once `leave` has put things right: the first while the run starts, whatever its other
     /// threads are at, and the second from then on. The next one ends it whatever `leave` does.
-    pub(crate) fn catch(hang_up: bool, leave: impl FnOnce() + Send + 'static) -> Self {
-        let signals = Self::default();
-        let (told, last) = (signals.clone(), Arc::new(AtomicBool::new(false)));
+    pub(crate) fn catch(run: Handle, hang_up: bool, leave: impl FnOnce() + Send + 'static) -> Self {
+        let signals = Self { started: Arc::default() };
+        let (started, last) = (Arc::clone(&signals.started), Arc::new(AtomicBool::new(false)));
         let all = [SIGINT, SIGTERM, SIGHUP];
         let which = if hang_up { &all[..] } else { &all[..2] };
         // Where signals cannot be caught, they end the process as they would have.
@@ -44,10 +43,8 @@ impl Signals {
         let watch = move || {
             for signal in caught.forever() {
                 if signal == SIGHUP {
-                    told.hung_up.store(true, Ordering::Relaxed);
-                } else if told.interrupted.swap(true, Ordering::AcqRel)
-                    || !told.started.load(Ordering::Acquire)
-                {
+                    run.reload();
+                } else if run.stop() || !started.load(Ordering::Acquire) {
                     last.store(true, Ordering::Relaxed);
                     leave();
                     let _ = emulate_default_handler(signal);
@@ -59,18 +56,8 @@ impl Signals {
         signals
     }
 
-    /// Says that the run looks at [`Signals::interrupted`] from now on, all the time.
+    /// Says that the run is supervised from now on.
     pub(crate) fn started(&self) {
         self.started.store(true, Ordering::Release);
-    }
-
-    /// Whether SIGINT or SIGTERM came.
-    pub(crate) fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
-    /// Whether SIGHUP came since the last call.
-    pub(crate) fn take_hang_up(&self) -> bool {
-        self.hung_up.swap(false, Ordering::Relaxed)
     }
 }

@@ -8,61 +8,49 @@ use ir::{NodeId, Port};
 
 use crate::functions::Functions;
 
-/// Values of one magnitude are told apart by so many bits: to an eighth.
-const BITS: u32 = 3;
-/// Buckets up to the greatest number.
-const BUCKETS: usize = ((64 - BITS as usize) + 1) << BITS;
 /// Of so many bursts one is timed: a prime, so that it is not always the same task's.
 const PERIOD: u32 = 127;
 
-/// How often values came, in nanoseconds, to an eighth of each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Decimal digits to which values are told apart: their buckets are a sixteenth wide at most.
+const DIGITS: u8 = 1;
+/// The greatest value that is told apart from greater ones: an hour.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// How often values came, in nanoseconds, and their exact sum.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    buckets: Vec<u64>,
+    values: hdrhistogram::Histogram<u64>,
     sum: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: vec![0; BUCKETS], sum: 0 }
-    }
-}
-
-/// The bucket of a value.
-fn bucket(value: u64) -> usize {
-    match (63 - (value | 1).leading_zeros()).checked_sub(BITS) {
-        None => value as usize,
-        Some(shift) => ((shift as usize) << BITS) + (value >> shift) as usize,
-    }
-}
-
-/// The greatest value of a bucket.
-fn greatest(bucket: usize) -> u64 {
-    match (bucket >> BITS).checked_sub(1) {
-        None => bucket as u64,
-        Some(shift) => {
-            let first = ((bucket & ((1 << BITS) - 1)) | (1 << BITS)) as u64;
-            (first << shift) + ((1u64 << shift) - 1)
-        }
+        let values = hdrhistogram::Histogram::new_with_max(LONGEST, DIGITS);
+        Self { values: values.expect("constants that a histogram can have"), sum: 0 }
     }
 }
 
 impl Histogram {
     /// Adds a value that came so many times.
     pub fn add(&mut self, value: u64, times: u64) {
-        self.buckets[bucket(value)] += times;
+        self.values.saturating_record_n(value, times);
         self.sum = self.sum.saturating_add(value.saturating_mul(times));
     }
 
     /// Adds another's values.
     pub fn merge(&mut self, other: &Self) {
-        self.buckets.iter_mut().zip(&other.buckets).for_each(|(sum, more)| *sum += more);
+        self.values.add(&other.values).expect("histograms of the same bounds");
         self.sum = self.sum.saturating_add(other.sum);
     }
 
     /// How many values there are.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.values.len()
+    }
+
+    /// How many values are not greater than this one, which is the greatest of its bucket.
+    pub fn below(&self, greatest: u64) -> u64 {
+        self.values.count_between(0, greatest)
     }
 
     /// The sum of all values.
@@ -72,8 +60,8 @@ impl Histogram {
 
     /// Buckets with values: the greatest value of each, and how many it has.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let full = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
-        full.map(|(bucket, count)| (greatest(bucket), *count))
+        let recorded = self.values.iter_recorded();
+        recorded.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
     }
 }
 
@@ -194,18 +182,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_hold_values_to_an_eighth() {
-        let mut last = None;
-        for bucket in 0..BUCKETS {
-            let most = greatest(bucket);
-            assert_eq!(super::bucket(most), bucket);
-            assert!(last.is_none_or(|last| super::bucket(last + 1) == bucket && most > last));
-            last = Some(most);
+    fn buckets_hold_values_to_a_sixteenth() {
+        let mut histogram = Histogram::default();
+        let values = [0, 1, 9, 31, 100, 255, 12_345, 1 << 40];
+        values.iter().for_each(|value| histogram.add(*value, 2));
+        histogram.merge(&histogram.clone());
+        let buckets: Vec<_> = histogram.buckets().collect();
+        assert_eq!((buckets.len(), histogram.count()), (values.len(), 4 * values.len() as u64));
+        for (value, (greatest, count)) in values.into_iter().zip(buckets) {
+            assert!(value <= greatest && (greatest - value) * 16 <= value, "{value}: {greatest}");
+            assert_eq!(count, 4);
         }
-        assert_eq!(last, Some(u64::MAX));
-        for value in [1u64, 9, 100, 12_345, 1 << 40] {
-            let error = greatest(bucket(value)) - value;
-            assert!(error * 8 <= value, "{value}: {error}");
-        }
+        assert_eq!(histogram.sum(), 4 * values.iter().sum::<u64>());
+        assert_eq!(histogram.below(255), 6 * 4);
+        histogram.add(u64::MAX, 1);
+        assert!(histogram.buckets().last().is_some_and(|(greatest, _)| greatest >= LONGEST));
     }
 }

@@ -1,5 +1,7 @@
 //! What a worker has done: counts that it keeps anyway, collected when somebody asks.
 
+use std::time::Duration;
+
 use elements::context::Tallied;
 use elements::element::Traffic;
 
@@ -14,6 +16,32 @@ pub struct Load {
     pub rounds: u64,
     /// How long they took, in nanoseconds.
     pub busy: u64,
+}
+
+/// The time between two readings of counters: what rates are computed from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval(f64);
+
+impl Interval {
+    /// Between two times of a clock, in nanoseconds.
+    pub fn between(before: u64, now: u64) -> Self {
+        Self::of(Duration::from_nanos(now.saturating_sub(before)))
+    }
+
+    /// Of this length.
+    pub fn of(length: Duration) -> Self {
+        Self(length.as_secs_f64())
+    }
+
+    /// Its length in seconds.
+    pub fn seconds(self) -> f64 {
+        self.0
+    }
+
+    /// What was counted a second: nothing if no time has passed, or the counter was reset meanwhile.
+    pub fn rate(self, before: u64, now: u64) -> f64 {
+        if self.0 > 0.0 { now.saturating_sub(before) as f64 / self.0 } else { 0.0 }
+    }
 }
 
 /// What one element has done.
@@ -66,7 +94,8 @@ pub struct Stats {
 impl Router {
     /// What was done so far. Costs time in proportion to the number of elements, not of packets.
     pub fn stats(&mut self) -> Stats {
-        let (now, load) = (self.core().now, self.load());
+        // A worker that waits for packets has not looked at the clock for a while.
+        let (now, load) = (self.time(), self.load());
         let ((elements, functions), latencies) = (self.counts(), self.latencies());
         let buffers = self.core().pool.outstanding();
         Stats { now, load, buffers, elements, functions, latencies }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use click::config::Argument;
+use ipnet::{Ipv4Net, Ipv6Net};
 use net::annotation;
 
 use crate::names::Names;
@@ -168,10 +169,10 @@ pub struct IpMask {
 }
 
 impl IpMask {
-    /// The length of the mask if it is a prefix.
-    pub fn prefix_length(self) -> Option<u8> {
-        let length = self.mask.leading_ones() as u8;
-        (self.mask == prefix_mask(length)).then_some(length)
+    /// The network with its host bits, if the mask is a prefix.
+    pub fn prefix(self) -> Option<Ipv4Net> {
+        let [address, mask] = [self.address, self.mask].map(Ipv4Addr::from_bits);
+        Ipv4Net::with_netmask(address, mask).ok()
     }
 
     /// Whether the network holds the address.
@@ -180,9 +181,10 @@ impl IpMask {
     }
 }
 
-/// The mask of a prefix of this length.
-pub fn prefix_mask(length: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(length.min(32))).unwrap_or(0)
+impl From<Ipv4Net> for IpMask {
+    fn from(network: Ipv4Net) -> Self {
+        Self { address: network.addr().to_bits(), mask: network.netmask().to_bits() }
+    }
 }
 
 /// `ADDR/LENGTH`, `ADDR/MASK`, `ADDR` (all 32 bits), or a name.
@@ -198,23 +200,20 @@ impl FromArgument for IpMask {
 /// end of ADDR may be left out: `172.16/12`.
 pub fn parse_ip_mask(text: &str, names: &Names, element: &str) -> Option<IpMask> {
     let host = |a: Ipv4Addr| IpMask { address: a.to_bits(), mask: u32::MAX };
-    let network = |(a, n): (Ipv4Addr, u8)| IpMask { address: a.to_bits(), mask: prefix_mask(n) };
     let Some((address, mask)) = text.split_once('/') else {
         let bare = |suffix| text.strip_suffix(suffix).unwrap_or(text);
         return parse_ipv4(text)
             .map(host)
-            .or_else(|| names.find(element, bare(":ipnet"), |m| m.ip_prefix).map(network))
+            .or_else(|| names.find(element, bare(":ipnet"), |m| m.ip_prefix).map(IpMask::from))
             .or_else(|| names.find(element, bare(":ip"), |m| m.ip).map(host));
     };
     let address = parse_ipv4(address)
         .or_else(|| parse_ipv4_start(address).filter(|_| !mask.contains('.')))
         .or_else(|| names.find(element, address, |m| m.ip))?;
-    let mask = match mask.parse::<u8>() {
-        Ok(length) if length <= 32 => prefix_mask(length),
-        Ok(_) => return None,
-        Err(_) => parse_ipv4(mask)?.to_bits(),
-    };
-    Some(IpMask { address: address.to_bits(), mask })
+    match mask.parse() {
+        Ok(length) => Ipv4Net::new(address, length).ok().map(IpMask::from),
+        Err(_) => Some(IpMask { address: address.to_bits(), mask: parse_ipv4(mask)?.to_bits() }),
+    }
 }
 
 /// An IPv6 address that defaults to `::`.
@@ -237,34 +236,25 @@ impl FromArgument for Ip6 {
     }
 }
 
-/// An IPv6 network `ADDR/LENGTH`, or an address with all 128 bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ip6Prefix {
-    /// The address as written, host bits included.
-    pub address: u128,
-    /// The prefix's length in bits.
-    pub length: u8,
-}
-
-impl FromArgument for Ip6Prefix {
+/// `ADDR/LENGTH`, or an address with all 128 bits; with its host bits.
+impl FromArgument for Ipv6Net {
     const EXPECTED: &'static str = "an IPv6 network such as 2001:db8::/32";
 
     fn from_argument(argument: &Argument, names: &Names, element: &str) -> Result<Self, String> {
         let text = argument.text.as_str();
         let parsed = match text.split_once('/') {
             Some((address, length)) => {
-                address.parse::<Ipv6Addr>().ok().zip(length.parse().ok().filter(|l| *l <= 128u8))
+                let network = address.parse().ok().zip(length.parse().ok());
+                network.and_then(|(address, length)| Self::new(address, length).ok())
             }
-            None => match text.parse() {
-                Ok(address) => Some((address, 128)),
+            None => match text.parse::<Ipv6Addr>() {
+                Ok(address) => Some(address.into()),
                 Err(_) => names
                     .find(element, text, |m| m.ip6_prefix)
-                    .or_else(|| names.find(element, text, |m| m.ip6.map(|a| (a, 128)))),
+                    .or_else(|| names.find(element, text, |m| m.ip6.map(Self::from))),
             },
         };
-        parsed
-            .map(|(address, length)| Self { address: address.to_bits(), length })
-            .ok_or_else(|| unexpected::<Self>(argument))
+        parsed.ok_or_else(|| unexpected::<Self>(argument))
     }
 }
 
@@ -420,7 +410,7 @@ mod tests {
     fn networks_take_lengths_and_masks() {
         let net = parse_value::<IpMask>("10.1.2.3/255.255.0.0").unwrap();
         assert_eq!(
-            (net.address, net.mask, net.prefix_length()),
+            (net.address, net.mask, net.prefix().map(|net| net.prefix_len())),
             (0x0a01_0203, 0xffff_0000, Some(16))
         );
         assert_eq!(parse_value::<IpMask>("0.0.0.0/0").unwrap().mask, 0);
@@ -430,7 +420,7 @@ mod tests {
                 && parse_value::<IpMask>("10.0.0/255.0.0.0").is_err()
                 && parse_value::<IpMask>("/8").is_err()
         );
-        assert_eq!(parse_value::<Ip6Prefix>("2001:db8::/32").unwrap().length, 32);
+        assert_eq!(parse_value::<Ipv6Net>("2001:db8::/32").unwrap().prefix_len(), 32);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
+
 use crate::configure::scopes;
 
 /// What a name stands for; one name may stand for several kinds of things.
@@ -11,12 +13,12 @@ use crate::configure::scopes;
 pub struct Meanings {
     /// An IPv4 address.
     pub ip: Option<Ipv4Addr>,
-    /// An IPv4 network: address and prefix length.
-    pub ip_prefix: Option<(Ipv4Addr, u8)>,
+    /// An IPv4 network, with its host bits.
+    pub ip_prefix: Option<Ipv4Net>,
     /// An IPv6 address.
     pub ip6: Option<Ipv6Addr>,
-    /// An IPv6 network: address and prefix length.
-    pub ip6_prefix: Option<(Ipv6Addr, u8)>,
+    /// An IPv6 network, with its host bits.
+    pub ip6_prefix: Option<Ipv6Net>,
     /// An Ethernet address.
     pub ether: Option<[u8; 6]>,
     /// A TCP port.

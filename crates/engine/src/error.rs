@@ -14,6 +14,8 @@ pub enum Error {
     Configuration(Findings),
     /// No chain was found in a configuration of this name: a file that is about to be written, most likely.
     Empty(String),
+    /// The configuration came from the standard input, which cannot be read again.
+    SpentInput,
     /// The new configuration would end a run that goes on otherwise; why.
     EndsSooner(String),
     /// No other configuration has run.
@@ -72,6 +74,15 @@ pub enum Error {
     },
     /// A request that is not understood.
     Request(String),
+    /// A reply that is not understood.
+    Reply(String),
+    /// Client and instance use different versions of the control protocol, or one says none.
+    Version {
+        /// The client's.
+        client: Option<u32>,
+        /// The instance's.
+        instance: Option<u32>,
+    },
     /// There are as many clients as there can be.
     TooManyClients(usize),
     /// Anything else: the system, a device, a handler.
@@ -84,6 +95,7 @@ impl Error {
         match self {
             Error::Configuration(_) => "configuration",
             Error::Empty(_) => "empty-configuration",
+            Error::SpentInput => "spent-input",
             Error::EndsSooner(_) => "ends-sooner",
             Error::NothingBefore => "nothing-before",
             Error::NoGroups { .. } => "no-groups",
@@ -97,6 +109,8 @@ impl Error {
             Error::NoConnection(_) => "no-connection",
             Error::FlowChoice { .. } => "flow-choice",
             Error::Request(_) => "request",
+            Error::Reply(_) => "reply",
+            Error::Version { .. } => "protocol-version",
             Error::TooManyClients(_) => "too-many-clients",
             Error::Other(_) => "other",
         }
@@ -108,7 +122,21 @@ impl fmt::Display for Error {
         match self {
             Error::Configuration(findings) => findings.fmt(f),
             Error::Empty(name) => write!(f, "{name}: it is empty; no chain was found in it"),
-            Error::EndsSooner(why) | Error::Request(why) => f.write_str(why),
+            Error::SpentInput => f.write_str("the standard input was read to its end"),
+            Error::EndsSooner(why) => f.write_str(why),
+            Error::Request(why) => write!(f, "not a request: {why}"),
+            Error::Reply(why) => write!(f, "not a reply: {why}"),
+            Error::Version { client, instance } => {
+                let version = |version: &Option<u32>| match version {
+                    Some(version) => format!("version {version}"),
+                    None => "no version".to_string(),
+                };
+                let (client, instance) = (version(client), version(instance));
+                write!(
+                    f,
+                    "the client uses {client} of the control protocol, and the instance {instance}"
+                )
+            }
             Error::NothingBefore => f.write_str("no other configuration has run"),
             Error::NoGroups { mode } => write!(
                 f,

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use ir::{Diagnostic, Sources};
+use ir::{Diagnostic, Label, Sources};
+
+use crate::control::protocol;
 
 /// Diagnostics with the texts that they point into.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +19,30 @@ impl Findings {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.diagnostics.is_empty()
+    }
+
+    /// The same for other processes, without the texts.
+    pub fn reported(&self) -> Vec<protocol::Diagnostic> {
+        let label = |Label { span, message, .. }: &Label| {
+            let start = self.sources.line_column(span.file, span.start);
+            let end = self.sources.line_column(span.file, span.end);
+            protocol::Label {
+                file: self.sources.name(span.file).to_string(),
+                line: start.line,
+                column: start.column,
+                end_line: end.line,
+                end_column: end.column,
+                message: message.clone(),
+            }
+        };
+        let diagnostic = |found: &Diagnostic| protocol::Diagnostic {
+            severity: found.severity.to_string(),
+            code: found.code.to_string(),
+            message: found.message.clone(),
+            labels: found.labels.iter().map(label).collect(),
+            help: found.help.clone(),
+        };
+        self.diagnostics.iter().map(diagnostic).collect()
     }
 }
 

@@ -12,9 +12,9 @@ use dataplane::io::{MOST_GROUPS, Tags};
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Owned};
 use ir::{Cube, Field, IntervalSet, Model, has_errors};
-use serde_json::{Value, json};
 
 use crate::closed::Closed;
+use crate::control::protocol::{Answers, Bits, Bound, Class, FieldRanges, Tagged};
 use crate::instance::Configuration;
 
 /// Halvings of a class by bits of the source address.
@@ -200,12 +200,11 @@ impl Grouping {
         (0..self.groups()).map(|group| self.members(group).count()).sum()
     }
 
-    /// A group, for programs: what is to be tagged so. Answers to what translators give out take
-    /// precedence.
-    pub fn to_json(&self, group: usize, tags: Tags, workers: usize) -> Value {
-        let cubes = |member: &Member| -> Vec<Value> {
+    /// What is to be tagged as a group. Answers to what translators give out take precedence.
+    pub fn tagged(&self, group: usize, tags: Tags, workers: usize) -> Tagged {
+        let classes = |member: &Member| -> Vec<Class> {
             let cubes = member.class.space.cubes().iter();
-            cubes.map(|cube| json!({ "in": member.input, "fields": fields(cube) })).collect()
+            cubes.map(|cube| Class { input: member.input.clone(), fields: fields(cube) }).collect()
         };
         let part = Part { index: 0, count: workers, groups: self.groups() };
         let share = |low, high| part.share(group as u8 + 1, low, high);
@@ -214,18 +213,14 @@ impl Grouping {
                 (own.addresses, (own.ports.0.into(), own.ports.1.into()));
             let of = if own.by_address() { &mut addresses } else { &mut ports };
             *of = share(of.0, of.1)?;
-            let address = |number: u32| Ipv4Addr::from_bits(number).to_string();
-            Some(json!({
-                "ip.dst": [address(addresses.0), address(addresses.1)],
-                "transport.dport": [ports.0, ports.1],
-            }))
+            let addresses = (Ipv4Addr::from_bits(addresses.0), Ipv4Addr::from_bits(addresses.1));
+            Some(Answers { addresses, ports })
         };
-        json!({
-            "group": group,
-            "tag": tags.of(group).to_string(),
-            "classes": self.members(group).flat_map(cubes).collect::<Vec<_>>(),
-            "answers": self.owned.iter().filter_map(answer).collect::<Vec<_>>(),
-        })
+        Tagged {
+            tag: tags.of(group).to_string(),
+            classes: self.members(group).flat_map(classes).collect(),
+            answers: self.owned.iter().filter_map(answer).collect(),
+        }
     }
 }
 
@@ -290,14 +285,20 @@ const ICMP_TYPES: [(Field, u128, Field, &str); 2] = [
 
 /// What of a frame must be how: for each field the runs of numbers that it can be, or of some of
 /// its bits, counted from the lowest.
-fn fields(cube: &Cube) -> Vec<Value> {
+fn fields(cube: &Cube) -> Vec<FieldRanges> {
     let family = Family::of(cube);
     let of_icmp = ICMP_TYPES.iter().find(|(protocol, number, ..)| {
         cube.get(*protocol).is_some_and(|set| set.as_single() == Some(*number))
     });
     let said = |(field, set): &(Field, IntervalSet)| {
         if let Some((.., name)) = of_icmp.filter(|(_, _, place, _)| place == field) {
-            return Some(json!({ "field": name, "ranges": set.intervals() }));
+            let number = |n: u128| Bound::Number(n as u64);
+            let ranges = set.intervals().iter().map(|&(from, to)| (number(from), number(to)));
+            return Some(FieldRanges {
+                field: name.to_string(),
+                ranges: ranges.collect(),
+                bits: None,
+            });
         }
         // Ethernet's type says it already.
         if *field == IP_VERSION.field && cube.get(ETH_TYPE.field).is_some() && family.is_some() {
@@ -308,24 +309,27 @@ fn fields(cube: &Cube) -> Vec<Value> {
         let low = known.field.offset + known.field.width - field.offset - field.width;
         let is_whole = field.width == known.field.width;
         let number = |n: u128| match (known.field.width, is_whole) {
-            (128, true) => json!(Ipv6Addr::from_bits(n).to_string()),
-            (128, false) if field.width > 64 => json!(format!("{n:#x}")),
-            (32, true) => json!(Ipv4Addr::from_bits(n as u32).to_string()),
-            _ => json!(n as u64),
+            (128, true) => Bound::Text(Ipv6Addr::from_bits(n).to_string()),
+            (128, false) if field.width > 64 => Bound::Text(format!("{n:#x}")),
+            (32, true) => Bound::Text(Ipv4Addr::from_bits(n as u32).to_string()),
+            _ => Bound::Number(n as u64),
         };
-        let ranges = set.intervals().iter().map(|&(from, to)| json!([number(from), number(to)]));
-        let mut said = json!({ "field": known.name(), "ranges": ranges.collect::<Vec<_>>() });
-        if !is_whole {
-            said["bits"] = json!({ "lowest": low, "count": field.width });
-        }
-        Some(said)
+        let ranges = set.intervals().iter().map(|&(from, to)| (number(from), number(to)));
+        let bits = (!is_whole).then_some(Bits { lowest: low, count: field.width });
+        Some(FieldRanges { field: known.name().to_string(), ranges: ranges.collect(), bits })
     };
     cube.fields().iter().filter_map(said).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn shown(grouping: &Grouping, group: usize, tags: Tags) -> Value {
+        serde_json::to_value(grouping.tagged(group, tags, 2)).unwrap()
+    }
 
     const FIREWALL: &str = "FromDevice(lan) -> Strip(14) -> CheckIPHeader
           -> f :: IPFilter(deny src host 10.0.0.66, allow tcp dst port 80, allow udp dst port 53, deny all)
@@ -351,9 +355,9 @@ mod tests {
         let grouping = grouped(&chain.replace("INPUT1", "drop"), None);
         assert_eq!(inputs(&grouping), [["lan"], ["lan"], ["wan"]]);
         let tags = Tags::Vlan(100);
-        let all: Vec<Value> = (0..3).map(|group| grouping.to_json(group, tags, 2)).collect();
+        let all: Vec<Value> = (0..3).map(|group| shown(&grouping, group, tags)).collect();
         let first = json!({
-            "group": 0, "tag": "100",
+            "tag": "100",
             "classes": [{ "in": "lan", "fields": [
                 { "field": "ip.version", "ranges": [[4, 4]] },
                 { "field": "ip.frag", "ranges": [[0, 0]] },
@@ -430,7 +434,7 @@ mod tests {
               -> GetIP6Address(24) -> r :: LookupIP6Route(2001:db8::/32 0, fd00::/8 1);
             r[0] -> Unstrip(14) -> ToDevice(wan); r[1] -> Unstrip(14) -> other :: ToDevice(lan);";
         let told = |grouping: &Grouping| -> Vec<Value> {
-            (0..grouping.groups()).map(|group| grouping.to_json(group, Tags::Mac, 2)).collect()
+            (0..grouping.groups()).map(|group| shown(grouping, group, Tags::Mac)).collect()
         };
         let whole = told(&grouped(chain, None));
         assert_eq!(whole.len(), 2);

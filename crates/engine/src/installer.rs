@@ -1,7 +1,10 @@
 //! Programs in the place of elements, and again when handlers changed what elements mean or taps
 //! changed where packets pass. Those that a chain starts with are proven before; where that takes long,
 //! the chain starts without them, and elements run until they are there. Those that are made again
-//! while it runs take their places at once, and are proven then.
+//! while it runs are installed at once, and proven then.
+//!
+//! A proof that takes too long is given up. Such a program runs if packets made for each of its exits do what the
+//! elements do, or if programs without a proof are asked for ([`How::unproven`]).
 
 mod prover;
 
@@ -11,6 +14,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
+use compiler::prove::{Assurance, BUDGET};
 use compiler::{Chain, Synthesizer};
 use dataplane::worker::aside;
 use dataplane::{InterpretedProgram, Prepared, Router, Tapped};
@@ -24,13 +28,12 @@ use crate::session::Cut;
 /// written all the time does not keep a chain from running.
 const REST: u64 = 10;
 
-/// Pairs of steps and rules that a proof may take before a chain starts, some tenths of a second;
-/// one that takes more is gone about while the chain runs.
-const PROOF: u64 = 400_000;
-
 /// Reported when a chain starts without its programs, and once they are there.
 const MEANWHILE: &str = "programs are being synthesised; elements run until then";
 const READY: &str = "programs are synthesised and installed";
+
+/// What is said of a program that is left out because it is neither proven nor checked.
+const ALLOW: &str = "'catena run --unproven' installs it all the same";
 
 /// What is said of a program that was found wrong.
 const WRONG: &str = "synthesis went wrong, as `catena verify` shows by a packet: a fault of Catena";
@@ -65,6 +68,25 @@ pub(crate) struct How {
     pub(crate) cut: Option<Cut>,
     /// Whether it is reported when the chain runs without its programs.
     pub(crate) reports: bool,
+    /// Whether programs are also installed that are neither proven nor checked by packets for all their exits.
+    pub(crate) unproven: bool,
+    /// When proofs are given up.
+    pub(crate) budgets: Budgets,
+}
+
+/// Pairs of steps and rules that the proof of a program may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Budgets {
+    /// Before a chain starts: some tenths of a second.
+    pub(crate) start: u64,
+    /// While a chain runs, and before it starts for what packets cannot check.
+    pub(crate) most: u64,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { start: 400_000, most: BUDGET }
+    }
 }
 
 /// See the module.
@@ -108,7 +130,7 @@ impl Installer {
             store,
             installed: HashSet::new(),
             kept: Vec::new(),
-            prover: Prover::default(),
+            prover: Prover::new(how.budgets.most),
             how,
             starts: true,
             begun: 0,
@@ -155,24 +177,28 @@ impl Installer {
 
     /// Takes a program out that was found wrong, and tells of it.
     fn react(&mut self, router: &mut Router, finding: Finding) {
-        let Finding { entry, open, replaced } = finding;
+        let Finding { entry, assurance, replaced } = finding;
         let name = self.name(entry);
-        match open {
-            None if replaced => {
+        let why = match assurance {
+            Assurance::Wrong if replaced => {
                 router.message(&format!("warning: {name}: the program before this one: {WRONG}"));
+                return;
             }
-            None => {
-                router.uninstall(entry);
-                router.message(&format!(
-                    "warning: {name}: its program is taken out, packets go from element to element \
-                     from here on: {WRONG}"
-                ));
+            Assurance::Wrong => WRONG.to_owned(),
+            Assurance::Unchecked { .. } if !replaced && !self.how.unproven => {
+                format!("{assurance}; {ALLOW}")
             }
-            Some(why) if !replaced => {
-                router.message(&format!("note: {name}: its program is not proven: {why}"));
+            _ => {
+                if !replaced {
+                    router.message(&noted(name, &assurance));
+                }
+                return;
             }
-            Some(_) => {}
-        }
+        };
+        router.uninstall(entry);
+        router.message(&format!(
+            "warning: {name}: its program is removed, packets go from element to element from here on: {why}"
+        ));
     }
 
     fn name(&self, entry: Port) -> &str {
@@ -245,13 +271,14 @@ impl Installer {
             return;
         };
         let mut in_place = std::mem::take(&mut self.kept);
-        let (starts, cut) = (self.starts, self.how.cut.clone());
+        let (starts, budgets, cut) = (self.starts, self.how.budgets, self.how.cut.clone());
         let work = move || {
             in_place.retain(Prepared::is_shared);
             let mut programs = synthesizer.synthesize().programs;
             let mut found = Vec::new();
             if starts {
-                found = task(&synthesizer, programs.clone()).carry_out(PROOF);
+                let mut first = task(&synthesizer, programs.clone());
+                found = first.carry_out_first(budgets.start, budgets.most);
             }
             if let Some(cut) = cut {
                 programs = cut(programs);
@@ -301,21 +328,31 @@ impl Installer {
         for entry in router.stale() {
             self.installed.remove(&entry);
         }
-        let (open, wrong): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.open.is_some());
+        let mut refused: Vec<(Port, String)> = Vec::new();
+        let mut open = Vec::new();
+        for Finding { entry, assurance, .. } in found {
+            match assurance {
+                Assurance::Wrong => refused.push((entry, WRONG.to_owned())),
+                Assurance::Unchecked { .. } if !self.how.unproven => {
+                    refused.push((entry, format!("{assurance}; {ALLOW}")));
+                }
+                // Another thread may still find a proof.
+                Assurance::Checked { .. } if self.how.background.is_some() => open.push(entry),
+                _ => router.message(&noted(self.name(entry), &assurance)),
+            }
+        }
         let starts = std::mem::take(&mut self.starts);
         if let Workshop::Here(synthesizer) = &self.workshop
             && self.how.background.is_some()
         {
             let is_unproven = |program: &&Program| match starts {
-                true => open.iter().any(|finding| finding.entry == program.entry),
+                true => open.contains(&program.entry),
                 false => !self.installed.contains(&program.entry),
             };
             let new = programs.iter().map(Prepared::program).filter(is_unproven);
             self.prover.add(task(synthesizer, new.cloned().collect()));
         }
-        self.installed.extend(wrong.iter().map(|finding| finding.entry));
-        let mut refused: Vec<(Port, String)> =
-            wrong.iter().map(|finding| (finding.entry, WRONG.to_owned())).collect();
+        self.installed.extend(refused.iter().map(|(entry, _)| entry));
         refused.extend(self.put(router, programs));
         refused
     }
@@ -352,6 +389,11 @@ impl Installer {
         self.kept.extend(native.iter().cloned());
         router.install_programs(native)
     }
+}
+
+/// What is said of a program that is installed without a proof.
+fn noted(name: &str, assurance: &Assurance) -> String {
+    format!("note: {name}: {assurance}")
 }
 
 /// What the elements of a graph mean now.
@@ -419,4 +461,76 @@ pub(crate) fn tapped(graph: &Graph, taps: &[Tapped]) -> Graph {
         }
     }
     graph
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use dataplane::Transcript;
+    use dataplane::clock::VirtualClock;
+    use ir::Sources;
+
+    use super::*;
+    use crate::closed::Closed;
+    use crate::files::Disk;
+
+    /// What a router reports.
+    #[derive(Clone, Default)]
+    struct Heard(Rc<RefCell<Transcript>>);
+
+    impl dataplane::Listener for Heard {
+        fn message(&mut self, text: &str) {
+            self.0.borrow_mut().message(text);
+        }
+
+        fn output(&mut self, _: &str) {}
+
+        fn error(&mut self, _: &str, _: &str) {}
+    }
+
+    /// Installs an example's programs, of which no proof gets far. Gives the refused ones, and what was reported.
+    fn install(unproven: bool) -> (Vec<(Port, String)>, Vec<String>) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let text = std::fs::read_to_string(folder.join("ip-router.click")).expect("an example");
+        let mut sources = Sources::new();
+        let file = sources.add("ip-router.click", text);
+        let (mut files, mut closed) = (Disk::default(), Closed::beside(folder));
+        let options = compiler::Options::default();
+        let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
+        let chain = chain.expect("a chain");
+        let made = compiler::instantiate(&chain, &mut sources, &mut files, &mut found);
+        let mut made = made.expect("elements");
+        assert!(made.initialize(&chain, &mut sources, &mut files, &mut closed, &mut found));
+        let heard = Heard::default();
+        let clock = Box::new(VirtualClock::new(0));
+        let listener = Box::new(heard.clone());
+        let mut router = Router::new(&chain.graph, made.elements, clock, 0, listener);
+        let budgets = Budgets { start: 0, most: 0 };
+        let how = How {
+            background: None,
+            every_program: true,
+            cut: None,
+            reports: false,
+            unproven,
+            budgets,
+        };
+        let refused = Installer::new(&chain, None, how, &mut router).install(&mut router);
+        let messages = heard.0.borrow().messages.clone();
+        (refused, messages)
+    }
+
+    #[test]
+    fn programs_without_a_proof_run_if_packets_check_them_or_if_asked_for() {
+        let (refused, reported) = install(false);
+        let [(_, why)] = &refused[..] else {
+            panic!("packets do not come to an exit: {refused:?}")
+        };
+        assert!(why.contains("not proven (given up after") && why.ends_with(ALLOW), "{why}");
+        assert!(reported.iter().all(|text| text.contains("but checked by")), "{reported:?}");
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        let (refused, reported) = install(true);
+        assert_eq!(refused, []);
+        assert_eq!(reported.len(), 3, "{reported:?}");
+    }
 }

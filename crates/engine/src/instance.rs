@@ -131,6 +131,8 @@ pub struct Options {
     /// How long the chain that it starts with waits for its programs: elements run until they are
     /// synthesised and proven.
     pub patience: Duration,
+    /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
+    pub unproven: bool,
     /// Takes messages and errors of each worker.
     pub listener: fn() -> Box<dyn Listener>,
 }
@@ -147,6 +149,7 @@ impl Default for Options {
             interfaces: Interfaces::default(),
             polling: Polling::default(),
             patience: Duration::from_millis(300),
+            unproven: false,
             listener: || Box::new(Silent),
         }
     }
@@ -566,6 +569,7 @@ fn prepare(
     let (configuration, ports) = (configuration.clone(), ports.to_vec());
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
+    let unproven = options.unproven;
     let make = move |part: Part| {
         let Configuration { chain, mut sources, mut files, .. } = configuration.clone();
         let mut devices = ports[part.index].attach();
@@ -582,6 +586,7 @@ fn prepare(
             background: Some(patience),
             every_program: false,
             cut: None,
+            unproven,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);
         let mut made = Made {

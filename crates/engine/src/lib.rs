@@ -30,6 +30,8 @@
 //! - [`Instance::read`] and [`Instance::write`] are the elements' handlers, [`Instance::stats`] is what each element has
 //!   done, [`Instance::tap`] sees packets pass.
 //! - [`Instance::set_workers`] and [`Instance::move_group`] bring flows to other workers.
+//! - [`supervision`] keeps a run going until it is over: it serves elements' control sockets, and reads the configuration
+//!   again when it is asked to.
 //! - [`control`] offers all that on a socket, as lines of JSON, and to Prometheus.
 //! - [`privileges`] and [`system_calls`] give up what is not needed any more.
 //!
@@ -64,6 +66,7 @@ mod installer;
 pub mod instance;
 pub mod privileges;
 pub mod session;
+pub mod supervision;
 pub mod system_calls;
 
 pub use closed::Closed;

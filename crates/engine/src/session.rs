@@ -12,7 +12,7 @@ use dataplane::{Interpreted, Listener, Router};
 use elements::configure::{Devices, Files, Part};
 use ir::{Diagnostic, FileId, Program, Sources, Store};
 
-use crate::installer::{How, Installer};
+use crate::installer::{Budgets, How, Installer};
 
 /// Which code carries packets through the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub struct Setup<'a> {
     pub every_program: bool,
     /// How programs are cut, if they are.
     pub cut: Option<Cut>,
+    /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
+    pub unproven: bool,
 }
 
 /// Cuts the programs of a chain in parts ([`compiler::partition`]), which all run here.
@@ -123,6 +125,8 @@ pub fn assemble(
             every_program: setup.every_program,
             cut: setup.cut,
             reports: setup.part.index == 0,
+            unproven: setup.unproven,
+            budgets: Budgets::default(),
         };
         let mut installer = Installer::new(chain, store, how, &mut router);
         let refused = installer.install(&mut router);

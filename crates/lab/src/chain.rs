@@ -161,6 +161,7 @@ pub fn start_bound(
         background: None,
         every_program: true,
         cut: is_cut.then(|| Arc::new(cut) as session::Cut),
+        unproven: false,
     };
     match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {
         Some((chain, router)) if !has_errors(&diagnostics) => {

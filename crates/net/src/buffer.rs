@@ -2,28 +2,59 @@
 //! and sent where they lie.
 #![allow(unsafe_code)]
 
+use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
-/// How a kind of lent buffers is given back.
-#[derive(Debug)]
-pub struct Lender {
-    /// Gives a buffer back to its owner: what [`Buffer::lent`] was told, and the buffer's start. Any
-    /// thread may do it, at any time.
-    pub give_back: unsafe fn(owner: NonNull<()>, start: NonNull<u8>),
+/// A handle on memory that a device lends. Whoever has the handle has the memory; dropping it, on any thread,
+/// gives the memory back.
+///
+/// # Safety
+/// As long as a handle lives, be it as the pointer that [`Loan::into_raw`] made of it, [`Loan::memory`] is the same
+/// initialised bytes; they may be read and written, and nobody does but who has the handle.
+pub unsafe trait Loan: Send + 'static {
+    /// The handle as a pointer, which gives nothing back by itself.
+    fn into_raw(self) -> NonNull<()>;
+
+    /// The memory.
+    ///
+    /// # Safety
+    /// [`Loan::into_raw`] returned the pointer, and it is not used up.
+    unsafe fn memory(raw: NonNull<()>) -> NonNull<[u8]>;
+
+    /// The handle again.
+    ///
+    /// # Safety
+    /// [`Loan::into_raw`] returned the pointer, and it is used up by this.
+    unsafe fn from_raw(raw: NonNull<()>) -> Self;
 }
 
-/// Memory for a packet's bytes. One that was lent goes back to its owner when it is dropped.
+/// A kind of loans.
+#[derive(Debug)]
+struct Lender {
+    kind: TypeId,
+    /// Drops the loan that became this pointer.
+    give_back: unsafe fn(NonNull<()>),
+}
+
+impl Lender {
+    const fn of<L: Loan>() -> &'static Self {
+        // SAFETY: whoever calls it keeps to the contract of `from_raw`.
+        const { &Self { kind: TypeId::of::<L>(), give_back: |raw| drop(unsafe { L::from_raw(raw) }) } }
+    }
+}
+
+/// Memory for a packet's bytes. One that was lent is given back when it is dropped.
 #[derive(Debug)]
 pub struct Buffer {
     start: NonNull<u8>,
     length: usize,
-    /// Who gets it back; not read unless there is a lender.
-    owner: NonNull<()>,
+    /// The loan that it is; not read unless there is a lender.
+    loan: NonNull<()>,
     lender: Option<&'static Lender>,
 }
 
-// SAFETY: nobody else touches the bytes, and lenders take buffers back from any thread.
+// SAFETY: nobody else touches the bytes, and loans may be given back by any thread.
 unsafe impl Send for Buffer {}
 // SAFETY: through `&Buffer` the bytes are only read.
 unsafe impl Sync for Buffer {}
@@ -31,7 +62,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// No bytes and no memory.
     pub(crate) const EMPTY: Self =
-        Self { start: NonNull::dangling(), length: 0, owner: NonNull::dangling(), lender: None };
+        Self { start: NonNull::dangling(), length: 0, loan: NonNull::dangling(), lender: None };
 
     /// A buffer of zeros.
     pub(crate) fn new(length: usize) -> Self {
@@ -40,18 +71,12 @@ impl Buffer {
     }
 
     /// A buffer that somebody lends.
-    ///
-    /// # Safety
-    /// The `length` bytes from `start` on are initialised, and nobody else touches them until the
-    /// buffer is given back, which may happen once.
     #[inline]
-    pub unsafe fn lent(
-        start: NonNull<u8>,
-        length: usize,
-        owner: NonNull<()>,
-        lender: &'static Lender,
-    ) -> Self {
-        Self { start, length, owner, lender: Some(lender) }
+    pub fn lent<L: Loan>(loan: L) -> Self {
+        let loan = loan.into_raw();
+        // SAFETY: the pointer was just made.
+        let memory = unsafe { L::memory(loan) };
+        Self { start: memory.cast(), length: memory.len(), loan, lender: Some(Lender::of::<L>()) }
     }
 
     /// Puts another in its place; nobody gets this one back, which has no memory or was given back already.
@@ -73,10 +98,11 @@ impl Buffer {
         self.lender.is_none() && self.length > 0
     }
 
-    /// Its owner, if it was lent by this lender.
+    /// The loan that it is, as [`Loan::into_raw`] made it, if it is one of this kind. The buffer keeps it.
     #[inline]
-    pub fn owner(&self, lender: &'static Lender) -> Option<NonNull<()>> {
-        self.lender.is_some_and(|of| std::ptr::eq(of, lender)).then_some(self.owner)
+    pub fn loan<L: Loan>(&self) -> Option<NonNull<()>> {
+        let is_it = |lender: &Lender| lender.kind == TypeId::of::<L>();
+        self.lender.is_some_and(is_it).then_some(self.loan)
     }
 }
 
@@ -84,8 +110,8 @@ impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
         match self.lender {
-            // SAFETY: it was lent with this owner, and is given back once, here.
-            Some(lender) => unsafe { (lender.give_back)(self.owner, self.start) },
+            // SAFETY: `lent` was given the loan, which is used up here.
+            Some(lender) => unsafe { (lender.give_back)(self.loan) },
             None if self.length > 0 => {
                 let bytes = slice_from_raw_parts_mut(self.start.as_ptr(), self.length);
                 // SAFETY: `new` leaked a box of these bytes.
@@ -116,55 +142,66 @@ impl DerefMut for Buffer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::Arc;
 
     use crate::{Batch, HEADROOM, Header, Packet, Pool};
 
     use super::*;
 
-    /// Lends boxes, and counts those that are out.
-    struct Shelf(Mutex<usize>);
-
     const LENGTH: usize = 512;
 
-    static FROM_SHELF: Lender = Lender { give_back };
+    /// Lends boxes, each of which holds on to it.
+    struct Shelf(Arc<()>);
 
-    unsafe fn give_back(owner: NonNull<()>, start: NonNull<u8>) {
-        // SAFETY: the owner is a shelf that outlives what it lends, the buffer one of its boxes.
-        unsafe {
-            *owner.cast::<Shelf>().as_ref().0.lock().unwrap() -= 1;
-            drop(Box::from_raw(slice_from_raw_parts_mut(start.as_ptr(), LENGTH)));
+    struct FromShelf(Box<Lent>);
+
+    struct Lent {
+        bytes: [u8; LENGTH],
+        _shelf: Arc<()>,
+    }
+
+    // SAFETY: the bytes are in the box that the handle owns.
+    unsafe impl Loan for FromShelf {
+        fn into_raw(self) -> NonNull<()> {
+            NonNull::from(Box::leak(self.0)).cast()
+        }
+
+        unsafe fn memory(raw: NonNull<()>) -> NonNull<[u8]> {
+            // SAFETY: a box that `into_raw` leaked.
+            unsafe { NonNull::new_unchecked(&raw mut (*raw.cast::<Lent>().as_ptr()).bytes) }
+        }
+
+        unsafe fn from_raw(raw: NonNull<()>) -> Self {
+            // SAFETY: a box that `into_raw` leaked.
+            Self(unsafe { Box::from_raw(raw.cast().as_ptr()) })
         }
     }
 
     impl Shelf {
-        fn take(&self, bytes: &[u8]) -> NonNull<u8> {
-            *self.0.lock().unwrap() += 1;
-            let mut room = vec![0xee; LENGTH].into_boxed_slice();
-            room[HEADROOM..HEADROOM + bytes.len()].copy_from_slice(bytes);
-            NonNull::from(Box::leak(room)).cast()
+        fn new() -> Self {
+            Self(Arc::new(()))
         }
 
-        fn buffer(&self, start: NonNull<u8>) -> Buffer {
-            // SAFETY: the bytes come from `take`, which `give_back` frees, and are lent once.
-            unsafe { Buffer::lent(start, LENGTH, NonNull::from(self).cast(), &FROM_SHELF) }
+        fn buffer(&self, bytes: &[u8]) -> Buffer {
+            let mut lent = Lent { bytes: [0xee; LENGTH], _shelf: Arc::clone(&self.0) };
+            lent.bytes[HEADROOM..HEADROOM + bytes.len()].copy_from_slice(bytes);
+            Buffer::lent(FromShelf(Box::new(lent)))
         }
 
         fn lend(&self, bytes: &[u8], pool: &mut Pool) -> Packet {
             let mut batch = Batch::new();
-            let lent = (self.buffer(self.take(bytes)), HEADROOM, bytes.len());
-            pool.lend(&mut batch, [lent].into_iter());
+            pool.lend(&mut batch, [(self.buffer(bytes), HEADROOM, bytes.len())].into_iter());
             batch.pop().unwrap()
         }
 
         fn out(&self) -> usize {
-            *self.0.lock().unwrap()
+            Arc::strong_count(&self.0) - 1
         }
     }
 
     #[test]
     fn what_was_lent_is_changed_in_place_and_given_back() {
-        let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
+        let (shelf, mut pool) = (Shelf::new(), Pool::new());
         let mut packet = shelf.lend(b"abcdef", &mut pool);
         packet.pull(2);
         packet.data_mut()[0] = b'C';
@@ -181,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_batch_goes_back_whoever_lent_what() {
-        let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
+        let (shelf, mut pool) = (Shelf::new(), Pool::new());
         let mut batch = Batch::new();
         for i in 0..10 {
             batch.push(if i % 3 == 0 {
@@ -197,7 +234,7 @@ mod tests {
 
     #[test]
     fn copies_and_packets_that_grow_are_not_lent() {
-        let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
+        let (shelf, mut pool) = (Shelf::new(), Pool::new());
         let mut packet = shelf.lend(b"abcdef", &mut pool);
         packet.set_header_offset(Header::Network, 2);
         packet.set_timestamp(7);
@@ -206,7 +243,7 @@ mod tests {
         assert_eq!(shelf.out(), 0, "what did not fit has moved");
         assert_eq!(packet.network(), Some(&b"cdef"[..]));
         assert_eq!((copy.network(), copy.timestamp()), (Some(&b"cdef"[..]), 7));
-        assert_eq!((copy.owner(&FROM_SHELF), packet.owner(&FROM_SHELF)), (None, None));
+        assert_eq!((copy.loan::<FromShelf>(), packet.loan::<FromShelf>()), (None, None));
         pool.recycle(packet);
         pool.recycle(copy);
         assert_eq!(pool.outstanding(), 0);
@@ -214,31 +251,28 @@ mod tests {
 
     #[test]
     fn a_device_takes_its_own_back_once() {
-        let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
-        let starts: Vec<NonNull<u8>> = (0..4).map(|n| shelf.take(&[n; 3])).collect();
+        let (shelf, mut pool) = (Shelf::new(), Pool::new());
         let mut batch = Batch::new();
-        let lent: Vec<_> = starts.iter().map(|&start| (shelf.buffer(start), HEADROOM, 3)).collect();
+        let lent: Vec<_> = (0..4).map(|n| (shelf.buffer(&[n; 3]), HEADROOM, 3)).collect();
         pool.lend(&mut batch, lent.into_iter());
         assert!(batch.iter().zip(0..).all(|(packet, n)| packet.data() == [n; 3]));
-        let owner = batch.as_slice()[0].owner(&FROM_SHELF).unwrap();
-        assert_eq!(owner.as_ptr().addr(), std::ptr::from_ref(&shelf).addr());
-        pool.recycle_sent(2, &mut batch, &FROM_SHELF);
+        let loans = batch.iter().map(|packet| packet.loan::<FromShelf>().unwrap());
+        // SAFETY: all packets are recycled as sent below, before anything else is done to them.
+        let taken: Vec<_> = loans.map(|raw| unsafe { FromShelf::from_raw(raw) }).collect();
+        pool.recycle_sent::<FromShelf>(2, &mut batch);
         assert_eq!((shelf.out(), pool.outstanding()), (4, 2), "the device has them");
         batch.push(pool.packet(b"own"));
-        assert_eq!(batch.as_slice()[2].owner(&FROM_SHELF), None);
-        pool.recycle_sent(3, &mut batch, &FROM_SHELF);
+        assert_eq!(batch.as_slice()[2].loan::<FromShelf>(), None);
+        pool.recycle_sent::<FromShelf>(3, &mut batch);
         assert_eq!((shelf.out(), pool.outstanding()), (4, 0), "one's own among them");
         assert_eq!(pool.packet(b"again").data(), b"again");
-        for start in starts {
-            // SAFETY: the packets are gone, and did not give them back.
-            unsafe { give_back(owner, start) };
-        }
+        drop(taken);
         assert_eq!(shelf.out(), 0);
     }
 
     #[test]
     fn packets_that_are_dropped_anywhere_are_given_back() {
-        let (shelf, mut pool) = (Shelf(Mutex::new(0)), Pool::new());
+        let (shelf, mut pool) = (Shelf::new(), Pool::new());
         let (one, two) = (shelf.lend(b"one", &mut pool), shelf.lend(b"two", &mut pool));
         pool.let_go();
         std::thread::scope(|threads| {

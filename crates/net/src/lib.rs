@@ -13,5 +13,5 @@ pub mod wire;
 
 pub use annotation::Annotations;
 pub use batch::Batch;
-pub use buffer::{Buffer, Lender};
+pub use buffer::{Buffer, Loan};
 pub use packet::{BUFFER_SIZE, CARRIED, HEADROOM, Header, Packet, PacketType, Pool};

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use crate::annotation::Annotations;
 use crate::batch::Batch;
-use crate::buffer::{Buffer, Lender};
+use crate::buffer::{Buffer, Loan};
 
 /// Bytes before the data of a new packet: enough for several encapsulations.
 pub const HEADROOM: usize = 128;
@@ -138,10 +138,10 @@ impl Packet {
         self.0.buffer.is_lent()
     }
 
-    /// The owner of its bytes, if this lender lent them.
+    /// The loan that its bytes lie in, see [`Buffer::loan`].
     #[inline]
-    pub fn owner(&self, lender: &'static Lender) -> Option<NonNull<()>> {
-        self.0.buffer.owner(lender)
+    pub fn loan<L: Loan>(&self) -> Option<NonNull<()>> {
+        self.0.buffer.loan::<L>()
     }
 
     /// The frame's bytes.
@@ -626,12 +626,13 @@ impl Pool {
         }
     }
 
-    /// Takes the first packets of a batch back. If this lender lent their bytes, the owner has got them already.
+    /// Takes the first packets of a batch back. Loans of this kind are not given back: who calls this has got them
+    /// already by [`Packet::loan`], or else they are lost.
     #[inline]
-    pub fn recycle_sent(&mut self, count: usize, batch: &mut Batch, lender: &'static Lender) {
+    pub fn recycle_sent<L: Loan>(&mut self, count: usize, batch: &mut Batch) {
         let mut all_lent = true;
         for packet in &mut batch.as_mut_slice()[..count] {
-            match packet.owner(lender).is_some() {
+            match packet.loan::<L>().is_some() {
                 true => packet.0.buffer.replace(Buffer::EMPTY),
                 false => all_lent = false,
             }

@@ -1,11 +1,10 @@
-//! Diagnostics for people and for programs.
+//! Diagnostics as people read them: the lines that they are about, with carets.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use ir::{Diagnostic, FileId, Label, Severity, Sources, Span};
-use serde_json::{Value, json};
 
 use crate::paint::{plain, styled};
 
@@ -131,33 +130,4 @@ fn window(text: &str, span: Span) -> Range<usize> {
 
 fn boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
-}
-
-/// Diagnostics as an array, for editors.
-pub fn to_json(diagnostics: &[Diagnostic], sources: &Sources) -> Value {
-    let place = |span: Span| {
-        let start = sources.line_column(span.file, span.start);
-        let end = sources.line_column(span.file, span.end);
-        json!({
-            "file": sources.name(span.file),
-            "line": start.line, "column": start.column,
-            "end_line": end.line, "end_column": end.column,
-        })
-    };
-    let diagnostic = |d: &Diagnostic| {
-        let labels: Vec<Value> = d
-            .labels
-            .iter()
-            .map(|l| {
-                let mut value = place(l.span);
-                value["message"] = json!(l.message);
-                value
-            })
-            .collect();
-        json!({
-            "severity": d.severity.to_string(), "code": d.code, "message": d.message,
-            "labels": labels, "help": d.help,
-        })
-    };
-    Value::Array(diagnostics.iter().map(diagnostic).collect())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dataplane::stats::Stats;
+use dataplane::stats::{Interval, Stats};
 use serde_json::{Value, json};
 
 use crate::table::{Table, grouped};
@@ -101,17 +101,7 @@ impl Summary {
                 text.push('\n');
             }
         }
-        let (packets, seconds) = (self.packets_in(), self.elapsed.as_secs_f64());
-        if packets > 0 && seconds > 0.0 {
-            // Chains on interfaces wait most of the time.
-            let (mpps, ns) = (packets as f64 / seconds / 1e6, self.busy as f64 / packets as f64);
-            text.push_str(&format!(
-                "  {} packets in {seconds:.3} s: {mpps:.3} Mpps, {ns:.0} ns/packet, input and output included\n",
-                grouped(packets)
-            ));
-        } else {
-            text.push_str("  no packets came in\n");
-        }
+        text.push_str(&total(self.packets_in(), self.elapsed, self.busy));
         text
     }
 
@@ -129,5 +119,41 @@ impl Summary {
             "dropped": losses(false), "error_outputs": losses(true),
             "seconds": self.elapsed.as_secs_f64(),
         })
+    }
+}
+
+/// Runs that are shorter, or have fewer packets, mostly start: files are opened, tables and caches are filled.
+const STEADY: (Duration, u64) = (Duration::from_secs(1), 100_000);
+
+/// How many packets came in, and how fast if the run was long enough for a rate to mean anything.
+fn total(packets: u64, elapsed: Duration, busy: u64) -> String {
+    if packets == 0 {
+        return "  no packets came in\n".to_string();
+    }
+    let (count, seconds) = (grouped(packets), elapsed.as_secs_f64());
+    if elapsed < STEADY.0 || packets < STEADY.1 {
+        return format!("  {count} packets in {seconds:.3} s\n");
+    }
+    // Chains on interfaces wait most of the time.
+    let mpps = Interval::of(elapsed).rate(0, packets) / 1e6;
+    let ns = busy as f64 / packets as f64;
+    format!(
+        "  {count} packets in {seconds:.3} s: {mpps:.3} Mpps, {ns:.0} ns/packet, input and output included\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_run_has_no_rate() {
+        let short = total(3000, Duration::from_millis(21), 20_000_000);
+        assert_eq!(short, "  3,000 packets in 0.021 s\n");
+        let long = total(3_000_000, Duration::from_secs(2), 1_500_000_000);
+        assert!(long.contains("3,000,000 packets in 2.000 s: 1.500 Mpps, 500 ns/packet"), "{long}");
+        let idle = total(48, Duration::from_secs(52), 2_500_000);
+        assert_eq!(idle, "  48 packets in 52.000 s\n");
+        assert_eq!(total(0, Duration::ZERO, 0), "  no packets came in\n");
     }
 }

@@ -31,6 +31,22 @@ pub(super) fn links(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// Every page of `docs/` is a chapter of the book.
+pub(super) fn chapters(tree: &Tree) -> Vec<Finding> {
+    const SUMMARY: &str = "docs/SUMMARY.md";
+    let summary = tree.text(SUMMARY).unwrap_or_default();
+    let chapters: Vec<String> =
+        summary.lines().flat_map(targets).filter_map(|target| resolve(SUMMARY, target)).collect();
+    let is_page = |path: &str| {
+        path.strip_prefix("docs/").is_some_and(|name| name.ends_with(".md") && !name.contains('/'))
+    };
+    let pages = tree.texts().map(|(path, _)| path).filter(|path| is_page(path) && *path != SUMMARY);
+    pages
+        .filter(|page| !chapters.iter().any(|chapter| chapter == page))
+        .map(|page| at(page, 0, format!("is no chapter of {SUMMARY}")))
+        .collect()
+}
+
 /// The changelog has a place for the next change.
 pub(super) fn changelog(tree: &Tree) -> Vec<Finding> {
     let has = |text: &str| text.lines().any(|line| line == "## [Unreleased]");
@@ -64,7 +80,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The lines of a page that are not code, numbered from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut code = false;
     text.lines().enumerate().map(|(number, line)| (number + 1, line)).filter(move |(_, line)| {
         let fence = line.trim_start().starts_with("```");
@@ -74,14 +90,14 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// What the links of a line point at: `[text](target)` and `[name]: target`.
-fn targets(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn targets(line: &str) -> impl Iterator<Item = &str> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let defined = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
     inline.chain(defined.map(|(_, target)| target.trim()))
 }
 
 /// A link's path from the root; `None` when it leads out of the repository.
-fn resolve(page: &str, link: &str) -> Option<String> {
+pub(crate) fn resolve(page: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(page.to_owned());
     }
@@ -129,6 +145,17 @@ mod tests {
                 "docs/a.md:7: `#Title`: docs/a.md has no such heading",
             ]
         );
+    }
+
+    #[test]
+    fn pages_are_chapters() {
+        let tree = Tree::of(&[
+            ("docs/SUMMARY.md", "# B\n\n- [A](a.md)\n"),
+            ("docs/a.md", "# A\n"),
+            ("docs/b.md", "# B\n"),
+            ("docs/decisions/0001-c.md", "# C\n"),
+        ]);
+        assert_eq!(messages(chapters(&tree)), ["docs/b.md: is no chapter of docs/SUMMARY.md"]);
     }
 
     #[test]

@@ -210,6 +210,7 @@ pub(crate) fn load(
         background: None,
         every_program: false,
         cut: None,
+        unproven: false,
     };
     let mut diagnostics = Vec::new();
     session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics).unwrap_or_else(|| {

@@ -8,9 +8,9 @@ use std::time::Instant;
 use clap::Args;
 use dataplane::io::Way;
 use elements::Element;
-use engine::Closed;
+use engine::{Closed, Findings};
 use ir::model::StateKind;
-use ir::{Diagnostic, Severity, Sources, Span};
+use ir::{Diagnostic, Severity, Span};
 use serde_json::{Value, json};
 use view::diagnostics;
 use view::paint::{Paint, count};
@@ -48,14 +48,13 @@ pub(crate) struct Check {
 /// Everything that is found in one file.
 struct Checked {
     name: String,
-    sources: Sources,
-    diagnostics: Vec<Diagnostic>,
+    findings: Findings,
     elements: usize,
 }
 
 impl Checked {
     fn count(&self, severity: Severity) -> usize {
-        self.diagnostics.iter().filter(|d| d.severity == severity).count()
+        self.findings.diagnostics.iter().filter(|d| d.severity == severity).count()
     }
 }
 
@@ -75,11 +74,10 @@ fn check(
 ) -> Checked {
     let mut checked = Checked {
         name: if name == "-" { "<stdin>".into() } else { name.to_string() },
-        sources: Sources::new(),
-        diagnostics: Vec::new(),
+        findings: Findings::default(),
         elements: 0,
     };
-    let Checked { sources, diagnostics, elements, .. } = &mut checked;
+    let Checked { findings: Findings { diagnostics, sources }, elements, .. } = &mut checked;
     let mut files = limits.disk();
     let file = match files.configuration(sources, name) {
         Ok(file) => file,
@@ -136,7 +134,7 @@ pub(crate) fn main(args: &Check) -> Result<ExitCode, String> {
     let paint = Paint(colour);
     for name in &files {
         let mut checked = check(name, &variables, args.dispatch, &args.limits);
-        checked.diagnostics.sort_by_key(|d| {
+        checked.findings.diagnostics.sort_by_key(|d| {
             let place = d.span().map(|s| (s.file, s.start));
             (std::cmp::Reverse(d.severity), place)
         });
@@ -147,12 +145,13 @@ pub(crate) fn main(args: &Check) -> Result<ExitCode, String> {
                 "file": checked.name,
                 "errors": checked.count(Severity::Error),
                 "warnings": checked.count(Severity::Warning),
-                "diagnostics": diagnostics::to_json(&checked.diagnostics, &checked.sources),
+                "diagnostics": checked.findings.reported(),
             }));
             continue;
         }
-        print(&diagnostics::render(&checked.diagnostics, &checked.sources, colour));
-        if checked.diagnostics.is_empty() && !args.quiet {
+        let Findings { diagnostics, sources } = &checked.findings;
+        print(&diagnostics::render(diagnostics, sources, colour));
+        if checked.findings.is_empty() && !args.quiet {
             let size = count(checked.elements, "element");
             print(&format!("{} {} ({size})\n", paint.green("ok"), checked.name));
         }

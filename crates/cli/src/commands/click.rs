@@ -13,6 +13,7 @@ use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use engine::Disk;
 use engine::session::{self, Path, Setup};
+use engine::supervision::Handle;
 use ir::{Severity, Sources, has_errors};
 use view::diagnostics;
 
@@ -234,7 +235,8 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let interfaces = bindings.interfaces.clone();
     let socket_files = SocketFiles::default();
     let left = socket_files.clone();
-    let signals = Signals::catch(true, move || {
+    let handle = Handle::default();
+    let signals = Signals::catch(handle.clone(), true, move || {
         interfaces.leave();
         left.remove_all();
     });
@@ -249,6 +251,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         background: None,
         every_program: false,
         cut: None,
+        unproven: false,
     };
     let variables = options.variables.clone();
     let started = session::start(&mut sources, file, variables, setup, &mut found);
@@ -289,7 +292,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     } else if !options.quit {
         let mut server =
             ControlServer::open(router.control_sockets(), options.sockets.clone(), &socket_files)?;
-        run_until_stopped(&mut router, &mut server, &signals);
+        run_until_stopped(&mut router, &mut server, &handle);
         router.finish();
         log::flush();
     }
@@ -312,11 +315,11 @@ fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs until an element or a signal says stop.
-fn run_until_stopped(router: &mut Router, server: &mut ControlServer, signals: &Signals) {
+fn run_until_stopped(router: &mut Router, server: &mut ControlServer, handle: &Handle) {
     let mut stopped = false;
     while !stopped {
         drive::drive(router, server, |_, rest| {
-            stopped = rest == Rest::Stopped || signals.interrupted() || signals.take_hang_up();
+            stopped = rest == Rest::Stopped || handle.is_stopped() || handle.take_reload();
             stopped
         });
         if !stopped {

@@ -4,21 +4,19 @@ mod capture;
 mod flows;
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use engine::control;
-use serde_json::{Map, Value, json};
+use engine::control::protocol::{self, Ask, Bound, Piece};
+use engine::control::{self, Client, Received};
+use serde::Serialize;
+use serde_json::Value;
 use view::table::{Table, grouped};
 
 use crate::failure::Failure;
-use crate::mends::mended;
 use crate::signals::interrupt_flag;
 use crate::socket;
 use crate::terminal::{colours, for_output, print, print_as_it_is, print_error};
@@ -116,6 +114,8 @@ enum Action {
     Status,
     /// End the run
     Stop,
+    /// Print the JSON Schema of the control protocol; no instance is asked
+    Schema,
 }
 
 /// What is captured, and where to.
@@ -153,171 +153,144 @@ enum Dispatch {
     Balance,
 }
 
-/// A connection to an instance.
-pub(crate) struct Client {
-    reader: BufReader<UnixStream>,
+/// The protocol's word for one of a few.
+pub(crate) fn word(one: &impl Serialize) -> String {
+    match serde_json::to_value(one) {
+        Ok(Value::String(word)) => word,
+        _ => String::new(),
+    }
 }
 
-/// A piece of an answer that goes on.
-pub(crate) enum Piece {
-    /// A part of it.
-    More(Value),
-    /// Bytes.
-    Bytes(Vec<u8>),
+/// Connects to the instance whose socket is at a path, or at the usual one.
+///
+/// # Errors
+/// A message that says what to do.
+pub(crate) fn connect(path: Option<&Path>) -> Result<Client, Failure> {
+    let path = path.map_or_else(socket::default_path, Path::to_path_buf);
+    Ok(Client::connect(&path)
+        .map_err(|e| format!("{}: {e}; is there a 'catena run --control {0}'?", path.display()))?)
 }
 
-/// An answer can hold the values of many handlers.
-const LONGEST_ANSWER: u64 = 1 << 28;
-
-impl Client {
-    /// Connects to the socket at a path, or at the usual one.
-    ///
-    /// # Errors
-    /// A message that says what to do.
-    pub(crate) fn connect(path: Option<&Path>) -> Result<Self, String> {
-        let path = path.map_or_else(socket::default_path, Path::to_path_buf);
-        let stream = UnixStream::connect(&path).map_err(|e| {
-            format!("{}: {e}; is there a 'catena run --control {0}'?", path.display())
-        })?;
-        Ok(Self { reader: BufReader::new(stream) })
-    }
-
-    /// Asks for something.
-    ///
-    /// # Errors
-    /// What the instance says is wrong, or that it is gone.
-    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value, Failure> {
-        self.follow(request, |_| Ok(()))
-    }
-
-    /// Asks for something whose answer goes on, until it ends or a signal says stop; gives its end.
-    ///
-    /// # Errors
-    /// What the instance or whoever takes the pieces says is wrong.
-    pub(crate) fn follow(
-        &mut self,
-        request: &Value,
-        mut take: impl FnMut(Piece) -> Result<(), String>,
-    ) -> Result<Value, Failure> {
-        let gone = |e: std::io::Error| format!("the instance is gone: {e}");
-        // Who is turned away is told so before he asks.
-        let asked = writeln!(self.reader.get_mut(), "{request}");
-        loop {
-            let mut line = String::new();
-            (&mut self.reader).take(LONGEST_ANSWER).read_line(&mut line).map_err(gone)?;
-            if line.is_empty() {
-                asked.map_err(gone)?;
-                return Err("the instance hung up".to_string().into());
-            }
-            let mut answer: Map<String, Value> =
-                serde_json::from_str(&line).map_err(|e| format!("an answer that is none: {e}"))?;
-            if let Some(value) = answer.remove("ok") {
-                return Ok(value);
-            }
-            let error = answer.get("error").and_then(Value::as_str);
-            let code = answer.get("code").and_then(Value::as_str).unwrap_or("");
-            if let Some(more) = answer.get("more") {
-                take(Piece::More(more.clone()))?;
-            } else if let Some(count) = answer.get("bytes").and_then(Value::as_u64) {
-                let mut bytes = Vec::new();
-                let count = count.min(LONGEST_ANSWER);
-                (&mut self.reader).take(count).read_to_end(&mut bytes).map_err(gone)?;
-                take(Piece::Bytes(bytes))?;
-            } else {
-                let error = match error {
-                    Some(error) => mended(error, code),
-                    None => format!("an answer that is none: {line}"),
-                };
-                return Err(match answer.remove("diagnostics") {
-                    Some(diagnostics) => Failure::Reported(error, diagnostics),
-                    None => error.into(),
-                });
-            }
+/// Has the answer end when a signal says so; a second one ends the program.
+fn end_by_signal(client: &Client) -> Result<(), String> {
+    let explain = |e: std::io::Error| e.to_string();
+    let end = client.ender().map_err(explain)?;
+    let interrupted = interrupt_flag();
+    let wait = move || {
+        while !interrupted.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_millis(20));
         }
-    }
+        end();
+    };
+    std::thread::Builder::new().spawn(wait).map_err(explain).map(drop)
+}
 
-    /// Has the answer end when a signal says so; a second one ends the program.
-    fn end_by_signal(&self) -> Result<(), String> {
-        let explain = |e: std::io::Error| e.to_string();
-        let stream = self.reader.get_ref().try_clone().map_err(explain)?;
-        let interrupted = interrupt_flag();
-        let wait = move || {
-            while !interrupted.load(Ordering::Relaxed) {
-                std::thread::park_timeout(Duration::from_millis(20));
-            }
-            let _ = stream.shutdown(Shutdown::Write);
+impl Ctl {
+    /// Asks, and shows the answer for people or for programs.
+    fn ask<R: Ask>(
+        &self,
+        request: R,
+        show: impl FnOnce(&R::Answer) -> String,
+    ) -> Result<R::Answer, Failure> {
+        let answer = connect(self.socket.as_deref())?.ask(request)?;
+        let text = match self.json {
+            true => format!("{}\n", serde_json::to_value(&answer).map_err(|e| e.to_string())?),
+            false => show(&answer),
         };
-        std::thread::Builder::new().spawn(wait).map_err(explain).map(drop)
+        print(&text);
+        Ok(answer)
     }
 }
 
-fn request(action: &Action) -> Result<Value, String> {
-    Ok(match action {
-        Action::Handlers { element } => json!({ "do": "handlers", "element": element }),
-        Action::Read { handler } => json!({ "do": "read", "handler": handler.join(" ") }),
-        Action::Write { handler, value } => {
-            json!({ "do": "write", "handler": handler, "value": value.join(" ") })
-        }
-        Action::Flows(flows) => flows.request(),
-        Action::Counters => json!({ "do": "counters" }),
-        Action::Dispatch { action: None } => json!({ "do": "dispatch" }),
-        Action::Dispatch { action: Some(Dispatch::Move { group, worker }) } => {
-            json!({ "do": "move", "group": group, "worker": worker })
-        }
-        Action::Dispatch { action: Some(Dispatch::Balance) } => json!({ "do": "balance" }),
-        Action::Swap { file, check, force } if file == "-" => {
-            let bytes = dataplane::file::read_all(std::io::stdin(), control::LONGEST as u64);
-            let text = bytes.map_err(|e| format!("standard input: {e}"))?;
-            let text = String::from_utf8(text).map_err(|e| format!("standard input: {e}"))?;
-            json!({ "do": "swap", "path": "<stdin>", "text": text, "check": check, "force": force })
-        }
-        Action::Swap { file, check, force } => {
-            // The instance may have been started elsewhere.
-            let path = std::path::absolute(file).map_err(|e| format!("{file}: {e}"))?;
-            let path = path.to_str().ok_or_else(|| format!("{file}: not UTF-8"))?;
-            json!({ "do": "swap", "path": path, "check": check, "force": force })
-        }
-        Action::Capture(capture) => json!({
-            "do": "capture", "edge": capture.edge, "filter": capture.filter.join(" "),
-            "count": capture.count, "snap": capture.snap_length,
-        }),
-        Action::Trace { filter, count, edge } => json!({
-            "do": "trace", "filter": filter.join(" "), "count": count, "edge": edge,
-            "colours": colours(&std::io::stdout()),
-        }),
-        Action::Workers { count } => json!({ "do": "workers", "count": count }),
-        Action::Faults { faults } => json!({ "do": "faults", "set": faults }),
-        Action::Rollback { force } => json!({ "do": "rollback", "force": force }),
-        Action::Status => json!({ "do": "status" }),
-        Action::Stop => json!({ "do": "stop" }),
-    })
+/// The request for another configuration.
+fn swap(file: &str, check: bool, force: bool) -> Result<protocol::Swap, String> {
+    if file == "-" {
+        let bytes = dataplane::file::read_all(std::io::stdin(), control::LONGEST as u64);
+        let text = bytes.map_err(|e| format!("standard input: {e}"))?;
+        let text = String::from_utf8(text).map_err(|e| format!("standard input: {e}"))?;
+        return Ok(protocol::Swap { path: "<stdin>".to_string(), text: Some(text), check, force });
+    }
+    // The instance may have been started elsewhere.
+    let path = std::path::absolute(file).map_err(|e| format!("{file}: {e}"))?;
+    let path = path.to_str().ok_or_else(|| format!("{file}: not UTF-8"))?.to_string();
+    Ok(protocol::Swap { path, text: None, check, force })
 }
 
 /// Runs the command.
 pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
-    let request = request(&ctl.action)?;
-    if let Action::Capture(capture) = &ctl.action {
-        let client = Client::connect(ctl.socket.as_deref())?;
-        return capture::run(client, &request, capture.write.as_deref(), ctl.json);
-    }
-    if let Action::Trace { .. } = &ctl.action {
-        return trace(Client::connect(ctl.socket.as_deref())?, &request, ctl.json);
-    }
-    let answer = Client::connect(ctl.socket.as_deref())?.ask(&request)?;
-    print(&if ctl.json { format!("{answer}\n") } else { show(&ctl.action, &answer) });
-    let is_objected_to = answer["changed"] == false && answer["objection"].is_string();
-    Ok(if is_objected_to { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let nothing = |_: &()| String::new();
+    match &ctl.action {
+        Action::Handlers { element } => {
+            let one = element.is_some();
+            let request = protocol::Handlers { element: element.clone() };
+            ctl.ask(request, |all| show_handlers(all, one)).map(drop)
+        }
+        Action::Read { handler } => {
+            let request = protocol::Read { handler: handler.join(" ") };
+            ctl.ask(request, |value| format!("{}\n", value.strip_suffix('\n').unwrap_or(value)))
+                .map(drop)
+        }
+        Action::Write { handler, value } => {
+            let (handler, value) = (handler.clone(), value.join(" "));
+            ctl.ask(protocol::Write { handler, value }, nothing)
+        }
+        Action::Flows(flows) => flows.run(ctl),
+        Action::Counters => ctl
+            .ask(protocol::Counters {}, |answer| {
+                answer.all.as_ref().map_or(String::new(), show_counters)
+            })
+            .map(drop),
+        Action::Dispatch { action: None } => {
+            ctl.ask(protocol::Dispatch {}, show_dispatch).map(drop)
+        }
+        Action::Dispatch { action: Some(Dispatch::Move { group, worker }) } => {
+            let request = protocol::Move { group: *group, worker: *worker };
+            ctl.ask(request, show_move).map(drop)
+        }
+        Action::Dispatch { action: Some(Dispatch::Balance) } => {
+            ctl.ask(protocol::Balance {}, show_balance).map(drop)
+        }
+        Action::Workers { count } => {
+            let request = protocol::Workers { count: *count };
+            ctl.ask(request, |answer| show_workers(answer, count.is_some())).map(drop)
+        }
+        Action::Faults { faults } => {
+            let request = protocol::Faults { set: faults.clone() };
+            ctl.ask(request, |faults| format!("  {faults}\n")).map(drop)
+        }
+        Action::Capture(capture) => capture::run(ctl, capture),
+        Action::Trace { filter, count, edge } => {
+            let (filter, edge) = (filter.join(" "), edge.clone());
+            let colours = colours(&std::io::stdout());
+            trace(ctl, protocol::Trace { filter, count: Some(*count), edge, colours })
+        }
+        Action::Swap { file, check, force } => {
+            let changed = ctl.ask(swap(file, *check, *force)?, show_change)?;
+            let is_refused = !changed.changed && changed.objection.is_some();
+            return Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+        Action::Rollback { force } => {
+            ctl.ask(protocol::Rollback { check: false, force: *force }, show_change).map(drop)
+        }
+        Action::Status => ctl.ask(protocol::Status {}, show_status).map(drop),
+        Action::Stop => ctl.ask(protocol::Stop {}, nothing),
+        Action::Schema => {
+            print(&format!("{:#}\n", protocol::schema()));
+            Ok(())
+        }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the stories of packets.
-fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, Failure> {
-    client.end_by_signal()?;
-    let ended = client.follow(request, |piece| {
-        let Piece::More(more) = piece else { return Ok(()) };
-        let line = match (json, more["text"].as_str()) {
-            (_, None) => String::new(),
-            (true, Some(_)) => format!("{}\n", more["packet"]),
-            (false, Some(text)) => format!("{text}\n"),
+fn trace(ctl: &Ctl, request: protocol::Trace) -> Result<(), Failure> {
+    let mut client = connect(ctl.socket.as_deref())?;
+    end_by_signal(&client)?;
+    let ended = client.follow(request, |received| {
+        let Received::Piece(Piece::Followed(followed)) = received else { return Ok(()) };
+        let line = match ctl.json {
+            true => serde_json::to_string(&followed.packet).map_err(|e| e.to_string())? + "\n",
+            false => format!("{}\n", followed.text),
         };
         if print_as_it_is(&for_output(&line)) {
             Ok(())
@@ -325,99 +298,59 @@ fn trace(mut client: Client, request: &Value, json: bool) -> Result<ExitCode, Fa
             Err("nobody reads it any more".to_string())
         }
     })?;
-    if let Some(why) = ended["ended"].as_str() {
+    if let Some(why) = ended.ended {
         print_error(&format!("ended: {why}\n"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or("")
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
-}
-
-fn show(action: &Action, answer: &Value) -> String {
-    match action {
-        Action::Read { .. } => {
-            let value = answer.as_str().unwrap_or("");
-            format!("{}\n", value.strip_suffix('\n').unwrap_or(value))
-        }
-        Action::Write { .. } | Action::Stop | Action::Capture(_) | Action::Trace { .. } => {
-            String::new()
-        }
-        Action::Handlers { .. } => show_handlers(answer),
-        Action::Faults { .. } => format!("  {}\n", answer.as_str().unwrap_or("")),
-        Action::Flows(flows) => flows.show(answer),
-        Action::Counters => show_counters(&answer["all"]),
-        Action::Dispatch { action: None } => show_dispatch(answer),
-        Action::Dispatch { action: Some(Dispatch::Move { .. }) } => show_move(answer),
-        Action::Dispatch { action: Some(Dispatch::Balance) } => show_balance(answer),
-        Action::Workers { count } => show_workers(answer, count.is_some()),
-        Action::Swap { .. } | Action::Rollback { .. } => show_change(answer),
-        Action::Status => show_status(answer),
-    }
-}
-
-fn show_handlers(answer: &Value) -> String {
-    let line = |prefix: &str, handler: &Value| {
-        let access = match (handler["read"] == true, handler["write"] == true) {
+fn show_handlers(all: &[protocol::ElementHandlers], one: bool) -> String {
+    let line = |element: &str, handler: &protocol::Handler| {
+        let access = match (handler.read, handler.write) {
             (true, true) => "read, write",
             (true, false) => "read",
             _ => "write",
         };
-        format!("{prefix}{}  {access}\n", text(handler, "name"))
-    };
-    let list = |prefix: &str, handlers: &Value| -> String {
-        handlers.as_array().into_iter().flatten().map(|h| line(prefix, h)).collect()
-    };
-    match answer {
-        Value::Object(all) => {
-            all.iter().map(|(element, own)| list(&format!("{element}."), own)).collect()
+        match one {
+            true => format!("{}  {access}\n", handler.name),
+            false => format!("{element}.{}  {access}\n", handler.name),
         }
-        own => list("", own),
-    }
+    };
+    all.iter().flat_map(|of| of.handlers.iter().map(|own| line(&of.element, own))).collect()
 }
 
-fn show_counters(all: &Value) -> String {
+fn show_counters(all: &protocol::Counts) -> String {
     let columns = ["element", "class", "packets", "in", "out", "counted", "dropped", "held"];
     let mut table = Table::new(columns);
     let mut functions = Table::new(["function", "packets"]);
-    for function in all["functions"].as_array().into_iter().flatten() {
-        functions.row([text(function, "name").into(), grouped(number(&function["packets"]))]);
+    for function in &all.functions {
+        functions.row([function.name.clone(), grouped(function.packets)]);
     }
     let mut reasons = Table::new(["element", "class", "reason", "packets"]);
-    for element in all["elements"].as_array().into_iter().flatten() {
-        let packets = |side: &str| {
-            element.get(side).map_or(String::new(), |s| grouped(number(&s["packets"])))
+    for element in &all.elements {
+        let packets = |traffic: Option<protocol::Traffic>| {
+            traffic.map_or(String::new(), |traffic| grouped(traffic.packets))
         };
-        let (name, class) = (text(element, "name"), text(element, "class"));
-        let mut dropped = 0;
-        for (kind, note) in [("dropped", ""), ("errors", " (to an error output)")] {
-            for (reason, count) in element[kind].as_object().into_iter().flatten() {
-                dropped += if kind == "dropped" { number(count) } else { 0 };
+        let (name, class) = (&element.name, &element.class);
+        for (lines, note) in [(&element.dropped, ""), (&element.errors, " (to an error output)")] {
+            for (reason, count) in lines {
                 let reason = format!("{reason}{note}");
-                reasons.row([name.into(), class.into(), reason, grouped(number(count))]);
+                reasons.row([name.clone(), class.clone(), reason, grouped(*count)]);
             }
         }
-        let mut held = Vec::new();
-        for (what, unit) in [("held", "packets"), ("flows", "flows")] {
-            if let Some(count) = element.get(what) {
-                held.push(format!("{} {unit}", grouped(number(count))));
-            }
-        }
-        let dropped = if dropped > 0 { grouped(dropped) } else { String::new() };
-        let came = element["packets"].as_u64().map_or(String::new(), grouped);
+        let held = [(element.held, "packets"), (element.flows, "flows")];
+        let held = held.into_iter().filter(|(count, _)| *count > 0);
+        let held: Vec<String> =
+            held.map(|(count, unit)| format!("{} {unit}", grouped(count))).collect();
+        let dropped: u64 = element.dropped.values().sum();
         table.row([
-            name.into(),
-            class.into(),
-            came,
-            packets("in"),
-            packets("out"),
-            packets("counted"),
-            dropped,
+            name.clone(),
+            class.clone(),
+            element.packets.map_or(String::new(), grouped),
+            packets(element.taken),
+            packets(element.given),
+            packets(element.counted),
+            if dropped > 0 { grouped(dropped) } else { String::new() },
             held.join(", "),
         ]);
     }
@@ -426,51 +359,47 @@ fn show_counters(all: &Value) -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
-/// What of a group's traffic is told in a line of a table.
+/// What of a group's traffic is shown in a line of a table.
 const SHOWN: usize = 2;
-/// Runs of numbers of a field that are told there.
+/// Runs of numbers of a field that are shown there.
 const RANGES: usize = 4;
 
-fn show_dispatch(answer: &Value) -> String {
-    let (way, why) = (text(answer, "way"), text(answer, "why"));
-    let (workers, most) = (number(&answer["workers"]), number(&answer["most"]));
+fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
+    let protocol::DispatchAnswer { mode, why, workers, most, .. } = answer;
     let mut out = match (workers, most) {
-        (1, 1) => format!("  by {way} ({why}) to 1 worker\n"),
-        _ if workers == most => format!("  by {way} ({why}) to {workers} workers\n"),
-        _ => format!("  by {way} ({why}) to {workers} of {most} workers\n"),
+        (1, 1) => format!("  by {mode} ({why}) to 1 worker\n"),
+        _ if workers == most => format!("  by {mode} ({why}) to {workers} workers\n"),
+        _ => format!("  by {mode} ({why}) to {workers} of {most} workers\n"),
     };
     let mut handed = Table::new(["from worker", "to worker", "packets", "per second"]);
-    for way in answer["handed"].as_array().into_iter().flatten() {
-        handed.row([
-            number(&way["from"]).to_string(),
-            number(&way["to"]).to_string(),
-            grouped(number(&way["packets"])),
-            grouped(way["rate"].as_f64().unwrap_or(0.0) as u64),
-        ]);
+    for one in &answer.handed {
+        let (packets, rate) = (grouped(one.packets), grouped(one.rate as u64));
+        handed.row([one.from.to_string(), one.to.to_string(), packets, rate]);
     }
     if !handed.is_empty() {
         let _ = write!(out, "\n{}", handed.render());
     }
     let mut table = Table::new(["group", "tag", "worker", "packets", "per second", "traffic"]);
-    for group in answer["groups"].as_array().into_iter().flatten() {
-        let list = |name: &str| group[name].as_array().cloned().unwrap_or_default();
-        let classes = list("classes");
-        let mut traffic: Vec<String> = classes.iter().take(SHOWN).map(class_in_words).collect();
-        if classes.len() > SHOWN {
-            traffic.push(format!("{} more", classes.len() - SHOWN));
+    for group in &answer.groups {
+        let (mut tag, mut traffic) = ("", Vec::new());
+        if let Some(tagged) = &group.tagged {
+            tag = &tagged.tag;
+            traffic.extend(tagged.classes.iter().take(SHOWN).map(class_in_words));
+            if tagged.classes.len() > SHOWN {
+                traffic.push(format!("{} more", tagged.classes.len() - SHOWN));
+            }
+            let answers = tagged.answers.iter().map(answers_in_words);
+            traffic.extend(answers.map(|own| format!("answers to {own}")));
         }
-        let answers = list("answers");
-        traffic.extend(answers.iter().map(|own| format!("answers to {}", answer_in_words(own))));
-        let worker = number(&group["worker"]).to_string();
         table.row([
-            number(&group["group"]).to_string(),
-            text(group, "tag").to_string(),
-            match group["cpu"].as_u64() {
-                Some(cpu) => format!("{worker} (core {cpu})"),
-                None => worker,
+            group.group.to_string(),
+            tag.to_string(),
+            match group.cpu {
+                Some(cpu) => format!("{} (core {cpu})", group.worker),
+                None => group.worker.to_string(),
             },
-            grouped(number(&group["packets"])),
-            grouped(group["rate"].as_f64().unwrap_or(0.0) as u64),
+            grouped(group.packets),
+            grouped(group.rate as u64),
             traffic.join("; "),
         ]);
     }
@@ -480,178 +409,159 @@ fn show_dispatch(answer: &Value) -> String {
     out
 }
 
-fn show_move(answer: &Value) -> String {
-    format!("  moved; packets waited {:.1} ms at the most\n{}", waited(answer), held_back(answer))
+fn show_move(moved: &protocol::Moved) -> String {
+    let waited = moved.waited_ms;
+    format!("  moved; packets waited {waited:.1} ms at the most\n{}", held_back(moved))
 }
 
-fn show_workers(answer: &Value, is_changed: bool) -> String {
-    let (workers, most) = (number(&answer["workers"]), number(&answer["most"]));
+fn show_workers(answer: &protocol::WorkersAnswer, is_changed: bool) -> String {
+    let protocol::WorkersAnswer { workers, most, moved } = answer;
     let mut out = format!("  {workers} of {most} workers\n");
     if is_changed {
-        let groups = grouped(number(&answer["groups"]));
-        let _ = match number(&answer["groups"]) {
+        let groups = grouped(moved.groups as u64);
+        let _ = match moved.groups {
             0 => writeln!(out, "  no flows moved"),
             _ => writeln!(
                 out,
                 "  {groups} groups of flows moved; packets waited {:.1} ms at the most",
-                waited(answer)
+                moved.waited_ms
             ),
         };
     }
-    out + &held_back(answer)
-}
-
-fn waited(answer: &Value) -> f64 {
-    answer["waited_ms"].as_f64().unwrap_or(0.0)
+    out + &held_back(moved)
 }
 
 /// What is to be said of packets that did not go along with their group.
-fn held_back(answer: &Value) -> String {
-    let held_back = number(&answer["held_back"]);
-    match held_back {
+fn held_back(moved: &protocol::Moved) -> String {
+    match moved.held_back {
         0 => String::new(),
-        _ => format!(
+        held_back => format!(
             "  {} packets that wait for something else leave from where they are\n",
-            grouped(held_back)
+            grouped(held_back as u64)
         ),
     }
 }
 
-fn show_balance(answer: &Value) -> String {
+fn show_balance(answer: &protocol::Balanced) -> String {
     let mut out = String::new();
-    for moved in answer["moved"].as_array().into_iter().flatten() {
+    for protocol::GroupMoved { group, from, to, waited_ms } in &answer.moved {
         let _ = writeln!(
             out,
-            "  group {}: worker {} → {}; packets waited {:.1} ms at the most",
-            moved["group"],
-            moved["from"],
-            moved["to"],
-            moved["waited_ms"].as_f64().unwrap_or(0.0)
+            "  group {group}: worker {from} → {to}; packets waited {waited_ms:.1} ms at the most"
         );
     }
     if out.is_empty() {
         out.push_str("  all groups stay where they are\n");
     }
-    let list = |name: &str| {
-        let all = answer[name].as_array().into_iter().flatten();
-        all.map(|packets| grouped(number(packets))).collect::<Vec<_>>().join(", ")
-    };
+    let list = |all: &[u64]| all.iter().copied().map(grouped).collect::<Vec<_>>().join(", ");
     let _ = writeln!(
         out,
         "  packets with tags in a second, by worker: {}; as groups are now: {}",
-        list("before"),
-        list("after")
+        list(&answer.before),
+        list(&answer.after)
     );
     out
 }
 
-/// A number or an address.
-fn plain(of: &Value) -> String {
-    of.as_str().map_or_else(|| of.to_string(), str::to_string)
-}
-
 /// `low-high`, or the number if it is one.
-fn range(range: &Value, show: impl Fn(&Value) -> String) -> String {
-    match range[0] == range[1] {
-        true => show(&range[0]),
-        false => format!("{}-{}", show(&range[0]), show(&range[1])),
+fn range<T: PartialEq>((low, high): &(T, T), show: impl Fn(&T) -> String) -> String {
+    match low == high {
+        true => show(low),
+        false => format!("{}-{}", show(low), show(high)),
     }
 }
 
 /// `lan: ip.proto 6, transport.dport 80`
-fn class_in_words(class: &Value) -> String {
-    let field = |field: &Value| {
-        let ranges = field["ranges"].as_array().map_or(&[][..], Vec::as_slice);
-        let show = |end: &Value| match text(field, "field") {
-            "eth.type" => format!("{:#06x}", number(end)),
-            _ => plain(end),
+fn class_in_words(class: &protocol::Class) -> String {
+    let field = |field: &protocol::FieldRanges| {
+        let show = |end: &Bound| match (end, field.field.as_str()) {
+            (Bound::Number(number), "eth.type") => format!("{number:#06x}"),
+            (Bound::Number(number), _) => number.to_string(),
+            (Bound::Text(text), _) => text.clone(),
         };
+        let ranges = &field.ranges;
         let mut all: Vec<String> = ranges.iter().take(RANGES).map(|r| range(r, show)).collect();
         if ranges.len() > RANGES {
             all.push(format!("{} more", ranges.len() - RANGES));
         }
-        let bits = match field["bits"]["lowest"].as_u64() {
-            Some(lowest) => {
-                format!(" bits {lowest}..{}", lowest + number(&field["bits"]["count"]))
-            }
+        let bits = match field.bits {
+            Some(bits) => format!(" bits {}..{}", bits.lowest, bits.lowest + bits.count),
             None => String::new(),
         };
-        format!("{}{bits} {}", text(field, "field"), all.join(" or "))
+        format!("{}{bits} {}", field.field, all.join(" or "))
     };
-    let fields: Vec<String> = class["fields"].as_array().into_iter().flatten().map(field).collect();
+    let fields: Vec<String> = class.fields.iter().map(field).collect();
     let fields = if fields.is_empty() { "all".to_string() } else { fields.join(", ") };
-    format!("{}: {fields}", text(class, "in"))
+    format!("{}: {fields}", class.input)
 }
 
 /// `10.2.0.1:1024-2047`
-fn answer_in_words(own: &Value) -> String {
-    format!("{}:{}", range(&own["ip.dst"], plain), range(&own["transport.dport"], plain))
+fn answers_in_words(own: &protocol::Answers) -> String {
+    format!(
+        "{}:{}",
+        range(&own.addresses, ToString::to_string),
+        range(&own.ports, ToString::to_string)
+    )
 }
 
-fn show_change(answer: &Value) -> String {
-    let mut out = String::from(text(answer, "warnings"));
+fn show_change(changed: &protocol::Changed) -> String {
+    let mut out = changed.warnings.clone();
     let mut table = Table::new(["state", "element", "class", "holds", "why"]);
-    for line in answer["plan"].as_array().into_iter().flatten() {
-        let mut holds = Vec::new();
-        for unit in ["packets", "flows"] {
-            let count = number(&line[unit]);
-            if count > 0 {
-                holds.push(format!("{} {unit}", grouped(count)));
-            }
-        }
+    for line in &changed.plan {
+        let held = [(line.packets, "packets"), (line.flows, "flows")];
+        let held = held.into_iter().filter(|(count, _)| *count > 0);
+        let mut holds: Vec<String> =
+            held.map(|(count, unit)| format!("{} {unit}", grouped(count))).collect();
         if holds.is_empty() {
-            let names = line["state"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            holds.extend(names.map(str::to_string));
+            holds.extend(line.state.iter().cloned());
         }
-        table.row([
-            text(line, "fate").into(),
-            text(line, "element").into(),
-            text(line, "class").into(),
-            holds.join(", "),
-            text(line, "why").into(),
-        ]);
+        let (element, class, why) = (line.element.clone(), line.class.clone(), line.why.clone());
+        table.row([word(&line.fate), element, class, holds.join(", "), why]);
     }
     if !table.is_empty() {
         let _ = writeln!(out, "{}", table.render());
     }
-    let made = answer["preparation_ms"].as_f64().unwrap_or(0.0);
-    if answer["changed"] == true {
-        let still = answer["standstill_ms"].as_array().into_iter().flatten();
-        let longest = still.filter_map(Value::as_f64).fold(0.0, f64::max);
+    let made = changed.preparation_ms;
+    if changed.changed {
+        let longest = changed.standstill_ms.iter().copied().fold(0.0, f64::max);
         let _ = writeln!(
             out,
             "  changed: made aside in {made:.1} ms; packets waited {longest:.3} ms at the most"
         );
-        let unclaimed = number(&answer["unclaimed_packets"]);
-        if unclaimed > 0 {
-            let _ = writeln!(out, "  {} packets had nobody to go on with", grouped(unclaimed));
+        if changed.unclaimed_packets > 0 {
+            let unclaimed = grouped(changed.unclaimed_packets);
+            let _ = writeln!(out, "  {unclaimed} packets had nobody to go on with");
         }
     } else {
         let _ = writeln!(out, "  nothing was changed: it could be made, in {made:.1} ms");
-        if let Some(why) = answer["objection"].as_str() {
+        if let Some(why) = &changed.objection {
             let _ = writeln!(out, "  without --force it would be refused: {why}");
         }
     }
     out
 }
 
-fn show_status(answer: &Value) -> String {
+fn show_status(answer: &protocol::StatusAnswer) -> String {
+    let protocol::StatusAnswer {
+        version,
+        pid,
+        seconds,
+        configuration,
+        generation,
+        elements,
+        workers,
+    } = answer;
     let mut out = format!(
-        "  catena {} (pid {}), {:.0} s: {} ({} elements, configuration number {})\n",
-        text(answer, "version"),
-        number(&answer["pid"]),
-        answer["seconds"].as_f64().unwrap_or(0.0),
-        text(answer, "configuration"),
-        number(&answer["elements"]),
-        number(&answer["generation"]),
+        "  catena {version} (pid {pid}), {seconds:.0} s: {configuration} ({elements} elements, \
+         configuration number {generation})\n"
     );
-    for worker in answer["workers"].as_array().into_iter().flatten() {
-        let bound = match worker["cpu"].as_u64() {
+    for worker in workers {
+        let bound = match worker.cpu {
             Some(cpu) => format!(" on core {cpu}"),
             None => String::new(),
         };
-        let index = number(&worker["worker"]);
-        let _ = writeln!(out, "  worker {index}{bound}: {}", text(worker, "status"));
+        let status = word(&worker.status);
+        let _ = writeln!(out, "  worker {}{bound}: {status}", worker.worker);
     }
     out
 }
@@ -665,16 +575,17 @@ mod tests {
     #[test]
     fn classes_of_large_tables_are_told_in_a_line() {
         let runs: Vec<[u8; 2]> = (0..100).map(|n| [2 * n, 2 * n]).collect();
-        let class = json!({ "in": "lan", "fields": [
+        let class = |class| class_in_words(&serde_json::from_value(class).unwrap());
+        let large = json!({ "in": "lan", "fields": [
             { "field": "eth.type", "ranges": [[0, 0x7ff], [0x86dd, 0x86dd]] },
             { "field": "ip.src", "ranges": [["10.0.0.0", "10.0.0.3"]] },
             { "field": "ip.dst", "ranges": runs, "bits": { "lowest": 0, "count": 8 } },
         ] });
         assert_eq!(
-            class_in_words(&class),
+            class(large),
             "lan: eth.type 0x0000-0x07ff or 0x86dd, ip.src 10.0.0.0-10.0.0.3, \
              ip.dst bits 0..8 0 or 2 or 4 or 6 or 96 more"
         );
-        assert_eq!(class_in_words(&json!({ "in": "wan", "fields": [] })), "wan: all");
+        assert_eq!(class(json!({ "in": "wan", "fields": [] })), "wan: all");
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod graph;
-mod latency;
+pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod synth;
 pub(crate) mod top;

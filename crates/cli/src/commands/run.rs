@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -20,13 +20,15 @@ use dataplane::io::{
     Way,
 };
 use dataplane::ports::Ports;
-use dataplane::worker::{self, Status};
+use dataplane::stats::Interval;
+use dataplane::worker;
 use engine::control::metrics::MetricsSocket;
 use engine::control::{ControlSocket, Controlled};
 use engine::groups::Grouping;
-use engine::instance::{Changed, Configuration, Extent, Instance, Options};
+use engine::instance::{Changed, Configuration, Instance, Options};
 use engine::privileges::User;
 use engine::session::{Path, system_seed};
+use engine::supervision::{Cause, Ended, Handle, Observer, Supervision};
 use engine::{Error, Findings, control, system_calls};
 use view::diagnostics;
 use view::summary::Summary;
@@ -140,6 +142,13 @@ pub(crate) struct Run {
     /// Carry packets through the interpreter of what the chain means, not through fast code
     #[arg(long)]
     interpret: bool,
+    /// Install programs also where neither a proof nor packets show that they do what the elements do
+    ///
+    /// Programs are proven equal to the chain. A proof that takes too long is given up; then packets are made for
+    /// each exit of the program and compared. Where these do not reach every exit, elements process the packets
+    /// instead, unless this option is given. Wrong programs are never installed.
+    #[arg(long, conflicts_with = "no_synthesis")]
+    unproven: bool,
     #[command(flatten)]
     limits: Limits,
     /// Print the summary as JSON
@@ -364,7 +373,7 @@ impl Progress {
         self.shown = Some(Instant::now());
         let Some(stats) = instance.stats().1 else { return };
         let (taken, given) = stats.packets();
-        let rate = taken as f64 / age.as_secs_f64() / 1e6;
+        let rate = Interval::of(age).rate(0, taken) / 1e6;
         log::progress(&format!("{} in, {} out, {rate:.2} Mpps", grouped(taken), grouped(given)));
     }
 }
@@ -373,9 +382,6 @@ impl Progress {
 const LIVE_PATIENCE: Duration = Duration::from_millis(300);
 /// The same of one that nobody waits for: what comes out does not depend on time unless that is long.
 const FILE_PATIENCE: Duration = Duration::from_secs(20);
-
-/// How long signals wait to be seen when nothing else happens.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The socket that the command line asks for, or that a live chain has anyway, and what there is to
 /// tell of it.
@@ -410,66 +416,49 @@ fn say(run: &Run, text: &str) {
     }
 }
 
-/// Serves control sockets and watches the workers.
-struct Supervision<'a> {
-    instance: &'a Instance,
-    server: &'a mut ControlServer,
+/// Logs what happens to a run, shows how far it is, and tells the service manager.
+struct Reporter {
     log: Log,
-    signals: &'a Signals,
-    /// Raised to end the run.
-    stop: &'a AtomicBool,
-    reload: Reload,
-    /// Whether it goes on though no worker has anything to do.
-    stays: bool,
+    progress: Mutex<Progress>,
+    manager: ServiceManager,
 }
 
-/// Lets what the file says now take over when SIGHUP comes.
-struct Reload {
-    file: String,
-    log: Log,
-    controlled: Arc<Controlled>,
-    manager: Arc<ServiceManager>,
-}
-
-impl Reload {
-    fn new(run: &Run, controlled: &Arc<Controlled>, manager: &Arc<ServiceManager>) -> Self {
-        let (controlled, manager) = (Arc::clone(controlled), Arc::clone(manager));
-        Self { file: run.file.clone(), log: run.log, controlled, manager }
+impl Observer for Reporter {
+    fn looked(&self, instance: &Instance) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).show(instance);
     }
 
-    /// Begins; nothing waits for it to end.
-    fn begin(&self) {
-        let (file, controlled) = (self.file.clone(), Arc::clone(&self.controlled));
-        let (log, manager) = (self.log, Arc::clone(&self.manager));
-        let work = move || {
-            manager.tell("RELOADING=1");
-            let changed = match file.as_str() {
-                "-" => Err("the standard input has said all; `catena ctl swap FILE` takes a file"
-                    .to_string()),
-                file => {
-                    let changed = controlled.reload(file, Extent::Change);
-                    changed.map_err(|refusal| shown(&refusal, false))
-                }
-            };
-            match changed {
-                Ok(changed) => {
-                    log.warn(&render(&changed.warnings, false));
-                    log.warn(&what_is_lost(&changed));
-                    let made = changed.preparation.as_secs_f64() * 1e3;
-                    let waited = changed.swapped.iter().map(|s| s.standstill).max();
-                    let waited = waited.unwrap_or_default().as_secs_f64() * 1e3;
-                    log.info(&format!(
-                        "{file}: took over; made aside in {made:.1} ms; packets waited {waited:.3} ms at the most"
-                    ));
-                }
-                Err(why) => {
-                    let why = why.trim_end();
-                    log.error(&format!("{file}: not taken over; what was before runs on\n{why}"));
-                }
+    fn message(&self, text: &str) {
+        self.log.info(text);
+    }
+
+    fn reloading(&self) {
+        self.manager.tell("RELOADING=1");
+    }
+
+    fn reloaded(&self, file: &str, result: Result<&Changed, &Error>) {
+        let log = self.log;
+        match result {
+            Ok(changed) => {
+                log.warn(&render(&changed.warnings, false));
+                log.warn(&what_is_lost(changed));
+                let made = changed.preparation.as_secs_f64() * 1e3;
+                let waited = changed.swapped.iter().map(|s| s.standstill).max();
+                let waited = waited.unwrap_or_default().as_secs_f64() * 1e3;
+                log.info(&format!(
+                    "{file}: took over; made aside in {made:.1} ms; packets waited {waited:.3} ms at the most"
+                ));
             }
-            manager.tell("READY=1");
-        };
-        let _ = std::thread::Builder::new().name("reload".into()).spawn(work);
+            Err(refusal) => {
+                let why = match refusal {
+                    Error::Configuration(findings) => render(findings, false),
+                    refusal => mends::of(refusal),
+                };
+                let why = why.trim_end();
+                log.error(&format!("{file}: not taken over; what was before runs on\n{why}"));
+            }
+        }
+        self.manager.tell("READY=1");
     }
 }
 
@@ -488,38 +477,6 @@ fn what_is_lost(changed: &Changed) -> String {
         text += &format!("{unclaimed} packets had nobody to go on with\n");
     }
     text
-}
-
-impl Supervision<'_> {
-    /// Until all workers have come to rest for good, or a signal or a client says stop; whether one
-    /// of the latter did.
-    fn run(self, mut progress: Progress) -> bool {
-        let Self { instance, server, log, signals, stop, reload, stays } = self;
-        let mut generation = instance.generation();
-        loop {
-            if instance.generation() != generation {
-                generation = instance.generation();
-                server.change(instance.control_sockets());
-            }
-            let worked = server.poll(&mut AllCores(instance.fleet()));
-            drive::show(server, log);
-            progress.show(instance);
-            if signals.take_hang_up() {
-                reload.begin();
-            }
-            let is_told = signals.interrupted() || stop.load(Ordering::Relaxed);
-            if is_told || instance.is_over(server.is_empty() && !stays) {
-                log::wipe_progress();
-                return is_told;
-            }
-            let patience = match (worked, server.is_empty()) {
-                (true, _) => Duration::ZERO,
-                (false, false) => Duration::from_millis(1),
-                (false, true) => PATIENCE,
-            };
-            instance.rest(patience);
-        }
-    }
 }
 
 /// Runs the command.
@@ -597,6 +554,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         },
         polling,
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
+        unproven: run.unproven,
         listener: run.log.listener(),
     };
     let writes = run.write.clone();
@@ -616,7 +574,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     // From here on interfaces are changed, and must be as they were found when a signal comes.
     let left = (interfaces.clone(), control.as_ref().map(ControlSocket::file));
     let hangs_up = control.is_some() || bindings.is_live();
-    let signals = Signals::catch(hangs_up, move || {
+    let handle = Handle::default();
+    let signals = Signals::catch(handle.clone(), hangs_up, move || {
         let (interfaces, socket) = left;
         interfaces.leave();
         files.remove_all();
@@ -642,9 +601,6 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let warnings = staged.warnings();
     let instance = staged.begin().map_err(|why| mends::of(&why))?;
     run.log.warn(&render(&warnings, colour));
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopping = Arc::clone(&stop);
-    let end = Box::new(move || stopping.store(true, Ordering::Relaxed));
     let controlled = Arc::new(Controlled {
         instance,
         elaboration,
@@ -652,7 +608,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         faults: bindings.faults.clone(),
         dispatch: control::dispatch::Told::new(why),
         presenter: Box::new(Words),
-        stop: end,
+        handle,
         answering: AtomicUsize::new(0),
     });
     if let Some(control) = &control {
@@ -664,24 +620,27 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         say(run, &format!("metrics: http://{address}/metrics"));
     }
     let instance = &controlled.instance;
-    let manager = Arc::new(ServiceManager::from_environment());
-    let supervision = Supervision {
-        instance,
-        server: &mut server,
+    let reporter = Arc::new(Reporter {
         log: run.log,
-        signals: &signals,
-        stop: &stop,
-        reload: Reload::new(run, &controlled, &manager),
+        progress: Mutex::new(Progress::new(!run.quiet && run.log == Log::Text)),
+        manager: ServiceManager::from_environment(),
+    });
+    let supervision = Supervision {
+        controlled: &controlled,
+        sockets: &mut server,
+        file: &run.file,
         // Whoever controls it can give it something to do.
         stays: control.is_some() && run.control.is_some(),
+        observer: reporter.clone(),
     };
-    manager.tell("READY=1");
-    let is_told = supervision.run(Progress::new(!run.quiet && run.log == Log::Text));
-    manager.tell("STOPPING=1");
+    reporter.manager.tell("READY=1");
+    let is_stopped = supervision.run();
+    log::wipe_progress();
+    reporter.manager.tell("STOPPING=1");
     controlled.finish_answers();
     let elapsed = instance.age();
     drop((server, control));
-    let (out, ended) = finish(run, instance, elapsed, (is_told, is_endless));
+    let (out, ended) = finish(run, instance, elapsed, (is_stopped, is_endless));
     instance.close();
     // Whoever reads may take his time now.
     interfaces.leave();
@@ -694,14 +653,6 @@ fn render(findings: &Findings, colour: bool) -> String {
     diagnostics::render(&findings.diagnostics, &findings.sources, colour)
 }
 
-/// Why a configuration does not run, as it is shown.
-fn shown(refusal: &Error, colour: bool) -> String {
-    match refusal {
-        Error::Configuration(findings) => render(findings, colour),
-        refusal => mends::of(refusal),
-    }
-}
-
 /// The exit status of a run that nobody stopped, and that was to go on for ever.
 const ENDED_BY_ITSELF: u8 = 3;
 
@@ -711,16 +662,11 @@ fn finish(
     run: &Run,
     instance: &Instance,
     elapsed: Duration,
-    (is_told, is_endless): (bool, bool),
+    (is_stopped, is_endless): (bool, bool),
 ) -> (String, ExitCode) {
     let fleet = instance.fleet();
-    let statuses: Vec<Status> = (0..fleet.len()).map(|worker| fleet.status(worker)).collect();
-    let ends = fleet.call_all(|router| {
-        router.finish();
-        (router.errors(), router.was_stopped())
-    });
-    let was_stopped = is_told || ends.iter().any(|(_, (_, was_stopped))| *was_stopped);
-    let mut failed = ends.len() < fleet.len() || ends.iter().any(|(_, (errors, _))| *errors > 0);
+    let Ended { was_stopped, mut failed, cause } = instance.finish();
+    let was_stopped = was_stopped || is_stopped;
     let mut out = String::new();
     for handler in &run.read {
         match AllCores(fleet).read(handler) {
@@ -749,12 +695,10 @@ fn finish(
     if was_stopped || !is_endless {
         return (out, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
-    let why = if statuses.contains(&Status::Dead) {
-        "a worker is dead"
-    } else if statuses.contains(&Status::Stopped) {
-        "an element of the chain stopped the driver"
-    } else {
-        "no element of the chain has anything to do any more"
+    let why = match cause {
+        Cause::Dead => "a worker is dead",
+        Cause::Driver => "an element of the chain stopped the driver",
+        Cause::Nothing => "no element of the chain has anything to do any more",
     };
     run.log.error(&format!("the run ended by itself: {why}"));
     (out, ExitCode::from(ENDED_BY_ITSELF))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use compiler::prove::{BUDGET, Proof, Verdict, prove_programs};
+use compiler::prove::{Assurance, BUDGET, Verdict, assure_programs, prove_programs};
 use compiler::{Chain, Note};
 use dataplane::place;
 use engine::Closed;
@@ -220,19 +220,22 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();
-    let proofs = prove_programs(&chain.graph, &models, &synthesis.programs, BUDGET);
+    let assured = assure_programs(&chain.graph, &models, &synthesis.programs, BUDGET);
     cost.proof = start.elapsed();
     let start = Instant::now();
-    for Proof { at, verdict, .. } in proofs {
-        let message = match verdict {
-            Verdict::Equal => {
+    for (at, assurance) in assured {
+        let message = match assurance {
+            Assurance::Proven => {
                 cost.proven += 1;
                 continue;
             }
-            Verdict::Different(_) => {
-                "the program is wrong and would not be used, see `catena verify`".to_string()
+            Assurance::Wrong => {
+                format!("{assurance}: `catena run` leaves it out, `catena verify` shows why")
             }
-            Verdict::Unproven(why) => format!("the program is not proven: {why}"),
+            Assurance::Checked { .. } => assurance.to_string(),
+            Assurance::Unchecked { .. } => {
+                format!("{assurance}: `catena run` leaves it out unless `--unproven` is given")
+            }
         };
         synthesis.notes.push(Note { element: at.node, message });
     }

@@ -199,7 +199,8 @@ fn private_handlers_and_files_are_nobodys_by_any_socket() {
     sockets.iter_mut().for_each(|socket| drop(socket.line()));
 
     for name in &private {
-        let refused = json!({ "error": format!("no handler named '{name}'"), "code": "other" });
+        let refused = json!({ "code": "other", "message": format!("no handler named '{name}'") });
+        let refused = json!({ "version": 1, "error": refused });
         for request in [
             json!({ "do": "read", "handler": format!("{name} secret") }),
             json!({ "do": "write", "handler": name, "value": "secret" }),

@@ -11,6 +11,7 @@ mod explain;
 mod fmt;
 mod graph;
 mod growth;
+mod pages;
 mod program;
 mod run;
 mod sockets;

@@ -118,7 +118,7 @@ fn a_tag_brings_both_directions_to_its_worker() {
         assert!(told.contains(&format!("dispatch: {tags} (asked for), ")), "{told}");
         let known = tagged.ask(&["dispatch"]);
         let groups = known["groups"].as_array().unwrap();
-        assert_eq!((groups.len(), &known["way"]), (4, &Value::from(tags)));
+        assert_eq!((groups.len(), &known["mode"]), (4, &Value::from(tags)));
         let switch = (tags != "tags=mac").then(|| VlanSwitch::before(&tagged.lab));
         for (number, group) in groups.iter().enumerate() {
             let tag = group["tag"].as_str().unwrap();

@@ -36,7 +36,8 @@ pub(crate) use product::Assumed;
 use product::{Mismatch, Product};
 pub use replay::{Incoming, Left, Replay, Sent, Shown};
 pub use verify::{
-    Outcome, Proof, Subjects, Verification, prove_programs, verify_chain, verify_programs,
+    Assurance, Outcome, Proof, Subjects, Verification, assure_programs, check_program,
+    prove_programs, verify_chain, verify_programs,
 };
 
 use crate::prove::witness::{Goal, Random, Values, Witness, seeds, solve};
@@ -206,9 +207,9 @@ fn compare_here(comparison: &Comparison<'_>, around: &dyn Around) -> Compared {
                 "packets may end {one} in the one and {other} in the other; whether any does is not clear"
             ))
         }
-        (Err(_), ..) => Verdict::Unproven(
-            "the comparison took too long: rules that overlap in too many ways were changed".into(),
-        ),
+        (Err(_), ..) => {
+            Verdict::Unproven(format!("given up after {visited} pairs of steps and rules"))
+        }
         (Ok(()), None, Some(first), None) => {
             let name = |node| decisions.end_name(node).unwrap_or_default();
             Verdict::Unproven(around.why_left_open(name(first.a), name(first.b)))

@@ -1,6 +1,7 @@
 //! A chain against its programs, and what verifications find.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fmt;
 
 use elements::element::{Boundary, HandlerCalls};
 use ir::{Expr, Graph, Model, NodeId, Op, Port, Program, Store};
@@ -196,4 +197,84 @@ pub fn prove_programs(
         }
     };
     programs.iter().map(proof).collect()
+}
+
+/// Whether a program can be installed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assurance {
+    /// It is proven to be what symbolic execution of the chain comes to.
+    Proven,
+    /// A packet shows that it is not.
+    Wrong,
+    /// There is no proof, but packets made for each of its exits do what the models do.
+    Checked {
+        /// Why there is no proof.
+        why: String,
+        /// How many packets.
+        packets: usize,
+        /// How many exits it has.
+        exits: usize,
+    },
+    /// There is no proof, and packets came to some of its exits only.
+    Unchecked {
+        /// Why there is no proof.
+        why: String,
+        /// Exits that packets came to, of how many.
+        exits: (usize, usize),
+    },
+}
+
+impl fmt::Display for Assurance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Proven => f.write_str("the program is proven"),
+            Self::Wrong => f.write_str("the program is wrong"),
+            Self::Unchecked { why, exits: (_, 0) } => {
+                write!(f, "the program is not proven ({why})")
+            }
+            Self::Checked { why, packets, exits } => write!(
+                f,
+                "the program is not proven ({why}), but checked by {packets} packets for all its {exits} exits"
+            ),
+            Self::Unchecked { why, exits: (reached, all) } => write!(
+                f,
+                "the program is not proven ({why}), and packets made for its exits reach {reached} of {all}"
+            ),
+        }
+    }
+}
+
+/// Proves programs as [`prove_programs`] does, and checks by packets what cannot be proven.
+pub fn assure_programs(
+    graph: &Graph,
+    models: &[Model],
+    programs: &[Program],
+    budget: u64,
+) -> Vec<(Port, Assurance)> {
+    let assure = |(program, proof): (&Program, Proof)| {
+        let assurance = match proof.verdict {
+            Verdict::Equal => Assurance::Proven,
+            Verdict::Different(_) => Assurance::Wrong,
+            Verdict::Unproven(why) => check_program(graph, models, program, why),
+        };
+        (program.entry, assurance)
+    };
+    let proofs = prove_programs(graph, models, programs, budget);
+    programs.iter().zip(proofs).map(assure).collect()
+}
+
+/// Compares a program that is not proven, for this reason, with the chain's models: by packets made for
+/// each of its exits, and by random ones, from the elements' first state on.
+pub fn check_program(graph: &Graph, models: &[Model], program: &Program, why: String) -> Assurance {
+    let programs = std::slice::from_ref(program);
+    let subject = Subject { graph, models, state: &Store::new(), programs };
+    let evidence = differential::run(&subject, Effort::fitting(models));
+    let (packets, (reached, all)) = (evidence.packets, evidence.exits);
+    if evidence.disagreement.is_some() {
+        Assurance::Wrong
+    } else if reached == all && evidence.unclear.is_none() {
+        Assurance::Checked { why, packets, exits: all }
+    } else {
+        Assurance::Unchecked { why, exits: (reached, all) }
+    }
 }

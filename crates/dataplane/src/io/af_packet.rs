@@ -1,4 +1,5 @@
-//! AF_PACKET: frames by system calls on a socket, one each or many at a time. Every kernel has it.
+//! AF_PACKET: frames by system calls on a socket, one each or many at a time, or in by a ring of shared memory. Every
+//! kernel has it.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -9,6 +10,7 @@ use net::{Batch, Packet, Pool};
 
 use super::messages::{Message, Receiver, Sender};
 use super::offload::{VnetHeader, complete};
+use super::packet_ring::PacketRing;
 use super::port::{
     Backlog, ETHERNET, Losses, MOST, NO_ROOM, NOT_SEGMENTED, OVERRUN, OVERSIZE, Port, REFUSED,
     RUNT, TRUNCATED, recycle_first,
@@ -18,14 +20,19 @@ use super::sys;
 /// Bytes of frames that the kernel keeps for a socket.
 const SOCKET_BUFFER: c_int = 8 << 20;
 
-/// Frames by recvmmsg(2) and sendmmsg(2), or one by one.
+/// Two sockets of an interface: one to receive from, one to send by sendmmsg(2).
 pub(super) struct AfPacket {
-    receiving: OwnedFd,
-    receiver: Receiver,
+    // The socket goes before the memory that it uses.
+    socket: OwnedFd,
+    receiving: Receiving,
     backlog: Backlog,
     sending: Sending,
-    /// The most messages in a system call.
-    most: usize,
+}
+
+enum Receiving {
+    /// By recvmmsg(2), with so many messages in a call at most.
+    Messages(Receiver, usize),
+    Ring(PacketRing),
 }
 
 /// `ETH_P_ALL` in network byte order.
@@ -109,13 +116,13 @@ impl Hold {
 }
 
 /// Has the frames of the group of sockets that this one is of spread by this program.
-pub(super) fn spread_by(socket: &OwnedFd, program: &OwnedFd) -> Result<()> {
+fn spread_by(socket: &OwnedFd, program: &OwnedFd) -> Result<()> {
     sys::set(socket, libc::SOL_PACKET, libc::PACKET_FANOUT_DATA, &program.as_raw_fd())
 }
 
 /// Counts the frames that a socket could not keep since the last call; `statistics` is made of
 /// packets and drops, and further numbers.
-pub(super) fn count_overruns(socket: &OwnedFd, losses: &mut Losses) {
+fn count_overruns(socket: &OwnedFd, losses: &mut Losses) {
     let counts = sys::get::<[u32; 3]>(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
     if let Ok([_, drops, _]) = counts {
         losses.received(OVERRUN, drops.into(), 0);
@@ -134,19 +141,31 @@ impl AfPacket {
     /// Opens sockets on the interface with this number, with up to `most` messages in a system
     /// call.
     pub(super) fn open(index: u32, most: usize, group: Option<&Group>) -> Result<Self> {
-        let receiving = receiving_socket()?;
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-        attach(&receiving, index, group)?;
-        let sending = Sending::open(index, most)?;
+        let socket = receiving_socket()?;
+        sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         let most = most.min(MOST);
-        Ok(Self {
-            receiving,
-            receiver: Receiver::new(most),
-            backlog: Backlog::default(),
-            sending,
-            most,
-        })
+        let receiving = Receiving::Messages(Receiver::new(most), most);
+        Self::with(socket, receiving, index, most, group)
+    }
+
+    /// Opens sockets on the interface with this number and MTU, of which one receives by a ring.
+    pub(super) fn open_ring(index: u32, group: Option<&Group>, mtu: usize) -> Result<Self> {
+        let socket = receiving_socket()?;
+        let ring = PacketRing::open(&socket, mtu)?;
+        Self::with(socket, Receiving::Ring(ring), index, MOST, group)
+    }
+
+    fn with(
+        socket: OwnedFd,
+        receiving: Receiving,
+        index: u32,
+        most: usize,
+        group: Option<&Group>,
+    ) -> Result<Self> {
+        attach(&socket, index, group)?;
+        let sending = Sending::open(index, most)?;
+        Ok(Self { socket, receiving, backlog: Backlog::default(), sending })
     }
 }
 
@@ -180,15 +199,20 @@ impl Port for AfPacket {
         pool: &mut Pool,
         losses: &mut Losses,
     ) -> Result<()> {
-        let most = most.min(self.most);
-        let before = batch.len();
-        let received =
-            self.receiver.receive(&self.receiving, most, pool, |packet, message, pool| {
-                accept(packet, message, batch, pool, losses);
-            });
-        self.backlog.received(batch.len() - before);
+        let received = match &mut self.receiving {
+            Receiving::Ring(ring) => Ok(ring.receive(&self.socket, most, batch, pool, losses)),
+            Receiving::Messages(receiver, at_once) => {
+                let most = most.min(*at_once);
+                receiver.receive(&self.socket, most, pool, |packet, message, pool| {
+                    accept(packet, message, batch, pool, losses);
+                })
+            }
+        };
         match received {
-            Ok(_) => Ok(()),
+            Ok(count) => {
+                self.backlog.received(count);
+                Ok(())
+            }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
             Err(e) if sys::number(&e) == libc::EINVAL => {
                 // What is left to do to the frame cannot be said in the header; it is gone.
@@ -204,11 +228,11 @@ impl Port for AfPacket {
     }
 
     fn descriptors(&self) -> Vec<RawFd> {
-        vec![self.receiving.as_raw_fd()]
+        vec![self.socket.as_raw_fd()]
     }
 
     fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
-        spread_by(&self.receiving, program)
+        spread_by(&self.socket, program)
     }
 
     fn mark(&mut self) {
@@ -216,23 +240,27 @@ impl Port for AfPacket {
     }
 
     fn is_drained(&mut self) -> bool {
-        self.backlog.is_over(&self.receiving)
+        let is_empty = match &self.receiving {
+            Receiving::Ring(ring) => ring.is_empty(),
+            Receiving::Messages(..) => true,
+        };
+        is_empty && self.backlog.is_over(&self.socket)
     }
 
     fn count_overruns(&mut self, losses: &mut Losses) {
-        count_overruns(&self.receiving, losses);
+        count_overruns(&self.socket, losses);
     }
 }
 
-/// The way out, which the receive ring shares.
-pub(super) struct Sending {
+/// A socket that only sends.
+struct Sending {
     socket: OwnedFd,
     sender: Sender,
 }
 
 impl Sending {
-    /// Opens a socket that only sends, on the interface with this number.
-    pub(super) fn open(index: u32, most: usize) -> Result<Self> {
+    /// Opens one on the interface with this number.
+    fn open(index: u32, most: usize) -> Result<Self> {
         let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         large_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         sys::set::<c_int>(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
@@ -240,21 +268,11 @@ impl Sending {
         Ok(Self { socket, sender: Sender::new(most.min(MOST)) })
     }
 
-    #[cfg(test)]
-    pub(super) fn of(socket: OwnedFd) -> Self {
-        Self { socket, sender: Sender::new(1) }
-    }
-
     /// Sends packets and recycles them; those for which there is no room now stay.
     ///
     /// # Errors
     /// The kernel's; packets that stay in the batch were not sent.
-    pub(super) fn send(
-        &mut self,
-        batch: &mut Batch,
-        pool: &mut Pool,
-        losses: &mut Losses,
-    ) -> Result<()> {
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
         let mut done = 0;
         let mut result = Ok(());
         while done < batch.len() {

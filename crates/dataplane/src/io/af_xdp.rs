@@ -18,7 +18,7 @@ use net::{Batch, Pool};
 use super::netdev::in_words;
 use super::offload::complete_if_partial;
 use super::port::{ETHERNET, Losses, OVERRUN, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
-use super::rings::{COMPLETION, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
+use super::rings::{COMPLETION, Chunk, Consumer, Descriptor, FILL, Producer, RECEIVE, SEND, Umem};
 use super::sys;
 
 /// Entries of each ring, and the fewest.
@@ -58,11 +58,10 @@ impl Layout {
 
 /// What the sockets of a queue have in common.
 struct Common {
-    fill: Producer<u64>,
-    completion: Consumer<u64>,
+    fill: Producer<Chunk>,
+    completion: Consumer<Chunk>,
     /// Chunks for frames to send.
-    free: Vec<u64>,
-    chunk: u64,
+    free: Vec<Chunk>,
     /// How often the kernel had no chunk for a frame, so far, and how often of that no worker has counted the
     /// frame yet.
     out_of_chunks: u64,
@@ -71,14 +70,14 @@ struct Common {
 
 impl Common {
     /// Takes back the chunks of frames that were sent.
-    fn reclaim(&mut self) {
-        let n = self.completion.available();
-        for _ in 0..n {
-            self.free.push(self.completion.read() / self.chunk * self.chunk);
+    fn reclaim(&mut self, umem: &Umem) {
+        if self.completion.available() == 0 {
+            return;
         }
-        if n > 0 {
-            self.completion.release();
+        while let Some(chunk) = self.completion.read() {
+            self.free.push(umem.whole(chunk));
         }
+        self.completion.release();
     }
 }
 
@@ -107,14 +106,13 @@ pub(super) struct AfXdp {
     send: Producer<Descriptor>,
     sender: usize,
     umem: Arc<Umem>,
-    chunk: usize,
     /// Whether a frame may lie in several chunks.
     pieces: bool,
     longest: usize,
     /// Chunks for frames to send.
-    free: Vec<u64>,
+    free: Vec<Chunk>,
     /// Chunks that were emptied, on their way back to their queue.
-    emptied: Vec<u64>,
+    emptied: Vec<Chunk>,
     /// Where receiving starts, so that no queue is forgotten over another.
     turn: usize,
     /// Whether senders leave checksums half done.
@@ -164,8 +162,8 @@ impl AfXdp {
             false => 0,
         };
         let count: usize = (0..queues).map(|queue| to_receive + to_send(queue)).sum();
-        let umem = Arc::new(Umem::new(count * chunk)?);
-        let mut chunks = (0..count).map(|i| (i * chunk) as u64);
+        let (umem, mut chunks) = Umem::new(count, chunk)?;
+        let umem = Arc::new(umem);
         let mut all: Vec<Vec<Queue>> = (0..workers).map(|_| Vec::new()).collect();
         let mut senders: Vec<Option<Producer<Descriptor>>> = (0..workers).map(|_| None).collect();
         for number in 0..queues {
@@ -186,7 +184,7 @@ impl AfXdp {
                 let share = match (worker, first) {
                     // The first of all brings the memory, the first of a queue its rings.
                     (0, None) => {
-                        umem.register(&socket, chunk as u32)?;
+                        umem.register(&socket)?;
                         None
                     }
                     (0, first) => first,
@@ -213,14 +211,7 @@ impl AfXdp {
                         chunks.by_ref().take(to_receive).for_each(|chunk| fill.write(chunk));
                         fill.publish();
                         let free = chunks.by_ref().take(to_send(number)).collect();
-                        let new = Common {
-                            fill,
-                            completion,
-                            free,
-                            chunk: chunk as u64,
-                            out_of_chunks: 0,
-                            uncounted: 0,
-                        };
+                        let new = Common { fill, completion, free, out_of_chunks: 0, uncounted: 0 };
                         Arc::clone(common.insert(Arc::new(Mutex::new(new))))
                     }
                 };
@@ -238,7 +229,6 @@ impl AfXdp {
                 queues,
                 send: send?,
                 umem: Arc::clone(&umem),
-                chunk,
                 pieces,
                 longest,
                 free: Vec::new(),
@@ -272,7 +262,7 @@ impl AfXdp {
     fn provide(&mut self, chunks: usize) {
         let Some(missing) = chunks.checked_sub(self.free.len()) else { return };
         let mut common = self.queues[self.sender].common();
-        common.reclaim();
+        common.reclaim(&self.umem);
         let left = common.free.len().saturating_sub(missing);
         self.free.extend(common.free.drain(left..));
     }
@@ -308,18 +298,18 @@ impl AfXdp {
             return;
         }
         for _ in 0..n {
-            let piece = queue.receive.read();
-            let length = piece.length as usize;
-            let chunk = piece.address / self.chunk as u64 * self.chunk as u64;
-            if piece.options & libc::XDP_PKT_CONTD != 0 || !self.begun.is_empty() {
+            let Some(piece) = queue.receive.read() else { break };
+            let (length, continues) = (piece.length(), piece.continues());
+            let room = length.min(self.umem.chunk());
+            if continues || !self.begun.is_empty() {
                 let start = self.begun.len();
-                self.begun.resize(start + length.min(self.chunk), 0);
-                let read = self.umem.read(piece.address, &mut self.begun[start..]);
-                self.emptied.push(chunk);
+                self.begun.resize(start + room, 0);
+                let read = self.umem.read(&piece, &mut self.begun[start..]);
+                self.emptied.push(self.umem.emptied(piece));
                 if read.is_none() {
                     self.begun.clear();
                     losses.received(REFUSED, 1, length as u64);
-                } else if piece.options & libc::XDP_PKT_CONTD == 0 {
+                } else if !continues {
                     if self.partial {
                         complete_if_partial(&mut self.begun);
                     }
@@ -328,9 +318,9 @@ impl AfXdp {
                 }
                 continue;
             }
-            let mut packet = pool.alloc(length.min(self.chunk));
-            let read = self.umem.read(piece.address, packet.data_mut());
-            self.emptied.push(chunk);
+            let mut packet = pool.alloc(room);
+            let read = self.umem.read(&piece, packet.data_mut());
+            self.emptied.push(self.umem.emptied(piece));
             match read {
                 Some(()) if length >= ETHERNET => {
                     if self.partial {
@@ -388,7 +378,7 @@ impl Port for AfXdp {
         let mut done = 0;
         let mut result = Ok(());
         for _ in 0..2 {
-            let chunk = self.chunk;
+            let chunk = self.umem.chunk();
             let pieces_of = |bytes: &[u8]| bytes.len().div_ceil(chunk).max(1);
             self.provide(batch.iter().skip(done).map(|packet| pieces_of(packet.data())).sum());
             for packet in batch.iter().skip(done) {
@@ -404,11 +394,8 @@ impl Port for AfXdp {
                     break;
                 }
                 for (i, piece) in bytes.chunks(chunk).enumerate() {
-                    let Some(address) = self.free.pop() else { break };
-                    let whole = self.umem.write(address, piece).is_some();
-                    debug_assert!(whole, "chunks are inside of the memory");
-                    let options = if i + 1 < pieces { libc::XDP_PKT_CONTD } else { 0 };
-                    self.send.write(Descriptor { address, length: piece.len() as u32, options });
+                    let Some(chunk) = self.free.pop() else { break };
+                    self.send.write(self.umem.write(chunk, piece, i + 1 < pieces));
                 }
                 done += 1;
             }

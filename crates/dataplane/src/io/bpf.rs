@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::sys::{self, BpfAttributes};
+use super::sys::{self, BpfCommand, BpfOpens};
 
 const MAP_CREATE: c_int = 0;
 const MAP_UPDATE: c_int = 2;
@@ -211,7 +211,12 @@ struct MapCreate {
 }
 
 // SAFETY: no pointers.
-unsafe impl BpfAttributes for MapCreate {}
+unsafe impl BpfCommand for MapCreate {
+    const NUMBER: c_int = MAP_CREATE;
+}
+
+// SAFETY: it returns a descriptor.
+unsafe impl BpfOpens for MapCreate {}
 
 #[repr(C)]
 struct MapUpdate<'a> {
@@ -237,7 +242,9 @@ impl<'a> Pointer<'a> {
 
 // SAFETY: the pointers are to a key and a value of the sizes that the map has (4 bytes each), and
 // are only read.
-unsafe impl BpfAttributes for MapUpdate<'_> {}
+unsafe impl BpfCommand for MapUpdate<'_> {
+    const NUMBER: c_int = MAP_UPDATE;
+}
 
 #[repr(C)]
 struct ProgLoad<'a> {
@@ -257,7 +264,12 @@ struct ProgLoad<'a> {
 
 // SAFETY: the pointers are to `count` instructions and to a license that ends with a zero byte;
 // there is no log.
-unsafe impl BpfAttributes for ProgLoad<'_> {}
+unsafe impl BpfCommand for ProgLoad<'_> {
+    const NUMBER: c_int = PROG_LOAD;
+}
+
+// SAFETY: it returns a descriptor.
+unsafe impl BpfOpens for ProgLoad<'_> {}
 
 #[repr(C)]
 struct LinkCreate {
@@ -270,7 +282,12 @@ struct LinkCreate {
 }
 
 // SAFETY: no pointers.
-unsafe impl BpfAttributes for LinkCreate {}
+unsafe impl BpfCommand for LinkCreate {
+    const NUMBER: c_int = LINK_CREATE;
+}
+
+// SAFETY: it returns a descriptor.
+unsafe impl BpfOpens for LinkCreate {}
 
 #[repr(C)]
 struct LinkUpdate {
@@ -281,7 +298,9 @@ struct LinkUpdate {
 }
 
 // SAFETY: no pointers.
-unsafe impl BpfAttributes for LinkUpdate {}
+unsafe impl BpfCommand for LinkUpdate {
+    const NUMBER: c_int = LINK_UPDATE;
+}
 
 /// Sockets by number, which an XDP program hands frames to.
 pub(super) struct SocketMap(OwnedFd);
@@ -326,7 +345,7 @@ impl NumberMap {
 
 fn create_map(map_type: u32, max_entries: u32) -> Result<OwnedFd> {
     let map = MapCreate { map_type, key_size: 4, value_size: 4, max_entries, flags: 0 };
-    sys::bpf(MAP_CREATE, &map).map(sys::own)
+    sys::bpf_open(&map)
 }
 
 fn update_map(map: &OwnedFd, key: u32, value: u32) -> Result<()> {
@@ -337,7 +356,7 @@ fn update_map(map: &OwnedFd, key: u32, value: u32) -> Result<()> {
         value: Pointer::to(&value),
         flags: 0,
     };
-    sys::bpf(MAP_UPDATE, &update).map(drop)
+    sys::bpf(&update).map(drop)
 }
 
 fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result<OwnedFd> {
@@ -357,7 +376,7 @@ fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result
         ifindex: 0,
         attach_type,
     };
-    sys::bpf(PROG_LOAD, &program).map(sys::own)
+    sys::bpf_open(&program)
 }
 
 /// A program for sockets, such as a filter.
@@ -384,7 +403,7 @@ impl Attached {
     fn attach(program: &OwnedFd, ifindex: u32, attach_type: u32, flags: u32) -> Result<Self> {
         let program = program.as_raw_fd() as u32;
         let link = LinkCreate { program, ifindex, attach_type, flags, relative: [0; 2] };
-        sys::bpf(LINK_CREATE, &link).map(|fd| Self(sys::own(fd)))
+        sys::bpf_open(&link).map(Self)
     }
 
     /// Attaches an XDP program, in the driver or in the kernel's stack.
@@ -403,7 +422,7 @@ impl Attached {
     pub(super) fn replace(&self, program: &OwnedFd) -> Result<()> {
         let (link, program) = (self.0.as_raw_fd() as u32, program.as_raw_fd() as u32);
         let update = LinkUpdate { link, program, flags: 0, old_program: 0 };
-        sys::bpf(LINK_UPDATE, &update).map(drop)
+        sys::bpf(&update).map(drop)
     }
 }
 

@@ -13,6 +13,7 @@ use net::{Batch, Packet, Pool};
 
 use super::port::{LINK_DOWN, Losses};
 
+/// A fault that was asked for with `--faults`.
 const FAULT: Reason = Reason("fault");
 
 /// How often each fault happens, from 0 to 1, to a frame; and the seed of the choice. Written as

@@ -21,7 +21,6 @@ use super::dpdk;
 use super::hand_off::HandOff;
 use super::neighbours::WithNeighbours;
 use super::netdev::{Asker, Link, explain, in_words};
-use super::packet_ring::PacketRing;
 use super::port::{MOST, Part, Port};
 use super::steering::{self, Steering};
 use super::sys;
@@ -635,7 +634,7 @@ impl Interface {
             let (index, group) = (opened.index, group.as_ref());
             let port: Box<dyn Port + Send> = match self.mode {
                 Mode::AfPacketRing => {
-                    Box::new(PacketRing::open(index, group, opened.mtu).map_err(fail)?)
+                    Box::new(AfPacket::open_ring(index, group, opened.mtu).map_err(fail)?)
                 }
                 Mode::AfPacket => Box::new(AfPacket::open(index, 1, group).map_err(fail)?),
                 _ => Box::new(AfPacket::open(index, MOST, group).map_err(fail)?),

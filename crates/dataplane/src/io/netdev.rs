@@ -1,25 +1,15 @@
 //! What the kernel knows of a network interface, and the few switches that are turned on it.
 
-use std::ffi::c_ulong;
 use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::sys::{self, InterfaceRequest};
-
-const SIOCGIFNAME: c_ulong = 0x8910;
-const SIOCGIFFLAGS: c_ulong = 0x8913;
-const SIOCSIFFLAGS: c_ulong = 0x8914;
-const SIOCGIFMTU: c_ulong = 0x8921;
-const SIOCGIFHWADDR: c_ulong = 0x8927;
-const SIOCGIFINDEX: c_ulong = 0x8933;
-
-const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
+use super::sys::{self, Ethtool, InterfaceRequest, Question};
 
 /// Commands that read and that set a feature, the feature's bit if they share a word, its name.
-const MERGERS: [(u32, u32, u32, &str); 2] = [(0x2b, 0x2c, 1, "gro"), (0x25, 0x26, 1 << 15, "lro")];
+const MERGERS: [(Ethtool<2>, Ethtool<2>, u32, &str); 2] =
+    [(sys::GRO, sys::SET_GRO, 1, "gro"), (sys::FLAGS, sys::SET_FLAGS, 1 << 15, "lro")];
 
 /// A socket to ask about interfaces through.
 pub(super) struct Asker(OwnedFd);
@@ -41,32 +31,32 @@ impl Asker {
         sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map(Self)
     }
 
-    fn ask(&self, request: c_ulong, name: &str) -> Result<InterfaceRequest> {
+    fn ask(&self, question: Question, name: &str) -> Result<InterfaceRequest> {
         let mut with = InterfaceRequest::new(name)?;
-        sys::ask(&self.0, request, &mut with)?;
+        sys::ask(&self.0, question, &mut with)?;
         Ok(with)
     }
 
     /// The interface's number.
     pub(super) fn index(&self, name: &str) -> Result<u32> {
-        self.ask(SIOCGIFINDEX, name).map(|r| r.number() as u32)
+        self.ask(Question::Index, name).map(|r| r.number() as u32)
     }
 
     /// The name that the interface with this number has now.
     pub(super) fn name(&self, index: u32) -> Result<String> {
         let mut with = InterfaceRequest::of(index);
-        sys::ask(&self.0, SIOCGIFNAME, &mut with)?;
+        sys::ask(&self.0, Question::Name, &mut with)?;
         Ok(with.name())
     }
 
     /// The longest network packet that it sends, in bytes.
     pub(super) fn mtu(&self, name: &str) -> Result<usize> {
-        self.ask(SIOCGIFMTU, name).map(|r| r.number().max(0) as usize)
+        self.ask(Question::Mtu, name).map(|r| r.number().max(0) as usize)
     }
 
     /// Whether it can carry frames.
     pub(super) fn link(&self, name: &str) -> Result<Link> {
-        let flags = self.ask(SIOCGIFFLAGS, name)?;
+        let flags = self.ask(Question::Flags, name)?;
         let flags = i32::from(u16::from_ne_bytes([flags.value[0], flags.value[1]]));
         Ok(match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
             (false, _) => Link::Down,
@@ -77,53 +67,44 @@ impl Asker {
 
     /// Switches it on.
     pub(super) fn switch_on(&self, name: &str) -> Result<()> {
-        let mut flags = self.ask(SIOCGIFFLAGS, name)?;
+        let mut flags = self.ask(Question::Flags, name)?;
         flags.value[0] |= libc::IFF_UP as u8;
-        sys::ask(&self.0, SIOCSIFFLAGS, &mut flags)
+        sys::ask(&self.0, Question::SetFlags, &mut flags)
     }
 
     /// Whether its frames begin with an Ethernet header.
     pub(super) fn is_ethernet(&self, name: &str) -> Result<bool> {
-        let address = self.ask(SIOCGIFHWADDR, name)?;
+        let address = self.ask(Question::HardwareAddress, name)?;
         let family = u16::from_ne_bytes([address.value[0], address.value[1]]);
         Ok(matches!(family, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK))
     }
 
     /// Its MAC address.
     pub(super) fn address(&self, name: &str) -> Result<[u8; 6]> {
-        let address = self.ask(SIOCGIFHWADDR, name)?.value;
+        let address = self.ask(Question::HardwareAddress, name)?.value;
         Ok([address[2], address[3], address[4], address[5], address[6], address[7]])
     }
 
     /// The name of its driver, empty if it has none that tells.
     pub(super) fn driver(&self, name: &str) -> String {
-        // struct ethtool_drvinfo: the command, then names of 32 bytes each, then numbers.
-        let mut info = [0u8; 196];
-        info[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
-        if sys::ethtool(&self.0, name, &mut info).is_err() {
+        let Ok(info) = sys::ethtool(&self.0, name, sys::DRIVER, [0; _]) else {
             return String::new();
-        }
-        let driver = &info[4..36];
-        let end = driver.iter().position(|b| *b == 0).unwrap_or(driver.len());
-        String::from_utf8_lossy(&driver[..end]).into_owned()
+        };
+        let driver: Vec<u8> = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let driver = driver.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(driver).into_owned()
     }
 
     /// Number of its receive queues.
     pub(super) fn queues(&self, name: &str) -> u32 {
-        // struct ethtool_channels: the command, the most of each kind, then how many there are:
-        // receiving, sending, other, both.
-        let mut channels = [0u32; 9];
-        channels[0] = ETHTOOL_GCHANNELS;
-        match sys::ethtool(&self.0, name, &mut channels) {
-            Ok(()) => channels[5].saturating_add(channels[8]).max(1),
+        match sys::ethtool(&self.0, name, sys::CHANNELS, [0; _]) {
+            Ok(channels) => channels[5].saturating_add(channels[8]).max(1),
             Err(_) => 1,
         }
     }
 
-    fn feature(&self, name: &str, command: u32, value: u32) -> Result<u32> {
-        let mut feature = [command, value];
-        sys::ethtool(&self.0, name, &mut feature)?;
-        Ok(feature[1])
+    fn feature(&self, name: &str, command: Ethtool<2>, value: u32) -> Result<u32> {
+        sys::ethtool(&self.0, name, command, [0, value]).map(|[_, value]| value)
     }
 
     /// Switches off what merges frames before they can be received, and adds the names of what was

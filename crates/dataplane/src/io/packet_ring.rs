@@ -1,19 +1,18 @@
-//! AF_PACKET with a receive ring (TPACKET_V2): the kernel puts each frame into a slot of shared
+//! A receive ring of AF_PACKET (TPACKET_V2): the kernel puts each frame into a slot of shared
 //! memory, and hands it over at once. No system call while frames come. (TPACKET_V3 hands over
 //! blocks of frames: they are fewer words to share, but a frame that comes alone waits until its
 //! block is a millisecond old.)
 
 use std::ffi::c_int;
 use std::io::Result;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use net::{Batch, Packet, Pool};
 
-use super::af_packet::{Group, Sending, attach, count_overruns, receiving_socket, spread_by};
 use super::messages::tag;
 use super::offload::{VNET_HEADER, VnetHeader, complete};
-use super::port::{Backlog, ETHERNET, Losses, MOST, Port, REFUSED, RUNT, TRUNCATED};
+use super::port::{ETHERNET, Losses, REFUSED, RUNT, TRUNCATED};
 use super::sys::{self, Mapping};
 
 const TPACKET_V2: c_int = 1;
@@ -37,18 +36,14 @@ const TAG_PROTOCOL: usize = 26;
 /// Bytes of a `struct tpacket2_hdr`.
 const HEADER: usize = 32;
 
-/// Frames from a ring, and out by sendmmsg(2).
+/// The ring of a socket.
 pub(super) struct PacketRing {
-    // The socket goes before the memory that it uses.
-    receiving: OwnedFd,
     memory: Mapping,
     /// Bytes of a slot, and the one that is next.
     slot: u32,
     next: u32,
     /// Room for a frame that does not fit a slot.
     long: Vec<u8>,
-    backlog: Backlog,
-    sending: Sending,
 }
 
 /// Bytes of a slot for frames of an interface.
@@ -58,16 +53,15 @@ fn slot(mtu: usize) -> u32 {
 }
 
 impl PacketRing {
-    /// Opens a ring on the interface with this number.
+    /// Gives a socket a ring for frames of an interface with this MTU.
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn open(index: u32, group: Option<&Group>, mtu: usize) -> Result<Self> {
-        let receiving = receiving_socket()?;
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+    pub(super) fn open(socket: &OwnedFd, mtu: usize) -> Result<Self> {
+        sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
+        sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         // Super-frames, which are longer than slots, come by the socket.
-        sys::set::<c_int>(&receiving, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
+        sys::set::<c_int>(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1)?;
         let slot = slot(mtu);
         let request = libc::tpacket_req {
             tp_block_size: BLOCK,
@@ -75,12 +69,30 @@ impl PacketRing {
             tp_frame_size: slot,
             tp_frame_nr: MEMORY / slot,
         };
-        sys::set(&receiving, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = Mapping::of(&receiving, MEMORY as usize, 0)?;
-        attach(&receiving, index, group)?;
-        let sending = Sending::open(index, MOST)?;
-        let (long, backlog) = (Vec::new(), Backlog::default());
-        Ok(Self { receiving, memory, slot, next: 0, long, backlog, sending })
+        sys::set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let memory = Mapping::of(socket, MEMORY as usize, 0)?;
+        Ok(Self { memory, slot, next: 0, long: Vec::new() })
+    }
+
+    /// Whether the kernel has handed over nothing that was not read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.handed().is_none()
+    }
+
+    /// Appends up to `most` frames that are there; how many were taken from the ring.
+    pub(super) fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        most: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) -> usize {
+        for count in 0..most {
+            let Some(status) = self.handed() else { return count };
+            self.read(socket, status, batch, pool, losses);
+        }
+        most
     }
 
     fn start(&self) -> u64 {
@@ -105,17 +117,25 @@ impl PacketRing {
     #[cold]
     fn read_long(
         &mut self,
+        socket: &OwnedFd,
         vnet: &mut [u8; VNET_HEADER],
         pool: &mut Pool,
     ) -> Option<(Packet, usize)> {
         self.long.resize(LONGEST, 0);
-        let count = sys::receive_now(&self.receiving, &mut self.long).ok()?;
+        let count = sys::receive_now(socket, &mut self.long).ok()?;
         let (header, frame) = self.long.get(..count)?.split_at_checked(VNET_HEADER)?;
         vnet.copy_from_slice(header);
         Some((pool.packet(frame), frame.len()))
     }
 
-    fn read(&mut self, status: u32, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) {
+    fn read(
+        &mut self,
+        socket: &OwnedFd,
+        status: u32,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        losses: &mut Losses,
+    ) {
         let (start, mut header) = (self.start(), [0; HEADER]);
         if self.memory.read(start, &mut header).is_none() {
             losses.received(REFUSED, 1, 0);
@@ -137,7 +157,7 @@ impl PacketRing {
             self.memory.read(start + offset, packet.data_mut())
         });
         if status & libc::TP_STATUS_COPY != 0
-            && let Some((whole, count)) = self.read_long(&mut vnet, pool)
+            && let Some((whole, count)) = self.read_long(socket, &mut vnet, pool)
         {
             pool.recycle(std::mem::replace(&mut packet, whole));
             kept = count;
@@ -159,47 +179,6 @@ impl PacketRing {
     }
 }
 
-impl Port for PacketRing {
-    fn receive(
-        &mut self,
-        most: usize,
-        batch: &mut Batch,
-        pool: &mut Pool,
-        losses: &mut Losses,
-    ) -> Result<()> {
-        for _ in 0..most {
-            let Some(status) = self.handed() else { break };
-            self.read(status, batch, pool, losses);
-            self.backlog.received(1);
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, batch: &mut Batch, pool: &mut Pool, losses: &mut Losses) -> Result<()> {
-        self.sending.send(batch, pool, losses)
-    }
-
-    fn descriptors(&self) -> Vec<RawFd> {
-        vec![self.receiving.as_raw_fd()]
-    }
-
-    fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
-        spread_by(&self.receiving, program)
-    }
-
-    fn mark(&mut self) {
-        self.backlog.mark();
-    }
-
-    fn is_drained(&mut self) -> bool {
-        self.handed().is_none() && self.backlog.is_over(&self.receiving)
-    }
-
-    fn count_overruns(&mut self, losses: &mut Losses) {
-        count_overruns(&self.receiving, losses);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use elements::device::Event;
@@ -217,33 +196,26 @@ mod tests {
 
     /// A ring whose first slots the kernel has handed over.
     fn ring(entries: &[Entry]) -> PacketRing {
-        let memory = Mapping::anonymous(MEMORY as usize).unwrap();
+        let mut memory = Mapping::anonymous(MEMORY as usize).unwrap();
         let slot = slot(1500);
         assert_eq!(slot, 2048);
         for (entry, at) in entries.iter().zip((0..).step_by(slot as usize)) {
-            let put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
+            let mut put = |at: u64, word: u32| memory.write(at, &word.to_ne_bytes()).unwrap();
             put(at + STATUS, libc::TP_STATUS_USER | entry.status);
             put(at + FRAME_LENGTH as u64, entry.length);
             put(at + KEPT as u64, entry.kept);
             memory.write(at + START as u64, &entry.start.to_ne_bytes()).unwrap();
         }
-        let socket = || sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).unwrap();
-        PacketRing {
-            receiving: socket(),
-            memory,
-            slot,
-            next: 0,
-            long: Vec::new(),
-            backlog: Backlog::default(),
-            sending: Sending::of(socket()),
-        }
+        PacketRing { memory, slot, next: 0, long: Vec::new() }
     }
 
     /// What comes of it: how many packets, and how many are lost for which reason.
     fn received(entries: &[Entry]) -> (usize, Vec<(Reason, u64)>) {
         let mut ring = ring(entries);
         let (mut batch, mut pool, mut losses) = (Batch::new(), Pool::new(), Losses::default());
-        ring.receive(100, &mut batch, &mut pool, &mut losses).unwrap();
+        let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).unwrap();
+        let taken = ring.receive(&socket, 100, &mut batch, &mut pool, &mut losses);
+        assert!(taken == entries.len() && ring.is_empty());
         assert_eq!(ring.next as usize, entries.len());
         for slot in 0..entries.len() as u64 {
             let status = ring.memory.word(slot * 2048 + STATUS).unwrap().load(Ordering::Relaxed);

@@ -27,20 +27,43 @@ pub(super) const FILL: Kind =
 pub(super) const COMPLETION: Kind =
     Kind { option: libc::XDP_UMEM_COMPLETION_RING, offset: 0x1_8000_0000, place: |all| &all.cr };
 
-/// A frame, or a piece of one, in the shared memory.
+/// A frame, or a piece of one, in a chunk of the shared memory: its owner's alone, as the chunk.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Descriptor {
-    pub(super) address: u64,
-    pub(super) length: u32,
-    pub(super) options: u32,
+    address: u64,
+    length: u32,
+    options: u32,
 }
 
-/// What rings hold: descriptors or addresses.
-pub(super) trait Entry: Copy {}
+impl Descriptor {
+    /// Bytes of the frame or piece, as the kernel says.
+    pub(super) fn length(&self) -> usize {
+        self.length as usize
+    }
 
-impl Entry for Descriptor {}
-impl Entry for u64 {}
+    /// Whether another piece of the frame follows.
+    pub(super) fn continues(&self) -> bool {
+        self.options & libc::XDP_PKT_CONTD != 0
+    }
+}
+
+/// A chunk of the shared memory that is its owner's alone until a ring hands it to the kernel. There is one of
+/// each: [`Umem::new`] makes them, and rings carry them.
+#[repr(transparent)]
+#[derive(Debug)]
+pub(super) struct Chunk(u64);
+
+/// What rings hold.
+///
+/// # Safety
+/// Any bytes are a value.
+pub(super) unsafe trait Entry {}
+
+// SAFETY: three integers.
+unsafe impl Entry for Descriptor {}
+// SAFETY: an integer.
+unsafe impl Entry for Chunk {}
 
 /// One end of a ring. `next` is the next entry that this end writes or reads; the other end sees
 /// it once it is published.
@@ -52,6 +75,8 @@ struct Ring<T> {
     entries: NonNull<T>,
     size: u32,
     next: u32,
+    /// Entries that can be read, as far as was looked.
+    ready: u32,
     kind: PhantomData<T>,
 }
 
@@ -90,6 +115,7 @@ impl<T: Entry> Ring<T> {
             entries,
             size,
             next: 0,
+            ready: 0,
             kind: PhantomData,
             _memory: memory,
         })
@@ -135,6 +161,7 @@ impl<T: Entry> Producer<T> {
     /// Writes an entry; there must be room.
     #[inline]
     pub(super) fn write(&mut self, value: T) {
+        debug_assert!(self.room() > 0);
         let to = self.0.entry(self.0.next);
         // SAFETY: the entry lies in the mapping, and is this end's until it is published.
         unsafe { to.write(value) };
@@ -168,20 +195,22 @@ impl<T: Entry> Consumer<T> {
 
     /// Entries that can be read.
     #[inline]
-    pub(super) fn available(&self) -> u32 {
+    pub(super) fn available(&mut self) -> u32 {
         let written = self.0.word(self.0.producer).load(Ordering::Acquire);
-        written.wrapping_sub(self.0.next).min(self.0.size)
+        self.0.ready = written.wrapping_sub(self.0.next).min(self.0.size);
+        self.0.ready
     }
 
-    /// Reads an entry; there must be one.
+    /// Reads an entry, if there was one when [`Consumer::available`] last looked.
     #[inline]
-    pub(super) fn read(&mut self) -> T {
+    pub(super) fn read(&mut self) -> Option<T> {
+        self.0.ready = self.0.ready.checked_sub(1)?;
         let from = self.0.entry(self.0.next);
-        // SAFETY: the entry lies in the mapping; any bytes are an entry, and the kernel leaves it
-        // alone until it is released.
+        // SAFETY: the entry lies in the mapping; any bytes are an entry, which is read once, and the
+        // kernel leaves it alone until it is released. A chunk that the kernel hands over was handed to it.
         let value = unsafe { from.read() };
         self.0.next = self.0.next.wrapping_add(1);
-        value
+        Some(value)
     }
 
     /// Gives the entries that were read back to the kernel.
@@ -191,33 +220,62 @@ impl<T: Entry> Consumer<T> {
     }
 }
 
-/// The memory that frames lie in, for this process and the kernel.
-pub(super) struct Umem(Mapping);
+/// The memory that frames lie in, for the kernel and all workers. Whoever has a chunk, and nobody else, touches its bytes.
+pub(super) struct Umem {
+    memory: Mapping,
+    /// Bytes of a chunk.
+    chunk: usize,
+}
+
+// SAFETY: bytes are read and written through chunks and descriptors only, of which one thread has each.
+unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Memory of this many bytes.
-    pub(super) fn new(length: usize) -> Result<Self> {
-        Mapping::anonymous(length).map(Self)
+    /// Memory of so many chunks of this size; all of them.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn new(count: usize, chunk: usize) -> Result<(Self, impl Iterator<Item = Chunk>)> {
+        let memory = Mapping::anonymous(count.saturating_mul(chunk))?;
+        let chunks = (0..count).map(move |i| Chunk((i * chunk) as u64));
+        Ok((Self { memory, chunk }, chunks))
     }
 
-    /// Has a socket use it, in chunks of this size.
-    pub(super) fn register(&self, socket: &OwnedFd, chunk: u32) -> Result<()> {
-        let mut registration: libc::xdp_umem_reg = sys::zero();
-        registration.addr = self.0.start().as_ptr().expose_provenance() as u64;
-        registration.len = self.0.length() as u64;
-        registration.chunk_size = chunk;
-        sys::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
+    /// Has a socket use it.
+    pub(super) fn register(&self, socket: &OwnedFd) -> Result<()> {
+        sys::register(socket, &self.memory, self.chunk as u32)
     }
 
-    /// Copies bytes out; `None` if they are not inside.
+    /// Bytes of a chunk.
+    pub(super) fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Copies a frame's first bytes out; `None` if they are not inside of a chunk.
     #[inline]
-    pub(super) fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
-        self.0.read(address, to)
+    pub(super) fn read(&self, frame: &Descriptor, to: &mut [u8]) -> Option<()> {
+        let inside = frame.address as usize % self.chunk + to.len() <= self.chunk;
+        inside.then(|| self.memory.read(frame.address, to))?
     }
 
-    /// Copies bytes in; `None` if they would not be inside.
+    /// The chunk that a frame lies in, which is not read any more.
+    pub(super) fn emptied(&self, frame: Descriptor) -> Chunk {
+        self.whole(Chunk(frame.address))
+    }
+
+    /// A chunk from its first byte on; the kernel names it by any.
+    pub(super) fn whole(&self, Chunk(address): Chunk) -> Chunk {
+        Chunk(address - address % self.chunk as u64)
+    }
+
+    /// Writes a frame, or a piece of one that `continues`, into a chunk, as much of it as there is room for.
     #[inline]
-    pub(super) fn write(&self, address: u64, from: &[u8]) -> Option<()> {
-        self.0.write(address, from)
+    pub(super) fn write(&self, Chunk(address): Chunk, from: &[u8], continues: bool) -> Descriptor {
+        let from = &from[..from.len().min(self.chunk)];
+        // SAFETY: the caller had the chunk, whose bytes nobody else touches.
+        let inside = unsafe { self.memory.write_shared(address, from) }.is_some();
+        debug_assert!(inside, "chunks are inside of the memory");
+        let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
+        Descriptor { address, length: from.len() as u32, options }
     }
 }

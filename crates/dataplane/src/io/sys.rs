@@ -28,8 +28,6 @@ unsafe impl Plain for libc::sockaddr_xdp {}
 // SAFETY: as above.
 unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: as above.
-unsafe impl Plain for libc::xdp_umem_reg {}
-// SAFETY: as above.
 unsafe impl Plain for libc::xdp_mmap_offsets {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_statistics {}
@@ -41,8 +39,21 @@ unsafe impl Plain for libc::tpacket_req {}
 unsafe impl Plain for libc::ucred {}
 // SAFETY: an array of integers.
 unsafe impl<const N: usize> Plain for [u32; N] {}
-// SAFETY: an array of integers.
-unsafe impl<const N: usize> Plain for [u8; N] {}
+
+/// What options of sockets are set to: the kernel only reads it.
+///
+/// # Safety
+/// There is no address in it, whatever option the kernel takes it for.
+pub(super) unsafe trait OptionValue: Plain {}
+
+// SAFETY: shorter than every structure with an address in it.
+unsafe impl OptionValue for c_int {}
+// SAFETY: as above.
+unsafe impl OptionValue for u32 {}
+// SAFETY: an interface's number and a kind; no option of this length has an address in these places.
+unsafe impl OptionValue for libc::packet_mreq {}
+// SAFETY: lengths and counts; as above.
+unsafe impl OptionValue for libc::tpacket_req {}
 
 /// A value of zero bytes.
 pub(super) fn zero<T: Plain>() -> T {
@@ -85,10 +96,15 @@ pub(super) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> Result<Owne
 }
 
 /// Sets an option of a socket.
-pub(super) fn set<T: Plain>(socket: &OwnedFd, level: c_int, name: c_int, value: &T) -> Result<()> {
+pub(super) fn set<T: OptionValue>(
+    socket: &OwnedFd,
+    level: c_int,
+    name: c_int,
+    value: &T,
+) -> Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     let value = std::ptr::from_ref(value).cast::<c_void>();
-    // SAFETY: the kernel reads `size` bytes of the value, which lives through the call.
+    // SAFETY: the kernel reads `size` bytes of the value, which lives through the call, and in which it finds no address.
     unsafe { check(libc::setsockopt(socket.as_raw_fd(), level, name, value, size)).map(drop) }
 }
 
@@ -166,6 +182,20 @@ pub(super) fn write(fd: &OwnedFd, from: &[u8]) -> Result<usize> {
     // SAFETY: the kernel reads the slice.
     let n = unsafe { libc::write(fd.as_raw_fd(), from.as_ptr().cast(), from.len()) };
     if n < 0 { Err(Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+/// Has a socket of AF_XDP keep frames in this memory, in chunks of this size.
+pub(super) fn register(socket: &OwnedFd, memory: &Mapping, chunk: u32) -> Result<()> {
+    // SAFETY: a structure of integers.
+    let mut registration: libc::xdp_umem_reg = unsafe { zeroed() };
+    registration.addr = memory.start.as_ptr().expose_provenance() as u64;
+    registration.len = memory.length as u64;
+    registration.chunk_size = chunk;
+    let size = size_of_val(&registration) as libc::socklen_t;
+    let (fd, value) = (socket.as_raw_fd(), (&raw const registration).cast::<c_void>());
+    // SAFETY: the kernel reads the structure, which lives through the call. It holds the pages of the mapping itself,
+    // also when that is gone.
+    unsafe { check(libc::setsockopt(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, value, size)).map(drop) }
 }
 
 /// Waits until every program that the kernel is running, and every packet that it is handing on,
@@ -252,37 +282,71 @@ impl InterfaceRequest {
     }
 }
 
-/// Asks the kernel about an interface, with one of the requests that keep to [`InterfaceRequest`]
-/// and have no pointer in it (`SIOCGIFINDEX`, `SIOCGIFMTU`, `TUNSETIFF` …).
-pub(super) fn ask(fd: &OwnedFd, request: c_ulong, with: &mut InterfaceRequest) -> Result<()> {
-    debug_assert_ne!(request, SIOCETHTOOL, "has a pointer in it");
+/// What can be asked about an interface: requests that keep to [`InterfaceRequest`] and have no address in it.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(super) enum Question {
+    Name = 0x8910,
+    Flags = 0x8913,
+    SetFlags = 0x8914,
+    Mtu = 0x8921,
+    HardwareAddress = 0x8927,
+    Index = 0x8933,
+    /// `TUNSETIFF`: has a file be a TAP interface.
+    MakeTap = 0x4004_54ca,
+}
+
+/// Asks the kernel about an interface.
+pub(super) fn ask(fd: &OwnedFd, question: Question, with: &mut InterfaceRequest) -> Result<()> {
     let with = std::ptr::from_mut(with);
     // SAFETY: the structure is laid out as `ifreq`, which the kernel reads and writes.
-    unsafe { check(libc::ioctl(fd.as_raw_fd(), request as _, with)).map(drop) }
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), question as u32 as _, with)).map(drop) }
 }
 
-/// Gives a device a number, by a request that takes a pointer to one (`TUNSETSTEERINGEBPF`).
-pub(super) fn give(fd: &OwnedFd, request: c_ulong, number: c_int) -> Result<()> {
+/// Has a program choose the queue of a TAP interface for each frame.
+pub(super) fn steer_tap(tap: &OwnedFd, program: &OwnedFd) -> Result<()> {
+    const TUNSETSTEERINGEBPF: c_ulong = 0x8004_54e0;
+    let program = program.as_raw_fd();
     // SAFETY: the kernel reads a number where the pointer leads.
-    unsafe { check(libc::ioctl(fd.as_raw_fd(), request as _, &raw const number)).map(drop) }
+    unsafe { check(libc::ioctl(tap.as_raw_fd(), TUNSETSTEERINGEBPF as _, &raw const program)) }
+        .map(drop)
 }
 
-const SIOCETHTOOL: c_ulong = 0x8946;
+/// A command of ethtool's whose structure has so many words, the first of which is the command.
+#[derive(Clone, Copy)]
+pub(super) struct Ethtool<const WORDS: usize>(u32);
 
-/// Asks the driver of an interface; `command` begins with the number of the ethtool command, whose
-/// structure it must be as long as.
-pub(super) fn ethtool<T: Plain>(fd: &OwnedFd, name: &str, command: &mut T) -> Result<()> {
+/// The driver's name: words 1 to 8.
+pub(super) const DRIVER: Ethtool<49> = Ethtool(0x03);
+/// Queues: the most of each kind, then how many there are: receiving, sending, other, both.
+pub(super) const CHANNELS: Ethtool<9> = Ethtool(0x3c);
+/// Whether frames are merged before they are received (generic receive offload).
+pub(super) const GRO: Ethtool<2> = Ethtool(0x2b);
+pub(super) const SET_GRO: Ethtool<2> = Ethtool(0x2c);
+/// Features that share a word, as bits.
+pub(super) const FLAGS: Ethtool<2> = Ethtool(0x25);
+pub(super) const SET_FLAGS: Ethtool<2> = Ethtool(0x26);
+
+/// Asks the driver of an interface; the words of the structure are given and returned.
+pub(super) fn ethtool<const WORDS: usize>(
+    fd: &OwnedFd,
+    name: &str,
+    command: Ethtool<WORDS>,
+    mut words: [u32; WORDS],
+) -> Result<[u32; WORDS]> {
+    const SIOCETHTOOL: c_ulong = 0x8946;
+    words[0] = command.0;
     let mut request = InterfaceRequest::new(name)?;
-    let pointer = std::ptr::from_mut(command).addr().to_ne_bytes();
+    let pointer = words.as_mut_ptr().expose_provenance().to_ne_bytes();
     request.value[..pointer.len()].copy_from_slice(&pointer);
-    let _exposed = std::ptr::from_mut(command).expose_provenance();
     let with = std::ptr::from_mut(&mut request);
-    // SAFETY: the request holds a pointer to `command`, which lives through the call, is as long
-    // as the kernel takes the structure to be, and may hold any bytes.
-    unsafe { check(libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL as _, with)).map(drop) }
+    // SAFETY: the request holds a pointer to the words, which live through the call and are as many
+    // as the command's structure has.
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL as _, with))? };
+    Ok(words)
 }
 
-/// Memory shared with the kernel.
+/// Memory shared with the kernel, and with no other thread.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -331,8 +395,7 @@ impl Mapping {
         inside.then(|| unsafe { self.start.add(start) })
     }
 
-    /// Copies bytes out; `None` if they are not inside. The kernel must not be writing there: who
-    /// calls this has been handed these bytes by a ring.
+    /// Copies bytes out; `None` if they are not inside.
     #[inline]
     pub(super) fn read(&self, offset: u64, to: &mut [u8]) -> Option<()> {
         let length = to.len();
@@ -342,11 +405,21 @@ impl Mapping {
         Some(())
     }
 
-    /// Copies bytes in; `None` if they would not be inside. The kernel must not be reading there.
+    /// Copies bytes in; `None` if they would not be inside.
+    #[cfg(test)]
+    pub(super) fn write(&mut self, offset: u64, from: &[u8]) -> Option<()> {
+        // SAFETY: nobody else has the mapping.
+        unsafe { self.write_shared(offset, from) }
+    }
+
+    /// The same where others have the mapping, too.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes these bytes meanwhile.
     #[inline]
-    pub(super) fn write(&self, offset: u64, from: &[u8]) -> Option<()> {
+    pub(super) unsafe fn write_shared(&self, offset: u64, from: &[u8]) -> Option<()> {
         let to = self.at(offset, from.len())?;
-        // SAFETY: as above.
+        // SAFETY: the bytes are inside, and `from` is not: it is borrowed, the mapping never is.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
         Some(())
     }
@@ -364,9 +437,6 @@ impl Mapping {
 
 // SAFETY: the mapping is owned, whatever thread that is on.
 unsafe impl Send for Mapping {}
-// SAFETY: bytes are copied out and in by whoever a ring has handed them to, and nobody else; words
-// are touched by atomic operations only.
-unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
@@ -375,25 +445,33 @@ impl Drop for Mapping {
     }
 }
 
-/// The system call bpf(2); `attributes` is the part of `bpf_attr` that the command reads.
-pub(super) fn bpf<T: BpfAttributes>(command: c_int, attributes: &T) -> Result<c_int> {
-    let size = size_of_val(attributes);
-    let attributes = std::ptr::from_ref(attributes);
-    // SAFETY: the kernel reads `size` bytes of the attributes, and what their pointers point at;
-    // `BpfAttributes` promises that these are good.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
-    check(result as c_int)
-}
-
-/// What bpf(2) is given.
+/// A command of bpf(2): the part of `bpf_attr` that it reads.
 ///
 /// # Safety
 /// `repr(C)` and laid out as the command's part of `bpf_attr`; the pointers in it are good for the
 /// lengths beside them as long as the value lives, and for writing where the command writes.
-pub(super) unsafe trait BpfAttributes {}
+pub(super) unsafe trait BpfCommand {
+    /// The command's number.
+    const NUMBER: c_int;
+}
 
-/// Takes over a descriptor that a system call has just returned.
-pub(super) fn own(fd: c_int) -> OwnedFd {
-    // SAFETY: callers pass what `bpf` returned for a command that makes a descriptor.
-    unsafe { OwnedFd::from_raw_fd(fd) }
+/// A command that returns a new descriptor.
+///
+/// # Safety
+/// It does.
+pub(super) unsafe trait BpfOpens: BpfCommand {}
+
+/// The system call bpf(2).
+pub(super) fn bpf<T: BpfCommand>(command: &T) -> Result<c_int> {
+    let size = size_of_val(command);
+    // SAFETY: the kernel reads `size` bytes of the attributes, and what their pointers point at;
+    // `BpfCommand` promises that these are good.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, T::NUMBER, &raw const *command, size) };
+    check(result as c_int)
+}
+
+/// The same for what opens something.
+pub(super) fn bpf_open<T: BpfOpens>(command: &T) -> Result<OwnedFd> {
+    // SAFETY: the descriptor is new, so nobody else owns it.
+    bpf(command).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }

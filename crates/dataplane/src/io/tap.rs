@@ -1,7 +1,6 @@
 //! TAP: an interface of the host's own whose other end is this process, frame by frame through a
 //! character device. It is made when it is opened, and goes with the process.
 
-use std::ffi::c_ulong;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,10 +9,8 @@ use net::{Batch, Pool};
 
 use super::netdev::explain;
 use super::port::{ETHERNET, Losses, NO_ROOM, OVERSIZE, Port, REFUSED, RUNT, recycle_first};
-use super::sys::{self, InterfaceRequest};
+use super::sys::{self, InterfaceRequest, Question};
 
-const TUNSETIFF: c_ulong = 0x4004_54ca;
-const TUNSETSTEERINGEBPF: c_ulong = 0x8004_54e0;
 const IFF_TAP: u16 = 0x0002;
 const IFF_MULTI_QUEUE: u16 = 0x0100;
 /// Frames come without anything in front of them.
@@ -43,7 +40,7 @@ impl Tap {
             let mut request = InterfaceRequest::new(name)?;
             let several = if workers > 1 { IFF_MULTI_QUEUE } else { 0 };
             request.value[..2].copy_from_slice(&(IFF_TAP | IFF_NO_PI | several).to_ne_bytes());
-            sys::ask(&file, TUNSETIFF, &mut request)?;
+            sys::ask(&file, Question::MakeTap, &mut request)?;
             Ok(file)
         };
         let file = open().map_err(|e: Error| match sys::number(&e) {
@@ -128,6 +125,6 @@ impl Port for Tap {
 
     fn spread_by(&mut self, program: &OwnedFd) -> Result<()> {
         // It holds for all queues, which have the numbers of their workers.
-        sys::give(&self.file, TUNSETSTEERINGEBPF, program.as_raw_fd())
+        sys::steer_tap(&self.file, program)
     }
 }

@@ -3,6 +3,7 @@
 //! loops: loops over columns become vector instructions by themselves.
 #![allow(unsafe_code, reason = "instructions that not every processor has")]
 
+use classify::Instructions;
 pub(super) use classify::Level;
 
 /// Instructions at hand: proof that the processor has them.
@@ -27,14 +28,14 @@ pub(super) trait Task {
 /// Runs the task with the instructions of a level.
 #[inline]
 pub(super) fn run<T: Task>(level: Level, task: T) -> T::Result {
-    match level {
-        Level::Portable => with_any(task),
+    match level.instructions() {
+        Instructions::Portable => with_any(task),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: levels come from `Level::available`, which found the features in the processor.
-        Level::Avx2 => unsafe { x86::with_avx2(task) },
+        // SAFETY: a level is proof that the processor has the features.
+        Instructions::Avx2 => unsafe { x86::with_avx2(task) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Avx512 => unsafe { x86::with_avx512(task) },
+        Instructions::Avx512 => unsafe { x86::with_avx512(task) },
     }
 }
 

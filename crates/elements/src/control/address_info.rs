@@ -1,11 +1,10 @@
 //! AddressInfo and PortInfo: names for addresses and ports.
 
-use std::net::Ipv4Addr;
-
 use click::config::Argument;
+use ipnet::Ipv6Net;
 use ir::{Diagnostic, Model};
 
-use crate::argument::{EtherAddress, FromArgument, Ip, Ip6, Ip6Prefix, IpMask};
+use crate::argument::{EtherAddress, FromArgument, Ip, Ip6, IpMask};
 use crate::configure::{Arguments, Configure, Failed};
 use crate::element::Element;
 use crate::names::Meanings;
@@ -90,16 +89,16 @@ fn meaning_of(word: &Argument, cx: &Configure<'_>) -> Option<Meanings> {
     if let Some(Ip(address)) = parse(word, cx) {
         found.ip = Some(address);
     } else if let Some(network) = parse::<IpMask>(word, cx) {
-        let address = Ipv4Addr::from_bits(network.address);
-        found.ip_prefix = Some((address, network.prefix_length()?));
-        let is_host = network.address & !network.mask != 0 || network.mask == u32::MAX;
-        found.ip = is_host.then_some(address);
+        let network = network.prefix()?;
+        found.ip_prefix = Some(network);
+        let is_host = network.addr() != network.network() || network.prefix_len() == 32;
+        found.ip = is_host.then_some(network.addr());
     } else if let Some(Ip6(address)) = parse(word, cx) {
         found.ip6 = Some(address);
-    } else if let Some(Ip6Prefix { address, length }) = parse(word, cx) {
-        found.ip6_prefix = Some((address.into(), length));
-        let host_bits = u128::MAX.checked_shr(length.into()).unwrap_or(0);
-        found.ip6 = (address & host_bits != 0 || length == 128).then(|| address.into());
+    } else if let Some(network) = parse::<Ipv6Net>(word, cx) {
+        found.ip6_prefix = Some(network);
+        let is_host = network.addr() != network.network() || network.prefix_len() == 128;
+        found.ip6 = is_host.then_some(network.addr());
     } else {
         found.ether = Some(parse::<EtherAddress>(word, cx)?.0);
     }

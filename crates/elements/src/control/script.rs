@@ -152,6 +152,7 @@ enum Rest {
 /// Jumps that a script may make without waiting.
 const MAX_JUMPS: u32 = 1000;
 
+/// The script dropped the packet.
 const DROPPED: Reason = Reason("script");
 
 /// Handlers besides the functions.

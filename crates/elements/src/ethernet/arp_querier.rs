@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use ir::field::{anno, arp};
-use ir::model::Reg;
+use ir::model::Block;
 use ir::{Diagnostic, Expr, IntervalSet, Model, Op, Reason, Store};
 use net::wire::{EtherAddr, arp as wire, ether, ether_type};
 use net::{Batch, Packet, annotation};
@@ -17,7 +17,8 @@ use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::arp_responder::{self, FRAME};
 use crate::ethernet::arp_table::{ip_address, parse_ip};
 use crate::ethernet::ether_encap;
-use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Probe, Unsolicited};
+use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
+use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::ip::ip_header;
 use crate::legacy::Legacy;
 
@@ -95,18 +96,10 @@ pub(crate) struct ARPQuerier {
     responses: u64,
 }
 
-const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+/// The element has no address to send requests from.
 const NO_ADDRESS: Reason = Reason("arp-not-configured");
+/// Not a valid ARP reply.
 const NOT_A_REPLY: Reason = Reason("not-an-arp-reply");
-
-/// What becomes of a packet.
-enum Hop {
-    Known(EtherAddr),
-    /// Known, but so long that it is to be asked for again.
-    Old(EtherAddr),
-    Unknown,
-    Unfit(Reason),
-}
 
 impl ARPQuerier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
@@ -165,90 +158,6 @@ impl ARPQuerier {
         })
     }
 
-    #[inline]
-    fn hop(&self, packet: &Packet, table: &Neighbours, now: u64) -> Hop {
-        if self.address == 0 {
-            return Hop::Unfit(NO_ADDRESS);
-        }
-        let to = packet.annotations().u32(annotation::DST_IP);
-        match table.lookup(to.into(), now) {
-            Some((ether, since)) if self.is_old(since, now) => Hop::Old(ether),
-            Some((ether, _)) => Hop::Known(ether),
-            None if to == u32::MAX || to == self.broadcast => Hop::Known(EtherAddr::BROADCAST),
-            None if to >> 28 == 0xe => {
-                let [_, b, c, d] = to.to_be_bytes();
-                Hop::Known(EtherAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d]))
-            }
-            None if to == 0 => Hop::Unfit(NO_NEXT_HOP),
-            None => Hop::Unknown,
-        }
-    }
-
-    fn is_old(&self, since: u64, now: u64) -> bool {
-        self.poll_timeout > 0 && now >= since.saturating_add(self.poll_timeout)
-    }
-
-    #[inline]
-    fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
-        let header = ether_encap::header(to, self.ether, ether_type::IPV4);
-        ether_encap::encapsulate(packet, &header);
-    }
-
-    /// A request for a packet's next hop.
-    fn query(&mut self, packet: &Packet, to: EtherAddr, cx: &mut Context<'_>) -> Packet {
-        self.queries += 1;
-        let mut query = cx.core.pool.alloc(FRAME);
-        let own = (self.ether, Ipv4Addr::from_bits(self.address));
-        let wanted = (EtherAddr::ZERO, packet.annotations().dst_ip());
-        arp_responder::write(query.data_mut(), wire::REQUEST, own, wanted, to);
-        ether_encap::mark(&mut query);
-        query.set_timestamp(packet.timestamp());
-        let tci = packet.annotations().u16(annotation::VLAN_TCI);
-        query.annotations_mut().set_u16(annotation::VLAN_TCI, tci);
-        query
-    }
-
-    /// Sends a request out of the last output; `out` is what leaves output 0.
-    fn ask(&mut self, query: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        match self.outputs {
-            1 => out.push(query),
-            n => cx.emit(n - 1, query),
-        }
-    }
-
-    fn send(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let now = cx.now();
-        let table = Rc::clone(&self.table);
-        let mut table = table.borrow_mut();
-        let to = packet.annotations().u32(annotation::DST_IP);
-        match self.hop(&packet, &table, now) {
-            Hop::Known(ether) => {
-                self.encapsulate(&mut packet, ether);
-                out.push(packet);
-            }
-            Hop::Old(ether) => {
-                if let Some(probe) = table.probe(to.into(), now) {
-                    let all = self.broadcast_poll || probe == Probe::All;
-                    let whom = if all { EtherAddr::BROADCAST } else { ether };
-                    let query = self.query(&packet, whom, cx);
-                    self.ask(query, out, cx);
-                }
-                self.encapsulate(&mut packet, ether);
-                out.push(packet);
-            }
-            Hop::Unknown => {
-                let query = self.query(&packet, EtherAddr::BROADCAST, cx);
-                if table.wait(to.into(), packet, now, cx) {
-                    self.ask(query, out, cx);
-                } else {
-                    self.queries -= 1;
-                    cx.core.pool.recycle(query);
-                }
-            }
-            Hop::Unfit(reason) => cx.drop(packet, reason),
-        }
-    }
-
     /// Whether a reply that was not asked for may be believed, by what it is about and for.
     fn unsolicited(&self, address: u32, to: u32) -> Unsolicited {
         let is_own = self.mask == u32::MAX || (address ^ self.address) & self.mask == 0;
@@ -260,110 +169,97 @@ impl ARPQuerier {
             _ => Unsolicited::Never,
         }
     }
+}
 
-    fn take_reply(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let reply = arp_responder::message(packet.data(), wire::REPLY);
-        let Some(reply) = reply.filter(|reply| !reply.sender_ether().is_multicast()) else {
-            return cx.drop(packet, NOT_A_REPLY);
-        };
+impl Resolver for ARPQuerier {
+    const ETHER_TYPE: u16 = ether_type::IPV4;
+
+    #[inline]
+    fn link(&self) -> Link<'_> {
+        let Self { table, ether, poll_timeout, outputs, .. } = self;
+        Link { neighbours: table, ether: *ether, poll_timeout: *poll_timeout, outputs: *outputs }
+    }
+
+    #[inline]
+    fn unfit(&self) -> Option<Reason> {
+        (self.address == 0).then_some(NO_ADDRESS)
+    }
+
+    #[inline]
+    fn next_hop(packet: &Packet) -> u128 {
+        packet.annotations().u32(annotation::DST_IP).into()
+    }
+
+    #[inline]
+    fn unlisted(&self, to: u128) -> Hop {
+        let to = to as u32;
+        if to == u32::MAX || to == self.broadcast {
+            Hop::Known(EtherAddr::BROADCAST)
+        } else if to >> 28 == 0xe {
+            let [_, b, c, d] = to.to_be_bytes();
+            Hop::Known(EtherAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d]))
+        } else if to == 0 {
+            Hop::Unfit(NO_NEXT_HOP)
+        } else {
+            Hop::Unknown
+        }
+    }
+
+    fn query(
+        &mut self,
+        wanted: &Wanted,
+        neighbour: Option<EtherAddr>,
+        cx: &mut Context<'_>,
+    ) -> Packet {
+        self.queries += 1;
+        let to = neighbour.filter(|_| !self.broadcast_poll).unwrap_or(EtherAddr::BROADCAST);
+        let mut query = cx.core.pool.alloc(FRAME);
+        let own = (self.ether, Ipv4Addr::from_bits(self.address));
+        let asked = (EtherAddr::ZERO, Ipv4Addr::from_bits(wanted.address as u32));
+        arp_responder::write(query.data_mut(), wire::REQUEST, own, asked, to);
+        ether_encap::mark(&mut query);
+        query.set_timestamp(wanted.timestamp);
+        query.annotations_mut().set_u16(annotation::VLAN_TCI, wanted.vlan_tci);
+        query
+    }
+
+    fn answer(&self, frame: &[u8]) -> Result<Answer, Reason> {
+        let reply = arp_responder::message(frame, wire::REPLY);
+        let reply =
+            reply.filter(|reply| !reply.sender_ether().is_multicast()).ok_or(NOT_A_REPLY)?;
         let (ether, to) = (reply.sender_ether(), reply.target_ip().to_bits());
         let address = reply.sender_ip().to_bits();
-        let answer =
-            Answer { address: address.into(), ether, unsolicited: self.unsolicited(address, to) };
-        let now = cx.now();
-        let waited = self.table.borrow_mut().answer(answer, self.poll_timeout, now, cx);
-        let Some(waited) = waited else {
-            return cx.drop(packet, NOT_ASKED);
-        };
+        let unsolicited = self.unsolicited(address, to);
+        Ok(Answer { address: address.into(), ether, unsolicited })
+    }
+
+    fn answered(&mut self) {
         self.responses += 1;
-        cx.core.pool.recycle(packet);
-        for mut packet in waited {
-            self.encapsulate(&mut packet, ether);
-            out.push(packet);
-        }
     }
 }
 
 impl Element for ARPQuerier {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let mut ready = 0;
-        if port == 0 {
-            let table = self.table.borrow();
-            for packet in batch.iter_mut() {
-                let Hop::Known(ether) = self.hop(packet, &table, cx.now()) else { break };
-                self.encapsulate(packet, ether);
-                ready += 1;
-            }
-        }
-        if ready == batch.len() {
-            return;
-        }
-        let mut out = cx.core.batch();
-        for (i, packet) in batch.drain().enumerate() {
-            match port {
-                0 if i < ready => out.push(packet),
-                0 => self.send(packet, &mut out, cx),
-                _ => self.take_reply(packet, &mut out, cx),
-            }
-        }
-        std::mem::swap(batch, &mut out);
-        cx.core.recycle_batch(out);
+        self.resolve(port, batch, cx);
     }
 
     fn model(&self) -> Model {
-        const MAC: Reg = Reg(0);
-        const SINCE: Reg = Reg(1);
         let to = || anno::DST_IP.get();
-        let mut model = Model::default();
-        let kind = self.table.borrow().state_kind();
-        let neighbours = model.declare_of(self.owner.clone(), Neighbours::STATE, kind);
-        let encapsulate = || {
-            let mut block = ether_encap::model_encapsulate(MAC, self.ether, ether_type::IPV4);
-            block.push(Op::emit(0u8));
-            block
-        };
-        let send_to = |mac: Expr| {
-            let mut block = vec![Op::Let(MAC, mac)];
-            block.extend(encapsulate());
-            block
-        };
         let all = [u32::MAX, self.broadcast].map(|a| (a.into(), a.into()));
-        let miss = vec![
-            Op::when(
-                to().is_in(IntervalSet::from_intervals(all.to_vec())),
-                send_to(EtherAddr::BROADCAST.to_bits().into()),
-            ),
-            Op::when(
-                to().is_in(IntervalSet::prefix(32, 0xe000_0000, 4)),
-                send_to((to() & 0x7f_ffffu32) | 0x0100_5e00_0000u64),
-            ),
-            Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
-            Op::Opaque("asks for an address"),
-        ];
-        let mut block = Vec::new();
-        if self.address == 0 {
-            block.push(Op::Drop(NO_ADDRESS));
-        }
-        block.push(Op::FlowLookup {
-            flows: neighbours,
-            key: vec![to()],
-            value: vec![MAC],
-            common: vec![SINCE],
-            miss,
-        });
-        if self.poll_timeout > 0 {
-            let old = Expr::Now.ge(Expr::from(SINCE) + self.poll_timeout);
-            block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
-        }
-        block.extend(encapsulate());
+        let all = IntervalSet::from_intervals(all.to_vec());
+        let groups = IntervalSet::prefix(32, 0xe000_0000, 4);
+        let unlisted = |send: &dyn Fn(Expr) -> Block| {
+            let group = (to() & 0x7f_ffffu32) | 0x0100_5e00_0000u64;
+            vec![
+                Op::when(to().is_in(all), send(EtherAddr::BROADCAST.to_bits().into())),
+                Op::when(to().is_in(groups), send(group)),
+                Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
+            ]
+        };
         let sender = ip_header::unmarked(arp::SHA, ether::HEADER_LEN as u16).get();
         let is_reply = arp_responder::is_message(wire::REPLY).and(((sender >> 40u8) & 1u8).eq(0u8));
-        let replies = vec![
-            Op::when(is_reply.not(), vec![Op::Drop(NOT_A_REPLY)]),
-            Op::Opaque("learns an address"),
-        ];
-        model.inputs = vec![block, replies];
-        model
+        let others = vec![Op::when(is_reply.not(), vec![Op::Drop(NOT_A_REPLY)])];
+        self.model_resolve(self.owner.clone(), anno::DST_IP, unlisted, others)
     }
 
     fn export(&self, name: &str, store: &mut Store) {

@@ -64,6 +64,7 @@ struct Entry {
     ether: EtherAddr,
 }
 
+/// Not a valid ARP request for one of the addresses.
 const UNANSWERED: Reason = Reason("not-an-arp-request-for-us");
 const IP_NETWORK: &str = "an IP network";
 
@@ -158,10 +159,10 @@ pub(crate) fn write(
 
 /// `ADDR`, `ADDR/LENGTH` or `ADDR/MASK`.
 fn describe(network: IpMask) -> String {
-    let address = Ipv4Addr::from_bits(network.address);
-    match network.prefix_length() {
-        Some(length) => format!("{address}/{length}"),
-        None => format!("{address}/{}", Ipv4Addr::from_bits(network.mask)),
+    let IpMask { address, mask } = network;
+    match network.prefix() {
+        Some(prefix) => prefix.to_string(),
+        None => format!("{}/{}", Ipv4Addr::from_bits(address), Ipv4Addr::from_bits(mask)),
     }
 }
 

@@ -42,7 +42,9 @@ pub(crate) struct CheckVLAN {
     outputs: usize,
 }
 
+/// The frame has no VLAN tag.
 const UNTAGGED: Reason = Reason("untagged");
+/// The frame has another VLAN.
 const OTHER: Reason = Reason("other-vlan");
 
 impl CheckVLAN {

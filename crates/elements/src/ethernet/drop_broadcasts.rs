@@ -34,6 +34,7 @@ pub(crate) struct DropBroadcasts {
     outputs: usize,
 }
 
+/// The frame was a link-layer broadcast or multicast.
 const BROADCAST: Reason = Reason("link-broadcast");
 
 impl DropBroadcasts {

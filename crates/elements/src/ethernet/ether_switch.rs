@@ -51,6 +51,7 @@ pub(crate) struct EtherSwitch {
 }
 
 const TOO_SHORT: Reason = Reason("too-short");
+/// There is no other port that the frame may be sent to.
 const NOWHERE: Reason = Reason("no-other-port");
 
 /// How many addresses are remembered; further ones take the place of the oldest.

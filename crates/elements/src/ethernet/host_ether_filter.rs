@@ -51,7 +51,9 @@ pub(crate) struct HostEtherFilter {
     outputs: usize,
 }
 
+/// The frame was sent by this host.
 const OWN: Reason = Reason("own-frame");
+/// The frame is for another host.
 const OTHER: Reason = Reason("other-host");
 const TOO_SHORT: Reason = Reason("too-short");
 

@@ -11,5 +11,6 @@ pub(crate) mod ether_switch;
 pub(crate) mod ether_vlan_encap;
 pub(crate) mod host_ether_filter;
 pub(crate) mod neighbours;
+pub(crate) mod resolver;
 pub(crate) mod vlan_encap;
 pub(crate) mod vlan_tag;

@@ -77,7 +77,9 @@ pub(crate) struct FromDevice {
 /// The most frames at a time.
 const MAX_BURST: usize = 4096;
 
+/// Not an IP packet, where FORCE_IP asks for one.
 const NOT_IP: Reason = Reason("not-ip");
+/// The device did not take the packet.
 const NOT_SENT: Reason = Reason("not-sent");
 
 /// The name of an interface and its place.

@@ -43,7 +43,9 @@ element! {
 pub(crate) struct CheckICMPHeader;
 
 const NOT_ICMP: Reason = Reason("not-icmp");
+/// The packet is shorter than its ICMP header.
 const LENGTH: Reason = Reason("bad-icmp-length");
+/// The ICMP checksum is wrong.
 const CHECKSUM: Reason = Reason("bad-icmp-checksum");
 
 const REASONS: Reasons =

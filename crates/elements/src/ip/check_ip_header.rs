@@ -113,11 +113,17 @@ impl CheckIPHeader {
     }
 }
 
+/// The packet is shorter than an IP header.
 const TINY: Reason = Reason("tiny-packet");
+/// The version is not 4, or not 6 where IPv6 is expected.
 const VERSION: Reason = Reason("bad-ip-version");
+/// The IP header length is below 20 bytes or beyond the packet.
 const HEADER_LENGTH: Reason = Reason("bad-ip-header-length");
+/// The IP length is below the header length or beyond the packet.
 const LENGTH: Reason = Reason("bad-ip-length");
+/// The IP header checksum is wrong.
 const CHECKSUM: Reason = Reason("bad-ip-checksum");
+/// The source address is not a valid one for a sender.
 const SOURCE: Reason = Reason("bad-source-address");
 
 const REASONS: Reasons = &[

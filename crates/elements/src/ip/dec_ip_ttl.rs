@@ -38,6 +38,7 @@ pub(crate) struct DecIPTTL {
     outputs: usize,
 }
 
+/// The TTL is 0 or 1.
 const EXPIRED: Reason = Reason("ttl-expired");
 
 impl DecIPTTL {

@@ -78,11 +78,17 @@ pub(crate) struct ICMPError {
     id: Rc<Cell<u16>>,
 }
 
+/// No ICMP error is sent about an ICMP error.
 const ABOUT_ERROR: Reason = Reason("error-about-icmp-error");
+/// No ICMP error is sent about a packet to a broadcast address (RFC 1812).
 const ABOUT_BROADCAST: Reason = Reason("error-about-broadcast");
+/// No ICMP error is sent about a frame that was a link-layer broadcast.
 const ABOUT_LINK_BROADCAST: Reason = Reason("error-about-link-broadcast");
+/// No ICMP error is sent to a source that is no single host.
 const BAD_SOURCE: Reason = Reason("error-to-bad-source");
+/// No ICMP error is sent about a fragment that is not the first.
 const ABOUT_FRAGMENT: Reason = Reason("error-about-later-fragment");
+/// No ICMP redirect is sent about a packet with a source route.
 const ABOUT_SOURCE_ROUTE: Reason = Reason("redirect-of-source-route");
 
 /// Owner of the state that all ICMPError elements share.

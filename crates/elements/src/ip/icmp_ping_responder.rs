@@ -35,6 +35,7 @@ pub(crate) struct ICMPPingResponder {
     outputs: usize,
 }
 
+/// Not an ICMP echo request.
 const NOT_ECHO: Reason = Reason("not-echo-request");
 
 /// TTL of replies.

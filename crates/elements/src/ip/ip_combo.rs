@@ -114,6 +114,7 @@ const OUTPUTS: usize = 5;
 
 const BROADCAST: Reason = Reason("link-broadcast");
 const EXPIRED: Reason = Reason("ttl-expired");
+/// The packet is longer than the MTU, and its DF bit is set.
 const TOO_LONG: Reason = Reason("fragmentation-needed");
 
 impl IPOutputCombo {

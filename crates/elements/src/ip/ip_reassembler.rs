@@ -85,7 +85,9 @@ struct Incomplete {
     longest: u16,
 }
 
+/// A malformed fragment, or one that contradicts those that came before.
 const BAD_FRAGMENT: Reason = Reason("bad-fragment");
+/// Fragments of the packet did not arrive in time, or made room for others.
 const GIVEN_UP: Reason = Reason("reassembly-given-up");
 
 const TIMEOUT: u64 = 30_000_000_000;

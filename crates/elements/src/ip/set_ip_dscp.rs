@@ -193,6 +193,7 @@ pub(crate) struct MarkIPCE {
     force: bool,
 }
 
+/// The sender does not support ECN, so the packet cannot be marked.
 const NOT_CAPABLE: Reason = Reason("not-ecn-capable");
 
 impl MarkIPCE {

@@ -35,6 +35,7 @@ pub(crate) struct DecIP6HLIM {
     outputs: usize,
 }
 
+/// The hop limit is 0 or 1.
 const EXPIRED: Reason = Reason("hop-limit-expired");
 
 impl DecIP6HLIM {
@@ -230,6 +231,7 @@ pub(crate) struct IP6Fragmenter {
     outputs: usize,
 }
 
+/// The packet is longer than the MTU of the next link.
 const TOO_BIG: Reason = Reason("packet-too-big");
 
 impl IP6Fragmenter {

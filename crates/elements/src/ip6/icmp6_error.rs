@@ -55,6 +55,7 @@ pub(crate) struct ICMP6Error {
 }
 
 const ABOUT_ERROR: Reason = Reason("error-about-icmp-error");
+/// No ICMPv6 error of this type is sent about a packet to a group.
 const ABOUT_GROUP: Reason = Reason("error-about-multicast");
 const ABOUT_LINK_BROADCAST: Reason = Reason("error-about-link-broadcast");
 const BAD_SOURCE: Reason = Reason("error-to-bad-source");

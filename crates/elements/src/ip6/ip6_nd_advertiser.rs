@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use ipnet::Ipv6Net;
 use ir::field::{eth, icmp, ip6, meta};
 use ir::model::{Reg, Rule, reject};
 use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
@@ -12,7 +13,7 @@ use net::wire::icmpv6::{message, option};
 use net::wire::{EtherAddr, Ethernet};
 use net::{Batch, Header, Packet};
 
-use crate::argument::{Ip6, Ip6Prefix, parse_value};
+use crate::argument::{Ip6, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -56,10 +57,11 @@ element! {
 /// See [`IP6NDAdvertiser::CLASS`].
 pub(crate) struct IP6NDAdvertiser {
     /// The most specific first.
-    entries: Vec<(Ip6Prefix, EtherAddr)>,
+    entries: Vec<(Ipv6Net, EtherAddr)>,
     outputs: usize,
 }
 
+/// Not a valid neighbour solicitation for one of the addresses.
 const UNANSWERED: Reason = Reason("not-a-solicitation-for-us");
 
 /// The group of all nodes of the link, and its Ethernet address.
@@ -70,7 +72,7 @@ impl IP6NDAdvertiser {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let outputs = cx.outputs();
         let mut arguments = cx.arguments(&[]);
-        let mut entries: Vec<(Ip6Prefix, EtherAddr)> = Vec::new();
+        let mut entries: Vec<(Ipv6Net, EtherAddr)> = Vec::new();
         for argument in arguments.rest() {
             let cx = arguments.cx();
             match parse_stations(&argument, "an IPv6 network", cx.names(), cx.name()) {
@@ -79,13 +81,13 @@ impl IP6NDAdvertiser {
             }
         }
         arguments.finish()?;
-        entries.sort_by_key(|(prefix, _)| Reverse(prefix.length));
+        entries.sort_by_key(|(prefix, _)| Reverse(prefix.prefix_len()));
         Ok(Self { entries, outputs })
     }
 
-    fn lookup(&self, address: u128) -> Option<EtherAddr> {
-        let holds = |prefix: &Ip6Prefix| set_of(prefix).contains(address);
-        self.entries.iter().find(|(prefix, _)| holds(prefix)).map(|(_, ether)| *ether)
+    fn lookup(&self, address: Ipv6Addr) -> Option<EtherAddr> {
+        let holds = |(prefix, _): &&(Ipv6Net, _)| prefix.contains(&address);
+        self.entries.iter().find(holds).map(|(_, ether)| *ether)
     }
 
     fn answer(&self, packet: &mut Packet) -> Verdict {
@@ -93,7 +95,7 @@ impl IP6NDAdvertiser {
         let asked = neighbour_message(data, message::NEIGHBOR_SOLICIT, BARE).and_then(
             |Received { ip, icmp }| {
                 let wanted = icmp.neighbor_target()?;
-                Some((ip.src(), wanted, self.lookup(wanted.to_bits())?, Ethernet::new(data)?.src()))
+                Some((ip.src(), wanted, self.lookup(wanted)?, Ethernet::new(data)?.src()))
             },
         );
         let Some((asker, wanted, mine, theirs)) = asked else {
@@ -122,8 +124,8 @@ impl IP6NDAdvertiser {
     }
 }
 
-fn set_of(prefix: &Ip6Prefix) -> IntervalSet {
-    IntervalSet::prefix(128, prefix.address, prefix.length.into())
+fn set_of(prefix: &Ipv6Net) -> IntervalSet {
+    IntervalSet::prefix(128, prefix.addr().to_bits(), prefix.prefix_len().into())
 }
 
 impl Element for IP6NDAdvertiser {
@@ -140,10 +142,10 @@ impl Element for IP6NDAdvertiser {
         const TCI: Reg = Reg(5);
         let unanswered = || reject(1, self.outputs, UNANSWERED);
         let wanted = Field::bytes(Base::Data, (ICMP + 8) as u16, 16);
-        let rule = |(arm, (prefix, _)): (usize, &(Ip6Prefix, EtherAddr))| Rule {
+        let rule = |(arm, (prefix, _)): (usize, &(Ipv6Net, EtherAddr))| Rule {
             when: wanted.is_in(set_of(prefix)).into(),
             arm: arm as u32,
-            text: Arc::from(describe(prefix)),
+            text: Arc::from(prefix.to_string()),
             span: None,
         };
         let rules: Vec<Rule> = self.entries.iter().enumerate().map(rule).collect();
@@ -201,15 +203,10 @@ impl Element for IP6NDAdvertiser {
         _: &HandlerContext<'_>,
     ) -> Result<String, String> {
         if handler == "lookup" {
-            let address = parse_value::<Ip6>(parameter)?.0.to_bits();
+            let address = parse_value::<Ip6>(parameter)?.0;
             return Ok(self.lookup(address).map_or(String::new(), |ether| format!("{ether:#}")));
         }
-        let line =
-            |(prefix, ether): &(Ip6Prefix, EtherAddr)| format!("{} {ether:#}\n", describe(prefix));
+        let line = |(prefix, ether): &(Ipv6Net, EtherAddr)| format!("{prefix} {ether:#}\n");
         Ok(self.entries.iter().map(line).collect())
     }
-}
-
-fn describe(prefix: &Ip6Prefix) -> String {
-    format!("{}/{}", Ipv6Addr::from_bits(prefix.address), prefix.length)
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::Ipv6Addr;
 
 use ir::field::{anno, eth, ip6, meta};
-use ir::model::Reg;
+use ir::model::Block;
 use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
 use net::wire::icmpv6::{self, message, option};
 use net::wire::{EtherAddr, Ethernet, Icmpv6, Ipv6, ether, ether_type, ipv6};
@@ -15,7 +15,8 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::ether_encap;
-use crate::ethernet::neighbours::{Answer, KEYWORDS, NOT_ASKED, Neighbours, Unsolicited};
+use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
+use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
 use crate::legacy::Legacy;
@@ -71,7 +72,7 @@ pub(crate) struct IP6NDSolicitor {
     queries: u64,
 }
 
-const NO_NEXT_HOP: Reason = Reason("no-next-hop");
+/// Not a valid ICMPv6 neighbour advertisement.
 const NOT_AN_ADVERTISEMENT: Reason = Reason("not-a-neighbour-advertisement");
 
 /// Bytes of a frame with a solicitation or advertisement and its option.
@@ -80,15 +81,6 @@ pub(crate) const FRAME: usize = ICMP + BARE + 8;
 pub(crate) const ICMP: usize = ether::HEADER_LEN + ipv6::HEADER_LEN;
 /// Length of a message without option.
 pub(crate) const BARE: usize = icmpv6::NEIGHBOR_LEN;
-
-/// What becomes of a packet.
-enum Hop {
-    Known(EtherAddr),
-    /// Known, but so long that it is to be asked for again.
-    Old(EtherAddr),
-    Unknown,
-    None,
-}
 
 impl IP6NDSolicitor {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
@@ -111,40 +103,44 @@ impl IP6NDSolicitor {
             queries: 0,
         })
     }
+}
+
+impl Resolver for IP6NDSolicitor {
+    const ETHER_TYPE: u16 = ether_type::IPV6;
 
     #[inline]
-    fn hop(&self, to: u128, neighbours: &Neighbours, now: u64) -> Hop {
-        let is_old =
-            |since: u64| self.poll_timeout > 0 && now >= since.saturating_add(self.poll_timeout);
-        match neighbours.lookup(to, now) {
-            Some((ether, since)) if is_old(since) => Hop::Old(ether),
-            Some((ether, _)) => Hop::Known(ether),
-            None if to >> 120 == 0xff => Hop::Known(group(to)),
-            None if to == 0 => Hop::None,
-            None => Hop::Unknown,
+    fn link(&self) -> Link<'_> {
+        let Self { neighbours, ether, poll_timeout, outputs, .. } = self;
+        Link { neighbours, ether: *ether, poll_timeout: *poll_timeout, outputs: *outputs }
+    }
+
+    #[inline]
+    fn next_hop(packet: &Packet) -> u128 {
+        ip6_header::address(packet.annotations().bytes(), annotation::DST_IP6)
+    }
+
+    #[inline]
+    fn unlisted(&self, to: u128) -> Hop {
+        match to {
+            0 => Hop::Unfit(NO_NEXT_HOP),
+            to if to >> 120 == 0xff => Hop::Known(group(to)),
+            _ => Hop::Unknown,
         }
     }
 
-    #[inline]
-    fn encapsulate(&self, packet: &mut Packet, to: EtherAddr) {
-        let header = ether_encap::header(to, self.ether, ether_type::IPV6);
-        ether_encap::encapsulate(packet, &header);
-    }
-
-    /// A solicitation for an address.
-    fn solicit(&self, wanted: u128, cx: &mut Context<'_>) -> Packet {
+    fn query(&mut self, wanted: &Wanted, _: Option<EtherAddr>, cx: &mut Context<'_>) -> Packet {
+        self.queries += 1;
         // The group of nodes whose addresses end alike (RFC 4291, 2.7.1).
-        let to = (0xff02_u128 << 112) | 0x1_ff00_0000 | wanted & 0xff_ffff;
+        let to = (0xff02_u128 << 112) | 0x1_ff00_0000 | wanted.address & 0xff_ffff;
         let mut query = cx.core.pool.alloc(FRAME);
-        let from = (self.ether, self.address);
         write(
             query.data_mut(),
-            from,
+            (self.ether, self.address),
             (group(to), to.into()),
             &Message {
                 message_type: message::NEIGHBOR_SOLICIT,
                 flags: 0,
-                target: wanted.into(),
+                target: wanted.address.into(),
                 option: option::SOURCE_LINK_LAYER,
             },
         );
@@ -152,68 +148,16 @@ impl IP6NDSolicitor {
         query
     }
 
-    /// Sends a solicitation out of the last output; `out` is what leaves output 0.
-    fn ask(&mut self, wanted: u128, out: &mut Batch, cx: &mut Context<'_>) {
-        self.queries += 1;
-        let query = self.solicit(wanted, cx);
-        match self.outputs {
-            1 => out.push(query),
-            n => cx.emit(n - 1, query),
-        }
-    }
-
-    fn send(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let now = cx.now();
-        let to = next_hop(&packet);
-        let hop = self.hop(to, &self.neighbours.borrow(), now);
-        match hop {
-            Hop::Known(ether) => {
-                self.encapsulate(&mut packet, ether);
-                out.push(packet);
-            }
-            Hop::Old(ether) => {
-                if self.neighbours.get_mut().probe(to, now).is_some() {
-                    self.ask(to, out, cx);
-                }
-                self.encapsulate(&mut packet, ether);
-                out.push(packet);
-            }
-            Hop::Unknown => {
-                if self.neighbours.get_mut().wait(to, packet, now, cx) {
-                    self.ask(to, out, cx);
-                }
-            }
-            Hop::None => cx.drop(packet, NO_NEXT_HOP),
-        }
-    }
-
-    fn take_advertisement(&mut self, packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
-        let Some((address, ether, to)) = advertisement(packet.data()) else {
-            return cx.drop(packet, NOT_AN_ADVERTISEMENT);
-        };
+    fn answer(&self, frame: &[u8]) -> Result<Answer, Reason> {
+        let (address, ether, to) = advertisement(frame).ok_or(NOT_AN_ADVERTISEMENT)?;
         let is_host = address != 0 && address >> 120 != 0xff && address != self.address.to_bits();
         let unsolicited = match self.unsolicited {
             Unsolicited::New if to != self.address.to_bits() => Unsolicited::Never,
             unsolicited if is_host => unsolicited,
             _ => Unsolicited::Never,
         };
-        let (answer, now) = (Answer { address, ether, unsolicited }, cx.now());
-        let waited = self.neighbours.get_mut().answer(answer, self.poll_timeout, now, cx);
-        let Some(waited) = waited else {
-            return cx.drop(packet, NOT_ASKED);
-        };
-        cx.core.pool.recycle(packet);
-        for mut packet in waited {
-            self.encapsulate(&mut packet, ether);
-            out.push(packet);
-        }
+        Ok(Answer { address, ether, unsolicited })
     }
-}
-
-/// The IPv6 destination address annotation.
-#[inline]
-fn next_hop(packet: &Packet) -> u128 {
-    ip6_header::address(packet.annotations().bytes(), annotation::DST_IP6)
 }
 
 /// The Ethernet address of a group (RFC 2464, 7).
@@ -309,73 +253,25 @@ fn advertisement(frame: &[u8]) -> Option<(u128, EtherAddr, u128)> {
 
 impl Element for IP6NDSolicitor {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let mut ready = 0;
-        if port == 0 {
-            let neighbours = self.neighbours.borrow();
-            for packet in batch.iter_mut() {
-                let hop = self.hop(next_hop(packet), &neighbours, cx.now());
-                let Hop::Known(ether) = hop else { break };
-                self.encapsulate(packet, ether);
-                ready += 1;
-            }
-        }
-        if ready == batch.len() {
-            return;
-        }
-        let mut out = cx.core.batch();
-        for (i, packet) in batch.drain().enumerate() {
-            match port {
-                0 if i < ready => out.push(packet),
-                0 => self.send(packet, &mut out, cx),
-                _ => self.take_advertisement(packet, &mut out, cx),
-            }
-        }
-        std::mem::swap(batch, &mut out);
-        cx.core.recycle_batch(out);
+        self.resolve(port, batch, cx);
     }
 
     fn model(&self) -> Model {
-        const MAC: Reg = Reg(0);
-        const SINCE: Reg = Reg(1);
         let to = || anno::DST_IP6.get();
-        let mut model = Model::default();
-        let kind = self.neighbours.borrow().state_kind();
-        let neighbours = model.declare(Neighbours::STATE, kind);
-        let encapsulate = || {
-            let mut block = ether_encap::model_encapsulate(MAC, self.ether, ether_type::IPV6);
-            block.push(Op::emit(0u8));
-            block
+        let unlisted = |send: &dyn Fn(Expr) -> Block| {
+            let group = (to() & 0xffff_ffffu32) | 0x3333_0000_0000u64;
+            vec![
+                Op::when(to().is_in(ip6_header::groups()), send(group)),
+                Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
+            ]
         };
-        let mut to_group = vec![Op::Let(MAC, (to() & 0xffff_ffffu32) | 0x3333_0000_0000u64)];
-        to_group.extend(encapsulate());
-        let miss = vec![
-            Op::when(to().is_in(ip6_header::groups()), to_group),
-            Op::when(to().eq(0u8), vec![Op::Drop(NO_NEXT_HOP)]),
-            Op::Opaque("asks for an address"),
-        ];
-        let mut block = vec![Op::FlowLookup {
-            flows: neighbours,
-            key: vec![to()],
-            value: vec![MAC],
-            common: vec![SINCE],
-            miss,
-        }];
-        if self.poll_timeout > 0 {
-            let old = Expr::Now.ge(Expr::from(SINCE) + self.poll_timeout);
-            block.push(Op::when(old, vec![Op::Opaque("asks for an address again")]));
-        }
-        block.extend(encapsulate());
         let at = |offset: usize, length| Field::bytes(Base::Data, (ICMP + offset) as u16, length);
         let kind = u16::from(option::TARGET_LINK_LAYER) << 8 | 1;
         let is_advertisement = is_neighbour_message(message::NEIGHBOR_ADVERT, BARE + 8)
             .and(at(BARE, 2).eq(kind))
             .and(Field::bits(Base::Data, ((ICMP + BARE + 2) * 8 + 7) as u16, 1).eq(0u8));
-        let advertisements = vec![
-            Op::when(is_advertisement.not(), vec![Op::Drop(NOT_AN_ADVERTISEMENT)]),
-            Op::Opaque("learns an address"),
-        ];
-        model.inputs = vec![block, advertisements];
-        model
+        let others = vec![Op::when(is_advertisement.not(), vec![Op::Drop(NOT_AN_ADVERTISEMENT)])];
+        self.model_resolve(None, anno::DST_IP6, unlisted, others)
     }
 
     fn export(&self, name: &str, store: &mut Store) {

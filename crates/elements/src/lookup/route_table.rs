@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use classify::lpm::{Address, PrefixMap};
 use click::config::Argument;
+use ipnet::Ipv6Net;
 use ir::field::Field;
 use ir::model::{Block, Reg};
 use ir::{Diagnostic, Expr, Op, Reason};
 use ir::{PrefixEntry, PrefixTable};
 
-use crate::argument::{FromArgument, Ip6Prefix, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
+use crate::argument::{FromArgument, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::configure::{Arguments, Failed};
 use crate::listing::{ROWS, Record, Slice};
 use crate::names::Names;
@@ -40,7 +41,7 @@ impl RouteAddress for u32 {
 
     fn parse_network(text: &str, names: &Names, element: &str) -> Option<(Self, u8)> {
         let network: IpMask = parse_ip_mask(text, names, element)?;
-        Some((network.address, network.prefix_length()?))
+        Some((network.address, network.prefix()?.prefix_len()))
     }
 
     fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,8 +56,8 @@ impl RouteAddress for u128 {
     }
 
     fn parse_network(text: &str, names: &Names, element: &str) -> Option<(Self, u8)> {
-        let network = Ip6Prefix::from_argument(&Argument::bare(text), names, element).ok()?;
-        Some((network.address, network.length))
+        let network = Ipv6Net::from_argument(&Argument::bare(text), names, element).ok()?;
+        Some((network.addr().to_bits(), network.prefix_len()))
     }
 
     fn show(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -116,6 +116,7 @@ element! {
 /// See [`Idle::CLASS`].
 pub(crate) struct Idle;
 
+/// The element accepts no packets.
 const IDLE: Reason = Reason("idle");
 
 impl Idle {

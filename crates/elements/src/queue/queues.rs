@@ -57,7 +57,9 @@ enum Kind {
     DropsOldest,
 }
 
+/// The queue is full.
 const FULL: Reason = Reason("queue-full");
+/// The packet was in a queue when the handler `reset` was written.
 const RESET: Reason = Reason("queue-reset");
 
 /// Packets for which room is made in advance; a queue that grows beyond grows by doubling.

@@ -34,6 +34,7 @@ pub(crate) struct Suppressor {
     active: Vec<bool>,
 }
 
+/// The input is suppressed.
 const SUPPRESSED: Reason = Reason("suppressed");
 
 impl Suppressor {

@@ -185,6 +185,7 @@ pub(crate) struct CheckPaint {
     outputs: usize,
 }
 
+/// The paint annotation has another colour.
 const OTHER_COLOUR: Reason = Reason("other-color");
 
 impl CheckPaint {

@@ -36,6 +36,7 @@ pub(crate) struct StrideSwitch {
     stride: Stride,
 }
 
+/// No output has a ticket.
 const NO_TICKETS: Reason = Reason("no-tickets");
 
 impl StrideSwitch {

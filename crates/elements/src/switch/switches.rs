@@ -35,6 +35,7 @@ pub(crate) struct Switch {
     outputs: usize,
 }
 
+/// The switch has no output at present.
 const OFF: Reason = Reason("switched-off");
 
 impl Switch {

@@ -44,8 +44,11 @@ pub(crate) struct CheckTCPHeader {
     checksum: bool,
 }
 
+/// Not a TCP packet, or one without a marked IP header.
 const NOT_TCP: Reason = Reason("not-tcp");
+/// The packet is shorter than its TCP header.
 const LENGTH: Reason = Reason("bad-tcp-length");
+/// The TCP checksum is wrong.
 const CHECKSUM: Reason = Reason("bad-tcp-checksum");
 
 const REASONS: Reasons =

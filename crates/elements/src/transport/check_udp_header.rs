@@ -44,8 +44,11 @@ pub(crate) struct CheckUDPHeader {
     checksum: bool,
 }
 
+/// Not a UDP packet, or one without a marked IP header.
 const NOT_UDP: Reason = Reason("not-udp");
+/// The UDP length is below 8 bytes or beyond the packet.
 const LENGTH: Reason = Reason("bad-udp-length");
+/// The UDP checksum is wrong.
 const CHECKSUM: Reason = Reason("bad-udp-checksum");
 
 const REASONS: Reasons =

@@ -49,9 +49,13 @@ pub(crate) struct GREDecap {
     outputs: usize,
 }
 
+/// GRE carries another protocol.
 const OTHER_PROTOCOL: Reason = Reason("other-protocol");
+/// The GRE key is another one.
 const OTHER_KEY: Reason = Reason("other-key");
+/// The GRE header is cut short, or has flags or a version that are not supported.
 const HEADER: Reason = Reason("bad-gre-header");
+/// The GRE checksum is wrong.
 const CHECKSUM: Reason = Reason("bad-gre-checksum");
 
 /// Bits of the first word that must be 0: routing, what RFC 2784 reserves, and the version.

@@ -53,9 +53,12 @@ pub(crate) struct VXLANDecap {
     outputs: usize,
 }
 
+/// Not a UDP packet to the VXLAN port.
 const NOT_VXLAN: Reason = Reason("not-vxlan");
+/// The VXLAN network identifier is another one.
 const OTHER_VNI: Reason = Reason("other-vni");
 const LENGTH: Reason = Reason("bad-udp-length");
+/// The VXLAN header does not have the flags of RFC 7348.
 const FLAGS: Reason = Reason("bad-vxlan-flags");
 
 /// Where the VXLAN header begins in a datagram.

@@ -12,11 +12,11 @@ use dataplane::ports::InUse;
 use dataplane::{Router, Tap};
 use elements::selector::Selector;
 use net::pcap::{InterfaceOptions, LinkType, PcapngWriter};
-use serde_json::{Map, Value, json};
 
 use super::edge::{self, Names};
+use super::protocol::{self, CaptureEnd};
 use super::stream::Stream;
-use super::{Controlled, number, text};
+use super::{Answer, Controlled, answer};
 use crate::error::Error;
 use crate::instance::{Configuration, Place, Watcher};
 
@@ -162,7 +162,7 @@ impl Recorder<'_> {
                     }
                 }
                 Heard::Places(first, places) => {
-                    self.stream.more(&edge::told(&places))?;
+                    self.stream.more(edge::piece(&places))?;
                     self.places.extend((first..).zip(places));
                 }
                 Heard::Over(why) => return Ok(why),
@@ -190,22 +190,16 @@ impl Recorder<'_> {
 /// What is wrong with the request. The outer error is that of a client that is gone.
 pub(super) fn serve(
     controlled: &Arc<Controlled>,
-    request: &Map<String, Value>,
+    asked: &protocol::Capture,
     stream: &mut Stream,
-) -> io::Result<Result<Value, Error>> {
-    let number = |name: &str, otherwise: u64| number(request, name, otherwise);
-    let filter = request.get("filter").and_then(Value::as_str).unwrap_or("");
-    let parsed = || -> Result<_, Error> {
-        let edge = text(request, "edge")?.to_string();
-        let snap = match number("snap", SNAP_LENGTH)? {
-            0 => SNAP_LENGTH,
-            snap => snap.min(SNAP_LENGTH),
-        };
-        Ok((edge, Selector::new(filter)?, snap, number("count", u64::MAX)?))
+) -> io::Result<Answer> {
+    let selector = match Selector::new(&asked.filter) {
+        Ok(selector) => selector,
+        Err(why) => return Ok(Err(why.into())),
     };
-    let (edge, selector, snap, most) = match parsed() {
-        Ok(parsed) => parsed,
-        Err(why) => return Ok(Err(why)),
+    let snap = match asked.snap {
+        None | Some(0) => SNAP_LENGTH,
+        Some(snap) => snap.min(SNAP_LENGTH),
     };
     let (to, heard): (Sender<Heard>, _) = channel();
     let counts = Arc::<Counts>::default();
@@ -216,7 +210,7 @@ pub(super) fn serve(
         to: to.clone(),
     };
     let interfaces = controlled.interfaces.clone();
-    let watch = Arc::new(Watch { edge, interfaces, capture });
+    let watch = Arc::new(Watch { edge: asked.edge.clone(), interfaces, capture });
     let tapping = match controlled.instance.tap(watch) {
         Ok(tapping) => tapping,
         Err(why) => return Ok(Err(why)),
@@ -229,13 +223,13 @@ pub(super) fn serve(
         writer: PcapngWriter::new(Vec::new(), program, &comment)?,
         stream,
         places: HashMap::new(),
-        filter: filter.to_string(),
+        filter: asked.filter.clone(),
         snap_length: snap as u32,
         interfaces: HashMap::new(),
         held: VecDeque::new(),
         counts: &counts,
         written: 0,
-        most,
+        most: asked.count.unwrap_or(u64::MAX),
         last: 0,
     };
     let mut why = recorder.run(&heard)?;
@@ -251,6 +245,6 @@ pub(super) fn serve(
     let missing = counts.missing.load(Ordering::Relaxed);
     recorder.finish(missing)?;
     let chosen = counts.chosen.load(Ordering::Relaxed);
-    let written = recorder.written;
-    Ok(Ok(json!({ "captured": written, "chosen": chosen, "missing": missing, "ended": why })))
+    let end = CaptureEnd { captured: recorder.written, chosen, missing, ended: why };
+    Ok(answer(asked, Ok(end)))
 }

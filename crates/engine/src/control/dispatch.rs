@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dataplane::io::Way;
+use dataplane::stats::Interval;
 use ir::Model;
-use serde_json::{Value, json};
 
+use super::protocol::{Balanced, DispatchAnswer, Group, GroupMoved, Handed};
 use crate::error::Error;
 use crate::groups::Grouping;
 use crate::instance::{Instance, Workers};
@@ -36,73 +37,57 @@ impl Told {
         Self { why, grouping: Mutex::new(None), counted }
     }
 
-    /// All there is to tell. Rates are since the last call.
+    /// All there is to report. Rates are since the last call.
     ///
     /// # Errors
-    /// A message.
-    pub fn to_json(&self, instance: &Instance) -> Result<Value, Error> {
+    /// If a worker is dead.
+    pub(super) fn report(&self, instance: &Instance) -> Result<DispatchAnswer, Error> {
         let (dispatch, Workers { running: workers, most }) =
             (instance.dispatch(), instance.workers());
-        let mut told = json!({
-            "way": dispatch.way().to_string(), "why": self.why, "workers": workers, "most": most,
-        });
+        let (mode, why) = (dispatch.way().to_string(), self.why.clone());
+        let (groups, handed) = (Vec::new(), Vec::new());
+        let mut report = DispatchAnswer { mode, why, workers, most, groups, handed };
         let mut counted = lock(&self.counted);
-        let seconds = counted.0.elapsed().as_secs_f64().max(1e-3);
+        let interval = Interval::of(counted.0.elapsed());
         let mut counts = Vec::new();
         let mut rate = |packets: u64| {
             let before = counted.1.get(counts.len()).copied().unwrap_or(0);
             counts.push(packets);
-            packets.saturating_sub(before) as f64 / seconds
+            interval.rate(before, packets)
         };
-        match dispatch.way() {
-            Way::Hash | Way::Queue => {
-                let mut group = |group: usize| {
-                    let (worker, packets) = dispatch.group(group)?;
-                    Some(json!({
-                        "group": group, "worker": worker, "cpu": instance.fleet().cpu(worker),
-                        "packets": packets, "rate": rate(packets),
-                    }))
-                };
-                let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
-                told["groups"] = json!(groups);
-            }
-            way @ (Way::Software | Way::HandOff) => {
-                let mut handed = Vec::new();
-                for from in 0..if way == Way::Software { 1 } else { workers } {
-                    for to in (0..workers).filter(|&to| to != from) {
-                        let packets = dispatch.handed(from, to);
-                        handed.push(json!({
-                            "from": from, "to": to, "packets": packets, "rate": rate(packets),
-                        }));
-                    }
+        if let way @ (Way::Software | Way::HandOff) = dispatch.way() {
+            for from in 0..if way == Way::Software { 1 } else { workers } {
+                for to in (0..workers).filter(|&to| to != from) {
+                    let packets = dispatch.handed(from, to);
+                    report.handed.push(Handed { from, to, packets, rate: rate(packets) });
                 }
-                told["handed"] = json!(handed);
             }
-            Way::Tags(tags) => {
+        } else {
+            let mut known = lock(&self.grouping);
+            let tags = match dispatch.way() {
+                Way::Tags(tags) => Some(tags),
+                _ => None,
+            };
+            if tags.is_some() {
                 let (generation, configuration) = instance.current();
                 let models = instance.meaning(&configuration)?;
-                let mut known = lock(&self.grouping);
                 if known.as_ref().is_none_or(|known| (known.0, &known.1) != (generation, &models)) {
                     let count = (dispatch.groups(), workers);
                     let before = known.as_ref().map(|known| &known.2);
                     let grouping = Grouping::now(&configuration, &models, count, before)?;
                     *known = Some((generation, models, grouping));
                 }
-                let mut group = |group: usize| {
-                    let (worker, packets) = dispatch.group(group)?;
-                    let mut told = known.as_ref()?.2.to_json(group, tags, workers);
-                    told["worker"] = json!(worker);
-                    told["cpu"] = json!(instance.fleet().cpu(worker));
-                    told["packets"] = json!(packets);
-                    told["rate"] = json!(rate(packets));
-                    Some(told)
-                };
-                let groups: Vec<Value> = (0..dispatch.groups()).filter_map(&mut group).collect();
-                told["groups"] = json!(groups);
             }
+            let tagged = |group| Some(known.as_ref()?.2.tagged(group, tags?, workers));
+            let group = |group: usize| {
+                let (worker, packets) = dispatch.group(group)?;
+                let (cpu, rate) = (instance.fleet().cpu(worker), rate(packets));
+                Some(Group { group, worker, cpu, packets, rate, tagged: tagged(group) })
+            };
+            report.groups = (0..dispatch.groups()).filter_map(group).collect();
         }
         *counted = (Instant::now(), counts);
-        Ok(told)
+        Ok(report)
     }
 }
 
@@ -110,7 +95,7 @@ impl Told {
 ///
 /// # Errors
 /// A message; groups that were taken elsewhere before stay there.
-pub(super) fn balance(instance: &Instance) -> Result<Value, Error> {
+pub(super) fn balance(instance: &Instance) -> Result<Balanced, Error> {
     let (dispatch, workers) = (instance.dispatch(), instance.workers().running);
     if dispatch.groups() == 0 {
         return Err(Error::NoGroups { mode: dispatch.way() });
@@ -129,11 +114,11 @@ pub(super) fn balance(instance: &Instance) -> Result<Value, Error> {
     };
     let (was, mut moved) = (loads(&groups), Vec::new());
     for (group, to) in moves(&groups, workers) {
-        let waited = instance.move_group(group, to)?.waited.as_secs_f64() * 1e3;
+        let waited_ms = instance.move_group(group, to)?.waited.as_secs_f64() * 1e3;
         let from = std::mem::replace(&mut groups[group].0, to);
-        moved.push(json!({ "group": group, "from": from, "to": to, "waited_ms": waited }));
+        moved.push(GroupMoved { group, from, to, waited_ms });
     }
-    Ok(json!({ "before": was, "after": loads(&groups), "moved": moved }))
+    Ok(Balanced { before: was, after: loads(&groups), moved })
 }
 
 /// Which groups go to which other workers, so that none has much more to do than another; `groups`

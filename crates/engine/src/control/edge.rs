@@ -4,15 +4,16 @@ use std::collections::HashSet;
 
 use dataplane::ports::InUse;
 use ir::{Edge, Graph, NodeId, Port, Terminal, Wire, nearest};
-use serde_json::{Value, json};
 
+use super::protocol::{self, Piece};
 use crate::error::Error;
 use crate::instance::{Configuration, Place};
 
-/// What clients are told of the connections that are tapped.
-pub(super) fn told(places: &[Place]) -> Value {
-    let of = |place: &Place| json!({ "edge": place.name, "place": place.landmark });
-    json!({ "edges": places.iter().map(of).collect::<Vec<_>>() })
+/// What clients are sent of the connections that are tapped.
+pub(super) fn piece(places: &[Place]) -> Piece {
+    let edge =
+        |place: &Place| protocol::Edge { edge: place.name.clone(), place: place.landmark.clone() };
+    Piece::Edges(places.iter().map(edge).collect())
 }
 
 /// What a name stands for: elements, and what is meant by its ports.

@@ -1,17 +1,14 @@
 //! `catena ctl flows`: the flows of elements, listed while packets pass; one of them removed.
 
+use dataplane::Router;
 use dataplane::all_cores::AllCores;
-use elements::listing::{FlowRecord, Form, Tuple};
+use elements::listing::{self, FlowRecord, Form};
 use elements::selector::Selector;
 use net::Pool;
-use serde_json::{Map, Value, json};
 
-use super::number;
+use super::protocol::{Flow, FlowOrder, Flows, FlowsAnswer, RemoveFlow, Tuple};
 use crate::error::Error;
 use crate::instance::Instance;
-
-/// What flows can be sorted by.
-const KEYS: &str = "touched, expires, protocol, src, dst, sport and dport";
 
 /// A flow of an element on a worker.
 struct Found {
@@ -33,42 +30,45 @@ fn has(flow: &FlowRecord, selector: &Selector, pool: &mut Pool) -> bool {
 }
 
 /// Puts flows in order; as they come they are in that in which they were touched.
-fn sort(flows: &mut [Found], key: &str) -> Result<(), String> {
-    match key {
-        "touched" => {}
-        "expires" => flows.sort_by_key(|found| found.flow.left),
-        "protocol" => flows.sort_by_key(|found| (found.flow.protocol, found.flow.from)),
-        "src" => flows.sort_by_key(|found| found.flow.from),
-        "dst" => flows.sort_by_key(|found| {
-            let Tuple { src, src_port, dst, dst_port } = found.flow.from;
+fn sort(flows: &mut [Found], by: FlowOrder) {
+    match by {
+        FlowOrder::Touched => {}
+        FlowOrder::Expires => flows.sort_by_key(|found| found.flow.left),
+        FlowOrder::Protocol => flows.sort_by_key(|found| (found.flow.protocol, found.flow.from)),
+        FlowOrder::Src => flows.sort_by_key(|found| found.flow.from),
+        FlowOrder::Dst => flows.sort_by_key(|found| {
+            let listing::Tuple { src, src_port, dst, dst_port } = found.flow.from;
             (dst, dst_port, src, src_port)
         }),
-        "sport" => flows.sort_by_key(|found| (found.flow.from.src_port, found.flow.from)),
-        "dport" => flows.sort_by_key(|found| (found.flow.from.dst_port, found.flow.from)),
-        _ => return Err(format!("flows are not sorted by '{key}', but by {KEYS}")),
+        FlowOrder::Sport => flows.sort_by_key(|found| (found.flow.from.src_port, found.flow.from)),
+        FlowOrder::Dport => flows.sort_by_key(|found| (found.flow.from.dst_port, found.flow.from)),
     }
-    Ok(())
 }
 
 /// Addresses and ports, as far as the flow is about them.
-fn tuple(tuple: &Tuple, form: Form) -> Value {
-    let (src, dst) = (tuple.src.to_string(), tuple.dst.to_string());
+fn tuple(tuple: &listing::Tuple, form: Form) -> Tuple {
+    let (src, dst) = (tuple.src.into(), tuple.dst.into());
+    let source = Tuple { src, sport: None, dst: None, dport: None, identifier: None };
+    let pair = Tuple { dst: Some(dst), ..source.clone() };
     match form {
-        Form::Ports => json!({
-            "src": src, "sport": tuple.src_port, "dst": dst, "dport": tuple.dst_port,
-        }),
-        Form::Identifier => json!({ "src": src, "dst": dst, "identifier": tuple.src_port }),
-        Form::Pair => json!({ "src": src, "dst": dst }),
-        Form::Address => json!({ "src": src }),
+        Form::Ports => Tuple { sport: Some(tuple.src_port), dport: Some(tuple.dst_port), ..pair },
+        Form::Identifier => Tuple { identifier: Some(tuple.src_port), ..pair },
+        Form::Pair => pair,
+        Form::Address => source,
     }
 }
 
-fn shown(Found { element, worker, flow }: &Found) -> Value {
-    json!({
-        "element": element, "worker": worker, "protocol": flow.protocol,
-        "from": tuple(&flow.from, flow.form), "to": tuple(&flow.to, flow.form),
-        "input": flow.input, "outputs": flow.outputs, "expires_s": flow.left as f64 / 1e9,
-    })
+fn shown(Found { element, worker, flow }: &Found) -> Flow {
+    Flow {
+        element: element.clone(),
+        worker: *worker,
+        protocol: flow.protocol,
+        from: tuple(&flow.from, flow.form),
+        to: tuple(&flow.to, flow.form),
+        input: flow.input,
+        outputs: flow.outputs,
+        expires_s: flow.left as f64 / 1e9,
+    }
 }
 
 /// The flows of an element, or of all, that a filter chooses.
@@ -101,39 +101,38 @@ fn find(
     Ok((all, chosen))
 }
 
-/// Lists, counts or removes.
+/// Lists flows.
 ///
 /// # Errors
 /// What is wrong with the request.
-pub(super) fn answer(instance: &Instance, request: &Map<String, Value>) -> Result<Value, Error> {
-    let word = |name: &str| request.get(name).and_then(Value::as_str);
-    let is = |name: &str| request.get(name).and_then(Value::as_bool).unwrap_or(false);
-    let filter = word("filter").unwrap_or("");
-    let (all, mut chosen) = find(instance, word("element"), &Selector::new(filter)?)?;
-    if is("delete") {
-        let [Found { element, worker, flow }] = &chosen[..] else {
-            return Err(Error::FlowChoice { filter: filter.to_string(), chosen: chosen.len() });
-        };
-        let (name, of) = (element.clone(), *flow);
-        let removed = instance.fleet().call(*worker, move |router| router.remove_flow(&name, &of));
-        return match removed {
-            Some(true) => Ok(json!({ "removed": shown(&chosen[0]) })),
-            _ => Err("the flow has ended already".into()),
-        };
+pub(super) fn list(instance: &Instance, asked: &Flows) -> Result<FlowsAnswer, Error> {
+    let selector = Selector::new(&asked.filter)?;
+    let (all, mut found) = find(instance, asked.element.as_deref(), &selector)?;
+    let chosen = found.len();
+    sort(&mut found, asked.sort);
+    if asked.reverse {
+        found.reverse();
     }
-    let counted = json!({ "all": all, "chosen": chosen.len() });
-    if is("count") {
-        return Ok(counted);
-    }
-    sort(&mut chosen, word("sort").unwrap_or("touched"))?;
-    if is("reverse") {
-        chosen.reverse();
-    }
-    let bound = |name: &str, otherwise| {
-        number(request, name, otherwise).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+    let bound = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let rest = found.iter().skip(bound(asked.skip));
+    let flows = rest.take(bound(asked.limit.unwrap_or(u64::MAX))).map(shown).collect();
+    Ok(FlowsAnswer { all, chosen, flows })
+}
+
+/// Removes the flow that a filter chooses.
+///
+/// # Errors
+/// If it chooses none, or several.
+pub(super) fn remove(instance: &Instance, asked: &RemoveFlow) -> Result<Flow, Error> {
+    let selector = Selector::new(&asked.filter)?;
+    let (_, found) = find(instance, asked.element.as_deref(), &selector)?;
+    let [one] = &found[..] else {
+        return Err(Error::FlowChoice { filter: asked.filter.clone(), chosen: found.len() });
     };
-    let (skip, limit) = (bound("skip", 0)?, bound("limit", u64::MAX)?);
-    let mut answer = counted;
-    answer["flows"] = chosen.iter().skip(skip).take(limit).map(shown).collect();
-    Ok(answer)
+    let (name, of) = (one.element.clone(), one.flow);
+    let remove = move |router: &mut Router| router.remove_flow(&name, &of);
+    match instance.fleet().call(one.worker, remove) {
+        Some(true) => Ok(shown(one)),
+        _ => Err("the flow has ended already".into()),
+    }
 }

@@ -17,6 +17,8 @@ use crate::instance::Instance;
 
 /// The longest head of a request in bytes.
 const LONGEST_HEAD: usize = 8192;
+/// The most header fields of a request.
+const MOST_FIELDS: usize = 64;
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 8;
 /// For a whole conversation.
@@ -50,13 +52,10 @@ impl Metric {
 
     /// A histogram's samples: of how many values none is greater, for each bound in nanoseconds.
     fn add_histogram(&mut self, labels: [(&str, &str); 3], histogram: &Histogram) {
-        let below = |bound: u64| -> u64 {
-            histogram.buckets().filter(|(most, _)| *most <= bound).map(|(_, count)| count).sum()
-        };
         let [a, b, c] = labels;
         for bound in BOUNDS {
             let seconds = (bound as f64 / 1e9).to_string();
-            self.add_part("_bucket", &[a, b, c, ("le", &seconds)], below(bound));
+            self.add_part("_bucket", &[a, b, c, ("le", &seconds)], histogram.below(bound));
         }
         self.add_part("_bucket", &[a, b, c, ("le", "+Inf")], histogram.count());
         self.add_part("_sum", &labels, histogram.sum() as f64 / 1e9);
@@ -240,58 +239,70 @@ fn render_stats(each: &[(usize, Stats)], generation: u64, age: Duration) -> Stri
     out
 }
 
-/// What a request is answered with: status, content and whether the content is sent.
-fn respond(head: &[u8], content: impl FnOnce() -> String) -> (&'static str, String, bool) {
-    let line = head.split(|b| *b == b'\r' || *b == b'\n').next().unwrap_or(&[]);
-    let words: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
-    let &[method, target, version] = &words[..] else {
-        return ("400 Bad Request", "not a request\n".to_string(), true);
-    };
-    if !version.starts_with(b"HTTP/1.") {
-        return ("400 Bad Request", "not HTTP/1\n".to_string(), true);
-    }
-    let path = target.split(|b| *b == b'?').next().unwrap_or(&[]);
-    match (method, path) {
-        (b"GET", b"/metrics") => ("200 OK", content(), true),
-        (b"HEAD", b"/metrics") => ("200 OK", content(), false),
-        (b"GET" | b"HEAD", _) => {
-            ("404 Not Found", "the metrics are at /metrics\n".to_string(), method == b"GET")
-        }
-        _ => ("405 Method Not Allowed", "only GET and HEAD\n".to_string(), true),
-    }
+/// The answer to a request.
+struct Answer {
+    status: &'static str,
+    content: String,
+    /// Whether only the head is sent.
+    head_only: bool,
 }
 
-/// Reads the head of a request; `None` if it is too long, too late or cut off.
-fn read_head(stream: &mut impl Read, late: impl Fn() -> bool) -> Option<Vec<u8>> {
+fn bad_request(why: impl std::fmt::Display) -> Answer {
+    Answer { status: "400 Bad Request", content: format!("{why}\n"), head_only: false }
+}
+
+/// The answer to a request, if its head is complete.
+fn respond(head: &[u8], metrics: impl FnOnce() -> String) -> Option<Answer> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return None,
+        Err(why) => return Some(bad_request(why)),
+    }
+    let path = request.path.unwrap_or_default().split('?').next();
+    let head_only = request.method == Some("HEAD");
+    let (status, content) = match (request.method, path) {
+        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", metrics()),
+        (Some("GET" | "HEAD"), _) => ("404 Not Found", "the metrics are at /metrics\n".to_string()),
+        _ => ("405 Method Not Allowed", "only GET and HEAD\n".to_string()),
+    };
+    Some(Answer { status, content, head_only })
+}
+
+/// Reads a request and answers it; one that is too long, too late or cut off is a bad one.
+fn answer(
+    stream: &mut impl Read,
+    is_late: impl Fn() -> bool,
+    metrics: impl Fn() -> String,
+) -> Answer {
     let mut head = Vec::new();
     let mut buffer = [0; 1024];
-    while !late() && head.len() <= LONGEST_HEAD {
-        let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+    while !is_late() && head.len() <= LONGEST_HEAD {
+        let Some(n) = stream.read(&mut buffer).ok().filter(|n| *n > 0) else { break };
         head.extend_from_slice(&buffer[..n]);
-        if head.windows(4).any(|w| w == b"\r\n\r\n") || head.windows(2).any(|w| w == b"\n\n") {
-            return Some(head);
+        if let Some(answer) = respond(&head, &metrics) {
+            return answer;
         }
     }
-    None
+    bad_request("the request is not complete")
 }
 
 fn converse(mut stream: TcpStream, controlled: &Controlled) -> std::io::Result<()> {
     let begin = Instant::now();
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let (status, content, whole) = match read_head(&mut stream, || begin.elapsed() > PATIENCE) {
-        Some(head) => respond(&head, || render(&controlled.instance)),
-        None => ("400 Bad Request", "not a request\n".to_string(), true),
-    };
-    let length = content.len();
-    let head = format!(
+    let is_late = || begin.elapsed() > PATIENCE;
+    let answer = answer(&mut stream, is_late, || render(&controlled.instance));
+    let (status, length) = (answer.status, answer.content.len());
+    let mut text = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
-    if whole {
-        stream.write_all(content.as_bytes())?;
+    if !answer.head_only {
+        text.push_str(&answer.content);
     }
+    stream.write_all(text.as_bytes())?;
     stream.shutdown(std::net::Shutdown::Write)
 }
 
@@ -340,11 +351,15 @@ impl MetricsSocket {
 mod tests {
     use super::*;
 
+    fn answered(request: &[u8]) -> Answer {
+        answer(&mut &*request, || false, || "x 1\n".to_string())
+    }
+
     #[test]
     fn requests_are_answered_by_what_they_are() {
-        let status = |head: &str| respond(head.as_bytes(), || "x 1\n".to_string()).0;
+        let status = |request: &str| answered(request.as_bytes()).status;
         assert_eq!(status("GET /metrics HTTP/1.1\r\n\r\n"), "200 OK");
-        assert_eq!(status("GET /metrics?a=b HTTP/1.0\r\n\r\n"), "200 OK");
+        assert_eq!(status("GET /metrics?a=b HTTP/1.0\r\nHost: x\r\n\r\n"), "200 OK");
         assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), "404 Not Found");
         assert_eq!(status("POST /metrics HTTP/1.1\r\n\r\n"), "405 Method Not Allowed");
         for wrong in
@@ -352,16 +367,23 @@ mod tests {
         {
             assert_eq!(status(wrong), "400 Bad Request", "{wrong:?}");
         }
-        assert!(!respond(b"HEAD /metrics HTTP/1.1\r\n\r\n", String::new).2);
+        assert!(answered(b"HEAD /metrics HTTP/1.1\r\n\r\n").head_only);
     }
 
     #[test]
-    fn heads_without_end_are_given_up() {
-        let endless = vec![b'a'; 10 * LONGEST_HEAD];
-        assert_eq!(read_head(&mut &endless[..], || false), None);
-        assert_eq!(read_head(&mut &b"GET"[..], || false), None);
-        assert_eq!(read_head(&mut &b"GET / HTTP/1.1\r\n\r\n"[..], || true), None);
-        assert!(read_head(&mut &b"GET / HTTP/1.1\r\n\r\n"[..], || false).is_some());
+    fn requests_may_come_in_pieces_and_not_without_end() {
+        let (first, second) = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".split_at(30);
+        let pieces = || first.chain(second);
+        assert_eq!(answer(&mut pieces(), || false, String::new).status, "200 OK");
+        assert_eq!(answer(&mut pieces(), || true, String::new).status, "400 Bad Request");
+        let endless =
+            [b"GET /metrics HTTP/1.1\r\nX: ", &vec![b'a'; 10 * LONGEST_HEAD][..]].concat();
+        let mut rest = &endless[..];
+        assert_eq!(answer(&mut rest, || false, String::new).status, "400 Bad Request");
+        assert!(rest.len() > 8 * LONGEST_HEAD, "it is not read to its end");
+        let many =
+            [b"GET /metrics HTTP/1.1\r\n", &b"X: a\r\n".repeat(MOST_FIELDS + 1)[..], b"\r\n"];
+        assert_eq!(answered(&many.concat()).status, "400 Bad Request");
     }
 
     #[test]

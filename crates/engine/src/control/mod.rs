@@ -1,13 +1,14 @@
-//! Controlling an instance that runs: requests and answers, each a line of JSON, on a UNIX socket.
-//!
-//! A request is an object with the member `do`; the answer is an object with `ok`, or with `error`,
-//! a text for people, and `code`, the kind of error ([`Error::code`]). `catena ctl` shows both with `--json`. Some answers go on, see `stream`.
+//! Controlling an instance that runs: an instance answers on a [`ControlSocket`] what a [`Client`] asks, in the
+//! [`protocol`].
 
 mod capture;
+mod client;
 pub mod dispatch;
 mod edge;
 mod flows;
 pub mod metrics;
+pub mod protocol;
+pub mod rates;
 mod server;
 mod stream;
 mod trace;
@@ -17,19 +18,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dataplane::all_cores::AllCores;
-use dataplane::change::{Line, Plan};
+use dataplane::change::{self, Line};
 use dataplane::control_socket::Handlers;
 use dataplane::io::FaultInjection;
-use dataplane::latency::Latency;
+use dataplane::latency::{Latency, Of};
 use dataplane::stats::{ElementStats, FunctionStats, Stats};
 use dataplane::worker::Status;
-use serde_json::{Map, Value, json};
+use elements::context::Tallied;
+use serde_json::Value;
 
 use crate::error::Error;
 use crate::findings::Findings;
 use crate::instance::{Changed, Configuration, Extent, Instance, Moved, Workers};
-use stream::Stream;
+use crate::supervision::Handle;
+use protocol::{
+    Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
+    FunctionCounts, Handler, LatencyCounts, LatencyOf, Refusal, Reply, Request, StatusAnswer,
+    Traffic, Worker, WorkerCounts, WorkerStatus, WorkersAnswer,
+};
 
+pub use client::{Client, Failure, Received};
 pub use server::ControlSocket;
 pub use trace::Followed;
 
@@ -83,9 +91,6 @@ pub trait Presenter: Send + Sync {
     /// What is wrong with a configuration, or may not be as it was meant.
     fn findings(&self, findings: &Findings) -> String;
 
-    /// The same for programs: an array.
-    fn diagnostics(&self, findings: &Findings) -> Value;
-
     /// What happened to a packet that was followed: for programs, an object, and for people, with colours or
     /// without.
     fn followed(&self, followed: &Followed<'_>, colours: bool) -> (Value, String);
@@ -105,63 +110,43 @@ pub struct Controlled {
     pub faults: Option<FaultInjection>,
     /// Words for clients.
     pub presenter: Box<dyn Presenter>,
-    /// Ends the run.
-    pub stop: Box<dyn Fn() + Send + Sync>,
+    /// Ends the run, or has its configuration read again.
+    pub handle: Handle,
     /// Requests that are being answered.
     pub answering: AtomicUsize,
 }
 
+/// The answer to a request, or its end.
 type Answer = Result<Value, Error>;
 
-fn text<'a>(request: &'a Map<String, Value>, name: &str) -> Result<&'a str, Error> {
-    let value = request.get(name).and_then(Value::as_str);
-    value.ok_or_else(|| Error::Request(format!("'{name}' is missing")))
-}
-
-/// The request of a line.
-fn parse(line: &[u8]) -> Result<Map<String, Value>, Error> {
-    match serde_json::from_slice::<Value>(line) {
-        Ok(Value::Object(request)) => Ok(request),
-        Ok(_) => Err(Error::Request("a request is an object".to_string())),
-        Err(e) => Err(Error::Request(format!("not JSON: {e}"))),
-    }
+/// The answer to a request of this kind.
+fn answer<R: Ask>(_: &R, answer: Result<R::Answer, Error>) -> Answer {
+    serde_json::to_value(answer?).map_err(|e| Error::Other(e.to_string()))
 }
 
 /// The line of an answer.
-fn render(answer: Answer, presenter: &dyn Presenter) -> Value {
-    match answer {
-        Ok(value) => json!({ "ok": value }),
-        Err(why) => {
-            let mut answer = json!({ "error": why.to_string(), "code": why.code() });
-            if let Error::Configuration(findings) = &why {
-                answer["error"] = presenter.findings(findings).trim_end().into();
-                answer["diagnostics"] = presenter.diagnostics(findings);
-            }
-            answer
-        }
-    }
+fn render(answer: Answer, presenter: &dyn Presenter) -> String {
+    let reply = match answer {
+        Ok(value) => Reply::Ok(value),
+        Err(why) => Reply::Error(refusal(&why, presenter)),
+    };
+    // What was made of JSON can be written as JSON.
+    reply.line().unwrap_or_default()
 }
 
-/// A number of a request, or another if there is none.
-fn number(request: &Map<String, Value>, name: &str, otherwise: u64) -> Result<u64, Error> {
-    match request.get(name) {
-        None | Some(Value::Null) => Ok(otherwise),
-        Some(value) => {
-            value.as_u64().ok_or_else(|| Error::Request(format!("'{name}' is no number")))
+fn refusal(why: &Error, presenter: &dyn Presenter) -> Refusal {
+    let (message, diagnostics) = match why {
+        Error::Configuration(findings) => {
+            (presenter.findings(findings).trim_end().to_string(), findings.reported())
         }
-    }
-}
-
-/// A number that must be there.
-fn index(request: &Map<String, Value>, name: &str) -> Result<usize, Error> {
-    let number = request.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    number.ok_or_else(|| Error::Request(format!("'{name}' is missing, or no number")))
+        why => (why.to_string(), Vec::new()),
+    };
+    Refusal { code: why.code().to_string(), message, diagnostics }
 }
 
 /// How far a change goes that is asked for.
-fn extent(request: &Map<String, Value>) -> Result<Extent, Error> {
-    let is = |name: &str| request.get(name).and_then(Value::as_bool).unwrap_or(false);
-    match (is("check"), is("force")) {
+fn extent(check: bool, force: bool) -> Result<Extent, Error> {
+    match (check, force) {
         (true, true) => {
             Err(Error::Request("'check' changes nothing that could be forced".to_string()))
         }
@@ -185,58 +170,40 @@ impl Controlled {
         }
     }
 
-    /// Whether the answer to a request goes on.
-    fn goes_on(request: &Map<String, Value>) -> bool {
-        matches!(request.get("do").and_then(Value::as_str), Some("capture" | "trace"))
-    }
-
-    /// Carries out a request whose answer goes on; gives its end.
-    ///
-    /// # Errors
-    /// If the client is gone.
-    fn follow(
-        self: &Arc<Self>,
-        request: &Map<String, Value>,
-        stream: &mut Stream,
-    ) -> std::io::Result<Answer> {
-        match text(request, "do") {
-            Ok("capture") => capture::serve(self, request, stream),
-            _ => trace::serve(self, request, stream),
-        }
-    }
-
     /// Carries out a request.
-    fn answer(&self, request: &Map<String, Value>) -> Answer {
+    fn answer(&self, request: &Request) -> Answer {
         let mut all = AllCores(self.instance.fleet());
-        match text(request, "do")? {
-            "swap" => self.swap(request),
-            "rollback" => self.changed(self.instance.roll_back(extent(request)?)),
-            "read" => Ok(all.read(text(request, "handler")?)?.into()),
-            "write" => {
-                let value = request.get("value").and_then(Value::as_str).unwrap_or("");
-                all.write(text(request, "handler")?, value)?;
-                Ok(Value::Null)
+        match request {
+            Request::Read(asked) => answer(asked, all.read(&asked.handler).map_err(Error::from)),
+            Request::Write(asked) => {
+                answer(asked, all.write(&asked.handler, &asked.value).map_err(Error::from))
             }
-            "handlers" => self.handlers(request.get("element").and_then(Value::as_str)),
-            "counters" => Ok(self.counters()),
-            "dispatch" => self.dispatch.to_json(&self.instance),
-            "move" => {
-                let (group, worker) = (index(request, "group")?, index(request, "worker")?);
-                Ok(moved_json(&self.instance.move_group(group, worker)?))
+            Request::Handlers(asked) => answer(asked, self.handlers(asked.element.as_deref())),
+            Request::Counters(asked) => answer(asked, Ok(self.counters())),
+            Request::Flows(asked) => answer(asked, flows::list(&self.instance, asked)),
+            Request::RemoveFlow(asked) => answer(asked, flows::remove(&self.instance, asked)),
+            Request::Dispatch(asked) => answer(asked, self.dispatch.report(&self.instance)),
+            Request::Move(asked) => {
+                let moved = self.instance.move_group(asked.group, asked.worker);
+                answer(asked, moved.map(moved_answer))
             }
-            "workers" => self.workers(request),
-            "flows" => flows::answer(&self.instance, request),
-            "faults" => self.faults(request.get("set").and_then(Value::as_str)),
-            "balance" => dispatch::balance(&self.instance),
-            "status" => Ok(self.status()),
-            "stop" => {
-                (self.stop)();
-                Ok(Value::Null)
+            Request::Balance(asked) => answer(asked, dispatch::balance(&self.instance)),
+            Request::Workers(asked) => answer(asked, self.workers(asked.count)),
+            Request::Faults(asked) => answer(asked, self.faults(asked.set.as_deref())),
+            Request::Status(asked) => answer(asked, Ok(self.status())),
+            Request::Swap(asked) => answer(asked, self.swap(asked)),
+            Request::Rollback(asked) => {
+                let changed = extent(asked.check, asked.force)
+                    .and_then(|extent| self.instance.roll_back(extent));
+                answer(asked, self.changed(changed))
             }
-            other => Err(Error::Request(format!(
-                "there is no '{other}', only read, write, handlers, counters, flows, dispatch, move, balance, workers, \
-                 faults, status, swap, rollback, capture, trace and stop"
-            ))),
+            Request::Stop(asked) => {
+                self.handle.stop();
+                answer(asked, Ok(()))
+            }
+            Request::Capture(_) | Request::Trace(_) => {
+                Err(Error::Request("this answer goes on".to_string()))
+            }
         }
     }
 
@@ -255,117 +222,105 @@ impl Controlled {
         self.instance.change(configuration, extent)
     }
 
-    fn swap(&self, request: &Map<String, Value>) -> Answer {
-        let extent = extent(request)?;
-        let path = text(request, "path")?;
-        let Some(text) = request.get("text").and_then(Value::as_str) else {
-            return self.changed(self.reload(path, extent));
+    fn swap(&self, asked: &protocol::Swap) -> Result<protocol::Changed, Error> {
+        let extent = extent(asked.check, asked.force)?;
+        let Some(text) = &asked.text else {
+            return self.changed(self.reload(&asked.path, extent));
         };
-        let read = Configuration::of_text(path, text, &self.elaboration);
+        let read = Configuration::of_text(&asked.path, text, &self.elaboration);
         self.changed(read.and_then(|read| self.change(read, extent)))
     }
 
     /// What is answered to whoever asked for a change.
-    fn changed(&self, changed: Result<Changed, Error>) -> Answer {
+    fn changed(&self, changed: Result<Changed, Error>) -> Result<protocol::Changed, Error> {
         let changed = changed?;
-        Ok(changed_json(&changed, &self.presenter.findings(&changed.warnings)))
+        Ok(changed_answer(&changed, self.presenter.findings(&changed.warnings)))
     }
 
     /// What faults happen from now on.
-    fn faults(&self, set: Option<&str>) -> Answer {
+    fn faults(&self, set: Option<&str>) -> Result<String, Error> {
         let injection = self.faults.as_ref().ok_or(Error::NoFaults)?;
         if let Some(text) = set {
             injection.set(text.parse()?);
         }
-        Ok(injection.get().to_string().into())
+        Ok(injection.get().to_string())
     }
 
-    fn handlers(&self, element: Option<&str>) -> Answer {
+    fn handlers(&self, element: Option<&str>) -> Result<Vec<ElementHandlers>, Error> {
         let fleet = self.instance.fleet();
-        let named = |name: String| {
-            let list = move |router: &mut dataplane::Router| {
-                router.read_handler(&match name.as_str() {
-                    "" => "handlers".to_string(),
-                    name => format!("{name}.handlers"),
-                })
+        let of = |element: String| {
+            let handler = match element.as_str() {
+                "" => "handlers".to_string(),
+                element => format!("{element}.handlers"),
             };
+            let list = move |router: &mut dataplane::Router| router.read_handler(&handler);
             let list = fleet.call(0, list).ok_or(Error::WorkerDead)??;
             let line = |line: &str| {
                 let (name, access) = line.split_once('\t')?;
-                Some(json!({
-                    "name": name, "read": access.contains('r'), "write": access.contains('w'),
-                }))
+                let (read, write) = (access.contains('r'), access.contains('w'));
+                Some(Handler { name: name.to_string(), read, write })
             };
-            Ok::<_, Error>(Value::from(list.lines().filter_map(line).collect::<Vec<_>>()))
+            Ok(ElementHandlers { element, handlers: list.lines().filter_map(line).collect() })
         };
         if let Some(element) = element {
-            return named(element.to_string());
+            return Ok(vec![of(element.to_string())?]);
         }
         let (_, configuration) = self.instance.current();
-        let nodes = &configuration.chain().graph.nodes;
-        let all = nodes.iter().map(|node| Ok((node.name.clone(), named(node.name.clone())?)));
-        Ok(Value::Object(all.collect::<Result<_, Error>>()?))
+        configuration.chain().graph.nodes.iter().map(|node| of(node.name.clone())).collect()
     }
 
     /// How many workers take packets, from now on if a number is asked for.
-    fn workers(&self, request: &Map<String, Value>) -> Answer {
-        let moved = match request.get("count") {
-            None | Some(Value::Null) => Moved::default(),
-            Some(_) => self.instance.set_workers(index(request, "count")?)?,
+    fn workers(&self, count: Option<usize>) -> Result<WorkersAnswer, Error> {
+        let moved = match count {
+            None => Moved::default(),
+            Some(count) => self.instance.set_workers(count)?,
         };
-        let Workers { running, most } = self.instance.workers();
-        let mut told = moved_json(&moved);
-        (told["workers"], told["most"]) = (running.into(), most.into());
-        Ok(told)
+        let Workers { running: workers, most } = self.instance.workers();
+        Ok(WorkersAnswer { workers, most, moved: moved_answer(moved) })
     }
 
-    fn status(&self) -> Value {
+    fn status(&self) -> StatusAnswer {
         let (generation, configuration) = self.instance.current();
         let fleet = self.instance.fleet();
         let worker = |worker: usize| {
             let status = match fleet.status(worker) {
-                Status::Running => "running",
-                Status::Idle => "idle",
-                Status::Stopped => "stopped",
-                Status::Parked => "parked",
-                Status::Dead => "dead",
+                Status::Running => WorkerStatus::Running,
+                Status::Idle => WorkerStatus::Idle,
+                Status::Stopped => WorkerStatus::Stopped,
+                Status::Parked => WorkerStatus::Parked,
+                Status::Dead => WorkerStatus::Dead,
             };
-            json!({ "worker": worker, "cpu": fleet.cpu(worker), "status": status })
+            Worker { worker, cpu: fleet.cpu(worker), status }
         };
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-            "seconds": self.instance.age().as_secs_f64(),
-            "configuration": configuration.name(),
-            "generation": generation,
-            "elements": configuration.chain().graph.nodes.len(),
-            "workers": (0..fleet.len()).map(worker).collect::<Vec<_>>(),
-        })
+        StatusAnswer {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            pid: std::process::id(),
+            seconds: self.instance.age().as_secs_f64(),
+            configuration: configuration.name().to_string(),
+            generation,
+            elements: configuration.chain().graph.nodes.len(),
+            workers: (0..fleet.len()).map(worker).collect(),
+        }
     }
 
     /// What each worker and all together have done.
-    fn counters(&self) -> Value {
+    fn counters(&self) -> CountersAnswer {
         let (each, sum) = self.instance.stats();
         let fleet = self.instance.fleet();
         let worker = |(worker, stats): &(usize, Stats)| {
-            let mut value = stats_json(stats);
-            value["worker"] = json!(worker);
-            value["cpu"] = json!(fleet.cpu(*worker));
-            value["mhz"] = json!(megahertz(fleet.cpu(*worker)));
-            value
+            let cpu = fleet.cpu(*worker);
+            WorkerCounts { worker: *worker, cpu, mhz: megahertz(cpu), counts: stats.into() }
         };
-        json!({
-            "workers": each.iter().map(worker).collect::<Vec<_>>(),
-            "all": sum.as_ref().map(stats_json),
-        })
+        CountersAnswer {
+            workers: each.iter().map(worker).collect(),
+            all: sum.as_ref().map(Counts::from),
+        }
     }
 }
 
-fn moved_json(moved: &Moved) -> Value {
-    json!({
-        "groups": moved.groups, "waited_ms": milliseconds(moved.waited), "packets": moved.packets,
-        "held_back": moved.held_back,
-    })
+fn moved_answer(moved: Moved) -> protocol::Moved {
+    let Moved { groups, waited, packets, held_back } = moved;
+    protocol::Moved { groups, waited_ms: milliseconds(waited), packets, held_back }
 }
 
 /// How fast a CPU runs, or the first one, if the system tells.
@@ -375,85 +330,95 @@ fn megahertz(cpu: Option<usize>) -> Option<f64> {
     speeds.filter_map(|line| line.split(':').nth(1)?.trim().parse().ok()).nth(cpu.unwrap_or(0))
 }
 
-fn stats_json(stats: &Stats) -> Value {
-    let (taken, given) = stats.packets();
-    json!({
-        "now": stats.now,
-        "rounds": stats.load.rounds,
-        "buffers": stats.buffers,
-        "busy": stats.load.busy,
-        "in": taken,
-        "out": given,
-        "elements": stats.elements.iter().map(element_json).collect::<Vec<_>>(),
-        "functions": stats.functions.iter().map(function_json).collect::<Vec<_>>(),
-        "latencies": stats.latencies.iter().map(latency_json).collect::<Vec<_>>(),
-    })
-}
-
-/// Each bucket is the greatest number of nanoseconds in it, and how many packets it has.
-fn latency_json(latency: &Latency) -> Value {
-    let buckets: Vec<_> = latency.histogram.buckets().collect();
-    json!({
-        "of": metrics::kind(latency.of), "name": latency.name,
-        "sum": latency.histogram.sum(), "buckets": buckets,
-    })
-}
-
-fn function_json(function: &FunctionStats) -> Value {
-    json!({ "name": function.name, "packets": function.packets })
-}
-
-fn element_json(element: &ElementStats) -> Value {
-    let mut value =
-        json!({ "name": element.name, "class": element.class, "packets": element.packets });
-    if let Some(traffic) = element.traffic {
-        let side = if traffic.source { "in" } else { "out" };
-        value[side] = json!({ "packets": traffic.packets, "bytes": traffic.bytes });
-    }
-    if let Some((packets, bytes)) = element.counter {
-        value["counted"] = json!({ "packets": packets, "bytes": bytes });
-    }
-    let lines = |of: fn(&elements::context::Tallied) -> u64| -> Map<String, Value> {
-        let lines = element.tally.iter().filter(|line| of(line) > 0);
-        lines.map(|line| (line.reason.0.to_string(), of(line).into())).collect()
-    };
-    for (name, lines) in [("dropped", lines(|l| l.dropped)), ("errors", lines(|l| l.noted))] {
-        if !lines.is_empty() {
-            value[name] = Value::Object(lines);
+impl From<&Stats> for Counts {
+    fn from(stats: &Stats) -> Self {
+        let (taken, given) = stats.packets();
+        let function = |function: &FunctionStats| FunctionCounts {
+            name: function.name.clone(),
+            packets: function.packets,
+        };
+        Self {
+            now: stats.now,
+            rounds: stats.load.rounds,
+            buffers: stats.buffers,
+            busy: stats.load.busy,
+            taken,
+            given,
+            elements: stats.elements.iter().map(ElementCounts::from).collect(),
+            functions: stats.functions.iter().map(function).collect(),
+            latencies: stats.latencies.iter().map(LatencyCounts::from).collect(),
         }
     }
-    if element.holding.packets > 0 {
-        value["held"] = element.holding.packets.into();
-    }
-    if element.holding.flows > 0 {
-        value["flows"] = element.holding.flows.into();
-    }
-    value
 }
 
-fn plan_json(plan: &Plan) -> Value {
-    let line = |line: &Line| {
-        json!({
-            "element": line.element, "class": line.class, "fate": line.fate.to_string(),
-            "state": line.state, "packets": line.holding.packets, "flows": line.holding.flows,
-            "why": line.why,
-        })
-    };
-    plan.lines.iter().map(line).collect::<Vec<_>>().into()
+impl From<&Latency> for LatencyCounts {
+    fn from(latency: &Latency) -> Self {
+        let of = match latency.of {
+            Of::Chain => LatencyOf::Chain,
+            Of::Function => LatencyOf::Function,
+            Of::Program => LatencyOf::Program,
+            Of::Element => LatencyOf::Element,
+        };
+        let histogram = &latency.histogram;
+        let buckets = histogram.buckets().collect();
+        Self { of, name: latency.name.clone(), sum: histogram.sum(), buckets }
+    }
 }
 
-fn changed_json(changed: &Changed, warnings: &str) -> Value {
-    let standstills: Vec<f64> =
-        changed.swapped.iter().map(|s| milliseconds(s.standstill)).collect();
-    let unclaimed: u64 = changed.swapped.iter().map(|s| s.taken.unclaimed).sum();
-    json!({
-        "changed": !changed.swapped.is_empty(),
-        "plan": plan_json(&changed.plan),
-        "loses": changed.plan.loses(),
-        "unclaimed_packets": unclaimed,
-        "preparation_ms": milliseconds(changed.preparation),
-        "standstill_ms": standstills,
-        "warnings": warnings,
-        "objection": changed.objection,
-    })
+impl From<&ElementStats> for ElementCounts {
+    fn from(element: &ElementStats) -> Self {
+        let traffic = |source: bool| {
+            let traffic = element.traffic.filter(|traffic| traffic.source == source);
+            traffic.map(|traffic| Traffic { packets: traffic.packets, bytes: traffic.bytes })
+        };
+        let lines = |of: fn(&Tallied) -> u64| {
+            let lines = element.tally.iter().filter(|line| of(line) > 0);
+            lines.map(|line| (line.reason.0.to_string(), of(line))).collect()
+        };
+        Self {
+            name: element.name.clone(),
+            class: element.class.clone(),
+            packets: element.packets,
+            taken: traffic(true),
+            given: traffic(false),
+            counted: element.counter.map(|(packets, bytes)| Traffic { packets, bytes }),
+            dropped: lines(|line| line.dropped),
+            errors: lines(|line| line.noted),
+            held: element.holding.packets as u64,
+            flows: element.holding.flows as u64,
+        }
+    }
+}
+
+impl From<&Line> for ElementState {
+    fn from(line: &Line) -> Self {
+        let fate = match line.fate {
+            change::Fate::Kept => Fate::Kept,
+            change::Fate::Partly => Fate::Partly,
+            change::Fate::Lost => Fate::Lost,
+            change::Fate::New => Fate::New,
+        };
+        Self {
+            element: line.element.clone(),
+            class: line.class.clone(),
+            fate,
+            state: line.state.iter().map(|name| name.to_string()).collect(),
+            packets: line.holding.packets as u64,
+            flows: line.holding.flows as u64,
+            why: line.why.clone(),
+        }
+    }
+}
+
+fn changed_answer(changed: &Changed, warnings: String) -> protocol::Changed {
+    protocol::Changed {
+        changed: !changed.swapped.is_empty(),
+        plan: changed.plan.lines.iter().map(ElementState::from).collect(),
+        loses: changed.plan.loses(),
+        unclaimed_packets: changed.swapped.iter().map(|s| s.taken.unclaimed).sum(),
+        preparation_ms: milliseconds(changed.preparation),
+        standstill_ms: changed.swapped.iter().map(|s| milliseconds(s.standstill)).collect(),
+        warnings,
+        objection: changed.objection.clone(),
+    }
 }

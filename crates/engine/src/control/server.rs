@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use dataplane::place::{Place, SocketFile};
 
+use super::protocol::Request;
 use super::stream::Stream;
-use super::{Controlled, LONGEST, parse, render};
+use super::{Answer, Controlled, LONGEST, capture, render, trace};
 use crate::error::Error;
 use crate::privileges::User;
 
@@ -111,13 +112,18 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = match parse(&line) {
-            Ok(request) if Controlled::goes_on(&request) => {
-                writer.set_write_timeout(Some(LONG_PATIENCE))?;
-                let mut answered = Stream(writer.try_clone()?);
-                let last = controlled.follow(&request, &mut answered)?;
-                writeln!(writer, "{}", render(last, &*controlled.presenter))?;
-                return writer.shutdown(Shutdown::Both);
+        let mut go_on = |serve: &mut dyn FnMut(&mut Stream) -> std::io::Result<Answer>| {
+            writer.set_write_timeout(Some(LONG_PATIENCE))?;
+            let last = serve(&mut Stream(writer.try_clone()?))?;
+            writeln!(writer, "{}", render(last, &*controlled.presenter))?;
+            writer.shutdown(Shutdown::Both)
+        };
+        let answer = match Request::read(&line) {
+            Ok(Request::Capture(asked)) => {
+                return go_on(&mut |stream| capture::serve(controlled, &asked, stream));
+            }
+            Ok(Request::Trace(asked)) => {
+                return go_on(&mut |stream| trace::serve(controlled, &asked, stream));
             }
             request => {
                 controlled.answering.fetch_add(1, Ordering::AcqRel);

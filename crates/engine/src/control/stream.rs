@@ -1,24 +1,22 @@
-//! Answers that go on: lines of JSON with the member `more`, or with `bytes` and as many bytes
-//! behind the line, before the last line with `ok` or `error`. The client ends such an answer by
-//! closing its sending side.
+//! Answers that go on: pieces and bytes before the last line.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-use serde_json::{Value, json};
+use super::protocol::{Piece, Reply};
 
 /// A connection on which an answer goes on.
 pub(super) struct Stream(pub(super) UnixStream);
 
 impl Stream {
     /// Sends a piece of the answer.
-    pub(super) fn more(&mut self, value: &Value) -> io::Result<()> {
-        writeln!(self.0, "{}", json!({ "more": value }))
+    pub(super) fn more(&mut self, piece: Piece) -> io::Result<()> {
+        writeln!(self.0, "{}", Reply::<()>::More(piece).line()?)
     }
 
     /// Sends bytes.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        writeln!(self.0, "{}", json!({ "bytes": bytes.len() }))?;
+        writeln!(self.0, "{}", Reply::<()>::Bytes(bytes.len() as u64).line()?)?;
         self.0.write_all(bytes)
     }
 

@@ -13,11 +13,12 @@ use dataplane::{Router, Tap, Tapped};
 use elements::selector::Selector;
 use ir::program::{End, Step as ProgramStep};
 use ir::{Graph, Model};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::edge::{self, Names};
+use super::protocol::{self, FollowedPacket, Piece, TraceEnd};
 use super::stream::Stream;
-use super::{Controlled, Presenter, number};
+use super::{Answer, Controlled, Presenter, answer};
 use crate::error::Error;
 use crate::installer;
 use crate::instance::{Configuration, Place, Watcher};
@@ -143,19 +144,19 @@ pub struct Followed<'a> {
 }
 
 impl Watch {
-    /// What is told of a packet: as JSON, and for people.
-    fn told(
+    /// What clients are sent of a packet.
+    fn piece(
         &self,
         followed: live::Followed,
         place: Option<&Place>,
         (number, colours): (u64, bool),
         presenter: &dyn Presenter,
-    ) -> Value {
+    ) -> Piece {
         let live::Followed { worker, steps, unfinished, .. } = followed;
         let synthesis = self.synthesis.get().and_then(Option::as_ref);
         let agrees = synthesis.and_then(|synthesis| agree(&steps, synthesis));
         let time = steps.first().map(|step| step.time);
-        let (mut value, text) = presenter.followed(
+        let (story, text) = presenter.followed(
             &Followed {
                 configuration: &self.configuration,
                 models: &self.models,
@@ -168,12 +169,13 @@ impl Watch {
             },
             colours,
         );
-        value["number"] = json!(number);
-        value["worker"] = json!(worker);
-        value["time"] = json!(time);
-        value["agrees"] = json!(agrees);
-        value["unfinished"] = json!(unfinished);
-        json!({ "packet": value, "text": text })
+        let story = match story {
+            Value::Object(story) => story,
+            _ => Default::default(),
+        };
+        let unfinished = unfinished.map(str::to_string);
+        let packet = FollowedPacket { number, worker, time, agrees, unfinished, story };
+        Piece::Followed(Box::new(protocol::Followed { packet, text }))
     }
 }
 
@@ -183,19 +185,14 @@ impl Watch {
 /// What is wrong with the request. The outer error is that of a client that is gone.
 pub(super) fn serve(
     controlled: &Arc<Controlled>,
-    request: &Map<String, Value>,
+    asked: &protocol::Trace,
     stream: &mut Stream,
-) -> io::Result<Result<Value, Error>> {
-    let given = |name: &str| request.get(name).and_then(Value::as_str);
-    let selector = match Selector::new(given("filter").unwrap_or("")) {
+) -> io::Result<Answer> {
+    let selector = match Selector::new(&asked.filter) {
         Ok(selector) => selector,
         Err(why) => return Ok(Err(why.into())),
     };
-    let most = match number(request, "count", PACKETS) {
-        Ok(most) => most,
-        Err(why) => return Ok(Err(why)),
-    };
-    let colours = request.get("colours").and_then(Value::as_bool).unwrap_or(false);
+    let most = asked.count.unwrap_or(PACKETS);
     let instance = &controlled.instance;
     let (_, configuration) = instance.current();
     let models = match instance.meaning(&configuration) {
@@ -210,7 +207,7 @@ pub(super) fn serve(
         to: to.clone(),
     };
     let watch = Watch {
-        edge: given("edge").map(str::to_string),
+        edge: asked.edge.clone(),
         interfaces: controlled.interfaces.clone(),
         workers: instance.fleet().len(),
         following,
@@ -234,10 +231,11 @@ pub(super) fn serve(
                 told += 1;
                 let place = places.get(followed.place as usize);
                 let presenter = &*controlled.presenter;
-                stream.more(&watch.told(*followed, place, (told, colours), presenter))?;
+                let number = (told, asked.colours);
+                stream.more(watch.piece(*followed, place, number, presenter))?;
             }
             Heard::Places(all) => {
-                stream.more(&edge::told(&all))?;
+                stream.more(edge::piece(&all))?;
                 places = all;
             }
             Heard::Over(why) => {
@@ -246,5 +244,5 @@ pub(super) fn serve(
             }
         }
     }
-    Ok(Ok(json!({ "followed": told, "ended": ended })))
+    Ok(answer(asked, Ok(TraceEnd { followed: told, ended })))
 }

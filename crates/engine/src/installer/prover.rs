@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use compiler::prove::{BUDGET, Verdict, prove_programs};
+use compiler::prove::{Assurance, assure_programs};
 use dataplane::worker::aside;
 use ir::{Graph, Model, Port, Program};
 
@@ -21,8 +21,8 @@ pub(super) struct Task {
 pub(super) struct Finding {
     /// Its entry.
     pub(super) entry: Port,
-    /// Why nothing is known; `None` if a packet shows that it is wrong.
-    pub(super) open: Option<String>,
+    /// What is known of it all the same.
+    pub(super) assurance: Assurance,
     /// Whether another program has taken its place since.
     pub(super) replaced: bool,
 }
@@ -30,16 +30,23 @@ pub(super) struct Finding {
 impl Task {
     /// The programs that are not proven with so much effort for each.
     pub(super) fn carry_out(&self, budget: u64) -> Vec<Finding> {
-        let proofs = prove_programs(&self.graph, &self.models, &self.programs, budget);
-        let finding = |proof: compiler::prove::Proof| {
-            let open = match proof.verdict {
-                Verdict::Equal => return None,
-                Verdict::Different(_) => None,
-                Verdict::Unproven(why) => Some(why),
-            };
-            Some(Finding { entry: proof.at, open, replaced: false })
-        };
-        proofs.into_iter().filter_map(finding).collect()
+        let assured = assure_programs(&self.graph, &self.models, &self.programs, budget);
+        let unproven = assured.into_iter().filter(|(_, found)| *found != Assurance::Proven);
+        let finding = |(entry, assurance)| Finding { entry, assurance, replaced: false };
+        unproven.map(finding).collect()
+    }
+
+    /// The same with little effort first, which is what a chain that starts waits for. What is neither proven then nor
+    /// checked by packets is worth the effort `most`, as it is not installed otherwise.
+    pub(super) fn carry_out_first(&mut self, little: u64, most: u64) -> Vec<Finding> {
+        let found = self.carry_out(little);
+        let is_unchecked = |f: &Finding| matches!(f.assurance, Assurance::Unchecked { .. });
+        let (unchecked, mut settled): (Vec<_>, Vec<_>) = found.into_iter().partition(is_unchecked);
+        if !unchecked.is_empty() {
+            self.programs.retain(|p| unchecked.iter().any(|finding| finding.entry == p.entry));
+            settled.extend(self.carry_out(most));
+        }
+        settled
     }
 
     fn entries(&self) -> Vec<Port> {
@@ -55,13 +62,19 @@ struct Running {
 }
 
 /// Has programs that are in use already proven in another thread, one task after the other.
-#[derive(Default)]
 pub(super) struct Prover {
+    /// Pairs of steps and rules that a proof may take.
+    budget: u64,
     waiting: Option<Task>,
     running: Option<Running>,
 }
 
 impl Prover {
+    /// One whose proofs take so many pairs of steps and rules at the most.
+    pub(super) fn new(budget: u64) -> Self {
+        Self { budget, waiting: None, running: None }
+    }
+
     /// Whether there is something to prove.
     pub(super) fn is_busy(&self) -> bool {
         self.waiting.is_some() || self.running.is_some()
@@ -96,9 +109,10 @@ impl Prover {
         {
             let about = task.entries().into_iter().map(|entry| (entry, false)).collect();
             let (send, done) = channel();
+            let budget = self.budget;
             let work = move || {
                 // The chain may have ended.
-                let _ = send.send(task.carry_out(BUDGET));
+                let _ = send.send(task.carry_out(budget));
             };
             // Where there is no thread, nobody sends: it is as if the thread had died.
             drop(aside("proof", work));
@@ -113,9 +127,11 @@ impl Prover {
             Ok(found) => found,
             Err(TryRecvError::Empty) => return Vec::new(),
             Err(TryRecvError::Disconnected) => {
-                let open = Some("the proof could not be carried out".to_owned());
-                let finding =
-                    |&(entry, _): &_| Finding { entry, open: open.clone(), replaced: false };
+                let finding = |&(entry, _): &_| {
+                    let why = "the proof could not be carried out".to_owned();
+                    let assurance = Assurance::Unchecked { why, exits: (0, 0) };
+                    Finding { entry, assurance, replaced: false }
+                };
                 about.iter().map(finding).collect()
             }
         };
@@ -140,8 +156,11 @@ mod tests {
 
     /// A chain with its programs.
     fn task() -> Task {
-        let text = "Idle -> IPFilter(allow tcp, deny all) -> Queue -> Discard;
-                    Idle -> DecIPTTL -> Queue -> Discard;";
+        // Neither is the same as symbolic execution comes to step by step: both proofs take some effort.
+        let text = "Idle -> CheckIPHeader -> kind :: IPClassifier(tcp, udp, -);
+                    kind[0] -> Queue -> Discard; kind[1] -> Queue -> Discard; kind[2] -> Discard;
+                    Idle -> IPFilter(allow tcp, allow src port 5, allow all) -> DecIPTTL
+                    -> IPFilter(allow udp, deny src host 1.2.3.4, allow all) -> Queue -> Discard;";
         let mut sources = Sources::new();
         let file = sources.add("chain", text);
         let (mut files, mut closed) = (Disk::default(), Closed::default());
@@ -180,18 +199,50 @@ mod tests {
 
     #[test]
     fn a_wrong_program_is_found() {
-        let mut prover = Prover::default();
+        let mut prover = Prover::new(compiler::prove::BUDGET);
         prover.add(task());
         assert_eq!(all(&mut prover), []);
         let mut wrong = task();
         let entry = spoil(&mut wrong.programs[1]);
         prover.add(wrong);
-        assert_eq!(all(&mut prover), [Finding { entry, open: None, replaced: false }]);
+        let wrong = Finding { entry, assurance: Assurance::Wrong, replaced: false };
+        assert_eq!(all(&mut prover), [wrong]);
+    }
+
+    #[test]
+    fn what_cannot_be_proven_is_checked_by_packets() {
+        let mut tasks = [task(), task(), task()];
+        let wrong = spoil(&mut tasks[1].programs[0]);
+        // No packet comes to an exit that nothing leads to.
+        let exit = tasks[2].programs[1].exits().next().expect("an exit").1.clone();
+        tasks[2].programs[1].steps.push(Step::Exit(Box::new(exit)));
+        let found = tasks.map(|task| task.carry_out(0));
+        for finding in &found[0] {
+            assert!(matches!(finding.assurance, Assurance::Checked { .. }), "{finding:?}");
+        }
+        assert_eq!(found[0].len(), 2);
+        assert_eq!((found[1][0].entry, &found[1][0].assurance), (wrong, &Assurance::Wrong));
+        let Assurance::Unchecked { exits: (reached, all), .. } = found[2][1].assurance else {
+            panic!("{:?}", found[2]);
+        };
+        assert_eq!(reached + 1, all);
+    }
+
+    #[test]
+    fn what_packets_cannot_check_is_worth_more_effort_at_the_start() {
+        let mut task = task();
+        let exit = task.programs[1].exits().next().expect("an exit").1.clone();
+        task.programs[1].steps.push(Step::Exit(Box::new(exit)));
+        let first = task.programs[0].entry;
+        let [finding] = &task.carry_out_first(0, compiler::prove::BUDGET)[..] else {
+            panic!("the second program is proven");
+        };
+        assert_eq!(finding.entry, first, "it is checked by packets");
     }
 
     #[test]
     fn what_was_replaced_is_told_of_as_such_or_not_proven_at_all() {
-        let mut prover = Prover::default();
+        let mut prover = Prover::new(compiler::prove::BUDGET);
         let (mut wrong, mut other) = (task(), task());
         let entry = spoil(&mut wrong.programs[0]);
         let beside = spoil(&mut other.programs[1]);
@@ -203,13 +254,13 @@ mod tests {
         right.programs.truncate(1);
         prover.add(right);
         let found = all(&mut prover);
-        let finding = |entry, replaced| Finding { entry, open: None, replaced };
+        let finding = |entry, replaced| Finding { entry, assurance: Assurance::Wrong, replaced };
         assert_eq!(found, [finding(entry, true), finding(beside, false)]);
     }
 
     #[test]
     fn what_waits_behind_a_tap_that_is_gone_is_not_proven() {
-        let mut prover = Prover::default();
+        let mut prover = Prover::new(compiler::prove::BUDGET);
         let (mut waits, mut next) = (task(), task());
         waits.programs.remove(0);
         waits.programs[0].entry.node = waits.graph.nodes.len();

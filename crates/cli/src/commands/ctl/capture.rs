@@ -2,17 +2,17 @@
 
 use std::io::{Read, Write, stdout};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use dataplane::place;
+use engine::control::Received;
+use engine::control::protocol::{self, Piece};
 use net::pcap::Reader;
-use serde_json::Value;
 use view::explain::brief_of;
 use view::table::grouped;
 
-use super::{Client, Piece, number, text};
+use super::{Capture, Ctl, connect, end_by_signal};
 use crate::failure::Failure;
 use crate::terminal::{for_output, print_as_it_is, print_error};
 
@@ -95,49 +95,51 @@ impl Sink {
     }
 }
 
-/// Captures until it is over, and tells what came of it.
-pub(super) fn run(
-    mut client: Client,
-    request: &Value,
-    path: Option<&str>,
-    json: bool,
-) -> Result<ExitCode, Failure> {
+/// Captures until it is over, and says what came of it.
+pub(super) fn run(ctl: &Ctl, capture: &Capture) -> Result<(), Failure> {
+    let mut client = connect(ctl.socket.as_deref())?;
     let mut sink = None;
-    client.end_by_signal()?;
-    let ended = client.follow(request, |piece| match piece {
-        Piece::More(more) => {
+    end_by_signal(&client)?;
+    let request = protocol::Capture {
+        edge: capture.edge.clone(),
+        filter: capture.filter.join(" "),
+        count: capture.count,
+        snap: capture.snap_length.map(u64::from),
+    };
+    let ended = client.follow(request, |received| match received {
+        Received::Piece(piece) => {
             // Whatever stood in the file stands there until there is something to capture.
             if sink.is_none() {
-                sink = Some(Sink::open(path)?);
+                sink = Some(Sink::open(capture.write.as_deref())?);
             }
-            for edge in more["edges"].as_array().into_iter().flatten() {
-                let (edge, place) = (text(edge, "edge"), text(edge, "place"));
-                print_error(&format!("capturing {edge} ({place})\n"));
+            if let Piece::Edges(edges) = piece {
+                for protocol::Edge { edge, place } in edges {
+                    print_error(&format!("capturing {edge} ({place})\n"));
+                }
             }
             Ok(())
         }
-        Piece::Bytes(bytes) => sink.as_mut().map_or(Ok(()), |sink| sink.take(bytes)),
+        Received::Bytes(bytes) => sink.as_mut().map_or(Ok(()), |sink| sink.take(bytes)),
     });
     if let Some(Sink::Lines(to, thread)) = sink {
         drop(to);
         let _ = thread.join();
     }
     let ended = ended?;
-    if json {
+    if ctl.json {
         // The standard output may be the capture's.
-        print_error(&format!("{ended}\n"));
-        return Ok(ExitCode::SUCCESS);
+        print_error(&format!("{}\n", serde_json::to_string(&ended).map_err(|e| e.to_string())?));
+        return Ok(());
     }
-    if let Some(why) = ended["ended"].as_str() {
+    if let Some(why) = &ended.ended {
         print_error(&format!("ended: {why}\n"));
     }
-    let (captured, missing) = (number(&ended["captured"]), number(&ended["missing"]));
-    let missing = match missing {
+    let missing = match ended.missing {
         0 => String::new(),
         missing => {
             format!(", {} missing: they came faster than they were written", grouped(missing))
         }
     };
-    print_error(&format!("{} packets captured{missing}\n", grouped(captured)));
-    Ok(ExitCode::SUCCESS)
+    print_error(&format!("{} packets captured{missing}\n", grouped(ended.captured)));
+    Ok(())
 }

@@ -1,10 +1,16 @@
 //! `catena ctl flows`: which flows are asked for, and how they are shown.
 
 use clap::Args;
-use serde_json::{Value, json};
+use engine::control::protocol::{self, Flow, FlowOrder, FlowsAnswer, Tuple};
 use view::table::{Table, grouped};
 
-use super::{number, text};
+use super::Ctl;
+use crate::failure::Failure;
+
+/// By what flows are sorted, as the protocol names it.
+fn order(text: &str) -> Result<FlowOrder, serde_json::Error> {
+    serde_json::from_value(text.into())
+}
 
 /// Which flows.
 #[derive(Args, Debug)]
@@ -17,8 +23,8 @@ pub(super) struct Flows {
     element: Option<String>,
     /// By what: touched (the latest packet, the flow that waits longest first), expires, protocol,
     /// src, dst, sport, dport
-    #[arg(long, value_name = "KEY", default_value = "touched")]
-    sort: String,
+    #[arg(long, value_name = "KEY", value_parser = order, default_value = "touched")]
+    sort: FlowOrder,
     /// In reverse order
     #[arg(short, long)]
     reverse: bool,
@@ -37,27 +43,27 @@ pub(super) struct Flows {
 }
 
 /// `10.0.0.1:80`, `10.0.0.1`
-fn end(tuple: &Value, address: &str, port: &str) -> String {
-    match tuple[port].as_u64() {
-        Some(port) => format!("{}:{port}", text(tuple, address)),
-        None => text(tuple, address).to_string(),
+fn end(address: &impl ToString, port: Option<u16>) -> String {
+    match port {
+        Some(port) => format!("{}:{port}", address.to_string()),
+        None => address.to_string(),
     }
 }
 
 /// `10.0.0.2:1024 -> 10.0.0.1:80`
-fn tuple(tuple: &Value) -> String {
-    let source = match tuple["identifier"].as_u64() {
-        Some(identifier) => format!("{} ({identifier})", text(tuple, "src")),
-        None => end(tuple, "src", "sport"),
+fn tuple(tuple: &Tuple) -> String {
+    let source = match tuple.identifier {
+        Some(identifier) => format!("{} ({identifier})", tuple.src),
+        None => end(&tuple.src, tuple.sport),
     };
-    match tuple["dst"].is_string() {
-        true => format!("{source} -> {}", end(tuple, "dst", "dport")),
-        false => source,
+    match &tuple.dst {
+        Some(dst) => format!("{source} -> {}", end(dst, tuple.dport)),
+        None => source,
     }
 }
 
-fn protocol(flow: &Value) -> String {
-    match number(&flow["protocol"]) {
+fn protocol(flow: &Flow) -> String {
+    match flow.protocol {
         1 => "icmp".to_string(),
         6 => "tcp".to_string(),
         17 => "udp".to_string(),
@@ -67,43 +73,46 @@ fn protocol(flow: &Value) -> String {
 }
 
 impl Flows {
-    pub(super) fn request(&self) -> Value {
-        json!({
-            "do": "flows", "filter": self.filter.join(" "), "element": self.element,
-            "sort": self.sort, "reverse": self.reverse, "skip": self.skip,
-            "limit": if self.limit == 0 { u64::MAX } else { self.limit },
-            "count": self.count, "delete": self.delete,
-        })
+    pub(super) fn run(&self, ctl: &Ctl) -> Result<(), Failure> {
+        let (filter, element) = (self.filter.join(" "), self.element.clone());
+        if self.delete {
+            let request = protocol::RemoveFlow { filter, element };
+            let show =
+                |flow: &Flow| format!("  removed: {} {}\n", protocol(flow), tuple(&flow.from));
+            return ctl.ask(request, show).map(drop);
+        }
+        let limit = match self.limit {
+            _ if self.count => Some(0),
+            0 => None,
+            limit => Some(limit),
+        };
+        let (sort, reverse, skip) = (self.sort, self.reverse, self.skip);
+        let request = protocol::Flows { filter, element, sort, reverse, skip, limit };
+        ctl.ask(request, |answer| self.show(answer)).map(drop)
     }
 
-    pub(super) fn show(&self, answer: &Value) -> String {
-        if self.delete {
-            let flow = &answer["removed"];
-            return format!("  removed: {} {}\n", protocol(flow), tuple(&flow["from"]));
-        }
-        let chosen = number(&answer["chosen"]);
+    fn show(&self, answer: &FlowsAnswer) -> String {
         if self.count {
-            return format!("{chosen}\n");
+            return format!("{}\n", answer.chosen);
         }
         let mut table = Table::new(["protocol", "flow", "becomes", "element", "expires in"]);
-        let flows = answer["flows"].as_array().map_or(&[][..], Vec::as_slice);
-        for flow in flows {
+        for flow in &answer.flows {
             table.row([
                 protocol(flow),
-                tuple(&flow["from"]),
-                tuple(&flow["to"]),
-                text(flow, "element").to_string(),
-                format!("{:.0} s", flow["expires_s"].as_f64().unwrap_or(0.0)),
+                tuple(&flow.from),
+                tuple(&flow.to),
+                flow.element.clone(),
+                format!("{:.0} s", flow.expires_s),
             ]);
         }
         let mut out = if table.is_empty() { String::new() } else { table.render() };
-        let shown = flows.len() as u64;
+        let (shown, chosen) = (answer.flows.len(), answer.chosen);
         out += &match shown == chosen {
-            true => format!("  {} flows\n", grouped(chosen)),
+            true => format!("  {} flows\n", grouped(chosen as u64)),
             false => format!(
                 "  {} of {} flows; --skip and --limit show others\n",
-                grouped(shown),
-                grouped(chosen)
+                grouped(shown as u64),
+                grouped(chosen as u64)
             ),
         };
         out

@@ -186,6 +186,7 @@ impl Started {
             background: None,
             every_program: false,
             cut: None,
+            unproven: false,
         };
         let mut router = assemble(&self.chain, &mut self.sources, setup, &mut Vec::new())?;
         router.forbid_writing();

@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use net::{Batch, Buffer, Lender, Pool};
+use net::{Batch, Buffer, Loan, Pool};
 
 /// The most frames at a time, as in `shim.c`.
 pub(super) const MOST: usize = 256;
@@ -32,12 +33,37 @@ struct Mbuf {
     buf_len: u16,
 }
 
-/// How packets give back the buffers that they lie in.
-static LENDER: Lender = Lender { give_back };
+/// A buffer of DPDK's that was received.
+struct Received(NonNull<Mbuf>);
 
-unsafe fn give_back(mbuf: NonNull<()>, _: NonNull<u8>) {
-    // SAFETY: a buffer that `Queue::receive` lent, which nobody has any more.
-    unsafe { catena_dpdk_give_back(mbuf.as_ptr().cast()) }
+// SAFETY: DPDK's pools may be used by any thread.
+unsafe impl Send for Received {}
+
+// SAFETY: a buffer has its memory to itself until it is given back; that was zero when DPDK got it.
+unsafe impl Loan for Received {
+    fn into_raw(self) -> NonNull<()> {
+        ManuallyDrop::new(self).0.cast()
+    }
+
+    unsafe fn memory(raw: NonNull<()>) -> NonNull<[u8]> {
+        // SAFETY: the buffer is the handle's, and its address is not null.
+        let (start, length) = unsafe {
+            let Mbuf { buf_addr, buf_len, .. } = *raw.cast::<Mbuf>().as_ptr();
+            (NonNull::new_unchecked(buf_addr), buf_len.into())
+        };
+        NonNull::slice_from_raw_parts(start, length)
+    }
+
+    unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Self(raw.cast())
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        // SAFETY: the buffer is this handle's, which goes.
+        unsafe { catena_dpdk_give_back(self.0.as_ptr()) }
+    }
 }
 
 /// `struct port` of `shim.c`.
@@ -294,16 +320,12 @@ impl Queue {
             return shortest;
         }
         let lend = |&mbuf: &*mut Mbuf| {
-            // SAFETY: the buffer was just received, and is nobody else's; its memory was zero when
-            // DPDK got it. Neither pointer is null.
-            let (buffer, start, length) = unsafe {
-                let Mbuf { buf_addr, buf_len, data_off, pkt_len, .. } = *mbuf;
-                let room = NonNull::new_unchecked(buf_addr);
-                let owner = NonNull::new_unchecked(mbuf.cast());
-                (Buffer::lent(room, buf_len.into(), owner, &LENDER), data_off, pkt_len)
-            };
-            shortest = shortest.min(length as usize);
-            (buffer, start.into(), length as usize)
+            // SAFETY: the buffer was just received, and is nobody else's; the pointer is not null.
+            let (received, Mbuf { data_off, pkt_len, .. }) =
+                unsafe { (Received(NonNull::new_unchecked(mbuf)), &*mbuf) };
+            let (start, length) = (usize::from(*data_off), *pkt_len as usize);
+            shortest = shortest.min(length);
+            (Buffer::lent(received), start, length)
         };
         pool.lend(batch, mbufs.iter().map(lend));
         shortest
@@ -324,9 +346,9 @@ impl Queue {
             if !lengths.contains(&length) {
                 break;
             }
-            *mbuf = match packet.owner(&LENDER) {
-                Some(owner) => {
-                    let mbuf: *mut Mbuf = owner.as_ptr().cast();
+            *mbuf = match packet.loan::<Received>() {
+                Some(loan) => {
+                    let mbuf: *mut Mbuf = loan.as_ptr().cast();
                     // SAFETY: the packet lies in the buffer, which nobody else has.
                     let to = unsafe { &mut *mbuf };
                     to.data_off = packet.headroom() as u16;
@@ -352,12 +374,12 @@ impl Queue {
         let sent = usize::from(sent);
         let unsent = sent..usize::from(count);
         for (&mbuf, packet) in self.mbufs[unsent.clone()].iter().zip(&batch.as_slice()[unsent]) {
-            if packet.owner(&LENDER).is_none() {
+            if packet.loan::<Received>().is_none() {
                 // SAFETY: a copy that was made above.
                 unsafe { catena_dpdk_give_back(mbuf) };
             }
         }
-        pool.recycle_sent(sent, batch, &LENDER);
+        pool.recycle_sent::<Received>(sent, batch);
         sent
     }
 

@@ -1,10 +1,13 @@
 //! Rules as ClassBench writes them:
 //! `@SRC/LEN DST/LEN LOW : HIGH LOW : HIGH PROTO/MASK FLAGS/MASK`, source ports first.
 
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
 use ir::IntervalSet;
 
 use super::expr::{Origin, Pattern, Place};
-use crate::argument::{parse_integer, parse_ipv4, prefix_mask};
+use crate::argument::{parse_integer, parse_ipv4};
 
 /// Parses a line. Ranges of all ports say nothing; others ask for a first fragment with ports,
 /// of TCP or UDP unless the rule names a protocol. The flags are not looked at.
@@ -13,9 +16,10 @@ pub(crate) fn parse(line: &str) -> Option<Pattern> {
     let mut tests = Vec::with_capacity(5);
     for at in [12, 16] {
         let (address, length) = words.next()?.split_once('/')?;
-        let mask = prefix_mask(length.parse().ok().filter(|l| *l <= 32u8)?);
-        let address = IntervalSet::single(u128::from(parse_ipv4(address)?.to_bits() & mask));
+        let network = Ipv4Net::new(parse_ipv4(address)?, length.parse().ok()?).ok()?;
+        let [address, mask] = [network.network(), network.netmask()].map(Ipv4Addr::to_bits);
         if mask != 0 {
+            let address = IntervalSet::single(address.into());
             tests.push(Pattern::test(Place::new(Origin::Network, at, 4), mask, address));
         }
     }

@@ -169,9 +169,9 @@ fn address_range(word: &str, arguments: &mut Arguments<'_, '_>) -> Option<(u32, 
     }
     let cx = arguments.cx();
     let network = IpMask::from_argument(&Argument::bare(word), cx.names(), cx.name()).ok()?;
-    let first = network.address & network.mask;
-    let last = first | !network.mask;
-    match network.prefix_length()? {
+    let network = network.prefix()?;
+    let [first, last] = [network.network(), network.broadcast()].map(Ipv4Addr::to_bits);
+    match network.prefix_len() {
         0 => None,
         31 | 32 => Some((first, last)),
         _ => Some((first + 1, last - 1)),
