@@ -98,6 +98,7 @@ fn listing() {
             path: Path::Synthesised,
             background: None,
             every_program: false,
+            cut: None,
             unproven: false,
         };
         let started = session::start(&mut sources, file, Vec::new(), setup, &mut Vec::new());

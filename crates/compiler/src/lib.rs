@@ -11,6 +11,7 @@
 pub mod classes;
 pub mod explain;
 mod frontend;
+pub mod partition;
 pub mod prove;
 mod symbolic;
 mod synthesize;

@@ -136,7 +136,7 @@ fn a_time_to_live_expires_at_the_router_that_it_would() {
         .exits()
         .filter_map(|(_, exit)| match exit.end {
             End::Push { to, .. } => Some(graph.nodes[to.node].name.clone()),
-            End::Drop { .. } => None,
+            End::Drop { .. } | End::Handoff { .. } => None,
         })
         .filter(|name| name.contains("ICMPError"))
         .collect();
@@ -195,7 +195,7 @@ fn the_pool_of_a_translator_decides_what_is_asked_behind_it() {
     // Flows that another pool's rewriter left are the element's own business.
     let barriers = program.exits().filter(|(_, exit)| match exit.end {
         End::Push { to, native } => native && to.node == rw && exit.barrier.is_some(),
-        End::Drop { .. } => false,
+        End::Drop { .. } | End::Handoff { .. } => false,
     });
     assert!(barriers.count() >= 2, "{}", program.text(&graph));
 }

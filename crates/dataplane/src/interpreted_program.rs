@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use ir::program::interp::{Environment, interpret};
 use ir::program::{End, Program};
-use ir::{NodeId, Reason, Store};
-use net::Batch;
+use ir::{NodeId, Port, Reason, Store};
+use net::{Batch, Packet};
 
+use crate::router::Taker;
 use crate::{Stage, StageContext};
 
 /// A packet was lost to a program that is wrong.
@@ -43,6 +44,12 @@ impl Environment for Surroundings<'_, '_> {
     }
 }
 
+fn push(cx: &mut StageContext<'_>, to: Port, packet: Packet, taker: Taker, laps: u32) {
+    let mut single = cx.core.batch();
+    single.push(packet);
+    cx.push(to, single, taker, laps);
+}
+
 impl Stage for InterpretedProgram {
     fn process(&mut self, batch: &mut Batch, cx: &mut StageContext<'_>) {
         let mut rest = cx.core.batch();
@@ -58,10 +65,14 @@ impl Stage for InterpretedProgram {
             }
             match exit.map(|exit| (exit.end, exit)) {
                 Ok((End::Push { to, native }, exit)) => {
-                    let mut single = cx.core.batch();
-                    single.push(packet);
+                    let taker = if native { Taker::Element } else { Taker::Stage };
                     let laps = cx.laps(exit);
-                    cx.push(to, single, native, laps);
+                    push(cx, to, packet, taker, laps);
+                    pushed = true;
+                    break;
+                }
+                Ok((End::Handoff { to }, _)) => {
+                    push(cx, self.program.entry, packet, Taker::Continuation(to), 0);
                     pushed = true;
                     break;
                 }
@@ -77,7 +88,7 @@ impl Stage for InterpretedProgram {
         if pushed && !batch.is_empty() {
             let mut later = cx.core.batch();
             later.append(batch);
-            cx.push(self.program.entry, later, false, 0);
+            cx.push(self.program.entry, later, Taker::of(&self.program), 0);
         }
         cx.core.recycle_batch(rest);
     }

@@ -25,6 +25,6 @@ pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
 pub use pipeline::{Prepared, covered_rules, pays};
 pub use router::{
-    Lifetime, Listener, Planner, Reading, Rest, Router, Stage, StageContext, Tap, Tapped,
+    Lifetime, Listener, Planner, Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped,
     Transcript,
 };

@@ -30,7 +30,7 @@ use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
 use net::Batch;
 
-use crate::router::Delivery;
+use crate::router::{Delivery, Taker};
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Missed};
@@ -84,7 +84,7 @@ pub(crate) enum Arrival {
 /// Where packets go that are not dropped.
 struct Target {
     to: Port,
-    native: bool,
+    taker: Taker,
     /// How often they would have come to beginnings of cycles.
     laps: u32,
     /// The elements that what goes there may get to.
@@ -192,7 +192,7 @@ fn table_of(
         Step::Lookup { lookup: other, miss, .. } if *other == lookup => exit(program, *miss)
             .is_some_and(|exit| match exit.end {
                 End::Push { to, native } => native && to.node == asked.element,
-                End::Drop { .. } => false,
+                End::Drop { .. } | End::Handoff { .. } => false,
             }),
         _ => true,
     });
@@ -240,7 +240,9 @@ impl Pipeline {
             pipeline.outcomes.push(outcome);
         }
         pipeline.arrivals = pipeline.arrivals(chain);
-        pipeline.may_end = pipeline.arrivals.contains(&Arrival::Ends);
+        let hands_off = |target: &Target| matches!(target.taker, Taker::Continuation(_));
+        pipeline.may_end =
+            pipeline.arrivals.contains(&Arrival::Ends) || pipeline.targets.iter().any(hands_off);
         pipeline.compile(&prepared.ranges, missed);
         Ok(pipeline)
     }
@@ -328,7 +330,12 @@ impl Pipeline {
         }
         let (target, dropped) = match exit.end {
             End::Push { to, native } => {
-                (Some(self.target(to, native, chain.laps(exit), chain)), None)
+                let taker = if native { Taker::Element } else { Taker::Stage };
+                (Some(self.target(to, taker, chain.laps(exit), chain)), None)
+            }
+            End::Handoff { to } => {
+                let taker = Taker::Continuation(to);
+                (Some(self.target(self.program.entry, taker, 0, chain)), None)
             }
             End::Drop { element, reason } => (None, Some((element, reason))),
         };
@@ -346,8 +353,8 @@ impl Pipeline {
         }
     }
 
-    fn target(&mut self, to: Port, native: bool, laps: u32, chain: &dyn Surroundings) -> u16 {
-        let same = |t: &Target| (t.to, t.native, t.laps) == (to, native, laps);
+    fn target(&mut self, to: Port, taker: Taker, laps: u32, chain: &dyn Surroundings) -> u16 {
+        let same = |t: &Target| (t.to, t.taker, t.laps) == (to, taker, laps);
         let at = self.targets.iter().position(same).unwrap_or_else(|| {
             let mut changes = vec![false; self.tables.len()];
             let behind = chain.behind(to.node);
@@ -357,7 +364,7 @@ impl Pipeline {
                 }
             }
             self.meet |= self.targets.iter().any(|t| !t.behind.is_disjoint(&behind));
-            self.targets.push(Target { to, native, laps, behind, changes, batch: None });
+            self.targets.push(Target { to, taker, laps, behind, changes, batch: None });
             self.targets.len() - 1
         });
         at as u16
@@ -371,9 +378,9 @@ impl Pipeline {
         if differ == 0 && self.extra.is_empty() {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
-                Some(&Target { to, native, laps, .. }) => {
+                Some(&Target { to, taker, laps, .. }) => {
                     let whole = std::mem::replace(batch, cx.core.batch());
-                    cx.push(to, whole, native, laps);
+                    cx.push(to, whole, taker, laps);
                 }
             }
             return;
@@ -381,11 +388,11 @@ impl Pipeline {
         let mut last = None;
         let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
         for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
-            while let Some((_, Delivery { to, batch, native, laps })) =
+            while let Some((_, Delivery { to, batch, taker, laps })) =
                 extra.next_if(|(before, _)| *before == at)
             {
                 send(&mut self.used, &mut self.targets, cx);
-                cx.push(to, batch, native, laps);
+                cx.push(to, batch, taker, laps);
             }
             if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number) {
                 send(&mut self.used, &mut self.targets, cx);
@@ -410,7 +417,7 @@ fn send(used: &mut Vec<u16>, targets: &mut [Target], cx: &mut StageContext<'_>) 
     for number in used.drain(..) {
         let target = &mut targets[usize::from(number)];
         if let Some(batch) = target.batch.take() {
-            cx.push(target.to, batch, target.native, target.laps);
+            cx.push(target.to, batch, target.taker, target.laps);
         }
     }
 }
@@ -438,7 +445,7 @@ impl Stage for Pipeline {
         }
         self.distribute(batch, cx);
         if let Some(rest) = rest {
-            cx.push(self.program.entry, rest, false, 0);
+            cx.push(self.program.entry, rest, Taker::of(&self.program), 0);
         }
     }
 

@@ -27,7 +27,7 @@ use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
-use ir::program::Program;
+use ir::program::{Continuation, Program};
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
@@ -86,12 +86,29 @@ struct Node {
     cycle: Cycle,
 }
 
+/// What takes packets that come to an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taker {
+    /// The stage that stands there, or the element's own code if none does.
+    Stage,
+    /// The element's own code.
+    Element,
+    /// The part of the input's program that goes on here, or the element's own code if there is none.
+    Continuation(Continuation),
+}
+
+impl Taker {
+    /// What takes packets that a program, or a part of it, is to take.
+    pub(crate) fn of(program: &Program) -> Self {
+        program.continuation.map_or(Taker::Stage, Taker::Continuation)
+    }
+}
+
 /// A batch on its path.
 pub(crate) struct Delivery {
     pub(crate) to: Port,
     pub(crate) batch: Batch,
-    /// Whether the element's own code must take it.
-    pub(crate) native: bool,
+    pub(crate) taker: Taker,
     /// How often it came to the beginning of a cycle.
     pub(crate) laps: u32,
 }
@@ -521,7 +538,7 @@ impl Router {
     /// Pushes packets into an input of an element, and carries them to the end of their way.
     pub fn push(&mut self, to: Port, batch: Batch) {
         self.core.now = self.clock.now();
-        self.nodes.stack.push(Delivery { to, batch, native: false, laps: 0 });
+        self.nodes.stack.push(Delivery { to, batch, taker: Taker::Stage, laps: 0 });
         self.nodes.deliver(&mut self.core);
     }
 
@@ -726,7 +743,7 @@ impl Nodes {
             match self.nodes[node].leave(port, batch.len()) {
                 Some(to) => {
                     let laps = self.laps.now;
-                    self.stack.push(Delivery { to, batch, native: false, laps });
+                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
                 }
                 None => {
                     drop_all(core, &mut cell.tally, &mut batch, UNCONNECTED);

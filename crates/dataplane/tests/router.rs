@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use catena_dataplane::clock::VirtualClock;
 use catena_dataplane::control_socket::{ControlServer, SocketFiles};
-use catena_dataplane::{InterpretedProgram, Rest, Router, Stage, StageContext, Transcript};
+use catena_dataplane::{InterpretedProgram, Rest, Router, Stage, StageContext, Taker, Transcript};
 use elements::Element;
 use elements::context::Context;
 use elements::device::{ControlAddress, ControlSocketRequest};
@@ -350,8 +350,8 @@ impl Stage for Halves {
             if i % 2 == 0 { past.push(packet) } else { own.push(packet) }
         }
         self.passed += past.len() as u64;
-        cx.push(self.past, past, false, 0);
-        cx.push(Port { node: 1, port: 0 }, own, true, 0);
+        cx.push(self.past, past, Taker::Stage, 0);
+        cx.push(Port { node: 1, port: 0 }, own, Taker::Element, 0);
     }
 
     fn settle(&mut self, cx: &mut StageContext<'_>) {
@@ -362,7 +362,15 @@ impl Stage for Halves {
 /// A program behind element 1.
 fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
     let entry = Port { node: 1, port: 0 };
-    Program { entry, terms, state: Vec::new(), tables: Vec::new(), lookups: Vec::new(), steps }
+    Program {
+        entry,
+        continuation: None,
+        terms,
+        state: Vec::new(),
+        tables: Vec::new(),
+        lookups: Vec::new(),
+        steps,
+    }
 }
 
 fn exit(end: End) -> Step {

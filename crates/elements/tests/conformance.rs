@@ -17,7 +17,7 @@ use catena_elements::registry::{CLASSES, find};
 use engine::session::Path;
 use ir::Port;
 use ir::model::StateKind;
-use lab::chain::{PATHS, Started, start};
+use lab::chain::{MODES, Mode, Started, start};
 use lab::outcome::{self, Seen, Tallies, drain};
 use lab::packets::{Sample, samples};
 use net::Batch;
@@ -102,11 +102,11 @@ fn outcome(
     configured: &Configured,
     packets: &[Sample],
     moved: Moved,
-    path: Path,
+    mode: impl Into<Mode>,
 ) -> Outcome {
     let text = chain(class, configured, moved);
     let mut started =
-        start("sample", &text, Folder::new("."), path).unwrap_or_else(|(diagnostics, _)| {
+        start("sample", &text, Folder::new("."), mode).unwrap_or_else(|(diagnostics, _)| {
             panic!(
                 "the sample '{}' of {} is refused: {diagnostics:?}",
                 configured.config, class.name
@@ -184,10 +184,10 @@ fn violation(class: &Class, configured: &Configured, moved: Moved) -> Option<Str
     let vocabulary = format!("{} {}", class.prelude, configured.config);
     let result = runner.run(&samples(&vocabulary, configured.inputs), |packets| {
         let native = outcome(class, configured, &packets, moved, Path::Native);
-        for path in PATHS.into_iter().skip(1) {
-            let other = outcome(class, configured, &packets, moved, path);
-            prop_assert!(other.errors.is_empty(), "{path:?}: it is wrong: {:?}", other.errors);
-            prop_assert!(native == other, "{path:?}: {}", native.difference(&other));
+        for mode in MODES.into_iter().skip(1) {
+            let other = outcome(class, configured, &packets, moved, mode);
+            prop_assert!(other.errors.is_empty(), "{mode:?}: it is wrong: {:?}", other.errors);
+            prop_assert!(native == other, "{mode:?}: {}", native.difference(&other));
         }
         Ok(())
     });

@@ -22,6 +22,8 @@ use ir::program::verify;
 use ir::{Edge, Graph, Model, Node, Port, Processing, Program, Store};
 use prover::{Finding, Prover, Task};
 
+use crate::session::Cut;
+
 /// After a synthesis, so many times as long as it took passes before the next: a handler that is
 /// written all the time does not keep a chain from running.
 const REST: u64 = 10;
@@ -54,7 +56,7 @@ struct Made {
 }
 
 /// How programs are made and installed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct How {
     /// How long a chain waits for the programs that it starts with, which other threads make and
     /// prove, as they do with what is made again. If not given, all is made by the thread that asks,
@@ -62,6 +64,8 @@ pub(crate) struct How {
     pub(crate) background: Option<Duration>,
     /// Whether elements also give way to programs that take no less time.
     pub(crate) every_program: bool,
+    /// How programs are cut, if they are.
+    pub(crate) cut: Option<Cut>,
     /// Whether it is reported when the chain runs without its programs.
     pub(crate) reports: bool,
     /// Whether programs are also installed that are neither proven nor checked by packets for all their exits.
@@ -271,14 +275,17 @@ impl Installer {
             return;
         };
         let mut in_place = std::mem::take(&mut self.kept);
-        let (starts, budgets) = (self.starts, self.how.budgets);
+        let (starts, budgets, cut) = (self.starts, self.how.budgets, self.how.cut.clone());
         let work = move || {
             in_place.retain(Prepared::is_shared);
-            let programs = synthesizer.synthesize().programs;
+            let mut programs = synthesizer.synthesize().programs;
             let mut found = Vec::new();
             if starts {
                 let mut first = task(&synthesizer, programs.clone());
                 found = first.carry_out_first(budgets.start, budgets.most);
+            }
+            if let Some(cut) = cut {
+                programs = cut(programs);
             }
             let programs = programs.into_iter().map(Prepared::new).collect();
             // The chain may have ended.
@@ -361,6 +368,7 @@ impl Installer {
         programs: impl IntoIterator<Item = Prepared>,
     ) -> Vec<(Port, String)> {
         let mut native = Vec::new();
+        let there = self.installed.clone();
         for prepared in programs {
             let program = prepared.program();
             debug_assert!(
@@ -369,9 +377,10 @@ impl Installer {
                 verify::verify(program),
                 program.text(&self.graph)
             );
-            if !self.installed.insert(program.entry) {
+            if there.contains(&program.entry) {
                 continue;
             }
+            self.installed.insert(program.entry);
             match &self.store {
                 Some(store) => {
                     let stage = InterpretedProgram::new(program.clone(), store);
@@ -502,7 +511,14 @@ mod tests {
         let listener = Box::new(heard.clone());
         let mut router = Router::new(&chain.graph, made.elements, clock, 0, listener);
         let budgets = Budgets { start: 0, most: 0 };
-        let how = How { background: None, every_program: true, reports: false, unproven, budgets };
+        let how = How {
+            background: None,
+            every_program: true,
+            cut: None,
+            reports: false,
+            unproven,
+            budgets,
+        };
         let refused = Installer::new(&chain, None, how, &mut router).install(&mut router);
         let messages = heard.0.borrow().messages.clone();
         (refused, messages)

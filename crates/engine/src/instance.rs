@@ -603,6 +603,7 @@ fn prepare(
             path,
             background: Some(patience),
             every_program: false,
+            cut: None,
             unproven,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use compiler::Chain;
 use dataplane::clock::Clock;
 use dataplane::{Interpreted, Listener, Router};
 use elements::configure::{Devices, Files, Part};
-use ir::{Diagnostic, FileId, Sources, Store};
+use ir::{Diagnostic, FileId, Program, Sources, Store};
 
 use crate::installer::{Budgets, How, Installer};
 
@@ -68,9 +69,14 @@ pub struct Setup<'a> {
     pub background: Option<Duration>,
     /// Whether programs also take the place of elements that would take no longer.
     pub every_program: bool,
+    /// How programs are cut, if they are.
+    pub cut: Option<Cut>,
     /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
     pub unproven: bool,
 }
+
+/// Cuts the programs of a chain in parts ([`compiler::partition`]), which all run here.
+pub type Cut = Arc<dyn Fn(Vec<Program>) -> Vec<Program> + Send + Sync>;
 
 /// Elaborates a configuration with variables given on the command line, makes its elements and
 /// connects them. Diagnostics, warnings too, are added to `diagnostics`; `None` if there was an
@@ -114,9 +120,14 @@ pub fn assemble(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
-        let (background, every_program) = (setup.background, setup.every_program);
-        let (reports, unproven) = (setup.part.index == 0, setup.unproven);
-        let how = How { background, every_program, reports, unproven, budgets: Budgets::default() };
+        let how = How {
+            background: setup.background,
+            every_program: setup.every_program,
+            cut: setup.cut,
+            reports: setup.part.index == 0,
+            unproven: setup.unproven,
+            budgets: Budgets::default(),
+        };
         let mut installer = Installer::new(chain, store, how, &mut router);
         let refused = installer.install(&mut router);
         diagnostics.extend(refused.into_iter().map(|(entry, why)| {

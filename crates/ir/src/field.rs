@@ -18,6 +18,9 @@ pub enum Base {
     Header(Header),
     /// The annotation area.
     Annotation,
+    /// What the part of a program that decided before hands over; see
+    /// [`Handoff`](crate::program::End::Handoff). In programs alone.
+    Carried,
     /// Properties of the packet that are not bytes of it; see [`meta`].
     Meta,
 }
@@ -30,6 +33,7 @@ impl fmt::Display for Base {
             Base::Header(Header::Network) => "net",
             Base::Header(Header::Transport) => "transport",
             Base::Annotation => "anno",
+            Base::Carried => "carried",
             Base::Meta => "meta",
         })
     }

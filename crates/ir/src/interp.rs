@@ -476,7 +476,7 @@ impl Run<'_> {
             Base::Data => Some(self.packet.data_mut()),
             Base::Header(header) => self.packet.header_mut(header),
             Base::Annotation => Some(&mut self.packet.annotations_mut().bytes_mut()[..]),
-            Base::Meta => None,
+            Base::Carried | Base::Meta => None,
         }
     }
 
@@ -525,6 +525,7 @@ fn bytes(packet: &Packet, base: Base) -> Option<&[u8]> {
         Base::Data => Some(packet.data()),
         Base::Header(header) => packet.header(header),
         Base::Annotation => Some(&packet.annotations().bytes()[..]),
+        Base::Carried => Some(&packet.carried()[..]),
         Base::Meta => None,
     }
 }

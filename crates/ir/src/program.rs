@@ -31,6 +31,7 @@ use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 
 pub use barrier::Barrier;
+pub use normal::Ref;
 pub use table::{Entries, MatchKind, Table, TableId};
 
 /// Index of a [`Term`] in its program.
@@ -48,6 +49,11 @@ pub struct StateId(pub u16);
 /// Index of a [`Step`] in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(pub u32);
+
+/// A place in a program where a part of it that runs elsewhere goes on: a frame on its way there
+/// carries the number. Unique within a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Continuation(pub u16);
 
 /// A number of at most 128 bits, unsigned. Arithmetic wraps at 128 bits, as that of
 /// [`crate::Expr`] does. Operands stand before the term in [`Program::terms`].
@@ -246,6 +252,23 @@ impl Step {
         }
         list.iter().copied().chain(cases.iter().map(|c| c.1)).chain(two.into_iter().flatten())
     }
+
+    /// Replaces the steps that it leads to.
+    pub fn map_next(&mut self, mut to: impl FnMut(StepId) -> StepId) {
+        match self {
+            Step::Test { yes, no, .. } => (*yes, *no) = (to(*yes), to(*no)),
+            Step::Switch { cases, otherwise, .. } => {
+                cases.iter_mut().for_each(|case| case.1 = to(case.1));
+                *otherwise = to(*otherwise);
+            }
+            Step::Classify { arms, otherwise, .. } => {
+                arms.iter_mut().for_each(|arm| *arm = to(*arm));
+                *otherwise = to(*otherwise);
+            }
+            Step::Lookup { hit, miss, .. } => (*hit, *miss) = (to(*hit), to(*miss)),
+            Step::Exit(_) => {}
+        }
+    }
 }
 
 /// What happens besides to the packet, in order.
@@ -316,6 +339,9 @@ pub struct Writes {
     pub bytes: Vec<Write>,
     /// Bytes of the annotation area; disjoint, in order of their offsets.
     pub annotations: Vec<Write>,
+    /// Bytes that are handed over with the packet ([`crate::Base::Carried`]); disjoint, in order of
+    /// their offsets. Of a packet that is handed over nothing else is written.
+    pub carried: Vec<Write>,
     /// The marks of the MAC, network and transport headers.
     pub marks: [Mark; 3],
     /// The packet's type ([`crate::field::meta::TYPE`]).
@@ -342,6 +368,13 @@ pub enum End {
         /// Why.
         reason: Reason,
     },
+    /// Another part of the program goes on: nothing was done to the packet yet, and what
+    /// was decided is not decided again. Where there is no such part, the entry's own code takes the
+    /// packet.
+    Handoff {
+        /// Where it goes on.
+        to: Continuation,
+    },
 }
 
 /// The end of a way through a program: a traffic class, with its operations and egress.
@@ -356,11 +389,22 @@ pub struct Exit {
     /// Why the way ends there, if packets could have gone on element by element.
     pub barrier: Option<Barrier>,
     /// The input ports that it came through, from the entry on; none if the packet is handed
-    /// back to the entry's own code as it came.
+    /// back to the entry's own code as it came, or handed off.
     pub visited: Vec<Port>,
 }
 
 impl Exit {
+    /// A packet is handed off as it came in, with what is carried.
+    pub fn handoff(to: Continuation, carried: Vec<Write>) -> Self {
+        Self {
+            effects: Vec::new(),
+            writes: Writes { carried, ..Writes::default() },
+            end: End::Handoff { to },
+            barrier: None,
+            visited: Vec::new(),
+        }
+    }
+
     /// The terms that it writes or hands to state, some of them more than once.
     pub fn terms(&self) -> Vec<TermId> {
         let mut all = Vec::new();
@@ -374,7 +418,8 @@ impl Exit {
             }
         }
         let writes = &self.writes;
-        all.extend(writes.bytes.iter().chain(&writes.annotations).map(|write| write.value));
+        let bytes = writes.bytes.iter().chain(&writes.annotations).chain(&writes.carried);
+        all.extend(bytes.map(|write| write.value));
         all.extend(writes.marks.iter().filter_map(|mark| match mark {
             Mark::At(term) => Some(*term),
             Mark::Keep | Mark::Clear => None,
@@ -389,6 +434,9 @@ impl Exit {
 pub struct Program {
     /// Where packets come in.
     pub entry: Port,
+    /// If it is a part that goes on where others handed off: packets are as they came to the entry,
+    /// and it begins at this place.
+    pub continuation: Option<Continuation>,
     /// Numbers; each behind its operands.
     pub terms: Vec<Term>,
     /// State that is looked at or changed.

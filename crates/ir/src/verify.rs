@@ -210,6 +210,8 @@ impl<'a> Verifier<'a> {
         let set = !matches!(base, Base::Header(header) if !facts.is_set(header));
         if base == Base::Meta {
             self.error("bad-field", "properties of the packet have no bytes");
+        } else if base == Base::Carried {
+            self.error("bad-field", "only parts of programs carry bytes");
         } else if set && at.high.checked_add(bytes).is_some_and(|end| end <= readable) {
         } else if base == Base::Annotation && at.low.saturating_add(bytes) > readable {
             self.error("bad-field", "this is beyond the annotations");
@@ -238,6 +240,7 @@ impl<'a> Verifier<'a> {
                     self.error("bad-field", format!("{field} cannot be {done}"));
                 }
             }
+            Base::Carried => self.error("bad-field", "only parts of programs carry bytes"),
             Base::Annotation if end as usize > annotation::SIZE => {
                 self.error("bad-field", format!("{field} is beyond the annotations"));
             }

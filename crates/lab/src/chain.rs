@@ -2,21 +2,71 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
 use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use compiler::Chain;
+use compiler::partition::{Partition, partition};
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
 use dataplane::{Listener, Router, Transcript};
 use elements::configure::{Files, Part};
 use engine::session::{self, Path, Setup};
-use ir::{Diagnostic, FileId, Sources, has_errors};
+use ir::program::{Continuation, StepId};
+use ir::{Diagnostic, FileId, Program, Sources, has_errors};
+
+/// How a chain is executed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    /// Which code carries packets.
+    pub path: Path,
+    /// Whether programs are cut at random steps, and run in parts.
+    pub cut: bool,
+}
+
+impl From<Path> for Mode {
+    fn from(path: Path) -> Self {
+        Self { path, cut: false }
+    }
+}
+
+impl Debug for Mode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{}", self.path, if self.cut { "Cut" } else { "" })
+    }
+}
 
 /// Every way of executing a chain.
-pub const PATHS: [Path; 4] =
-    [Path::Native, Path::Interpreted, Path::Synthesised, Path::SynthesisedInterpreted];
+pub const MODES: [Mode; 6] = [
+    Mode { path: Path::Native, cut: false },
+    Mode { path: Path::Interpreted, cut: false },
+    Mode { path: Path::Synthesised, cut: false },
+    Mode { path: Path::SynthesisedInterpreted, cut: false },
+    Mode { path: Path::Synthesised, cut: true },
+    Mode { path: Path::SynthesisedInterpreted, cut: true },
+];
+
+/// Programs are cut at so many steps at the most.
+const CUTS: usize = 4;
+
+/// The parts of programs that are cut at random steps, always the same for the same programs.
+pub fn cut(programs: Vec<Program>) -> Vec<Program> {
+    let mut random = fastrand::Rng::with_seed(programs.iter().map(|p| p.steps.len() as u64).sum());
+    let mut parts = Vec::new();
+    let mut first = Continuation(0);
+    for program in programs {
+        let steps = program.steps.len() as u32;
+        let at = (0..random.usize(0..=CUTS)).map(|_| StepId(random.u32(..steps)));
+        let Partition { front, continuations, .. } = partition(&program, &at.collect(), first);
+        first.0 += continuations.len() as u16;
+        parts.push(front);
+        parts.extend(continuations);
+    }
+    parts
+}
 
 /// 2020-01-01, in nanoseconds.
 pub const EPOCH: u64 = 1_577_836_800_000_000_000;
@@ -81,10 +131,10 @@ pub fn start(
     name: &str,
     text: &str,
     folder: &std::path::Path,
-    path: Path,
+    mode: impl Into<Mode>,
 ) -> Result<Started, (Vec<Diagnostic>, Sources)> {
     let bindings = Bindings { folder: folder.to_path_buf(), ..Bindings::default() };
-    start_bound(name, text, folder, path, bindings)
+    start_bound(name, text, folder, mode, bindings)
 }
 
 /// The same, with interfaces bound.
@@ -92,9 +142,10 @@ pub fn start_bound(
     name: &str,
     text: &str,
     folder: &std::path::Path,
-    path: Path,
+    mode: impl Into<Mode>,
     mut bindings: Bindings,
 ) -> Result<Started, (Vec<Diagnostic>, Sources)> {
+    let Mode { path, cut: is_cut } = mode.into();
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
@@ -109,6 +160,7 @@ pub fn start_bound(
         path,
         background: None,
         every_program: true,
+        cut: is_cut.then(|| Arc::new(cut) as session::Cut),
         unproven: false,
     };
     match session::start(&mut sources, file, Vec::new(), setup, &mut diagnostics) {

@@ -14,4 +14,4 @@ pub mod wire;
 pub use annotation::Annotations;
 pub use batch::Batch;
 pub use buffer::{Buffer, Loan};
-pub use packet::{BUFFER_SIZE, HEADROOM, Header, Packet, PacketType, Pool};
+pub use packet::{BUFFER_SIZE, CARRIED, HEADROOM, Header, Packet, PacketType, Pool};

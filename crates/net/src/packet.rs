@@ -75,6 +75,7 @@ struct Inner {
     timestamp: u64,
     annotations: Annotations,
     buffer: Buffer,
+    carried: [u8; CARRIED],
 }
 
 impl Inner {
@@ -88,6 +89,9 @@ impl Inner {
         }
     }
 }
+
+/// Size in bytes of what a part of a program can carry to the part that goes on.
+pub const CARRIED: usize = 32;
 
 /// A frame, its header positions and its annotations.
 #[derive(Debug)]
@@ -105,6 +109,7 @@ impl Packet {
             timestamp: 0,
             annotations: Annotations::default(),
             buffer,
+            carried: [0; CARRIED],
         }))
     }
 
@@ -454,6 +459,18 @@ impl Packet {
     #[inline]
     pub fn annotations_mut(&mut self) -> &mut Annotations {
         &mut self.0.annotations
+    }
+
+    /// What a part of a program hands to the part that goes on: unspecified where none did.
+    #[inline]
+    pub fn carried(&self) -> &[u8; CARRIED] {
+        &self.0.carried
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub fn carried_mut(&mut self) -> &mut [u8; CARRIED] {
+        &mut self.0.carried
     }
 
     /// Whom the frame was addressed to.

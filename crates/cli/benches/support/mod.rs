@@ -209,6 +209,7 @@ pub(crate) fn load(
         path,
         background: None,
         every_program: false,
+        cut: None,
         unproven: false,
     };
     let mut diagnostics = Vec::new();

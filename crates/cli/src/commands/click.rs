@@ -250,6 +250,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         path: Path::Synthesised,
         background: None,
         every_program: false,
+        cut: None,
         unproven: false,
     };
     let variables = options.variables.clone();

@@ -5,7 +5,7 @@ use std::path::Path as Folder;
 use engine::session::Path;
 
 use crate::outcome::{Seen, Tallies, drain, feed, tallies};
-use crate::support::{PATHS, Started, start};
+use crate::support::{MODES, Mode, Started, start};
 
 const TEXT: &str = "src :: InfiniteSource(DATA \\<4500 001c 0001 0000 4011 0000 01020304 05060708
         0001 0002 0008 0000>, LIMIT 100000, BURST 1, STOP false)
@@ -126,11 +126,11 @@ fn rules_that_come_and_go_are_the_same_every_way() {
         let rng = &mut fastrand::Rng::with_seed(seed);
         let mut count = [0, 3, 40, 90][seed as usize % 4];
         let rules: Vec<String> = (0..count).map(|_| rule(rng)).collect();
-        let begin = |text: &str, path| {
-            start("edge", text, Folder::new("."), path)
+        let begin = |text: &str, mode: Mode| {
+            start("edge", text, Folder::new("."), mode)
                 .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
         };
-        let mut ways = PATHS.map(|path| begin(&edge(&rules), path));
+        let mut ways = MODES.map(|mode| begin(&edge(&rules), mode));
         for step in 0..10 {
             let (handler, value, new) = change(rng, count);
             count = new;
@@ -140,10 +140,10 @@ fn rules_that_come_and_go_are_the_same_every_way() {
                 written.unwrap_or_else(|why| panic!("{handler} {value}: {why}"));
                 push(way, &frames)
             });
-            for (path, result) in PATHS.iter().zip(&results) {
+            for (mode, result) in MODES.iter().zip(&results) {
                 assert_eq!(
                     *result, results[0],
-                    "{path:?}, seed {seed}, step {step}: {handler} {value}"
+                    "{mode:?}, seed {seed}, step {step}: {handler} {value}"
                 );
             }
             let config = ways[0].router.read_handler("acl.config").expect("it can be read");
@@ -153,7 +153,7 @@ fn rules_that_come_and_go_are_the_same_every_way() {
         // As good as new, but for what was counted and the flows that there are.
         let config = ways[0].router.read_handler("acl.config").expect("it can be read");
         let rules: Vec<String> = config.split(", ").map(str::to_string).collect();
-        let mut fresh = begin(&edge(&rules), Path::Native);
+        let mut fresh = begin(&edge(&rules), Path::Native.into());
         for _ in 0..4 {
             let frames: Vec<Vec<u8>> = (0..24).map(|_| packet(rng)).collect();
             let ([_, new], _) = push(&mut fresh, &frames);

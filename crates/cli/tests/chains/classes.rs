@@ -93,7 +93,7 @@ impl Classified {
         let place = |exit: &StepId| match program.step(*exit) {
             Step::Exit(exit) => match exit.end {
                 End::Push { to, .. } => Some(self.graph.nodes[to.node].name.as_str()),
-                End::Drop { .. } => None,
+                End::Drop { .. } | End::Handoff { .. } => None,
             },
             _ => panic!("no exit"),
         };
@@ -121,7 +121,7 @@ impl Classified {
                 let node = &self.graph.nodes[to.node];
                 (node.outputs.is_empty() || node.class == "Queue").then_some(node.name.as_str())
             }
-            End::Drop { .. } => None,
+            End::Drop { .. } | End::Handoff { .. } => None,
         };
         if of.len() > 1 {
             return Err(format!("of {} classes: {frame:02x?}", of.len()));

@@ -7,6 +7,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use engine::session;
+use lab::chain::Mode;
 use net::pcap::Reader;
 
 type Capture = (Option<u32>, Vec<(Vec<u8>, u32)>);
@@ -47,7 +48,7 @@ fn difference(expected: &Capture, actual: &Capture) -> Option<String> {
     ))
 }
 
-fn run(case: &Path, path: session::Path, scratch: &Path) -> Result<(), String> {
+fn run(case: &Path, mode: Mode, scratch: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).unwrap();
     for entry in fs::read_dir(case).unwrap().map(Result::unwrap) {
@@ -56,7 +57,7 @@ fn run(case: &Path, path: session::Path, scratch: &Path) -> Result<(), String> {
         }
     }
     let text = fs::read_to_string(case.join("case.click")).unwrap();
-    let started = crate::support::start("case.click", &text, scratch, path);
+    let started = crate::support::start("case.click", &text, scratch, mode);
     let must_fail = case.join("expect.exit").exists();
     let mut started = match (started, must_fail) {
         (Err((diagnostics, sources)), true) => return refused(case, &diagnostics, &sources),
@@ -134,7 +135,8 @@ fn refused(
     }
 }
 
-fn walk(path: session::Path) {
+fn walk(mode: impl Into<Mode>) {
+    let mode = mode.into();
     let Some(folder) = crate::support::shared("conformance") else { return };
     let only = std::env::var("CASE").ok();
     let mut results: BTreeMap<String, Result<(), String>> = BTreeMap::new();
@@ -144,9 +146,9 @@ fn walk(path: session::Path) {
             && only.as_ref().is_none_or(|o| case.contains(o.as_str()))
         {
             let scratch =
-                std::env::temp_dir().join(format!("catena-{}-{path:?}-{case}", std::process::id()));
+                std::env::temp_dir().join(format!("catena-{}-{mode:?}-{case}", std::process::id()));
             // A case that panics is a failure like another.
-            let result = std::panic::catch_unwind(|| run(&entry, path, &scratch));
+            let result = std::panic::catch_unwind(|| run(&entry, mode, &scratch));
             results.insert(case, result.unwrap_or_else(|_| Err("panics".into())));
             let _ = fs::remove_dir_all(&scratch);
         }
@@ -181,4 +183,14 @@ fn synthesised() {
 #[test]
 fn synthesised_and_interpreted() {
     walk(session::Path::SynthesisedInterpreted);
+}
+
+#[test]
+fn synthesised_and_cut() {
+    walk(Mode { path: session::Path::Synthesised, cut: true });
+}
+
+#[test]
+fn synthesised_cut_and_interpreted() {
+    walk(Mode { path: session::Path::SynthesisedInterpreted, cut: true });
 }

@@ -11,11 +11,10 @@ use std::io::Cursor;
 use std::path::Path as Folder;
 
 use dataplane::Rest;
-use engine::session::Path;
 use net::pcap::{Options, Reader, Writer};
 
 use crate::outcome::{self, Arrivals, Seen, Tallies};
-use crate::support::{PATHS, Started, shared, start};
+use crate::support::{MODES, Mode, Started, shared, start};
 use functions::Chain;
 use traffic::{Frame, Traffic};
 
@@ -28,7 +27,7 @@ enum Burst {
 
 /// One way of executing the chain.
 struct Way {
-    path: Path,
+    mode: Mode,
     burst: Burst,
     started: Started,
     /// It carried a burst in an order of its own, so that its state may be another since.
@@ -58,12 +57,12 @@ struct Rested {
 impl Way {
     /// Whether bursts are carried from element to element as a whole.
     fn carries_bursts(&self) -> bool {
-        self.burst == Burst::Many && matches!(self.path, Path::Native | Path::Interpreted)
+        self.burst == Burst::Many && !self.mode.path.is_synthesised()
     }
 
     /// Whether parts of bursts may be carried from element to element as a whole.
     fn parts_bursts(&self) -> bool {
-        self.burst == Burst::Many && self.path.is_synthesised()
+        self.burst == Burst::Many && self.mode.path.is_synthesised()
     }
 
     fn take(&mut self, step: &Step) -> Left {
@@ -163,14 +162,14 @@ fn difference(references: &[&Left], got: &Left, any_order: bool) -> Option<Strin
 fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (usize, bool) {
     let mut ways: Vec<Way> = [Burst::One, Burst::Many]
         .into_iter()
-        .flat_map(|burst| PATHS.map(|path| (path, burst)))
-        .map(|(path, burst)| {
-            let started = start("chain", &chain.text, folder, path);
+        .flat_map(|burst| MODES.map(|mode| (mode, burst)))
+        .map(|(mode, burst)| {
+            let started = start("chain", &chain.text, folder, mode);
             let started = started.unwrap_or_else(|(diagnostics, _)| {
                 let words: Vec<String> = diagnostics.iter().map(|d| d.message.clone()).collect();
                 panic!("{words:?}: {}", chain.text)
             });
-            Way { path, burst, started, lost: false }
+            Way { mode, burst, started, lost: false }
         })
         .collect();
     let mut traffic = Traffic::new(seed, &chain.text);
@@ -210,8 +209,8 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
             let any_order = way.parts_bursts() && order_matters;
             if let Some(difference) = difference(&references, got, any_order) {
                 way.lost = any_order;
-                let (path, burst) = (way.path, way.burst);
-                assert!(way.lost, "{path:?} {burst:?}, {difference}\n{}", place());
+                let (mode, burst) = (way.mode, way.burst);
+                assert!(way.lost, "{mode:?} {burst:?}, {difference}\n{}", place());
             }
         }
         for seen in lefts[0].iter().flatten() {
@@ -226,15 +225,15 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
                 if !same && !in_bursts.contains(&i) && !way.lost {
                     way.lost = way.parts_bursts() && order_matters;
                     let difference = rested[0].difference(got);
-                    let (path, burst) = (way.path, way.burst);
-                    assert!(way.lost, "{path:?} {burst:?}: {difference}\n{}", place());
+                    let (mode, burst) = (way.mode, way.burst);
+                    assert!(way.lost, "{mode:?} {burst:?}: {difference}\n{}", place());
                 }
             }
         }
     }
     for way in &ways {
         let errors = &way.started.heard.0.borrow().errors;
-        assert!(errors.is_empty(), "{:?} {:?}: {errors:?} in\n{}", way.path, way.burst, chain.text);
+        assert!(errors.is_empty(), "{:?} {:?}: {errors:?} in\n{}", way.mode, way.burst, chain.text);
     }
     (left, ways.iter().any(|way| way.lost))
 }
@@ -305,9 +304,9 @@ fn capture(path: &Folder, frames: usize) -> (u32, Vec<Frame>) {
 }
 
 /// Runs an example in a folder of its own; gives what it wrote and what can be seen of it then.
-fn run_example(examples: &Folder, name: &str, path: Path) -> (Vec<Vec<Frame>>, Rested) {
+fn run_example(examples: &Folder, name: &str, mode: Mode) -> (Vec<Vec<Frame>>, Rested) {
     let scratch =
-        std::env::temp_dir().join(format!("catena-{}-{path:?}-{name}", std::process::id()));
+        std::env::temp_dir().join(format!("catena-{}-{mode:?}-{name}", std::process::id()));
     std::fs::create_dir_all(&scratch).expect("there is room for a folder");
     for entry in std::fs::read_dir(examples).expect("examples").map(|e| e.expect("a file").path()) {
         let to = scratch.join(entry.file_name().expect("files have names"));
@@ -331,9 +330,9 @@ fn run_example(examples: &Folder, name: &str, path: Path) -> (Vec<Vec<Frame>>, R
     let text = text.replace(one, ".pcap.gz").replace("(lan.pcap.gz", &format!("(lan{one}"));
     let text = text.replace("(wan.pcap.gz", &format!("(wan{one}"));
     let text = text.replace("(isp-customers.pcap.gz", &format!("(isp-customers{one}"));
-    let started = start(name, &text, &scratch, path);
+    let started = start(name, &text, &scratch, mode);
     let started = started.unwrap_or_else(|(d, _)| panic!("{name} is refused: {d:?}"));
-    let mut way = Way { path, burst: Burst::Many, started, lost: false };
+    let mut way = Way { mode, burst: Burst::Many, started, lost: false };
     let mut rounds = 0;
     way.started.router.run(|_, _| {
         rounds += 1;
@@ -342,7 +341,7 @@ fn run_example(examples: &Folder, name: &str, path: Path) -> (Vec<Vec<Frame>>, R
     way.started.router.finish();
     let rested = way.rested();
     let errors = way.started.heard.0.borrow().errors.clone();
-    assert!(errors.is_empty(), "{name}, {path:?}: {errors:?}");
+    assert!(errors.is_empty(), "{name}, {mode:?}: {errors:?}");
     let prefix = name.trim_end_matches("click");
     let mut written: Vec<_> = std::fs::read_dir(&scratch)
         .expect("the folder")
@@ -373,18 +372,18 @@ fn examples_are_the_same_every_way() {
         !text.contains("FromDevice(")
     });
     for name in names {
-        let [first, others @ ..] = PATHS;
+        let [first, others @ ..] = MODES;
         let (written, rested) = run_example(examples, &name, first);
         assert!(written.iter().any(|frames| !frames.is_empty()), "{name} writes nothing");
-        for path in others {
-            let other = run_example(examples, &name, path);
+        for mode in others {
+            let other = run_example(examples, &name, mode);
             for (wanted, got) in written.iter().zip(&other.0) {
                 let n = wanted.len().max(got.len());
                 let differs = (0..n).find(|&i| wanted.get(i) != got.get(i));
-                assert_eq!(differs, None, "{name}, {path:?}: a frame that is written differs");
+                assert_eq!(differs, None, "{name}, {mode:?}: a frame that is written differs");
             }
             let same = rested == other.1;
-            assert!(same, "{name}, {path:?}: {}", rested.difference(&other.1));
+            assert!(same, "{name}, {mode:?}: {}", rested.difference(&other.1));
         }
     }
 }

@@ -19,7 +19,7 @@ use net::Batch;
 use crate::classes::{Classified, Programmed};
 use crate::filetests::{self, Begin};
 use crate::outcome::{Arrivals, Seen, Tallies, arrivals, drain, handlers, state, tallies};
-use crate::support::{PATHS, Started, shared, start_bound};
+use crate::support::{MODES, Mode, Started, shared, start_bound};
 
 /// Packets that are made for a chain: for each exit so many, and between these all in all.
 const PACKETS: usize = 8;
@@ -182,8 +182,8 @@ impl std::fmt::Display for Reached {
 }
 
 /// Takes packets through a chain in every way; nothing if it does not start.
-fn examine(begin: impl Fn(Path) -> Option<Started>) -> Option<Result<Reached, String>> {
-    let mut first = begin(Path::Native)?;
+fn examine(begin: impl Fn(Mode) -> Option<Started>) -> Option<Result<Reached, String>> {
+    let mut first = begin(Path::Native.into())?;
     let graph = first.chain.graph.clone();
     let model = |name: &str| first.router.element(name).map(|e| e.model()).unwrap_or_default();
     let mut model = model;
@@ -208,16 +208,16 @@ fn examine(begin: impl Fn(Path) -> Option<Started>) -> Option<Result<Reached, St
     }
     let has_state = models.iter().flat_map(|m| &m.state).any(|s| s.kind != StateKind::Counter);
     let expected = take(&mut first, &sequences, 1);
-    for path in PATHS.into_iter().skip(1) {
-        let got = take(&mut begin(path)?, &sequences, 1);
+    for mode in MODES.into_iter().skip(1) {
+        let got = take(&mut begin(mode)?, &sequences, 1);
         if got != expected {
-            return Some(Err(format!("{path:?}: {}", expected.difference(&got))));
+            return Some(Err(format!("{mode:?}: {}", expected.difference(&got))));
         }
     }
     // Many at once take one order on each way; what is counted is the same where nothing
     // depends on the order.
     if !has_state && models.iter().all(|model| !model.is_opaque()) {
-        let got = take(&mut begin(Path::Synthesised)?, &sequences, 64);
+        let got = take(&mut begin(Path::Synthesised.into())?, &sequences, 64);
         let sorted = |outcome: &Outcome| {
             let all = outcome.left.iter().flat_map(|(_, seen)| seen);
             let mut all: Vec<String> = all.map(|seen| format!("{seen:?}")).collect();
@@ -291,7 +291,7 @@ fn chains(files: Vec<PathBuf>) -> impl Iterator<Item = (String, Begin)> {
     files.into_iter().map(|file| {
         let text = std::fs::read_to_string(&file).expect("a file");
         let name = file.display().to_string();
-        let begin = move |path| {
+        let begin = move |mode: Mode| {
             let folder = beside(&file);
             // Interfaces are captures that nobody reads, and such that nobody fills.
             let bind = |name: &str, end: &str| {
@@ -304,7 +304,7 @@ fn chains(files: Vec<PathBuf>) -> impl Iterator<Item = (String, Begin)> {
                 outputs: names.map(|name| bind(name, "-out.pcap")).into(),
                 ..Bindings::default()
             };
-            start_bound("chain", &text, &folder, path, bindings).ok()
+            start_bound("chain", &text, &folder, mode, bindings).ok()
         };
         (name, Box::new(begin) as Begin)
     })

@@ -13,12 +13,11 @@ use dataplane::Rest;
 use dataplane::clock::Clock;
 use dataplane::io::{Binding, Bindings};
 use elements::registry::CLASSES;
-use engine::session;
 use ir::{Diagnostic, Port, Sources};
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, notation};
 
-use crate::support::{PATHS, Started, start_bound};
+use crate::support::{MODES, Mode, Started, start_bound};
 use format::{Filetest, Step, parse};
 
 /// How packets are handed in.
@@ -85,10 +84,10 @@ impl Filetest {
         }
     }
 
-    fn run(&self, folder: &Path, path: session::Path, burst: Burst) -> Result<(), String> {
+    fn run(&self, folder: &Path, mode: Mode, burst: Burst) -> Result<(), String> {
         self.prepare(folder);
         let mut started =
-            match start_bound("chain", &self.text(), folder, path, self.bindings(folder)) {
+            match start_bound("chain", &self.text(), folder, mode, self.bindings(folder)) {
                 Ok(started) if self.errors.is_none() => started,
                 Ok(_) => return Err("is accepted but must be refused".into()),
                 Err((diagnostics, sources)) => return self.refused(&diagnostics, &sources),
@@ -298,7 +297,7 @@ fn filetests() -> BTreeMap<String, String> {
 }
 
 /// What starts a chain in one way.
-pub(crate) type Begin = Box<dyn Fn(session::Path) -> Option<Started>>;
+pub(crate) type Begin = Box<dyn Fn(Mode) -> Option<Started>>;
 
 /// The chains of all filetests that are not refused, by name; they read and write files below a
 /// folder.
@@ -307,10 +306,10 @@ pub(crate) fn chains(folder: &Path) -> Vec<(String, Begin)> {
     for (name, text) in filetests() {
         let folder = folder.to_path_buf();
         let Ok(test) = parse(&text) else { continue };
-        let begin = move |path| {
+        let begin = move |mode: Mode| {
             test.prepare(&folder);
             let bindings = test.bindings(&folder);
-            let started = start_bound("chain", &test.text(), &folder, path, bindings);
+            let started = start_bound("chain", &test.text(), &folder, mode, bindings);
             let mut started = started.ok()?;
             started.router.set_folder(folder.clone());
             Some(started)
@@ -337,10 +336,10 @@ fn every_way_of_executing_a_chain_agrees() {
         };
         // Ways that fail for the same reason are named together.
         let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for path in PATHS {
+        for mode in MODES {
             for burst in [Burst::One, Burst::Many] {
-                if let Err(why) = test.run(&folder, path, burst) {
-                    reasons.entry(why).or_default().push(format!("{path:?} {burst:?}"));
+                if let Err(why) = test.run(&folder, mode, burst) {
+                    reasons.entry(why).or_default().push(format!("{mode:?} {burst:?}"));
                 }
             }
         }

@@ -7,7 +7,7 @@ use dataplane::change::Plan;
 use engine::session::Path;
 
 use crate::outcome::{Seen, Tallies, drain, feed, state, tallies};
-use crate::support::{PATHS, Started, start};
+use crate::support::{MODES, Mode, Started, start};
 
 /// Flows of each kind that there are before the change: with those of the other kind, more than are looked at in two
 /// steps.
@@ -37,8 +37,8 @@ const CHANGES: [(&str, &str, &str); 5] = [
     ("less room", "1024-65535", ", MAPPING_CAPACITY 2000"),
 ];
 
-fn begin(text: &str, path: Path) -> Started {
-    start("handover", text, Folder::new("."), path)
+fn begin(text: &str, mode: impl Into<Mode>) -> Started {
+    start("handover", text, Folder::new("."), mode)
         .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
 }
 
@@ -71,8 +71,8 @@ fn push(way: &mut Started, frames: &[(&str, Vec<u8>)]) -> Outcome {
 }
 
 /// Lets another chain take over.
-fn replace(way: &mut Started, text: &str, path: Path) {
-    let mut next = begin(text, path);
+fn replace(way: &mut Started, text: &str, mode: impl Into<Mode>) {
+    let mut next = begin(text, mode);
     let plan = Plan::new(&way.router.inventory(), &way.router.holdings(), &next.router.inventory());
     next.clock.advance(way.router.time() - next.router.time());
     let taken = next.router.take_over(way.router.hand_over(), &plan);
@@ -85,18 +85,18 @@ fn every_way_hands_over_many_flows_the_same() {
     let many: Vec<(&str, Vec<u8>)> = (0..2 * FLOWS).map(|n| ("in0", frame(n))).collect();
     for (seed, (change, ports, arguments)) in (0u64..).zip(CHANGES) {
         // Those that there is no room for go one after the other, but at once where models are interpreted.
-        let paths = match change {
-            "less room" => vec![Path::Native, Path::Synthesised],
-            _ => PATHS.to_vec(),
+        let modes = match change {
+            "less room" => [Path::Native, Path::Synthesised].map(Mode::from).to_vec(),
+            _ => MODES.to_vec(),
         };
-        let start = |path| (path, begin(&chain("1024-65535", ""), path));
-        let mut ways: Vec<(Path, Started)> = paths.into_iter().map(start).collect();
+        let start = |mode: Mode| (mode, begin(&chain("1024-65535", ""), mode));
+        let mut ways: Vec<(Mode, Started)> = modes.into_iter().map(start).collect();
         let mut known = Vec::new();
-        for (path, way) in &mut ways {
+        for (mode, way) in &mut ways {
             let ([left, _], _) = push(way, &many);
-            assert_eq!(left.len(), many.len(), "{path:?}");
+            assert_eq!(left.len(), many.len(), "{mode:?}");
             way.clock.advance(10 * SECOND);
-            replace(way, &chain(ports, arguments), *path);
+            replace(way, &chain(ports, arguments), *mode);
             known = left;
         }
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -109,21 +109,21 @@ fn every_way_hands_over_many_flows_the_same() {
                     _ => ("in0", frame(rng.u16(..20))),
                 })
                 .collect();
-            let take = |(_, way): &mut (Path, Started)| {
+            let take = |(_, way): &mut (Mode, Started)| {
                 way.clock.advance(pause);
                 push(way, &frames)
             };
             let mut results: Vec<Outcome> = ways.iter_mut().map(take).collect();
-            for ((path, _), outcome) in ways.iter().zip(&results) {
-                assert_eq!(*outcome, results[0], "{path:?} after {change}, step {step}");
+            for ((mode, _), outcome) in ways.iter().zip(&results) {
+                assert_eq!(*outcome, results[0], "{mode:?} after {change}, step {step}");
             }
             let ([left, _], _) = results.swap_remove(0);
             known.extend(left);
         }
         // The flows themselves last: to write them down does at once what is done bit by bit.
         let states: Vec<_> = ways.iter_mut().map(|(_, way)| state(&mut way.router)).collect();
-        for ((path, _), state) in ways.iter().zip(&states) {
-            assert!(*state == states[0], "{path:?} after {change}: its flows differ");
+        for ((mode, _), state) in ways.iter().zip(&states) {
+            assert!(*state == states[0], "{mode:?} after {change}: its flows differ");
         }
     }
 }

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use ir::program::Step;
 
 use crate::outcome::{drain, feed, tallies};
-use crate::support::{PATHS, start};
+use crate::support::{MODES, start};
 use crate::tables::programs;
 
 const OUTPUTS: usize = 3;
@@ -110,8 +110,8 @@ fn what_rules_that_look_at_too_many_things_take_is_left_to_the_element() {
 fn compare(too_much: bool) {
     let random = &mut Rng::with_seed(5);
     let text = chain(random, too_much);
-    let mut ways = PATHS.map(|path| {
-        start("lists", &text, Folder::new("."), path)
+    let mut ways = MODES.map(|mode| {
+        start("lists", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
     // It is looked up in several lists.
@@ -134,8 +134,8 @@ fn compare(too_much: bool) {
             let out = [0, 1, 2].map(|i| drain(way, &format!("out{i}")));
             (out, tallies(&mut way.router))
         });
-        for (path, seen_here) in PATHS.iter().zip(&seen) {
-            assert_eq!(*seen_here, seen[0], "{path:?}");
+        for (mode, seen_here) in MODES.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{mode:?}");
         }
         left.iter_mut().zip(&seen[0].0).for_each(|(left, seen)| *left += seen.len());
     }
@@ -164,8 +164,8 @@ fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
          fw[1] -> out1 :: Queue(10000) -> Idle; ttl[1] -> Discard; rw[1] -> Discard;",
         rules.join(",\n")
     );
-    let mut ways = PATHS.map(|path| {
-        start("flows", &text, Folder::new("."), path)
+    let mut ways = MODES.map(|mode| {
+        start("flows", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
     let packet = |random: &mut Rng| {
@@ -184,8 +184,8 @@ fn packets_of_a_flow_that_rules_tell_apart_are_the_same_every_way() {
             let out = [0, 1].map(|i| drain(way, &format!("out{i}")));
             (out, tallies(&mut way.router))
         });
-        for (path, seen_here) in PATHS.iter().zip(&seen) {
-            assert_eq!(*seen_here, seen[0], "{path:?}");
+        for (mode, seen_here) in MODES.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{mode:?}");
         }
         left.iter_mut().zip(&seen[0].0).for_each(|(left, seen)| *left += seen.len());
     }

@@ -57,7 +57,7 @@ fn programs_read_back_as_they_were() {
     let mut faults = Vec::new();
     let mut count = 0;
     for (name, begin) in filetests::chains(&folder) {
-        let Some(mut started) = begin(session::Path::Native) else { continue };
+        let Some(mut started) = begin(session::Path::Native.into()) else { continue };
         let models = models(&mut started);
         count += 1;
         let Started { chain, .. } = started;

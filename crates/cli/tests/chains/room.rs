@@ -4,16 +4,15 @@ use std::path::Path as Folder;
 
 use dataplane::Rest;
 use dataplane::change::Plan;
-use engine::session::Path;
 
-use crate::support::{EPOCH, PATHS, Started, start};
+use crate::support::{EPOCH, MODES, Mode, Started, start};
 
 const SECOND: u64 = 1_000_000_000;
 /// Rounds in which every chain here comes to rest; one that does not would go on for ever.
 const ROUNDS: usize = 20_000;
 
-fn started(text: &str, path: Path) -> Started {
-    start("room", text, Folder::new("."), path)
+fn started(text: &str, mode: impl Into<Mode>) -> Started {
+    start("room", text, Folder::new("."), mode)
         .unwrap_or_else(|(diagnostics, _)| panic!("{text}\nis refused: {diagnostics:?}"))
 }
 
@@ -40,9 +39,9 @@ fn answers(started: &mut Started, handlers: &[(&str, &str)]) {
 /// What a chain comes to that is left alone.
 #[track_caller]
 fn settles(text: &str, handlers: &[(&str, &str)]) {
-    for path in PATHS {
-        let mut started = started(text, path);
-        assert_eq!(rest(&mut started, EPOCH + 60 * SECOND), Rest::Idle, "{path:?}: {text}");
+    for mode in MODES {
+        let mut started = started(text, mode);
+        assert_eq!(rest(&mut started, EPOCH + 60 * SECOND), Rest::Idle, "{mode:?}: {text}");
         answers(&mut started, handlers);
     }
 }
@@ -59,8 +58,8 @@ fn source(burst: usize) -> String {
 fn a_source_rests_while_the_queue_behind_it_is_full() {
     let text =
         format!("{}-> q :: Queue -> RatedUnqueue(10) -> out :: Counter -> Discard", source(1));
-    for path in PATHS {
-        let mut started = started(&text, path);
+    for mode in MODES {
+        let mut started = started(&text, mode);
         rest(&mut started, EPOCH + 5 * SECOND);
         answers(
             &mut started,
@@ -111,8 +110,8 @@ fn where_there_is_always_room_sources_go_on() {
 #[test]
 fn room_that_comes_back_is_used() {
     let text = format!("{}-> q :: Queue(10) -> u :: Unqueue(ACTIVE false) -> Discard", source(1));
-    for path in PATHS {
-        let mut started = started(&text, path);
+    for mode in MODES {
+        let mut started = started(&text, mode);
         let mut after = |handler: &str, value: &str, expected: &[(&str, &str)]| {
             started.router.write_handler(handler, value).expect("a handler");
             rest(&mut started, EPOCH);
@@ -128,11 +127,11 @@ fn room_that_comes_back_is_used() {
 #[test]
 fn a_swap_keeps_a_source_waiting() {
     let chain = |queue: &str| format!("{}-> q :: {queue} -> Idle", source(1));
-    for path in PATHS {
-        let mut first = started(&chain("Queue(10)"), path);
+    for mode in MODES {
+        let mut first = started(&chain("Queue(10)"), mode);
         rest(&mut first, EPOCH);
         for (queue, length) in [("Queue(10)", "10"), ("Queue(25)", "25"), ("Queue(25)", "25")] {
-            let mut next = started(&chain(queue), path);
+            let mut next = started(&chain(queue), mode);
             let plan = Plan::new(
                 &first.router.inventory(),
                 &first.router.holdings(),
@@ -151,13 +150,13 @@ fn pulling_rests_while_nothing_waits() {
     let text = "q :: Queue -> d :: DelayShaper(1s) -> s :: RoundRobinSched -> u :: RatedUnqueue(1000)
              -> c :: Counter -> Discard; Idle -> [1] s;
          src :: TimedSource(10s, x, LIMIT 3) -> q; other :: RatedSource(RATE 100, LIMIT 5000) -> Discard";
-    for path in PATHS {
-        let mut started = started(text, path);
+    for mode in MODES {
+        let mut started = started(text, mode);
         rest(&mut started, EPOCH + 35 * SECOND);
         answers(&mut started, &[("src.count", "3"), ("c.count", "3")]);
         let calls = started.router.read_handler("u.calls").expect("it can be read");
         let turns: u64 = calls.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
         // Those in which the delay had a packet: about one in ten of all rounds.
-        assert!(turns < 1000, "{path:?}: {calls}");
+        assert!(turns < 1000, "{mode:?}: {calls}");
     }
 }

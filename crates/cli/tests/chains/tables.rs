@@ -9,7 +9,7 @@ use ir::Model;
 use ir::program::{Program, Term};
 
 use crate::outcome::{drain, feed, tallies};
-use crate::support::{PATHS, Started, start};
+use crate::support::{MODES, Started, start};
 
 const OUTPUTS: usize = 4;
 
@@ -69,8 +69,8 @@ pub fn programs(started: &mut Started) -> Vec<Program> {
 #[test]
 fn hundreds_of_gateways_are_the_same_every_way() {
     let text = chain(3000, 700);
-    let mut ways = PATHS.map(|path| {
-        start("tables", &text, Folder::new("."), path)
+    let mut ways = MODES.map(|mode| {
+        start("tables", &text, Folder::new("."), mode)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"))
     });
     // The gateway is a number that is looked up, and no way is made for each.
@@ -97,8 +97,8 @@ fn hundreds_of_gateways_are_the_same_every_way() {
             let out = [0, 1, 2, 3].map(|i| drain(way, &format!("out{i}")));
             (out, tallies(&mut way.router))
         });
-        for (path, seen_here) in PATHS.iter().zip(&seen) {
-            assert_eq!(*seen_here, seen[0], "{path:?}");
+        for (mode, seen_here) in MODES.iter().zip(&seen) {
+            assert_eq!(*seen_here, seen[0], "{mode:?}");
         }
         left += seen[0].0.iter().map(Vec::len).sum::<usize>();
     }

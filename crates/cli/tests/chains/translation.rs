@@ -11,7 +11,7 @@ use net::checksum::{self, checksum};
 use net::{Batch, Header, Packet, notation};
 
 use crate::outcome::handlers;
-use crate::support::{PATHS, Started, start};
+use crate::support::{MODES, Started, start};
 
 /// Chains whose elements named `x`, `y` and `er` are fed, and the number of `x`'s and `y`'s inputs.
 const CHAINS: &[(&str, usize)] = &[
@@ -274,8 +274,8 @@ fn tallies(started: &mut Started) -> Vec<String> {
 }
 
 fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
-    let mut all = PATHS.map(|path| {
-        start("translation", text, Folder::new("."), path)
+    let mut all = MODES.map(|mode| {
+        start("translation", text, Folder::new("."), mode)
             .unwrap_or_else(|(d, _)| panic!("{text}: {d:?}"))
     });
     let mut traffic = Traffic { rng: fastrand::Rng::with_seed(seed), left: Vec::new() };
@@ -299,8 +299,8 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
             started.router.push(Port { node, port }, batch);
         }
         let lefts = all.each_mut().map(drain);
-        for (path, left) in PATHS.iter().zip(&lefts) {
-            assert_eq!(lefts[0], *left, "{path:?}, seed {seed}, step {step} of {text}");
+        for (mode, left) in MODES.iter().zip(&lefts) {
+            assert_eq!(lefts[0], *left, "{mode:?}, seed {seed}, step {step} of {text}");
         }
         for (queue, bytes, _) in lefts.into_iter().next().into_iter().flatten() {
             left += 1;
@@ -316,19 +316,19 @@ fn talk(text: &str, inputs: usize, seed: u64, steps: usize) -> usize {
             }
         }
         let tallies = all.each_mut().map(tallies);
-        for (path, tallies_of) in PATHS.iter().zip(&tallies) {
-            assert_eq!(tallies[0], *tallies_of, "{path:?}, seed {seed}, step {step} of {text}");
+        for (mode, tallies_of) in MODES.iter().zip(&tallies) {
+            assert_eq!(tallies[0], *tallies_of, "{mode:?}, seed {seed}, step {step} of {text}");
         }
         if step % 8 == 0 || step + 1 == steps {
             let states = all.each_mut().map(|s| s.router.state());
-            for (path, b) in PATHS.iter().zip(&states) {
+            for (mode, b) in MODES.iter().zip(&states) {
                 let a = &states[0];
-                assert!(a == b, "{path:?}, seed {seed}, step {step} of {text}:\n{a:#?}\n{b:#?}");
+                assert!(a == b, "{mode:?}, seed {seed}, step {step} of {text}:\n{a:#?}\n{b:#?}");
             }
             for handler in ["x.table", "y.table", "x.table_size", "y.mapping_failures", "x.size"] {
                 let values = all.each_mut().map(|s| s.router.read_handler(handler));
-                for (path, value) in PATHS.iter().zip(&values) {
-                    let place = format!("{path:?}, seed {seed}, step {step} of {text}");
+                for (mode, value) in MODES.iter().zip(&values) {
+                    let place = format!("{mode:?}, seed {seed}, step {step} of {text}");
                     assert_eq!(values[0], *value, "{handler}, {place}");
                 }
             }

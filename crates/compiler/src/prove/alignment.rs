@@ -363,7 +363,7 @@ impl<'a> Alignment<'a> {
 fn pushes(program: &Program) -> impl Iterator<Item = Port> + '_ {
     program.exits().filter_map(|(_, exit)| match exit.end {
         End::Push { to, .. } => Some(to),
-        End::Drop { .. } => None,
+        End::Drop { .. } | End::Handoff { .. } => None,
     })
 }
 
@@ -378,6 +378,7 @@ pub(super) fn handing_over(to: Port) -> Program {
     };
     Program {
         entry: to,
+        continuation: None,
         terms: Vec::new(),
         state: Vec::new(),
         tables: Vec::new(),

@@ -115,7 +115,8 @@ fn field_leaves(field: Field) -> u128 {
         Base::Data => 0,
         Base::Annotation => 1,
         Base::Meta => 2,
-        Base::Header(header) => 3 + header as u32,
+        Base::Carried => 3,
+        Base::Header(header) => 4 + header as u32,
     };
     // A field of the packet reads as 0 if the packet is too short.
     let length = if field.base == Base::Data { field_leaves(meta::LEN) } else { 0 };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ir::field::meta;
 use ir::model::{BinaryOp, StateKind};
 use ir::program::{
-    Atom, Barrier, Effect, End, Exit, LookupId, Mark, Program, StateOf, Step, StepId, Term, TermId,
-    Write,
+    Atom, Barrier, Continuation, Effect, End, Exit, LookupId, Mark, Program, StateOf, Step, StepId,
+    Term, TermId, Write,
 };
 use ir::{Base, Field, IntervalSet, NodeId, Reason};
 
@@ -94,6 +94,8 @@ pub(crate) enum Egress {
     Push(Name, usize, bool),
     /// Dropped at an element.
     Drop(Name, Reason),
+    /// With another part of the program.
+    Handoff(Continuation),
     /// Dropped, wherever and for whatever reason.
     Gone,
     /// With an element's own code, as a flow holds what its configuration does not make: two chains are compared
@@ -125,6 +127,8 @@ pub(crate) struct Outcome {
     pub(crate) bytes: BTreeMap<i32, TermId>,
     /// Bytes of the annotation area that change.
     pub(crate) annotations: BTreeMap<i32, TermId>,
+    /// Bytes that are handed over with it.
+    pub(crate) carried: BTreeMap<i32, TermId>,
     /// Marks.
     pub(crate) marks: [Option<Option<TermId>>; 3],
     /// The packet's type and timestamp, if they change.
@@ -241,6 +245,7 @@ impl Decisions {
         match &outcome.egress {
             Egress::Push(name, port, _) => format!("at {} [{port}]", end(self.name(*name))),
             Egress::Drop(name, reason) => format!("dropped at '{}' ({reason})", self.name(*name)),
+            Egress::Handoff(to) => format!("handed off to {to}"),
             Egress::Gone => "dropped".into(),
             Egress::Unexpected => "with flows that are not expected".into(),
         }
@@ -304,6 +309,7 @@ impl Outcome {
             .into_iter()
             .chain(self.bytes.values().copied())
             .chain(self.annotations.values().copied())
+            .chain(self.carried.values().copied())
             .chain(self.marks.iter().flatten().flatten().copied())
             .chain(self.properties.iter().flatten().copied())
             .chain(changes)
@@ -327,6 +333,7 @@ impl Outcome {
         for (x, y, base) in [
             (&self.bytes, &other.bytes, Base::Data),
             (&self.annotations, &other.annotations, Base::Annotation),
+            (&self.carried, &other.carried, Base::Carried),
         ] {
             for &at in x.keys().chain(y.keys().filter(|at| !x.contains_key(at))) {
                 let mut byte = |of: &BTreeMap<i32, TermId>| match of.get(&at) {
@@ -580,6 +587,7 @@ impl Import<'_> {
                 let name = self.to.add_name((self.end)(to.node, native));
                 Egress::Push(name, to.port, native)
             }
+            End::Handoff { to } => Egress::Handoff(to),
             End::Drop { .. } if !whole => Egress::Gone,
             End::Drop { element, reason } => {
                 Egress::Drop(self.to.add_name((self.name)(element)), reason)
@@ -628,6 +636,7 @@ impl Import<'_> {
             length,
             bytes: BTreeMap::new(),
             annotations: BTreeMap::new(),
+            carried: BTreeMap::new(),
             marks: [None; 3],
             properties: [None; 2],
             changes,
@@ -638,6 +647,7 @@ impl Import<'_> {
         }
         outcome.bytes = self.bytes(&writes.bytes, Base::Data);
         outcome.annotations = self.bytes(&writes.annotations, Base::Annotation);
+        outcome.carried = self.bytes(&writes.carried, Base::Carried);
         outcome.marks = writes.marks.map(|mark| match mark {
             Mark::Keep => None,
             Mark::Clear => Some(None),

@@ -156,6 +156,10 @@ fn observe(
                     let queue = Queue { element: name(to.node), port: to.port, native };
                     Fate::Arrived(queue, Box::new(Witness::of(&moving, packet.now)))
                 }
+                End::Handoff { to } => {
+                    let queue = Queue { element: to.to_string(), port: 0, native: false };
+                    Fate::Arrived(queue, Box::new(Witness::of(&moving, packet.now)))
+                }
             }
         }
     };

@@ -501,7 +501,7 @@ impl Around for Within<'_> {
             let why: BTreeSet<String> = exits
                 .filter(|(_, exit)| match exit.end {
                     End::Push { to, native } => native && to.node == node,
-                    End::Drop { .. } => false,
+                    End::Drop { .. } | End::Handoff { .. } => false,
                 })
                 .filter_map(|(_, exit)| Some(exit.barrier?.to_string()))
                 .collect();

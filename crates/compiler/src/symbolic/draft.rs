@@ -48,29 +48,21 @@ impl Draft {
         let kept = steps.into_iter().zip(&used).rev().filter(|(_, used)| **used);
         let steps: Vec<Step> = kept
             .map(|(mut step, _)| {
-                map_next(&mut step, |s| place[s.0 as usize]);
+                step.map_next(|s| place[s.0 as usize]);
                 step
             })
             .collect();
         let Self { entry, terms, state, tables, lookups, .. } = self;
-        Program { entry, terms: terms.into_all(), state, tables, lookups, steps }.normal()
-    }
-}
-
-/// Replaces the steps that a step leads to.
-pub(crate) fn map_next(step: &mut Step, mut to: impl FnMut(StepId) -> StepId) {
-    match step {
-        Step::Test { yes, no, .. } => (*yes, *no) = (to(*yes), to(*no)),
-        Step::Switch { cases, otherwise, .. } => {
-            cases.iter_mut().for_each(|c| c.1 = to(c.1));
-            *otherwise = to(*otherwise);
+        Program {
+            entry,
+            continuation: None,
+            terms: terms.into_all(),
+            state,
+            tables,
+            lookups,
+            steps,
         }
-        Step::Classify { arms, otherwise, .. } => {
-            arms.iter_mut().for_each(|a| *a = to(*a));
-            *otherwise = to(*otherwise);
-        }
-        Step::Lookup { hit, miss, .. } => (*hit, *miss) = (to(*hit), to(*miss)),
-        Step::Exit(_) => {}
+        .normal()
     }
 }
 
@@ -97,7 +89,7 @@ impl Merge {
                 continue;
             }
             if let Some(mut step) = step.take() {
-                map_next(&mut step, |s| self.of[&s]);
+                step.map_next(|s| self.of[&s]);
                 let merged = self.intern(step);
                 self.of.insert(at, merged);
             }

@@ -293,7 +293,7 @@ impl Packet {
         match base {
             Base::Data => Ok(self.start),
             Base::Header(header) => self.known_position(terms, facts, header),
-            Base::Annotation | Base::Meta => Ok(0),
+            Base::Annotation | Base::Carried | Base::Meta => Ok(0),
         }
     }
 
@@ -455,6 +455,7 @@ impl Packet {
             length,
             bytes: self.data.writes(terms)?,
             annotations: self.annotations.writes(terms)?,
+            carried: Vec::new(),
             marks: self.marks.map(mark),
             packet_type: self.packet_type,
             timestamp: self.timestamp,

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use ir::IntervalSet;
 use ir::program::{Atom, Step, StepId, TermId};
 
-use crate::symbolic::draft::{Draft, map_next};
+use crate::symbolic::draft::Draft;
 use crate::symbolic::facts::Facts;
 use crate::symbolic::terms::Decided;
 
@@ -88,7 +88,7 @@ impl Simplify<'_> {
                 continue;
             }
             let mut step = step.clone();
-            map_next(&mut step, |n| if next.contains(&n) { self.resolve(n) } else { n });
+            step.map_next(|n| if next.contains(&n) { self.resolve(n) } else { n });
             let new = self.push(step, long);
             self.done.insert(at, new);
             self.done.entry(new).or_insert(new);
@@ -228,7 +228,7 @@ impl Simplify<'_> {
             } else {
                 let length = next.iter().map(|n| self.lengths[&of[n]]).max().unwrap_or(0);
                 let mut step = step.clone();
-                map_next(&mut step, |n| of[&n]);
+                step.map_next(|n| of[&n]);
                 self.push(step, length)
             };
             of.insert(at, new);

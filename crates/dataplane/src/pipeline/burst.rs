@@ -18,7 +18,7 @@ use super::plan::{Node, Plan, Update};
 use super::write::{place, write};
 use super::{DROP, Pipeline, Target, exit};
 use crate::StageContext;
-use crate::router::Delivery;
+use crate::router::{Delivery, Taker};
 
 /// Instead of a plan's, a site's and a cache entry's number.
 const NONE: u32 = u32::MAX;
@@ -330,9 +330,9 @@ impl Pipeline {
         for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize]) {
             let mut lanes = burst.planned[plan as usize] & !found;
             let Some(target) = self.target_of(plan) else { continue };
-            let Target { to, native, .. } = targets[usize::from(target)];
+            let Target { to, taker, .. } = targets[usize::from(target)];
             for (lookup, looked_up) in program.lookups.iter().zip(&burst.looked_up) {
-                if !native || lookup.element != to.node {
+                if taker != Taker::Element || lookup.element != to.node {
                     lanes &= !looked_up;
                 }
             }
@@ -465,20 +465,21 @@ impl Pipeline {
             batch.push(std::mem::replace(&mut packets[lane], place));
             self.decided[from + lane] = DROP;
         }
-        let Target { to, native, laps, .. } = self.targets[usize::from(target)];
+        let Target { to, taker, laps, .. } = self.targets[usize::from(target)];
         let mut out = std::mem::take(&mut self.burst.out);
         let arrivals = Rc::clone(&self.arrivals);
-        let ends = cx.run_ahead(Delivery { to, batch, native, laps }, &arrivals, &mut out);
+        let ends = cx.run_ahead(Delivery { to, batch, taker, laps }, &arrivals, &mut out);
         let count: usize = out.iter().map(|delivery| delivery.batch.len()).sum();
         if count > run.count_ones() as usize {
             let at = from + run.trailing_zeros() as usize;
             self.extra.extend(out.drain(..).map(|delivery| (at, delivery)));
         }
         let mut places = lanes_of(run);
-        for Delivery { to, mut batch, native, laps } in out.drain(..) {
+        for Delivery { to, mut batch, taker, laps } in out.drain(..) {
             // As the program's packets leave for an element.
-            let native = native || !cx.has_stage(to);
-            let target = self.target(to, native, laps, cx.surroundings());
+            let has_stage = taker != Taker::Stage || cx.has_stage(to);
+            let taker = if has_stage { taker } else { Taker::Element };
+            let target = self.target(to, taker, laps, cx.surroundings());
             for (packet, lane) in batch.drain().zip(&mut places) {
                 cx.core.pool.recycle(std::mem::replace(&mut packets[lane], packet));
                 self.decided[from + lane] = target;

@@ -457,7 +457,7 @@ mod tests {
         let terms = vec![Term::Const(0), Term::Const(300)];
         let (state, tables, lookups, steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let entry = ir::Port { node: 0, port: 0 };
-        let program = Program { entry, terms, state, tables, lookups, steps };
+        let program = Program { entry, continuation: None, terms, state, tables, lookups, steps };
         assert_eq!([0, 1].map(|term| greatest(&program, TermId(term))), [0, 300]);
     }
 

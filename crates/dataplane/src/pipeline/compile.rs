@@ -218,6 +218,7 @@ impl<'a> Compiler<'a> {
         let op = match field.base {
             Base::Data => return self.field(Area::Data, field),
             Base::Annotation => return self.field(Area::Annotations, field),
+            Base::Carried => return self.field(Area::Carried, field),
             Base::Header(_) => return None,
             Base::Meta => match field {
                 meta::LEN => Op::Length,

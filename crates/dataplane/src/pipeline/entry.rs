@@ -191,8 +191,15 @@ mod tests {
         };
         let sum = Sum { terms: vec![(1, change(0, 1)), (1, change(1, 2))], more: 0 };
         let entry = Port { node: 0, port: 0 };
-        let program =
-            Program { entry, terms, state: vec![], tables: vec![], lookups: vec![], steps: vec![] };
+        let program = Program {
+            entry,
+            continuation: None,
+            terms,
+            state: vec![],
+            tables: vec![],
+            lookups: vec![],
+            steps: vec![],
+        };
         let (mut pool, ranges) = (net::Pool::new(), Ranges::default());
         let mut compiler = Compiler::new(&program, &ranges);
         let congruent = compiler.congruent(&sum);

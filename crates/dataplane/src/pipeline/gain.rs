@@ -92,6 +92,7 @@ mod tests {
         let lookup = Lookup { table: TableId(0), key: vec![], values: 0, common: 0, element: 0 };
         let steps = (0..lists).map(list).chain((lists..lists + flows).map(flow));
         Program {
+            continuation: None,
             entry: port,
             terms: vec![Term::Const(0)],
             state: vec![],

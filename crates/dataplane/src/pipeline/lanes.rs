@@ -62,6 +62,7 @@ impl Cond {
 pub(super) enum Area {
     Data,
     Annotations,
+    Carried,
 }
 
 impl Area {
@@ -70,6 +71,7 @@ impl Area {
         match self {
             Area::Data => WINDOW,
             Area::Annotations => net::annotation::SIZE,
+            Area::Carried => net::CARRIED,
         }
     }
 }
@@ -690,6 +692,9 @@ fn compute(
         Op::Word { area: Area::Annotations, at } => {
             let areas = packets.packets.iter().map(|p| p.annotations().bytes());
             words(out, areas, usize::from(*at));
+        }
+        Op::Word { area: Area::Carried, at } => {
+            words(out, packets.packets.iter().map(Packet::carried), usize::from(*at));
         }
         Op::Bits { of: a, shift, mask } => map(out, of(a), |a| a >> shift & mask),
         Op::Bytes { at, bytes, shift, mask } => each(out, packets, |p| {

@@ -177,6 +177,7 @@ pub(super) struct Plan {
     pub(super) stores: Stores,
     /// Into the annotation area.
     pub(super) annotations: Stores,
+    pub(super) carried: Stores,
     pub(super) marks: [NewMark; 3],
     pub(super) packet_type: Option<Reg>,
     pub(super) timestamp: Option<u64>,
@@ -467,12 +468,13 @@ pub(super) fn plan(
         window: 0,
         stores: Stores::default(),
         annotations: Stores::default(),
+        carried: Stores::default(),
         marks: [NewMark::Keep; 3],
         packet_type: None,
         timestamp: None,
         updates: Vec::new(),
     };
-    if matches!(exit.end, End::Push { .. }) {
+    if !matches!(exit.end, End::Drop { .. }) {
         for (mark, to) in plan.marks.iter_mut().zip(writes.marks) {
             *mark = match to {
                 Mark::Keep => NewMark::Keep,
@@ -506,6 +508,7 @@ pub(super) fn plan(
         plan.stores = stores(program, &writes.bytes, (first, WINDOW), &mut register)?;
         let area = (0, net::annotation::SIZE);
         plan.annotations = stores(program, &writes.annotations, area, &mut register)?;
+        plan.carried = stores(program, &writes.carried, (0, net::CARRIED), &mut register)?;
     }
     if is_direct {
         for effect in &exit.effects {

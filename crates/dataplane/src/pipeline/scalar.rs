@@ -365,8 +365,8 @@ impl Scalar {
         let writes = &exit.writes;
         let mut values = std::mem::take(&mut self.scratch);
         values.clear();
-        let numbers = writes.bytes.iter().chain(&writes.annotations).map(|w| w.value);
-        values.extend(numbers.map(|term| self.value(term, packet)));
+        let all = writes.bytes.iter().chain(&writes.annotations).chain(&writes.carried);
+        values.extend(all.map(|write| write.value).map(|term| self.value(term, packet)));
         let length = writes.length.map(|term| self.value(term, packet));
         let marks = writes.marks.map(|mark| match mark {
             Mark::At(term) => self.value(term, packet) as u32 as i32,
@@ -379,13 +379,17 @@ impl Scalar {
         let first =
             writes.bytes.iter().map(|write| write.offset).fold(writes.start.min(0), i32::min);
         packet.push(first.unsigned_abs() as usize);
-        let (bytes, annotations) = values.split_at(writes.bytes.len());
+        let (bytes, rest) = values.split_at(writes.bytes.len());
+        let (annotations, carried) = rest.split_at(writes.annotations.len());
         for (write, value) in writes.bytes.iter().zip(bytes) {
             put(packet.data_mut(), write.offset - first, write.length, *value);
         }
         for (write, value) in writes.annotations.iter().zip(annotations) {
             let area = &mut packet.annotations_mut().bytes_mut()[..];
             put(area, write.offset, write.length, *value);
+        }
+        for (write, value) in writes.carried.iter().zip(carried) {
+            put(packet.carried_mut(), write.offset, write.length, *value);
         }
         packet.pull(usize::try_from(writes.start - first).unwrap_or(0));
         if let Some(length) = length {
@@ -433,7 +437,15 @@ mod tests {
 
     fn program(terms: Vec<Term>) -> Program {
         let entry = Port { node: 0, port: 0 };
-        Program { entry, terms, state: vec![], tables: vec![], lookups: vec![], steps: vec![] }
+        Program {
+            entry,
+            continuation: None,
+            terms,
+            state: vec![],
+            tables: vec![],
+            lookups: vec![],
+            steps: vec![],
+        }
     }
 
     fn scalar(program: &Program) -> Scalar {

@@ -602,6 +602,7 @@ mod tests {
             visited: vec![],
         };
         Program {
+            continuation: None,
             entry: Port { node: 0, port: 0 },
             terms: [(0, 4), (4, bytes)]
                 .map(|(at, bytes)| Term::Input(Field::bytes(Base::Data, at, bytes)))

@@ -65,6 +65,13 @@ pub(super) fn write<'a>(
             store(&plan.annotations, lanes, mask, &mut areas);
         }
     }
+    if all.clone().any(|(plan, _)| !plan.carried.is_empty()) {
+        let mut areas = [const { None }; LANES];
+        for_packets(packets, these, |lane, packet| areas[lane] = Some(packet.carried_mut()));
+        for (plan, mask) in all.clone() {
+            store(&plan.carried, lanes, mask, &mut areas);
+        }
+    }
     if all.clone().any(|(plan, _)| !plan.stores.is_empty()) {
         let mut areas = [const { None }; LANES];
         for_packets(packets, these, |lane, packet| {

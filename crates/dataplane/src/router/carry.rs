@@ -5,7 +5,7 @@ use ir::{NodeId, Port};
 use net::Batch;
 
 use super::cycles::{LOOP, Laps};
-use super::{Cell, Delivery, Nodes, UNCONNECTED, drop_all};
+use super::{Cell, Delivery, Nodes, Taker, UNCONNECTED, drop_all};
 use crate::latency::Of;
 use crate::pipeline::Arrival;
 
@@ -26,16 +26,17 @@ impl Nodes {
     /// The same, timed or not.
     fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
         let mut timing = TIMED.then(|| self.sampler.begin());
-        while let Some(Delivery { to, mut batch, native, laps }) = self.stack.pop() {
+        while let Some(Delivery { to, mut batch, taker, laps }) = self.stack.pop() {
             self.laps.now = laps;
-            let mut next = Some((to, native));
-            while let Some((to, native)) = next {
+            let mut next = Some((to, taker));
+            while let Some((to, taker)) = next {
                 if !self.journeys.is_empty() {
-                    next = self.carry_watched(core, to, &mut batch, native).map(|to| (to, false));
+                    let on = self.carry_watched(core, to, &mut batch, taker);
+                    next = on.map(|to| (to, Taker::Stage));
                     continue;
                 }
                 let packets = if TIMED { batch.len() as u64 } else { 0 };
-                match self.stage(to, native) {
+                match self.stage(to, taker) {
                     Some(stage) => {
                         self.enter(core, stage, &mut batch);
                         next = None;
@@ -48,7 +49,8 @@ impl Nodes {
                         }
                     }
                     None => {
-                        next = self.visit::<false>(core, to, &mut batch).map(|to| (to, false));
+                        let on = self.visit::<false>(core, to, &mut batch);
+                        next = on.map(|to| (to, Taker::Stage));
                         if let Some(timing) = &mut timing
                             && to.node < self.elements
                         {
@@ -79,7 +81,9 @@ impl Nodes {
     ) -> bool {
         let (base, laps, turns) = (self.stack.len(), self.laps.now, self.laps.turns);
         let arrival = |to: Port| arrivals.get(to.node).copied().unwrap_or(Arrival::Waits);
-        let mut ended = !self.journeys.is_empty() || arrival(delivery.to) != Arrival::Runs;
+        let goes_on = matches!(delivery.taker, Taker::Continuation(_));
+        let mut ended =
+            !self.journeys.is_empty() || goes_on || arrival(delivery.to) != Arrival::Runs;
         if ended {
             out.push(delivery);
             return ended;
@@ -100,7 +104,7 @@ impl Nodes {
             match self.visit::<false>(core, to, &mut batch) {
                 Some(to) => {
                     let laps = self.laps.now;
-                    self.stack.push(Delivery { to, batch, native: false, laps });
+                    self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
                 }
                 None => core.recycle_batch(batch),
             }
@@ -120,10 +124,10 @@ impl Nodes {
         core: &mut Core,
         to: Port,
         batch: &mut Batch,
-        native: bool,
+        taker: Taker,
     ) -> Option<Port> {
-        let native = self.single_out(core, to, batch, native);
-        match self.stage(to, native) {
+        let taker = self.single_out(core, to, batch, taker);
+        match self.stage(to, taker) {
             Some(stage) => {
                 self.enter(core, stage, batch);
                 None
@@ -180,7 +184,7 @@ impl Nodes {
             Some(to) => {
                 let batch = std::mem::replace(batch, core.batch());
                 let laps = self.laps.now;
-                self.stack.push(Delivery { to, batch, native: false, laps });
+                self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps });
             }
             None => drop_all(core, &mut cell.tally, batch, UNCONNECTED),
         }

@@ -1,15 +1,15 @@
 //! Stages: what takes the place of the elements behind an input, and their place in the router.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use elements::Element;
 use elements::context::Core;
 use elements::element::HandlerCalls;
-use ir::program::{Effect, End, Exit, Program, Step};
+use ir::program::{Continuation, Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
-use super::{Delivery, Nodes};
+use super::{Delivery, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
 /// Carries out a program: takes the packets that come to its entry, in the place of the elements.
@@ -52,11 +52,10 @@ impl StageContext<'_> {
     }
 
     /// Sends packets to an input. What is sent first is carried to the end of its way before what
-    /// is sent next. With `native` the element's own code takes them, even if a stage stands there.
-    /// `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no way yet.
+    /// is sent next. `laps` are those of the exit that they took ([`StageContext::laps`]); none where they took no way yet.
     #[inline]
-    pub fn push(&mut self, to: Port, batch: Batch, native: bool, laps: u32) {
-        self.nodes.stages.out.push(Delivery { to, batch, native, laps });
+    pub fn push(&mut self, to: Port, batch: Batch, taker: Taker, laps: u32) {
+        self.nodes.stages.out.push(Delivery { to, batch, taker, laps });
     }
 
     /// Takes packets through elements' own code at once: see [`Nodes::run_ahead`].
@@ -115,7 +114,7 @@ impl StageContext<'_> {
     pub fn passed(&mut self, exit: &Exit, packets: u64) {
         let to = match exit.end {
             End::Push { to, .. } => Some(to),
-            End::Drop { .. } => None,
+            End::Drop { .. } | End::Handoff { .. } => None,
         };
         self.nodes.passed(&exit.visited, to, packets);
     }
@@ -144,6 +143,8 @@ impl StageContext<'_> {
 
 struct Installed {
     entry: Port,
+    /// If it is a part of the entry's program: where it goes on.
+    continuation: Option<Continuation>,
     /// The elements whose models the program was made from.
     elements: BTreeSet<NodeId>,
     /// The most that elements would have counted on one of its ways.
@@ -157,6 +158,9 @@ struct Installed {
 pub(super) struct Stages {
     /// By number; `None` once taken out.
     all: Vec<Option<Installed>>,
+    /// The stages that go on where an entry's program handed off. Programs are made again one by one,
+    /// so each has continuations of its own.
+    continuations: HashMap<(Port, Continuation), u32>,
     /// What the stage at work sent.
     out: Vec<Delivery>,
     /// Whether a stage may have something to tell.
@@ -262,29 +266,36 @@ impl Surroundings for Nodes {
 impl Nodes {
     pub(super) fn install(&mut self, core: &mut Core, program: &Program, stage: Box<dyn Stage>) {
         let entry = program.entry;
-        self.take_out(core, entry);
-        self.stages.stale.retain(|&port| port != entry);
+        if program.continuation.is_none() {
+            self.take_out(core, entry);
+            self.stages.stale.retain(|&port| port != entry);
+        }
         let laps = self.most_laps(program);
-        self.install_at(entry, elements_of(program), laps, stage);
+        let place = (entry, program.continuation);
+        self.install_at(place, elements_of(program), laps, stage);
     }
 
-    /// Puts a stage in the place of elements.
+    /// Puts a stage in the place of elements, or where a program goes on.
     pub(super) fn install_at(
         &mut self,
-        entry: Port,
+        (entry, continuation): (Port, Option<Continuation>),
         elements: BTreeSet<NodeId>,
         laps: u32,
         stage: Box<dyn Stage>,
     ) {
-        if let Some(place) = self.nodes[entry.node].stages.get_mut(entry.port) {
-            let all = &mut self.stages.all;
-            let number = all.iter().position(Option::is_none).unwrap_or_else(|| {
-                all.push(None);
-                all.len() - 1
-            });
-            *place = Some(number as u32);
-            all[number] = Some(Installed { entry, elements, laps, stage: Some(stage) });
+        let all = &mut self.stages.all;
+        let number = all.iter().position(Option::is_none).unwrap_or_else(|| {
+            all.push(None);
+            all.len() - 1
+        });
+        match continuation {
+            None => match self.nodes[entry.node].stages.get_mut(entry.port) {
+                Some(place) => *place = Some(number as u32),
+                None => return,
+            },
+            Some(at) => drop(self.stages.continuations.insert((entry, at), number as u32)),
         }
+        all[number] = Some(Installed { entry, continuation, elements, laps, stage: Some(stage) });
     }
 
     /// Takes out the stages that an element's meaning went into; whether there were any.
@@ -292,29 +303,40 @@ impl Nodes {
         self.take_out_if(core, |installed| installed.elements.contains(&element))
     }
 
-    /// Takes out the stage of an entry for good.
+    /// Takes out what an entry's program became for good.
     pub(super) fn discard_stage(&mut self, entry: Port) {
-        if let Some(number) = self.nodes[entry.node].stages[entry.port].take() {
-            self.stages.all[number as usize] = None;
-        }
+        self.remove(|installed| installed.entry == entry);
     }
 
-    /// Takes out the stage of an entry.
+    /// Takes out what an entry's program became.
     pub(super) fn take_out(&mut self, core: &mut Core, entry: Port) {
         self.take_out_if(core, |installed| installed.entry == entry);
     }
 
+    /// Takes out all parts of the programs of which one is such a one; whether there were any.
     fn take_out_if(&mut self, core: &mut Core, which: impl Fn(&Installed) -> bool) -> bool {
         self.tell_ways(core);
-        let before = self.stages.stale.len();
-        for number in 0..self.stages.all.len() {
-            if let Some(installed) = self.stages.all[number].take_if(|i| which(i)) {
-                let Port { node, port } = installed.entry;
-                self.nodes[node].stages[port] = None;
-                self.stages.stale.push(installed.entry);
+        let these = self.stages.all.iter().flatten().filter(|&installed| which(installed));
+        let entries: Vec<Port> = these.map(|installed| installed.entry).collect();
+        let taken_out = self.remove(|installed| entries.contains(&installed.entry));
+        self.stages.stale.extend(&taken_out);
+        !taken_out.is_empty()
+    }
+
+    /// Removes stages; the entries of their programs.
+    fn remove(&mut self, which: impl Fn(&Installed) -> bool) -> Vec<Port> {
+        let mut entries = Vec::new();
+        for installed in &mut self.stages.all {
+            let Some(removed) = installed.take_if(|installed| which(installed)) else { continue };
+            match removed.continuation {
+                Some(at) => drop(self.stages.continuations.remove(&(removed.entry, at))),
+                None => {
+                    self.nodes[removed.entry.node].stages[removed.entry.port] = None;
+                    entries.push(removed.entry);
+                }
             }
         }
-        self.stages.stale.len() > before
+        entries
     }
 
     /// The model of an element, if it went into a program that is in use.
@@ -326,10 +348,14 @@ impl Nodes {
 
     /// The stage that takes what comes to an input, if elements need not.
     #[inline]
-    pub(super) fn stage(&self, to: Port, native: bool) -> Option<u32> {
-        let number = self.nodes[to.node].stages.get(to.port).copied().flatten()?;
+    pub(super) fn stage(&self, to: Port, taker: Taker) -> Option<u32> {
+        let number = match taker {
+            Taker::Stage => self.nodes[to.node].stages.get(to.port).copied().flatten()?,
+            Taker::Element => return None,
+            Taker::Continuation(at) => self.stages.continuations.get(&(to, at)).copied()?,
+        };
         let installed = self.stages.all.get(number as usize)?.as_ref()?;
-        (!native && self.may_enter(installed.laps)).then_some(number)
+        self.may_enter(installed.laps).then_some(number)
     }
 
     /// Lets a stage take a batch, which is empty then.

@@ -57,7 +57,8 @@ impl Router {
     ) -> Option<Tap> {
         let tap = self.insert_tap(from, to, Box::new(Pass))?;
         let stage = Box::new(stage(tap.0));
-        self.nodes.install_at(Port { node: tap.0, port: 0 }, BTreeSet::new(), 0, stage);
+        let place = (Port { node: tap.0, port: 0 }, None);
+        self.nodes.install_at(place, BTreeSet::new(), 0, stage);
         Some(tap)
     }
 

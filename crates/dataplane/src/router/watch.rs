@@ -16,7 +16,7 @@ use ir::state::Flow;
 use ir::{NodeId, Port, PrefixEntry, PrefixTable, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
-use super::{Cell, Delivery, Nodes, StageContext};
+use super::{Cell, Delivery, Nodes, StageContext, Taker};
 use crate::trace::{Decision, Fate, Journey, Passage, Seen, Steps, grown};
 
 /// Packets that are followed at a time; more are not begun with.
@@ -118,7 +118,7 @@ impl Nodes {
             return core.recycle_batch(batch);
         }
         let (others, before) = (std::mem::take(&mut self.stack), self.laps);
-        self.stack.push(Delivery { to, batch, native: false, laps: before.now });
+        self.stack.push(Delivery { to, batch, taker: Taker::Stage, laps: before.now });
         self.carry(core);
         (self.stack, self.laps) = (others, before);
     }
@@ -131,14 +131,14 @@ impl Nodes {
         core: &mut Core,
         to: Port,
         batch: &mut Batch,
-        native: bool,
-    ) -> bool {
+        taker: Taker,
+    ) -> Taker {
         let expected = |packet: &Packet| {
             self.journeys.get(&packet.mark()).is_some_and(|journey| journey.expects(packet))
         };
         let Some(first) = batch.iter().position(expected).filter(|_| to.node < self.elements)
         else {
-            return native;
+            return taker;
         };
         let mut rest = core.batch();
         batch.split_to(first.max(1), &mut rest);
@@ -146,14 +146,14 @@ impl Nodes {
             true => core.recycle_batch(rest),
             false => {
                 let laps = self.laps.now;
-                self.stack.push(Delivery { to, batch: rest, native, laps });
+                self.stack.push(Delivery { to, batch: rest, taker, laps });
             }
         }
         if first == 0 {
             self.settle(core);
             batch.iter().for_each(|packet| self.arrive(core, to, packet));
         }
-        native || first == 0
+        if first == 0 { Taker::Element } else { taker }
     }
 
     /// Notes that a packet that is followed comes to an element.

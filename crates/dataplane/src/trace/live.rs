@@ -14,7 +14,7 @@ use ir::{NodeId, Port, Program};
 use net::{Batch, Packet};
 
 use super::{Journey, Step};
-use crate::{Router, Stage, StageContext, Tap};
+use crate::{Router, Stage, StageContext, Taker, Tap};
 
 /// A packet's way through the chain.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ impl<M: From<Followed> + 'static> Stage for Inlet<M> {
         if packets.is_empty() {
             cx.core.recycle_batch(packets);
         } else {
-            cx.push(next, packets, false, 0);
+            cx.push(next, packets, Taker::Stage, 0);
         }
     }
 }

@@ -116,6 +116,8 @@ fn agree(steps: &[Step], synthesis: &Synthesis) -> Option<bool> {
             End::Drop { element, reason } => later.iter().any(|s| {
                 s.node == element && s.outcomes.iter().any(|o| o.fate == Fate::Dropped(reason))
             }),
+            // Programs that packets are followed through are whole.
+            End::Handoff { .. } => return None,
         })
     };
     steps.iter().enumerate().filter_map(agrees).reduce(|all, one| all && one)

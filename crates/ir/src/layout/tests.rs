@@ -145,7 +145,15 @@ fn bits_have_names_by_where_headers_lie() {
 fn program(fields: &[Field], steps: Vec<Step>) -> Program {
     let terms = fields.iter().map(|field| Term::Input(*field)).collect();
     let entry = Port { node: 0, port: 0 };
-    Program { entry, terms, state: Vec::new(), tables: Vec::new(), lookups: Vec::new(), steps }
+    Program {
+        entry,
+        continuation: None,
+        terms,
+        state: Vec::new(),
+        tables: Vec::new(),
+        lookups: Vec::new(),
+        steps,
+    }
 }
 
 fn test(term: u32, set: IntervalSet, yes: u32, no: u32) -> Step {

@@ -51,7 +51,7 @@ pub fn interpret<'a>(
         run.effect(effect)?;
     }
     match exit.end {
-        End::Push { .. } => run.apply(&exit.writes)?,
+        End::Push { .. } | End::Handoff { .. } => run.apply(&exit.writes)?,
         // Nobody will see what is written into a packet that is dropped; its length is counted.
         End::Drop { .. } => {
             let length = run.left(&exit.writes)?;
@@ -267,7 +267,7 @@ impl<'a> Run<'a, '_> {
                     Fault::OutOfBounds(_) => Ok(0),
                     fault => Err(fault),
                 })?,
-                Base::Annotation | Base::Meta => interp::read(self.packet, *field)?,
+                Base::Annotation | Base::Carried | Base::Meta => interp::read(self.packet, *field)?,
             },
             Term::Position(header) => match self.packet.header_offset(*header) {
                 Some(offset) => u128::from(offset as i32 as u32),
@@ -336,14 +336,15 @@ impl<'a> Run<'a, '_> {
         Ok(())
     }
 
+    fn written(&mut self, writes: &[Write]) -> Result<Vec<u128>, Fault> {
+        writes.iter().map(|write| self.value(write.value)).collect()
+    }
+
     /// Computes all that is written from the packet as it came in, then writes.
     fn apply(&mut self, writes: &Writes) -> Result<(), Fault> {
-        let values = |run: &mut Self, of: &[Write]| {
-            let terms: Vec<TermId> = of.iter().map(|write| write.value).collect();
-            run.numbers(&terms)
-        };
-        let bytes = values(self, &writes.bytes)?;
-        let annotations = values(self, &writes.annotations)?;
+        let bytes = self.written(&writes.bytes)?;
+        let annotations = self.written(&writes.annotations)?;
+        let carried = self.written(&writes.carried)?;
         let length = self.left(writes)?;
         let mut marks = [None; 3];
         for (mark, to) in marks.iter_mut().zip(writes.marks) {
@@ -364,6 +365,10 @@ impl<'a> Run<'a, '_> {
         for (write, value) in writes.annotations.iter().zip(annotations) {
             let at = usize::try_from(write.offset).ok();
             put(self.packet.annotations_mut().bytes_mut(), at, *write, value, "anno")?;
+        }
+        for (write, value) in writes.carried.iter().zip(carried) {
+            let at = usize::try_from(write.offset).ok();
+            put(self.packet.carried_mut(), at, *write, value, "carried")?;
         }
         let Some(start) = writes.start.checked_sub(first) else {
             return Err(Fault::OutOfBounds(format!("a start at {}", writes.start)));
@@ -461,7 +466,7 @@ pub(super) mod tests {
 
     fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
         let (state, tables, lookups) = (Vec::new(), Vec::new(), Vec::new());
-        Program { entry: ENTRY, terms, state, tables, lookups, steps }
+        Program { entry: ENTRY, continuation: None, terms, state, tables, lookups, steps }
     }
 
     /// A packet of these bytes with nothing but zeros before them.
@@ -690,7 +695,7 @@ pub(super) mod tests {
         let state = vec![flows, state("hits", StateKind::Counter)];
         let entries = Entries::Flows(StateId(0));
         let tables = vec![Table { element: 0, widths: vec![8], entries }];
-        Program { entry: ENTRY, terms, state, tables, lookups, steps }
+        Program { entry: ENTRY, continuation: None, terms, state, tables, lookups, steps }
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl Program {
     /// # Panics
     /// If the program refers to what it does not have; see [`super::verify`].
     pub fn normal(self) -> Self {
-        let Program { entry, terms, state, tables, lookups, mut steps } = self;
+        let Program { entry, continuation, terms, state, tables, lookups, mut steps } = self;
         let mut normal = Normal {
             of_terms: vec![None; terms.len()],
             of_lookups: vec![None; lookups.len()],
@@ -31,7 +31,7 @@ impl Program {
             normal.step(step);
         }
         let Normal { terms, lookups, tables, state, .. } = normal;
-        Self { entry, terms, state, tables, lookups, steps }
+        Self { entry, continuation, terms, state, tables, lookups, steps }
     }
 }
 
@@ -50,20 +50,11 @@ struct Normal {
 
 impl Normal {
     fn step(&mut self, step: &mut Step) {
-        match step {
-            Step::Lookup { lookup, .. } => *lookup = self.lookup(*lookup),
-            Step::Classify { table: Some(table), .. } => *table = self.table(*table),
-            Step::Exit(exit) => {
-                for effect in &mut exit.effects {
-                    match effect {
-                        Effect::Count { counter, .. } => *counter = self.state(*counter),
-                        Effect::Update { lookup, .. } => *lookup = self.lookup(*lookup),
-                        Effect::Note { .. } => {}
-                    }
-                }
-            }
-            _ => {}
-        }
+        step.map_refs(|named| match named {
+            Ref::Lookup(lookup) => *lookup = self.lookup(*lookup),
+            Ref::Table(table) => *table = self.table(*table),
+            Ref::State(state) => *state = self.state(*state),
+        });
         step.map_terms(|term| self.term(term));
     }
 
@@ -161,7 +152,36 @@ impl Normal {
     }
 }
 
+/// What a step names besides terms and steps.
+#[derive(Debug)]
+pub enum Ref<'a> {
+    /// A lookup.
+    Lookup(&'a mut LookupId),
+    /// A table of rules.
+    Table(&'a mut TableId),
+    /// A counter.
+    State(&'a mut StateId),
+}
+
 impl Step {
+    /// Replaces what it names besides terms and steps.
+    pub fn map_refs(&mut self, mut to: impl FnMut(Ref<'_>)) {
+        match self {
+            Step::Lookup { lookup, .. } => to(Ref::Lookup(lookup)),
+            Step::Classify { table: Some(table), .. } => to(Ref::Table(table)),
+            Step::Exit(exit) => {
+                for effect in &mut exit.effects {
+                    match effect {
+                        Effect::Count { counter, .. } => to(Ref::State(counter)),
+                        Effect::Update { lookup, .. } => to(Ref::Lookup(lookup)),
+                        Effect::Note { .. } => {}
+                    }
+                }
+            }
+            Step::Test { .. } | Step::Switch { .. } | Step::Classify { .. } => {}
+        }
+    }
+
     /// Replaces the terms that it names itself; not those of a lookup's key.
     pub fn map_terms(&mut self, mut to: impl FnMut(TermId) -> TermId) {
         match self {
@@ -181,7 +201,8 @@ impl Step {
                     }
                 }
                 let writes = &mut exit.writes;
-                for write in writes.bytes.iter_mut().chain(&mut writes.annotations) {
+                let bytes = writes.bytes.iter_mut().chain(&mut writes.annotations);
+                for write in bytes.chain(&mut writes.carried) {
                     write.value = to(write.value);
                 }
                 for term in [&mut writes.length, &mut writes.packet_type, &mut writes.timestamp] {

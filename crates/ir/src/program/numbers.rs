@@ -351,6 +351,7 @@ mod tests {
             let exit =
                 Exit { effects: Vec::new(), writes, end, barrier: None, visited: Vec::new() };
             let program = Program {
+                continuation: None,
                 tables: Vec::new(),
                 entry: Port { node: 0, port: 0 },
                 terms,

@@ -50,6 +50,19 @@ pub enum MatchKind {
     Range,
 }
 
+impl Table {
+    /// Whether both are the same table: entries are shared, not copied.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.element == other.element
+            && match (&self.entries, &other.entries) {
+                (Entries::Flows(a), Entries::Flows(b)) => a == b,
+                (Entries::Prefixes(a), Entries::Prefixes(b)) => Arc::ptr_eq(a, b),
+                (Entries::Rules(a), Entries::Rules(b)) => Arc::ptr_eq(a, b),
+                _ => false,
+            }
+    }
+}
+
 impl MatchKind {
     /// Its name: `exact`, `lpm`, `ternary` or `range`.
     pub fn name(self) -> &'static str {

@@ -24,7 +24,9 @@
 //!
 //! A field of the data is written `data[64+8]`: 8 bits from bit 64 on, as the packet came in;
 //! what is written is `data[8..9]`: bytes. `l0.1` is what the first lookup bound second. A table is
-//! followed by its entries. Terms that are large, or not small and used more than once, are named
+//! followed by its entries. A part of a program that was cut begins `program behind [0] rt from
+//! continuation 3`, and reads `carried[0+32]` where another ended with `carried[0..4] = l0.0` and
+//! `hand off to continuation 3`. Terms that are large, or not small and used more than once, are named
 //! before the step that uses them first. Elements without a name are numbers: `#3`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +35,8 @@ use std::fmt::{self, Display, Formatter};
 use net::Header;
 
 use super::{
-    Atom, Barrier, ClassifyRule, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId,
-    Step, StepId, Table, TableId, Term, TermId, Write,
+    Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, LookupId, Mark, Program,
+    StateId, Step, StepId, Table, TableId, Term, TermId, Write,
 };
 use crate::graph::{Graph, NodeId, Port};
 use crate::model::{BinaryOp, CompareOp, StateKind};
@@ -79,6 +81,7 @@ impl Program {
                     match exit.end {
                         End::Push { to, .. } => all.insert(to.node),
                         End::Drop { element, .. } => all.insert(element),
+                        End::Handoff { .. } => false,
                     };
                 }
             }
@@ -177,6 +180,12 @@ impl Display for StepId {
     }
 }
 
+impl Display for Continuation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "continuation {}", self.0)
+    }
+}
+
 impl Display for TableId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "table {}", self.0)
@@ -211,7 +220,11 @@ impl Display for LookupId {
 
 impl Printer<'_> {
     fn program(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "program behind {}", self.port(self.program.entry))?;
+        write!(f, "program behind {}", self.port(self.program.entry))?;
+        match self.program.continuation {
+            Some(continuation) => writeln!(f, " from {continuation}")?,
+            None => writeln!(f)?,
+        }
         if !self.names.is_empty() {
             f.write_str("elements ")?;
             list(f, self.names, |f, (node, name)| write!(f, "{node} {}", Name(name)))?;
@@ -511,7 +524,9 @@ impl Printer<'_> {
         if let Some(length) = writes.length {
             writeln!(f, "  length {}", self.value(length))?;
         }
-        for (base, all) in [("data", &writes.bytes), ("anno", &writes.annotations)] {
+        let spaces =
+            [("data", &writes.bytes), ("anno", &writes.annotations), ("carried", &writes.carried)];
+        for (base, all) in spaces {
             for Write { offset, length, value } in all {
                 let end = i64::from(*offset) + i64::from(*length);
                 writeln!(f, "  {base}[{offset}..{end}] = {}", self.value(*value))?;
@@ -538,6 +553,7 @@ impl Printer<'_> {
             End::Drop { element, reason } => {
                 writeln!(f, "  drop {} at {}", Name(reason.0), self.node(element))?;
             }
+            End::Handoff { to } => writeln!(f, "  hand off to {to}")?,
         }
         match exit.barrier {
             None => Ok(()),
@@ -606,6 +622,7 @@ mod tests {
             length: Some(t(3)),
             bytes: vec![Write { offset: -2, length: 2, value: t(7) }],
             annotations: vec![Write { offset: 16, length: 1, value: t(10) }],
+            carried: Vec::new(),
             marks: [Mark::Clear, Mark::At(t(3)), Mark::Keep],
             packet_type: None,
             timestamp: Some(t(11)),
@@ -635,6 +652,7 @@ mod tests {
         ];
         let state = |name, kind| StateOf { owner: "nat".into(), element: 1, name, kind };
         let program = Program {
+            continuation: None,
             entry: port(0, 0),
             terms,
             state: vec![
@@ -698,7 +716,8 @@ s4: exit visited [0] #0, [2] #1
         let entry = Port { node: 3, port: 0 };
         let lookups = vec![Lookup { table: TableId(3), key, values: 0, common: 0, element: 0 }];
         let (state, tables) = (Vec::new(), Vec::new());
-        let program = Program { entry, terms, state, tables, lookups, steps: vec![step] };
+        let program =
+            Program { entry, continuation: None, terms, state, tables, lookups, steps: vec![step] };
         let text = program.to_string();
         assert!(text.contains("s0: #7 switch fold(t4294967295) else s9"), "{text}");
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use net::annotation;
+use net::{CARRIED, annotation};
 
 use super::{
     Atom, ClassifyRule, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId, Step, StepId,
@@ -154,6 +154,7 @@ impl Verifier<'_> {
             }
             Base::Data => true,
             Base::Annotation => end <= annotation::SIZE,
+            Base::Carried => self.program.continuation.is_some() && end <= CARRIED,
             Base::Meta => field.name().is_some(),
         };
         if !there {
@@ -182,15 +183,7 @@ impl Verifier<'_> {
             if let Some(width) = table.widths.iter().find(|w| !(1..=128).contains(*w)) {
                 self.error("bad-width", format!("a key of {width} bits"));
             }
-            let is_twice = self.program.tables[..i].iter().any(|other| {
-                other.element == table.element
-                    && match (&other.entries, &table.entries) {
-                        (Entries::Flows(a), Entries::Flows(b)) => a == b,
-                        (Entries::Prefixes(a), Entries::Prefixes(b)) => Arc::ptr_eq(a, b),
-                        (Entries::Rules(a), Entries::Rules(b)) => Arc::ptr_eq(a, b),
-                        _ => false,
-                    }
-            });
+            let is_twice = self.program.tables[..i].iter().any(|other| other.is_same(table));
             if is_twice {
                 self.error("duplicate-table", "it stands here twice");
             }
@@ -378,8 +371,14 @@ impl Verifier<'_> {
 
     fn exit(&mut self, exit: &Exit, hit: &Lookups) {
         let entry = self.program.entry;
-        let handed_back = exit.end == End::Push { to: entry, native: true };
-        let begins = exit.visited.first().map_or(handed_back, |&first| first == entry);
+        let hands_off = matches!(exit.end, End::Handoff { .. });
+        if hands_off {
+            self.handoff(exit);
+        } else if !exit.writes.carried.is_empty() {
+            self.error("bad-end", "what is carried is for another part of the program");
+        }
+        let untouched = hands_off || exit.end == End::Push { to: entry, native: true };
+        let begins = exit.visited.first().map_or(untouched, |&first| first == entry);
         if !begins {
             self.error("bad-way", "the path does not begin at the entry");
         }
@@ -404,6 +403,18 @@ impl Verifier<'_> {
         self.writes(&exit.writes);
         if matches!(exit.end, End::Drop { .. }) && exit.barrier.is_some() {
             self.error("bad-end", "a drop is no barrier");
+        }
+    }
+
+    fn handoff(&mut self, exit: &Exit) {
+        let carried = exit.writes.carried.clone();
+        self.disjoint(&carried, 0, CARRIED as i32, "carried");
+        let End::Handoff { to } = exit.end else { return };
+        if *exit != Exit::handoff(to, carried) {
+            self.error("bad-end", "a packet that is handed off is as it came in");
+        }
+        if self.program.continuation == Some(to) {
+            self.error("bad-end", format!("it is handed off to where it came from, {to}"));
         }
     }
 

@@ -376,6 +376,7 @@ fn base(word: &str) -> Option<Base> {
         Base::Header(Header::Network),
         Base::Header(Header::Transport),
         Base::Annotation,
+        Base::Carried,
         Base::Meta,
     ];
     bases.into_iter().find(|b| b.to_string() == word)

@@ -160,7 +160,7 @@ impl Facts {
             Base::Data => self.length,
             Base::Header(header) => self.marks[header as usize].available,
             Base::Annotation => annotation::SIZE as u64,
-            Base::Meta => 0,
+            Base::Carried | Base::Meta => 0,
         }
     }
 

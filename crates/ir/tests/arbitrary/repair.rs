@@ -200,7 +200,7 @@ fn bytes(base: Base) -> Base {
 fn place(f: Field) -> Field {
     let bytes = match f.base {
         Base::Meta => return field::meta::LEN,
-        Base::Annotation => 48,
+        Base::Annotation | Base::Carried => 48,
         Base::Data | Base::Header(net::Header::Mac) => SHORTEST,
         Base::Header(net::Header::Network) => SHORTEST - 14,
         Base::Header(net::Header::Transport) => SHORTEST - 34,

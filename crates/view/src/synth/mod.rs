@@ -179,7 +179,7 @@ impl<'a> Became<'a> {
                 number: 0,
                 step,
                 exit,
-                egress: egress(graph, models, exit),
+                egress: egress(graph, models, program.entry, exit),
                 ways: ways.count(step),
                 alternatives: alternatives.at(step, &known, MAX_WAYS),
                 known,
@@ -296,9 +296,11 @@ fn rank(egress: Egress) -> (u8, NodeId) {
     }
 }
 
-fn egress(graph: &Graph, models: &[Model], exit: &Exit) -> Egress {
+fn egress(graph: &Graph, models: &[Model], entry: ir::Port, exit: &Exit) -> Egress {
     match exit.end {
         End::Drop { element, reason } => Egress::Dropped(element, reason.0),
+        // Another part of the entry's program goes on.
+        End::Handoff { .. } => Egress::GoesOn(entry.node),
         End::Push { to, native } => match graph.nodes.get(to.node) {
             Some(node) if node.outputs.is_empty() => Egress::Leaves(to.node),
             Some(_) if native && synthesised(models, to.node) => Egress::HandedOver(to.node),

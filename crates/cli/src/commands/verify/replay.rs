@@ -185,6 +185,7 @@ impl Started {
             path: Path::Native,
             background: None,
             every_program: false,
+            cut: None,
             unproven: false,
         };
         let mut router = assemble(&self.chain, &mut self.sources, setup, &mut Vec::new())?;

@@ -181,6 +181,7 @@ impl<'a> Replayer<'a> {
                 (Some(&next), _) => self.goal(at, next),
                 (None, End::Push { to, .. }) => self.goal(at, to),
                 (None, End::Drop { reason, .. }) => Goal::Reason(reason),
+                (None, End::Handoff { .. }) => Goal::Any,
             };
             state.visit = Visit::new(at);
             state.registers.clear();
@@ -451,7 +452,7 @@ impl State<'_> {
             Base::Data => self.start,
             Base::Header(header) => self.marks[header as usize].flatten(),
             Base::Annotation => return Place { space: Space::Annotation, start: bit, width },
-            Base::Meta => return Place { space: Space::Meta, start: bit, width },
+            Base::Carried | Base::Meta => return Place { space: Space::Meta, start: bit, width },
         };
         match from.and_then(|from| from.checked_mul(8)?.checked_add(bit)) {
             Some(start) => Place { space: Space::Entry, start, width },

@@ -182,6 +182,7 @@ fn broken_programs_do_no_harm() {
     let graph = chain(&[("in", 1), ("out", 0)]);
     let models = [source(), Model::opaque("sends")];
     let empty = Program {
+        continuation: None,
         tables: Vec::new(),
         entry: Port { node: 7, port: 3 },
         terms: Vec::new(),

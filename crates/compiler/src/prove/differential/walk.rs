@@ -184,6 +184,7 @@ impl<'a> Walk<'a> {
                                 seen.fates.push(self.dropped(element, reason, packet.len()));
                                 self.pool.recycle(packet);
                             }
+                            program::End::Handoff { .. } => waiting.push((at, packet, true)),
                         }
                     }
                 }

@@ -16,8 +16,8 @@ use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 use crate::prefix_table::{PrefixEntry, PrefixTable};
 use crate::program::{
-    Atom, Barrier, ClassifyRule, Effect, End, Entries, Exit, Lookup, LookupId, Mark, Program,
-    StateId, StateOf, Step, StepId, Table, TableId, Term, TermId, Write,
+    Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, Lookup, LookupId, Mark,
+    Program, StateId, StateOf, Step, StepId, Table, TableId, Term, TermId, Write,
 };
 
 /// Programs that were read, and the names of the elements that they name.
@@ -107,6 +107,10 @@ impl Parser<'_> {
         let port = self.small()?;
         self.expect("]")?;
         let entry = self.element_name()?;
+        let continuation = match self.takes("from") {
+            true => Some(self.continuation()?),
+            false => None,
+        };
         if self.takes("elements") {
             loop {
                 let node: u32 = self.small()?;
@@ -152,7 +156,13 @@ impl Parser<'_> {
             return Err(self.expected(&format!("step s{}", steps.len())));
         }
         let Making { terms, state, tables, lookups, .. } = making;
-        Ok(Program { entry: Port { node, port }, terms, state, tables, lookups, steps })
+        let entry = Port { node, port };
+        Ok(Program { entry, continuation, terms, state, tables, lookups, steps })
+    }
+
+    fn continuation(&mut self) -> Parsed<Continuation> {
+        self.expect("continuation")?;
+        Ok(Continuation(self.small()?))
     }
 
     /// The number of a word such as `t6`.
@@ -650,13 +660,14 @@ impl Parser<'_> {
                 self.expect("=")?;
                 exit.writes.timestamp = Some(self.term(making, level::OR)?);
             } else if let Token::Word(word) = self.token
-                && let Some(to @ (Base::Data | Base::Annotation)) = base(word)
+                && let Some(to @ (Base::Data | Base::Annotation | Base::Carried)) = base(word)
             {
                 self.bump();
                 let write = self.write(making)?;
                 let writes = &mut exit.writes;
                 match to {
                     Base::Data => writes.bytes.push(write),
+                    Base::Carried => writes.carried.push(write),
                     _ => writes.annotations.push(write),
                 }
             } else {
@@ -671,6 +682,10 @@ impl Parser<'_> {
                 self.expect("path")?;
             }
             exit.end = End::Push { to, native };
+        } else if self.takes("hand") {
+            self.expect("off")?;
+            self.expect("to")?;
+            exit.end = End::Handoff { to: self.continuation()? };
         } else {
             self.expect("drop")?;
             let reason = Reason(self.name("a reason")?);
