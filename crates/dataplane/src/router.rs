@@ -27,7 +27,7 @@ use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
-use ir::program::{Continuation, Program};
+use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
@@ -39,6 +39,8 @@ use crate::pipeline::{Library, Pipeline, Prepared};
 use crate::place;
 use crate::stats::Load;
 use arrivals::Arrivals;
+pub(crate) use carry::Delivery;
+pub use carry::Taker;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
 pub use handlers::Reading;
 pub use lifetime::Lifetime;
@@ -84,33 +86,6 @@ struct Node {
     /// The stage that takes what comes to an input, if the element does not.
     stages: Vec<Option<u32>>,
     cycle: Cycle,
-}
-
-/// What takes packets that come to an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taker {
-    /// The stage that stands there, or the element's own code if none does.
-    Stage,
-    /// The element's own code.
-    Element,
-    /// The part of the input's program that goes on here, or the element's own code if there is none.
-    Continuation(Continuation),
-}
-
-impl Taker {
-    /// What takes packets that a program, or a part of it, is to take.
-    pub(crate) fn of(program: &Program) -> Self {
-        program.continuation.map_or(Taker::Stage, Taker::Continuation)
-    }
-}
-
-/// A batch on its path.
-pub(crate) struct Delivery {
-    pub(crate) to: Port,
-    pub(crate) batch: Batch,
-    pub(crate) taker: Taker,
-    /// How often it came to the beginning of a cycle.
-    pub(crate) laps: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

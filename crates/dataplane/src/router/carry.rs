@@ -1,13 +1,41 @@
 //! Carrying packets from element to element, or to the stage that stands there.
 
 use elements::context::{Context, Core};
+use ir::program::{Continuation, Program};
 use ir::{NodeId, Port};
 use net::Batch;
 
 use super::cycles::{LOOP, Laps};
-use super::{Cell, Delivery, Nodes, Taker, UNCONNECTED, drop_all};
+use super::{Cell, Nodes, UNCONNECTED, drop_all};
 use crate::latency::Of;
 use crate::pipeline::Arrival;
+
+/// What takes packets that come to an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taker {
+    /// The stage that stands there, or the element's own code if none does.
+    Stage,
+    /// The element's own code.
+    Element,
+    /// The part of the input's program that goes on here, or the element's own code if there is none.
+    Continuation(Continuation),
+}
+
+impl Taker {
+    /// What takes packets that a program, or a part of it, is to take.
+    pub(crate) fn of(program: &Program) -> Self {
+        program.continuation.map_or(Taker::Stage, Taker::Continuation)
+    }
+}
+
+/// A batch on its path.
+pub(crate) struct Delivery {
+    pub(crate) to: Port,
+    pub(crate) batch: Batch,
+    pub(crate) taker: Taker,
+    /// How often it came to the beginning of a cycle.
+    pub(crate) laps: u32,
+}
 
 impl Nodes {
     /// Carries everything on the stack to the end of its way.
