@@ -190,3 +190,30 @@ fn programs_find_flows_of_any_width() {
         assert!(!passes(Of::Element, "x"), "{chain}: packets of known flows came to the element");
     }
 }
+
+/// A station moves to another port in the middle of a burst. What the flow cache held of it before must not
+/// be taken for what it holds of it afterwards.
+#[test]
+fn a_station_that_moves_within_a_burst_is_found_where_it_is() {
+    let chain = "in0 :: Idle -> [0] s :: EtherSwitch; in1 :: Idle -> [1] s;
+                 s[0] -> out0 :: Queue(10000) -> Idle; s[1] -> out1 :: Queue(10000) -> Idle;";
+    let mut started = start("switch", chain, Folder::new("."), Path::Synthesised)
+        .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
+    let frame = |from: u8, to: u8| {
+        let mut frame = vec![0; 60];
+        frame[..6].fill(to);
+        frame[6..12].fill(from);
+        frame
+    };
+    let (known, moves) = (frame(2, 4), frame(4, 0xff));
+    let mut burst = vec![known.clone(); 20];
+    burst[3] = moves.clone();
+    for _ in 0..200 {
+        feed(&mut started, "in1", std::slice::from_ref(&moves));
+        feed(&mut started, "in0", &vec![known.clone(); 20]);
+        drain(&mut started, "out1");
+        feed(&mut started, "in0", &burst);
+        // Behind the frame that moves the station, all are for where they come from.
+        assert_eq!(drain(&mut started, "out1").len(), 4);
+    }
+}

@@ -58,7 +58,9 @@ pub(super) struct Burst {
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
-    cached: u32,
+    pub(super) cached: u32,
+    /// Whether entries were removed from the flow cache since the burst began.
+    pub(super) removed: bool,
     /// Lanes that looked up flows.
     flows: u32,
     /// Lanes that plans were executed for before others were decided.
@@ -186,6 +188,7 @@ impl Pipeline {
             }
         }
         self.burst.forget(u32::MAX);
+        self.burst.removed = false;
         self.burst.looked_up.fill(0);
         let mut spare = std::mem::take(&mut self.burst.spare);
         let alone = {
@@ -524,6 +527,7 @@ impl Pipeline {
     #[cold]
     fn find_changed(&mut self) -> u32 {
         let Self { tables, cache, burst, lanes, .. } = self;
+        burst.removed = true;
         let mut stale = 0;
         let all = tables.log.take(|table, number| {
             cache.kill(table, number);
@@ -661,6 +665,7 @@ impl Pipeline {
         let expiry = |m: &Member| self.tables.expiry(m.table, m.number);
         if self.cache.members(at).any(|m| expiry(&m) <= now) {
             self.cache.remove(at);
+            self.burst.removed = true;
             return false;
         }
         let mut until = now | self.tick;

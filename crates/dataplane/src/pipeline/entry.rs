@@ -3,7 +3,7 @@
 use super::Pipeline;
 use super::cache::{Line, Member, SLOTS};
 use super::compile::{Compiler, Slot, Sum};
-use super::lanes::{Lanes, Packets, Reg};
+use super::lanes::{Lanes, Packets, Reg, lanes_of};
 use ir::program::LookupId;
 use net::Packet;
 
@@ -125,6 +125,12 @@ impl Pipeline {
         let number = burst.sites[lane];
         let site = sites.get(usize::from(number));
         let Some(exit) = site.and_then(|site| site.exit(direct.outcome)) else { return };
+        // A packet behind this one may hold numbers of an entry of the same key that was removed since.
+        let same =
+            |other: usize| burst.keys[other] == burst.keys[lane] && burst.sites[other] == number;
+        if burst.removed && lanes_of(burst.cached & u32::MAX << lane).any(same) {
+            return;
+        }
         burst.members.clear();
         let mut until = u64::MAX;
         for (found, lookup) in burst.found.iter().zip(0..) {

@@ -551,7 +551,7 @@ pub struct TraceEnd {
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
-    /// The kind of error, a name that does not change ([`Error::code`]).
+    /// The kind of error, a name that does not change ([`crate::Error::code`]).
     pub code: String,
     /// What is wrong, for people.
     pub message: String,
