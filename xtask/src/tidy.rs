@@ -7,6 +7,7 @@ mod code;
 mod crates;
 mod dependencies;
 mod elements;
+mod modules;
 pub(crate) mod pages;
 mod rules;
 mod tree;
@@ -39,13 +40,14 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 15] = [
+const RULES: [(&str, Rule); 16] = [
     ("floors", crates::floors),
     ("reserved", crates::reserved),
     ("lints", crates::lints),
     ("clippy-files", crates::clippy_files),
     ("unsafe-files", code::unsafe_files),
     ("long-files", code::long_files),
+    ("circles", modules::circles),
     ("quiet", code::quiet),
     ("unfinished", code::unfinished),
     ("registered", elements::registered),

@@ -12,7 +12,7 @@ use elements::legacy::Legacy;
 use ir::model::StateKind;
 use ir::{StateValue, Store};
 
-use crate::stats::Load;
+use crate::stats::{Holding, Load};
 
 /// What the elements of a router may keep; it does not change while the router runs.
 #[derive(Clone, Debug, Default)]
@@ -51,15 +51,6 @@ impl Keeper {
     fn is_anonymous(&self) -> bool {
         self.name.rsplit('/').next().is_some_and(|name| name.contains('@'))
     }
-}
-
-/// What an element holds at a moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holding {
-    /// Packets.
-    pub packets: usize,
-    /// Flows.
-    pub flows: usize,
 }
 
 /// What becomes of an element's state.

@@ -18,6 +18,7 @@ pub mod place;
 pub mod ports;
 mod router;
 pub mod stats;
+mod threads;
 pub mod trace;
 pub mod worker;
 

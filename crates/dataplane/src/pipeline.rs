@@ -19,6 +19,7 @@ mod simd;
 mod sites;
 mod tables;
 mod wide;
+mod words;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
@@ -47,7 +48,7 @@ use scalar::Scalar;
 use sites::{Builder, Compiled, ExitLengths, most_lookups};
 pub(crate) use tables::Table;
 use tables::Tables;
-use wide::Layout;
+use words::Layout;
 
 /// What a pipeline must know of the chain that it stands in.
 pub(crate) trait Surroundings {

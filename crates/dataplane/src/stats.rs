@@ -5,9 +5,7 @@ use std::time::Duration;
 use elements::context::Tallied;
 use elements::element::Traffic;
 
-use crate::change::Holding;
 use crate::latency::Latency;
-use crate::router::Router;
 
 /// How busy a worker has been.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +40,15 @@ impl Interval {
     pub fn rate(self, before: u64, now: u64) -> f64 {
         if self.0 > 0.0 { now.saturating_sub(before) as f64 / self.0 } else { 0.0 }
     }
+}
+
+/// What an element holds at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Packets.
+    pub packets: usize,
+    /// Flows.
+    pub flows: usize,
 }
 
 /// What one element has done.
@@ -89,17 +96,6 @@ pub struct Stats {
     pub functions: Vec<FunctionStats>,
     /// How long bursts took, where that was measured.
     pub latencies: Vec<Latency>,
-}
-
-impl Router {
-    /// What was done so far. Costs time in proportion to the number of elements, not of packets.
-    pub fn stats(&mut self) -> Stats {
-        // A worker that waits for packets has not looked at the clock for a while.
-        let (now, load) = (self.time(), self.load());
-        let ((elements, functions), latencies) = (self.counts(), self.latencies());
-        let buffers = self.core().pool.outstanding();
-        Stats { now, load, buffers, elements, functions, latencies }
-    }
 }
 
 impl Stats {

@@ -7,6 +7,7 @@ use elements::configure::{DEFAULT_MEMORY, Files};
 use ir::{Diagnostic, FileId, Graph, NodeId, Sources, Span};
 
 use crate::frontend::report::Report;
+use crate::frontend::stand_ins::Device;
 use crate::frontend::{check, expand, load, ports, processing, scope, stand_ins};
 
 /// What is decided outside of the file.
@@ -34,16 +35,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { text: 64 << 20, memory: DEFAULT_MEMORY }
     }
-}
-
-/// A device that the elements of a chain may be for.
-#[derive(Clone, Debug)]
-pub struct Device {
-    /// Its name: the first argument of the elements that are for it.
-    pub name: String,
-    /// A class as the language writes it, in braces: an element to which what is to be sent comes, and which what is
-    /// received leaves.
-    pub class: String,
 }
 
 impl Options {

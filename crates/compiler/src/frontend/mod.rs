@@ -15,6 +15,7 @@ mod scope;
 mod stand_ins;
 mod variables;
 
-pub use elaborate::{Chain, Device, Limits, Options, elaborate};
+pub use elaborate::{Chain, Limits, Options, elaborate};
 pub use flatten::flatten;
 pub use instantiate::{Elements, instantiate, instantiate_part};
+pub use stand_ins::Device;

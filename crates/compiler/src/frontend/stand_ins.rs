@@ -5,7 +5,15 @@ use click::ast::{Declaration, File, Node, Statement};
 use click::config::Argument;
 use ir::Sources;
 
-use crate::frontend::elaborate::Device;
+/// A device that the elements of a chain may be for.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its name: the first argument of the elements that are for it.
+    pub name: String,
+    /// A class as the language writes it, in braces: an element to which what is to be sent comes, and which what is
+    /// received leaves.
+    pub class: String,
+}
 
 /// Those of some devices that no element with these arguments is for.
 pub(crate) fn unused<'a>(devices: &'a [Device], arguments: &[Vec<Argument>]) -> Vec<&'a Device> {

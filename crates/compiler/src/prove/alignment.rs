@@ -13,7 +13,7 @@ use ir::model::StateKind;
 use ir::program::{End, Exit, Step, Writes};
 use ir::{Graph, Model, NodeId, Port, Processing, Program};
 
-use super::verify::Subjects;
+use super::subjects::Subjects;
 
 /// One of the two chains.
 pub(super) type Side = usize;

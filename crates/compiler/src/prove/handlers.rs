@@ -11,7 +11,7 @@ use elements::element::HandlerCalls;
 use ir::{Model, NodeId, Processing};
 
 use super::alignment::{ORDINALS, arguments};
-use super::verify::Subjects;
+use super::subjects::Subjects;
 
 /// Why the model of an element that handlers may change says nothing.
 const CHANGED: &str = "handlers may change it";

@@ -16,6 +16,7 @@ mod pair;
 mod product;
 mod replay;
 mod search;
+mod subjects;
 mod verify;
 pub mod witness;
 
@@ -35,9 +36,10 @@ pub use pair::verify_pair;
 pub(crate) use product::Assumed;
 use product::{Mismatch, Product};
 pub use replay::{Incoming, Left, Replay, Sent, Shown};
+pub use subjects::Subjects;
 pub use verify::{
-    Assurance, Outcome, Proof, Subjects, Verification, assure_programs, check_program,
-    prove_programs, verify_chain, verify_programs,
+    Assurance, Outcome, Proof, Verification, assure_programs, check_program, prove_programs,
+    verify_chain, verify_programs,
 };
 
 use crate::prove::witness::{Goal, Random, Values, Witness, seeds, solve};

@@ -11,7 +11,7 @@ use super::differential::packets::{Aim, Traffic, simplifications};
 use super::differential::{Arrival, Effort, Evidence, Subject, Walk, is_stateful};
 use super::on_large_stack;
 use super::replay::{Incoming, Replay, Sent, Shown};
-use super::verify::Subjects;
+use super::subjects::Subjects;
 use crate::prove::witness::{Random, START, Witness, seeds};
 
 /// Sequences of packets to chains with state have so many.

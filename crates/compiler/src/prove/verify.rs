@@ -9,27 +9,9 @@ use ir::{Expr, Graph, Model, NodeId, Op, Port, Program, Store};
 use super::alignment::{boundary, device};
 use super::differential::{self, Effort, Evidence, Subject};
 use super::replay::Shown;
+use super::subjects::Subjects;
 use super::{BUDGET, Comparison, Verdict, View, compare};
 use crate::synthesize::{synthesize, synthesize_unsimplified};
-
-/// A chain with what its elements mean.
-#[derive(Clone, Debug)]
-pub struct Subjects {
-    /// The chain.
-    pub graph: Graph,
-    /// Its elements' models, in the order of the graph.
-    pub models: Vec<Model>,
-    /// State at the beginning.
-    pub state: Store,
-    /// The handlers that its elements call by themselves; none where that does not matter.
-    pub calls: Vec<HandlerCalls>,
-    /// Whether its elements see nothing of packets but frames; none where that does not matter.
-    pub frames_only: Vec<bool>,
-    /// Whether packets that its elements make have no annotations; none where that does not matter.
-    pub makes_bare: Vec<bool>,
-    /// Where its elements were declared, in words; none where that does not matter.
-    pub places: Vec<String>,
-}
 
 impl Subjects {
     /// The elements that packets may come out of, or end at, that come to an element.

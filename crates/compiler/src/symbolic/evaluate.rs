@@ -6,7 +6,7 @@ use ir::program::{Barrier, TermId};
 use ir::{Cond, Expr, Field, IntervalSet};
 
 use super::execute::{Machine, Way};
-use super::packet::Stop;
+use super::packet::{Stop, field_at};
 use super::terms::Decided;
 
 impl<'a> Machine<'a> {
@@ -235,14 +235,6 @@ impl<'a> Machine<'a> {
             sum = self.terms.binary(BinaryOp::Add, sum, new);
         }
         Ok(self.terms.fold(sum))
-    }
-}
-
-pub(super) fn field_at(base: Base, offset: u128, width: u16) -> Result<Field, Stop> {
-    let far = Stop::Unsupported(Barrier::FarPlace);
-    match u16::try_from(offset).ok().and_then(|o| o.checked_mul(8)) {
-        Some(offset) if (1..=128).contains(&width) => Ok(Field::bits(base, offset, width)),
-        _ => Err(far),
     }
 }
 

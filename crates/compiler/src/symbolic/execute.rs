@@ -17,9 +17,8 @@ use ir::{Graph, NodeId, Port, Processing};
 
 use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
-use super::evaluate::field_at;
 use super::facts::Facts;
-use super::packet::{MarkAt, Packet, Stop};
+use super::packet::{MarkAt, Packet, Stop, field_at};
 use super::rules::{MAX_KEYS, Rules, tests};
 use super::split::{Split, split};
 use super::table::Table as PrefixRows;

@@ -462,3 +462,12 @@ impl Packet {
         })
     }
 }
+
+/// The field of so many bits from a byte on.
+pub(super) fn field_at(base: Base, offset: u128, width: u16) -> Result<Field, Stop> {
+    let far = Stop::Unsupported(Barrier::FarPlace);
+    match u16::try_from(offset).ok().and_then(|o| o.checked_mul(8)) {
+        Some(offset) if (1..=128).contains(&width) => Ok(Field::bits(base, offset, width)),
+        _ => Err(far),
+    }
+}

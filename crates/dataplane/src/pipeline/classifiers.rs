@@ -215,7 +215,7 @@ impl Classification {
                 // Nobody may be waiting any more.
                 let _ = done.send(Structure::new(&rules, &greatest));
             };
-            if crate::worker::aside("classifier", work).is_ok() {
+            if crate::threads::aside("classifier", work).is_ok() {
                 *rebuild = Some(Rebuild { rules: Arc::clone(&self.rules), built });
             }
         }

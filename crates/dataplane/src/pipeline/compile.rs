@@ -12,7 +12,8 @@ use net::Header;
 
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
-use super::wide::{self, Layout};
+use super::range_table::ranges_of;
+use super::words::{self, Layout};
 
 /// What a slot of the flow cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +283,7 @@ impl<'a> Compiler<'a> {
     fn make(&mut self, term: TermId, with: &mut Option<&mut Residual<'_>>) -> Option<Reg> {
         let op = match self.program.term(term) {
             Term::Const(value) => Op::Const(*value as u32),
-            Term::Input(field) => return self.input(wide::part(*field, 0)?),
+            Term::Input(field) => return self.input(words::part(*field, 0)?),
             Term::Position(header) => Op::Position(*header),
             Term::Sum16 { offset, length } => {
                 let words = match self.program.term(*length) {
@@ -582,26 +583,6 @@ impl Residual<'_> {
         });
         u8::try_from(at).ok()
     }
-}
-
-/// What a set holds of the numbers of a range, by their lower 32 bits.
-pub(super) fn ranges_of(set: &IntervalSet, (least, most): (i128, i128)) -> Option<Vec<(u32, u32)>> {
-    // As 128-bit numbers: those from 0 on, and those that wrapped.
-    let wrapped = (least < 0).then_some((least as u128, u128::MAX));
-    if most >= (1 << 32) + least.min(0) || least < -(1 << 31) {
-        return None;
-    }
-    let parts = [(most >= 0).then_some((0, most as u128)), wrapped];
-    let mut ranges = Vec::new();
-    for (from, to) in parts.into_iter().flatten() {
-        for &(low, high) in set.intervals() {
-            if low.max(from) <= high.min(to) {
-                ranges.push((low.max(from) as u32, high.min(to) as u32));
-            }
-        }
-    }
-    ranges.sort_unstable();
-    Some(ranges)
 }
 
 /// The condition that a number is in one of some ranges, which are in order.

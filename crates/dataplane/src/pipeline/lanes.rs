@@ -6,27 +6,22 @@
 
 use std::sync::Arc;
 
-use elements::flow_access::BURST;
 pub(super) use elements::flow_access::lanes_of;
 use ir::model::CompareOp;
 use net::{Header, Packet};
 
-use super::plan::MOST_TESTS;
 use super::range_table::RangeTable;
 use super::simd::{self, EIGHT, Isa, Level, Task};
-use super::wide::Layout;
+pub(super) use super::simd::{Column, LANES};
+use super::words::Layout;
 
-/// Packets that are computed with at once.
-pub(super) const LANES: usize = BURST;
-
+/// Conditions that are tested at once.
+pub(super) const MOST_TESTS: usize = 16;
 /// Bytes at the start of the data that are within reach at once: headers of all usual packets.
 const WINDOW: usize = 128;
 
 /// Words that are read together if so many are wanted.
 const FEWEST_TOGETHER: usize = 3;
-
-/// A number of each packet.
-pub(super) type Column = [u32; LANES];
 
 /// The index of a column and of the operation that computes it.
 pub(super) type Reg = u32;

@@ -13,8 +13,6 @@ use super::prepared::is_small;
 use super::range_table::RangeTable;
 use super::simd::{Isa, Task};
 
-/// Conditions that are tested at once.
-pub(super) const MOST_TESTS: usize = 16;
 /// Bytes that one exit's writes may lie apart.
 pub(super) const WINDOW: usize = 64;
 

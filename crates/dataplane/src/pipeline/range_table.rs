@@ -6,8 +6,7 @@ use classify::lpm::PrefixMap;
 use ir::program::StepId;
 use ir::{IntervalSet, Mapping};
 
-use super::compile::ranges_of;
-use super::lanes::{Column, LANES};
+use super::simd::{Column, LANES};
 
 /// Of so many ranges, the one is found as the longest prefix of a number is: that takes fewer
 /// places in memory than halving.
@@ -107,6 +106,26 @@ fn prefixes((low, high, value): (u32, u32, u32)) -> impl Iterator<Item = ((u32, 
         next = u32::try_from(last + 1).ok().filter(|&next| next <= high);
         Some(((low, 32 - free as u8), value))
     })
+}
+
+/// What a set holds of the numbers of a range, by their lower 32 bits.
+pub(super) fn ranges_of(set: &IntervalSet, (least, most): (i128, i128)) -> Option<Vec<(u32, u32)>> {
+    // As 128-bit numbers: those from 0 on, and those that wrapped.
+    let wrapped = (least < 0).then_some((least as u128, u128::MAX));
+    if most >= (1 << 32) + least.min(0) || least < -(1 << 31) {
+        return None;
+    }
+    let parts = [(most >= 0).then_some((0, most as u128)), wrapped];
+    let mut ranges = Vec::new();
+    for (from, to) in parts.into_iter().flatten() {
+        for &(low, high) in set.intervals() {
+            if low.max(from) <= high.min(to) {
+                ranges.push((low.max(from) as u32, high.min(to) as u32));
+            }
+        }
+    }
+    ranges.sort_unstable();
+    Some(ranges)
 }
 
 #[cfg(test)]

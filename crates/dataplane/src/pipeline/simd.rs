@@ -6,6 +6,12 @@
 use classify::Instructions;
 pub(super) use classify::Level;
 
+/// Packets that are computed with at once.
+pub(super) const LANES: usize = elements::flow_access::BURST;
+
+/// A number of each packet.
+pub(super) type Column = [u32; LANES];
+
 /// Instructions at hand: proof that the processor has them.
 pub(super) trait Isa: Copy {
     /// The highest bit of each number, the first number's lowest.

@@ -15,8 +15,8 @@ use super::cache::{RARELY, SLOTS};
 use super::classifiers::Classifiers;
 use super::compile::{Compiler, Known, Residual, reachable};
 use super::entry::CachedExit;
-use super::lanes::{Cond, Part, Reg};
-use super::plan::{MOST_TESTS, Node, Plan, Site, node, plan, updates};
+use super::lanes::{Cond, MOST_TESTS, Part, Reg};
+use super::plan::{Node, Plan, Site, node, plan, updates};
 
 /// Conditions on packets that one line may depend on.
 const MOST_CONDITIONS: usize = 32;

@@ -8,8 +8,8 @@ use elements::context::Context;
 use elements::legacy::Scope;
 use ir::model::StateKind;
 
-use crate::change::{Estate, Handover, Heirloom, Holding, Inventory, Keeper, Plan, TakenOver};
-use crate::stats::{ElementStats, FunctionStats};
+use crate::change::{Estate, Handover, Heirloom, Inventory, Keeper, Plan, TakenOver};
+use crate::stats::{ElementStats, FunctionStats, Holding, Stats};
 
 fn holding(element: &dyn Element) -> Holding {
     let flows = element.flows().map_or(0, |flows| flows.borrow().count());
@@ -17,6 +17,15 @@ fn holding(element: &dyn Element) -> Holding {
 }
 
 impl Router {
+    /// What was done so far. Costs time in proportion to the number of elements, not of packets.
+    pub fn stats(&mut self) -> Stats {
+        // A worker that waits for packets has not looked at the clock for a while.
+        let (now, load) = (self.time(), self.load());
+        let ((elements, functions), latencies) = (self.counts(), self.latencies());
+        let buffers = self.core().pool.outstanding();
+        Stats { now, load, buffers, elements, functions, latencies }
+    }
+
     /// What the elements may keep. It asks them for their models, which takes time: to be called
     /// before the router runs.
     pub fn inventory(&self) -> Inventory {

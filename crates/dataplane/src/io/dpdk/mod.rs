@@ -108,7 +108,7 @@ fn start(eal: Option<&str>) -> std::result::Result<(), String> {
     let cores = ["-l", "-c", "--lcores", "--main-lcore"];
     if !given.split_whitespace().any(|word| cores.iter().any(|core| word.starts_with(core))) {
         // EAL would start a thread on every CPU; workers are Catena's own.
-        let cpu = crate::worker::cpus().first().copied().unwrap_or(0);
+        let cpu = crate::threads::cpus().first().copied().unwrap_or(0);
         arguments.extend(["--lcores".to_string(), format!("0@{cpu}")]);
     }
     arguments.extend(given.split_whitespace().map(str::to_string));
