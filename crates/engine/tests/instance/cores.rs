@@ -38,7 +38,10 @@ fn counts_of_two_workers_add_up_and_writes_reach_both() {
     instance.fleet().call(1, |router| router.write_handler("s.switch", "0")).unwrap().unwrap();
     assert_eq!(read(&instance, "s.switch"), "worker 0: 1\nworker 1: 0\n");
     let refused = instance.write("s.nothing", "").unwrap_err();
-    assert_eq!((refused.code(), &*refused.to_string()), ("handler", "no handler named 's.nothing'"));
+    assert_eq!(
+        (refused.code(), &*refused.to_string()),
+        ("handler", "no handler named 's.nothing'")
+    );
 }
 
 /// Chains in one process, on the same core: each has its own packets and state, and changes and ends for itself.
