@@ -32,7 +32,7 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     let device = ["--in", "device=dpdk:net_ring0", "--dpdk-eal"];
     let told = lab.refusal(LOOP, &[&device[..], &["--bogus"]].concat());
     assert!(told.contains("DPDK does not start"), "{told}");
-    assert!(told.contains("--dpdk-eal 'ARGUMENTS' says how"), "{told}");
+    assert!(told.contains("--dpdk-eal 'ARGUMENTS' changes how"), "{told}");
     let told = lab.refusal(LOOP, &[&device[..], &["--in-memory -m 99999999"]].concat());
     assert!(told.contains("echo 512 > /proc/sys/vm/nr_hugepages"), "{told}");
 }
