@@ -41,6 +41,8 @@ pub enum Refused {
     UnlikeMisses,
     /// Whether a lookup was made depends on the path that led there.
     Uncertain,
+    /// Earlier steps decided by a cell that later ones use: other packets may change it in between.
+    SharedCell,
     /// There are no numbers left for continuations.
     NoNumber,
 }
@@ -58,6 +60,9 @@ impl fmt::Display for Refused {
             }
             Refused::Uncertain => {
                 f.write_str("whether a lookup was made depends on the path that leads there")
+            }
+            Refused::SharedCell => {
+                f.write_str("the program decides by a cell before, and uses it from there on")
             }
             Refused::NoNumber => f.write_str("there are too many continuations"),
         }
@@ -164,9 +169,10 @@ impl Lookups {
                 wanted.extend(self.of_all(&program.lookups[usize::from(lookup.0)].key));
             }
             Step::Exit(exit) => {
-                wanted.extend(exit.effects.iter().filter_map(|effect| match effect {
+                let effects = exit.all().flat_map(|exit| &exit.effects);
+                wanted.extend(effects.filter_map(|effect| match effect {
                     Effect::Update { lookup, .. } => Some(*lookup),
-                    Effect::Count { .. } | Effect::Note { .. } => None,
+                    Effect::Count { .. } | Effect::Note { .. } | Effect::Set { .. } => None,
                 }));
             }
             Step::Test { .. } | Step::Switch { .. } | Step::Classify { .. } => {}
@@ -241,6 +247,11 @@ impl Part {
         let hits = behind.take(order.len().saturating_sub(1)).chain([at]);
         let lookup = |(lookup, hit)| Step::Lookup { lookup, hit, miss: again[&lookup] };
         let first: Vec<Step> = order.into_iter().zip(hits).map(lookup).collect();
+        let front = reach(program, [StepId(0)]);
+        let decided = cells(program, front.iter().copied().filter(|step| !steps.contains(step)));
+        if !decided.is_disjoint(&cells(program, steps.iter().copied())) {
+            return Err(Refused::SharedCell);
+        }
         let part = restrict(program, &first, &steps, &BTreeMap::new());
         let part = Program { continuation: Some(number), ..part };
         let (part, carried) = carry(program, part)?;
@@ -249,6 +260,36 @@ impl Part {
             false => Err(Refused::Uncertain),
         }
     }
+}
+
+/// The cells that steps read or write.
+fn cells(program: &Program, steps: impl Iterator<Item = StepId>) -> BTreeSet<(StateId, u16)> {
+    let mut all = BTreeSet::new();
+    let mut terms = BTreeSet::new();
+    for step in steps {
+        let step = program.step(step);
+        terms.extend(step.terms());
+        match step {
+            Step::Lookup { lookup, .. } => {
+                terms.extend(&program.lookups[usize::from(lookup.0)].key);
+            }
+            Step::Exit(exit) => {
+                let effects = exit.all().flat_map(|exit| &exit.effects);
+                all.extend(effects.filter_map(|effect| match effect {
+                    Effect::Set { cells, index, .. } => Some((*cells, *index)),
+                    _ => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    while let Some(term) = terms.pop_last() {
+        if let Term::Cell(cells, index) = program.term(term) {
+            all.insert((*cells, *index));
+        }
+        terms.extend(program.term(term).operands());
+    }
+    all
 }
 
 /// The lookups from whose hit packets come to a step: where they are made, and where packets go that have
@@ -423,6 +464,7 @@ impl Joining<'_> {
             term.map_operands(|operand| terms[operand.0 as usize]);
             let term = match term {
                 Term::Bound(lookup, index) => Term::Bound(LookupId(first_lookup + lookup.0), index),
+                Term::Cell(cells, index) => Term::Cell(state[usize::from(cells.0)], index),
                 Term::Input(field) if field.base == Base::Carried => {
                     let (of, low) =
                         carried_in(carried, field).ok_or(Apart::NotCarried(to, field))?;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ir::program::interp::{Environment, interpret};
-use ir::program::{End, Program};
+use ir::program::{End, Exit, Program};
 use ir::{NodeId, Port, Reason, Store};
 use net::{Batch, Packet};
 
@@ -32,15 +32,27 @@ impl InterpretedProgram {
     }
 }
 
-struct Surroundings<'a, 'b>(&'a mut StageContext<'b>);
+struct Surroundings<'a, 'b> {
+    cx: &'a mut StageContext<'b>,
+    /// Copies, with the exits that say where they go.
+    copies: Vec<(Exit, Packet)>,
+}
 
 impl Environment for Surroundings<'_, '_> {
     fn now(&self) -> u64 {
-        self.0.now()
+        self.cx.now()
     }
 
     fn note(&mut self, element: NodeId, reason: Reason) {
-        self.0.noted(element, reason, 1);
+        self.cx.noted(element, reason, 1);
+    }
+
+    fn copy(&mut self, packet: &Packet) -> Packet {
+        self.cx.core.pool.copy(packet)
+    }
+
+    fn copied(&mut self, exit: &Exit, copy: Packet) {
+        self.copies.push((exit.clone(), copy));
     }
 }
 
@@ -48,6 +60,34 @@ fn push(cx: &mut StageContext<'_>, to: Port, packet: Packet, taker: Taker, laps:
     let mut single = cx.core.batch();
     single.push(packet);
     cx.push(to, single, taker, laps);
+}
+
+impl InterpretedProgram {
+    /// Sends a packet, or a copy of one, where its exit says; whether it goes on.
+    fn leave(
+        &self,
+        packet: Packet,
+        (exit, leaving): (&Exit, &Exit),
+        cx: &mut StageContext<'_>,
+    ) -> bool {
+        let bytes = packet.len() as u64;
+        cx.passed(leaving, 1);
+        match leaving.end {
+            End::Push { to, native } => {
+                let taker = if native { Taker::Element } else { Taker::Stage };
+                let laps = cx.laps(exit, leaving);
+                push(cx, to, packet, taker, laps);
+            }
+            End::Handoff { to } => {
+                push(cx, self.program.entry, packet, Taker::Continuation(to), 0);
+            }
+            End::Drop { element, reason } => {
+                cx.drop(element, packet, reason, bytes);
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl Stage for InterpretedProgram {
@@ -58,30 +98,24 @@ impl Stage for InterpretedProgram {
         let mut pushed = false;
         for mut packet in packets.by_ref() {
             let store = &mut self.store.borrow_mut();
-            let exit = interpret(&self.program, &mut packet, store, &mut Surroundings(cx));
-            let bytes = packet.len() as u64;
-            if let Ok(exit) = &exit {
-                cx.passed(exit, 1);
-            }
-            match exit.map(|exit| (exit.end, exit)) {
-                Ok((End::Push { to, native }, exit)) => {
-                    let taker = if native { Taker::Element } else { Taker::Stage };
-                    let laps = cx.laps(exit);
-                    push(cx, to, packet, taker, laps);
-                    pushed = true;
-                    break;
+            let mut around = Surroundings { cx, copies: Vec::new() };
+            let exit = interpret(&self.program, &mut packet, store, &mut around);
+            let copies = std::mem::take(&mut around.copies);
+            match exit {
+                Ok(exit) => {
+                    for (leaving, copy) in copies {
+                        pushed |= self.leave(copy, (exit, &leaving), cx);
+                    }
+                    pushed |= self.leave(packet, (exit, exit), cx);
                 }
-                Ok((End::Handoff { to }, _)) => {
-                    push(cx, self.program.entry, packet, Taker::Continuation(to), 0);
-                    pushed = true;
-                    break;
-                }
-                Ok((End::Drop { element, reason }, _)) => cx.drop(element, packet, reason, bytes),
                 Err(fault) => {
-                    let entry = self.program.entry.node;
+                    let (entry, bytes) = (self.program.entry.node, packet.len() as u64);
                     cx.error(entry, &fault.to_string());
                     cx.drop(entry, packet, FAULT, bytes);
                 }
+            }
+            if pushed {
+                break;
             }
         }
         packets.for_each(|packet| batch.push(packet));

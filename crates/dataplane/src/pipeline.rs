@@ -6,6 +6,7 @@
 
 mod burst;
 mod cache;
+mod cells;
 mod classifiers;
 mod compile;
 mod entry;
@@ -26,15 +27,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use elements::cells::Cells;
 use elements::flow_access::FoundFlows;
 use ir::program::{Effect, End, Exit, LookupId, Program, Step, StepId, TermId};
 use ir::{NodeId, Port, Reason};
-use net::Batch;
+use net::{Batch, Packet};
 
 use crate::router::{Delivery, Taker};
 use crate::{Stage, StageContext};
 use burst::Burst;
 use cache::{FlowCache, Missed};
+use cells::{CellColumns, CellTable};
 use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
 pub use classifiers::covered_rules;
@@ -56,12 +59,15 @@ pub(crate) trait Surroundings {
     fn node(&self, name: &str) -> Option<NodeId>;
     /// The flows that an element refers to.
     fn table(&self, node: NodeId) -> Option<Table>;
+    /// Cells that an element refers to, by name.
+    fn cells(&self, node: NodeId, name: &str) -> Option<Cells>;
     /// The element and all that packets can get to from it.
     fn behind(&self, node: NodeId) -> BTreeSet<NodeId>;
     /// What programs look keys up in.
     fn classifiers(&self) -> &Library;
-    /// How often packets would have come to beginnings of cycles on the way to an exit.
-    fn laps(&self, exit: &Exit) -> u32;
+    /// How often packets would have come to beginnings of cycles on the path to an exit, or on that of
+    /// one of its copies.
+    fn laps(&self, exit: &Exit, leaving: &Exit) -> u32;
     /// How many elements there are.
     fn elements(&self) -> usize;
     /// The elements from which packets can get to some, these included.
@@ -127,6 +133,8 @@ pub(crate) struct Pipeline {
     classifiers: Rc<Classifiers>,
     scalar: Scalar,
     tables: Tables,
+    cells: Rc<CellTable>,
+    cell_columns: CellColumns,
     lanes: Lanes,
     nodes: Vec<Node>,
     /// By step: the site where the flow cache is asked before.
@@ -152,6 +160,8 @@ pub(crate) struct Pipeline {
     decided: Vec<u16>,
     /// Packets that elements made of others, each before the packet of this number.
     extra: Vec<(usize, Delivery)>,
+    /// Copies, each with its target, before the packet of this number.
+    copies: Vec<(usize, u16, Packet)>,
     /// By element.
     arrivals: Rc<[Arrival]>,
     /// Whether a packet may have to come to rest before those behind it are decided.
@@ -209,6 +219,7 @@ impl Pipeline {
         let lookups = (0..program.lookups.len()).map(|l| LookupId(l as u16));
         let tables = lookups.map(|l| table_of(&program, l, chain)).collect::<Result<_, _>>()?;
         let tables = Tables::new(tables);
+        let cells = Rc::new(CellTable::new(&program, chain)?);
         let missed = &chain.classifiers().missed;
         let classifiers = Rc::new(Classifiers::new(&program, chain.classifiers()));
         let mut pipeline = Self {
@@ -221,9 +232,11 @@ impl Pipeline {
             tick: 0,
             cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
             burst: Burst::default(),
-            scalar: Scalar::new(Rc::clone(&program), Rc::clone(&classifiers)),
+            scalar: Scalar::new(Rc::clone(&program), Rc::clone(&classifiers), Rc::clone(&cells)),
             classifiers,
             tables,
+            cells,
+            cell_columns: CellColumns::default(),
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
             targets: Vec::new(),
@@ -231,14 +244,27 @@ impl Pipeline {
             used: Vec::new(),
             decided: Vec::new(),
             extra: Vec::new(),
+            copies: Vec::new(),
             arrivals: Rc::default(),
             may_end: false,
             program: Rc::clone(&program),
         };
         for (step, exit) in program.exits() {
-            pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32;
-            let outcome = pipeline.outcome(exit, chain);
-            pipeline.outcomes.push(outcome);
+            for leaving in exit.all() {
+                let outcome = pipeline.outcome(leaving, chain.laps(exit, leaving), chain);
+                pipeline.outcomes.push(outcome);
+            }
+            pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32 - 1;
+        }
+        let copies = program.exits().flat_map(|(step, exit)| {
+            let last = pipeline.outcome_of[step.0 as usize] as usize;
+            last - exit.copies.len()..last
+        });
+        for copy in copies {
+            let target = pipeline.outcomes[copy].target;
+            if target.is_some_and(|target| pipeline.targets[usize::from(target)].is_barrier()) {
+                return Err("copies go where flows change that it looks up".into());
+            }
         }
         pipeline.arrivals = pipeline.arrivals(chain);
         let hands_off = |target: &Target| matches!(target.taker, Taker::Continuation(_));
@@ -284,9 +310,10 @@ impl Pipeline {
                 compiler.set_key_columns(lookup, columns);
             }
         }
-        let exits = self.program.exits().map(|(step, _)| {
+        let exits = self.program.exits().map(|(step, exit)| {
             let outcome = self.outcome_of[step.0 as usize];
-            let lengths = &self.outcomes[outcome as usize].lengths[..];
+            let all = &self.outcomes[outcome as usize - exit.copies.len()..=outcome as usize];
+            let lengths = all.iter().map(|outcome| &outcome.lengths[..]).collect();
             (step, ExitLengths { outcome, lengths })
         });
         let exits: HashMap<StepId, ExitLengths<'_>> = exits.collect();
@@ -302,6 +329,7 @@ impl Pipeline {
         };
         self.cache = FlowCache::new(self.tables.len(), flows, Rc::clone(missed));
         let bindings = lanes.bindings(&layouts);
+        self.cell_columns = CellColumns::new(&lanes, &self.program);
         let found = |l: &Layout| FoundFlows::new(l.values.into(), l.common.into());
         let found = layouts.iter().map(found).collect();
         self.burst = Burst::new(nodes.len(), plans.len(), bindings, found);
@@ -312,7 +340,7 @@ impl Pipeline {
         (self.sites, self.tick) = (sites, tick);
     }
 
-    fn outcome(&mut self, exit: &Exit, chain: &dyn Surroundings) -> Outcome {
+    fn outcome(&mut self, exit: &Exit, laps: u32, chain: &dyn Surroundings) -> Outcome {
         let (mut lengths, mut counters, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for effect in &exit.effects {
             match effect {
@@ -326,13 +354,13 @@ impl Pipeline {
                     counters.push((owner, state.name, at));
                 }
                 Effect::Note { element, reason } => notes.push((*element, *reason)),
-                Effect::Update { .. } => {}
+                Effect::Update { .. } | Effect::Set { .. } => {}
             }
         }
         let (target, dropped) = match exit.end {
             End::Push { to, native } => {
                 let taker = if native { Taker::Element } else { Taker::Stage };
-                (Some(self.target(to, taker, chain.laps(exit), chain)), None)
+                (Some(self.target(to, taker, laps, chain)), None)
             }
             End::Handoff { to } => {
                 let taker = Taker::Continuation(to);
@@ -376,7 +404,7 @@ impl Pipeline {
         let Some(&first) = self.decided.first() else { return };
         // All of them are looked at, eight at a time.
         let differ = self.decided.iter().fold(0, |differ, number| differ | number ^ first);
-        if differ == 0 && self.extra.is_empty() {
+        if differ == 0 && self.extra.is_empty() && self.copies.is_empty() {
             match self.targets.get(usize::from(first)) {
                 None => cx.core.pool.recycle_all(batch),
                 Some(&Target { to, taker, laps, .. }) => {
@@ -388,6 +416,9 @@ impl Pipeline {
         }
         let mut last = None;
         let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
+        let mut copies = std::mem::take(&mut self.copies);
+        copies.sort_by_key(|(before, ..)| *before);
+        let mut copies = copies.into_iter().peekable();
         for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
             while let Some((_, Delivery { to, batch, taker, laps })) =
                 extra.next_if(|(before, _)| *before == at)
@@ -395,17 +426,22 @@ impl Pipeline {
                 send(&mut self.used, &mut self.targets, cx);
                 cx.push(to, batch, taker, laps);
             }
-            if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number) {
-                send(&mut self.used, &mut self.targets, cx);
-            }
-            match self.targets.get_mut(usize::from(number)) {
-                None => cx.core.pool.recycle(packet),
-                Some(target) => {
-                    let batch = target.batch.get_or_insert_with(|| {
-                        self.used.push(number);
-                        cx.core.batch()
-                    });
-                    batch.push(packet);
+            let before = std::iter::from_fn(|| copies.next_if(|(before, ..)| *before == at));
+            let before = before.map(|(_, number, copy)| (number, copy));
+            for (number, packet) in before.chain([(number, packet)]) {
+                if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number)
+                {
+                    send(&mut self.used, &mut self.targets, cx);
+                }
+                match self.targets.get_mut(usize::from(number)) {
+                    None => cx.core.pool.recycle(packet),
+                    Some(target) => {
+                        let batch = target.batch.get_or_insert_with(|| {
+                            self.used.push(number);
+                            cx.core.batch()
+                        });
+                        batch.push(packet);
+                    }
                 }
             }
         }
@@ -469,7 +505,8 @@ impl Stage for Pipeline {
     }
 
     fn tell_ways(&mut self, cx: &mut StageContext<'_>) {
-        for (outcome, (_, exit)) in self.outcomes.iter_mut().zip(self.program.exits()) {
+        let exits = self.program.exits().flat_map(|(_, exit)| exit.all());
+        for (outcome, exit) in self.outcomes.iter_mut().zip(exits) {
             let passed = std::mem::take(&mut outcome.passed);
             if passed > 0 {
                 cx.passed(exit, passed);

@@ -376,7 +376,7 @@ fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {
 fn exit(end: End) -> Step {
     let visited = vec![Port { node: 1, port: 0 }];
     let (effects, writes) = (Vec::new(), Writes::default());
-    Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, visited }))
+    Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, visited, copies: vec![] }))
 }
 
 #[test]

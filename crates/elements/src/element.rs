@@ -6,6 +6,7 @@ use std::rc::Rc;
 use ir::{Model, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{ControlSocketRequest, Owned, Wake};
@@ -107,6 +108,12 @@ pub trait Element {
     /// The [`ir::model::StateKind::Flows`] that the model refers to, for lookups without the
     /// element.
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
+        None
+    }
+
+    /// The [`ir::model::StateKind::Cells`] of this name that the model declares, for programs in the element's
+    /// place. Without them no program can.
+    fn cells(&self, _name: &str) -> Option<Cells> {
         None
     }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod argument;
+pub mod cells;
 pub mod configure;
 pub mod context;
 pub mod device;

@@ -7,8 +7,11 @@
 //! headers that were pushed and pulled again never were, and a packet that will be dropped is
 //! dropped without having been touched.
 //!
-//! Conditions and written values are [`Term`]s: numbers computed from the packet as it came in
-//! and from what lookups in flow tables bound. Equal terms are one term.
+//! Conditions and written values are [`Term`]s: numbers computed from the packet as it came in,
+//! from what lookups in flow tables bound, and from what cells hold. Equal terms are one term.
+//!
+//! Packets go through a program one after the other: what an exit writes to state, the next packet
+//! finds.
 
 mod barrier;
 pub mod interp;
@@ -70,6 +73,8 @@ pub enum Term {
     Position(Header),
     /// The `index`th number that a lookup bound: its values first, then the common cells.
     Bound(LookupId, u8),
+    /// What the cell of this index of a [`StateKind::Cells`] holds when the packet comes in.
+    Cell(StateId, u16),
     /// Ones' complement sum (RFC 1071) of `length` bytes of the packet as it came in, from byte
     /// `offset` of the data on, folded to 16 bits, not inverted; 0 if they lie beyond the packet.
     Sum16 {
@@ -300,6 +305,15 @@ pub enum Effect {
         /// Until when it may not be evicted.
         guarantee: TermId,
     },
+    /// Writes a cell of a [`StateKind::Cells`]; each at most once.
+    Set {
+        /// The cells.
+        cells: StateId,
+        /// Which of them.
+        index: u16,
+        /// What it holds from now on; cut to the cell's width.
+        value: TermId,
+    },
 }
 
 /// Whole bytes that are written at once.
@@ -391,6 +405,9 @@ pub struct Exit {
     /// The input ports that it came through, from the entry on; none if the packet is handed
     /// back to the entry's own code as it came, or handed off.
     pub visited: Vec<Port>,
+    /// What becomes of copies of the packet, in the order in which they leave; all of them before the
+    /// packet itself. Their paths begin at the input of the element that copied. They have no copies.
+    pub copies: Vec<Exit>,
 }
 
 impl Exit {
@@ -402,14 +419,21 @@ impl Exit {
             end: End::Handoff { to },
             barrier: None,
             visited: Vec::new(),
+            copies: Vec::new(),
         }
     }
 
-    /// The terms that it writes or hands to state, some of them more than once.
+    /// The ends of the packet's copies, and its own: what leaves first comes first.
+    pub fn all(&self) -> impl Iterator<Item = &Exit> + Clone {
+        self.copies.iter().chain([self])
+    }
+
+    /// The terms that it writes or hands to state, and those of its copies, some of them more than once.
     pub fn terms(&self) -> Vec<TermId> {
-        let mut all = Vec::new();
+        let mut all: Vec<TermId> = self.copies.iter().flat_map(Exit::terms).collect();
         for effect in &self.effects {
             match effect {
+                Effect::Set { value, .. } => all.push(*value),
                 Effect::Count { length, .. } => all.push(*length),
                 Effect::Note { .. } => {}
                 Effect::Update { common, expiry, guarantee, .. } => {
@@ -487,7 +511,7 @@ impl Program {
         self.tables.iter().any(|table| matches!(table.entries, Entries::Prefixes(_)))
     }
 
-    /// All exits, in the order of the steps.
+    /// All exits, in the order of the steps; those of copies stand in them.
     pub fn exits(&self) -> impl Iterator<Item = (StepId, &Exit)> {
         self.steps.iter().enumerate().filter_map(|(i, s)| match s {
             Step::Exit(exit) => Some((StepId(i as u32), &**exit)),
@@ -500,9 +524,12 @@ impl Term {
     /// The terms that it is made from.
     pub fn operands(&self) -> Vec<TermId> {
         match self {
-            Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {
-                Vec::new()
-            }
+            Term::Const(_)
+            | Term::Input(_)
+            | Term::Position(_)
+            | Term::Bound(..)
+            | Term::Cell(..)
+            | Term::Now => Vec::new(),
             Term::Sum16 { length: t, .. }
             | Term::Slice { of: t, .. }
             | Term::Fold(t)

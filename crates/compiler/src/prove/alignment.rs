@@ -361,7 +361,7 @@ impl<'a> Alignment<'a> {
 
 /// The inputs that packets of a program come to.
 fn pushes(program: &Program) -> impl Iterator<Item = Port> + '_ {
-    program.exits().filter_map(|(_, exit)| match exit.end {
+    program.exits().flat_map(|(_, exit)| exit.all()).filter_map(|exit| match exit.end {
         End::Push { to, .. } => Some(to),
         End::Drop { .. } | End::Handoff { .. } => None,
     })
@@ -375,6 +375,7 @@ pub(super) fn handing_over(to: Port) -> Program {
         end: End::Push { to, native: true },
         barrier: None,
         visited: Vec::new(),
+        copies: Vec::new(),
     };
     Program {
         entry: to,

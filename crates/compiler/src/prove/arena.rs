@@ -270,6 +270,8 @@ impl Arena {
             }
             Term::Sum16 { .. } => (0, 0xffff),
             Term::Now | Term::Hash(_) => (0, u64::MAX.into()),
+            // Imported as what a lookup binds.
+            Term::Cell(..) => (0, u128::MAX),
             Term::Fold(of_) => (u128::from(of(of_).0 > 0), 0xffff.min(of(of_).1)),
             Term::NonZero(t) => (1, of(t).1.max(0xffff)),
             Term::Slice { width, .. } => (0, ones((*width).into())),

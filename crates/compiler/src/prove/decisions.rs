@@ -110,6 +110,8 @@ pub(crate) enum Change {
     Count(String, &'static str, TermId),
     /// Notes.
     Note(Name, Reason),
+    /// Writes a cell.
+    Set(String, &'static str, u16, TermId),
     /// Updates a flow.
     Update(LookupId, Vec<TermId>, TermId, TermId),
 }
@@ -133,10 +135,12 @@ pub(crate) struct Outcome {
     pub(crate) marks: [Option<Option<TermId>>; 3],
     /// The packet's type and timestamp, if they change.
     pub(crate) properties: [Option<TermId>; 2],
-    /// Counts and notes in any order, then updates in theirs.
+    /// Counts, notes and cells in any order, then updates in theirs.
     pub(crate) changes: Vec<Change>,
     /// The input ports that packets came through.
     pub(crate) visited: Vec<(Name, usize)>,
+    /// What becomes of copies, in the order in which they leave.
+    pub(crate) copies: Vec<Outcome>,
 }
 
 /// What of two programs is compared.
@@ -231,10 +235,12 @@ impl Decisions {
         let mut places = Vec::new();
         for &exit in exits {
             let Node::Exit(outcome) = self.node(exit).clone() else { continue };
-            let bytes = outcome.bytes.keys().filter_map(|&at| unchanged(Base::Data, at));
-            let rest = outcome.annotations.keys();
-            let rest = rest.filter_map(|&at| unchanged(Base::Annotation, at));
-            places.extend(bytes.chain(rest).map(|term| self.arena.make(term)));
+            for outcome in outcome.copies.iter().chain([&*outcome]) {
+                let bytes = outcome.bytes.keys().filter_map(|&at| unchanged(Base::Data, at));
+                let rest = outcome.annotations.keys();
+                let rest = rest.filter_map(|&at| unchanged(Base::Annotation, at));
+                places.extend(bytes.chain(rest).map(|term| self.arena.make(term)));
+            }
         }
         places
     }
@@ -286,7 +292,7 @@ impl Decisions {
             Node::Flow(lookup, hit, miss) => {
                 self.arena.lookup_leaves(*lookup) | self.leaves(*hit) | self.leaves(*miss)
             }
-            Node::Exit(outcome) => outcome.terms().fold(0, |l, t| l | self.arena.leaves(t)),
+            Node::Exit(outcome) => of(&outcome.terms()),
         };
         self.nodes.push(node.clone());
         self.leaves.push(leaves);
@@ -297,9 +303,9 @@ impl Decisions {
 
 impl Outcome {
     /// The terms that it is made from.
-    pub(crate) fn terms(&self) -> impl Iterator<Item = TermId> + '_ {
+    pub(crate) fn terms(&self) -> Vec<TermId> {
         let changes = self.changes.iter().flat_map(|change| match change {
-            Change::Count(_, _, length) => vec![*length],
+            Change::Count(.., term) | Change::Set(.., term) => vec![*term],
             Change::Note(..) => Vec::new(),
             Change::Update(_, common, expiry, guarantee) => {
                 common.iter().chain([expiry, guarantee]).copied().collect()
@@ -313,6 +319,8 @@ impl Outcome {
             .chain(self.marks.iter().flatten().flatten().copied())
             .chain(self.properties.iter().flatten().copied())
             .chain(changes)
+            .chain(self.copies.iter().flat_map(Outcome::terms))
+            .collect()
     }
 
     /// Whether two ends of one shape do the same when `equal` says which terms are.
@@ -322,6 +330,14 @@ impl Outcome {
         arena: &mut Arena,
         equal: &mut dyn FnMut(&mut Arena, TermId, TermId) -> bool,
     ) -> bool {
+        if self.copies.len() != other.copies.len() {
+            return false;
+        }
+        for (copy, other) in self.copies.iter().zip(&other.copies) {
+            if !copy.agrees(other, arena, equal) {
+                return false;
+            }
+        }
         let length = |o: &Outcome, arena: &mut Arena| match o.length {
             Some(length) => length,
             None => left(arena, o.start),
@@ -367,6 +383,9 @@ impl Outcome {
             && self.changes.iter().zip(&other.changes).all(|pair| match pair {
                 (Change::Count(x, n, a), Change::Count(y, m, b)) => {
                     (x, n) == (y, m) && equal(arena, *a, *b)
+                }
+                (Change::Set(x, n, i, a), Change::Set(y, m, j, b)) => {
+                    (x, n, i) == (y, m, j) && equal(arena, *a, *b)
                 }
                 (Change::Update(x, c, e, g), Change::Update(y, d, f, h)) => {
                     x == y
@@ -445,6 +464,18 @@ impl Import<'_> {
     fn term(&mut self, term: &Term) -> TermId {
         let of = |t: &TermId| self.terms[t.0 as usize];
         let made = match term {
+            // As if a lookup that always hits bound it.
+            Term::Cell(cells, index) => {
+                let state = &self.program.state[usize::from(cells.0)];
+                let width = match state.kind {
+                    StateKind::Cells { width, .. } => width,
+                    StateKind::Counter | StateKind::Flows { .. } => 128,
+                };
+                let key = vec![self.to.arena.constant((*index).into())];
+                let lookup = self.to.arena.add_lookup(Lookup { table: name_of(state), key });
+                self.to.arena.declare_width(lookup, 0, width);
+                Term::Bound(lookup, 0)
+            }
             Term::Bound(lookup, index) => {
                 // Common cells are counted from 128 on, however many values stand before them.
                 let of = &self.program.lookups[usize::from(lookup.0)];
@@ -604,6 +635,10 @@ impl Import<'_> {
                 Effect::Note { element, reason } => {
                     Change::Note(self.to.add_name((self.name)(*element)), *reason)
                 }
+                Effect::Set { cells, index, value } => {
+                    let (owner, name) = name_of(&self.program.state[usize::from(cells.0)]);
+                    Change::Set(owner, name, *index, self.of(*value))
+                }
                 Effect::Update { lookup, common, expiry, guarantee } => {
                     let common = common.iter().map(|&t| self.of(t)).collect();
                     Change::Update(
@@ -641,6 +676,7 @@ impl Import<'_> {
             properties: [None; 2],
             changes,
             visited,
+            copies: exit.copies.iter().map(|copy| self.exit(copy)).collect(),
         };
         if gone {
             return outcome;

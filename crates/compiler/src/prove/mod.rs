@@ -280,7 +280,7 @@ fn confirm(
     let terms: Vec<TermId> = [mismatch.a, mismatch.b]
         .into_iter()
         .filter_map(|node| match decisions.node(node) {
-            Node::Exit(outcome) => Some(outcome.terms().collect::<Vec<_>>()),
+            Node::Exit(outcome) => Some(outcome.terms()),
             _ => None,
         })
         .flatten()

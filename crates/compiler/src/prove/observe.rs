@@ -1,10 +1,10 @@
 //! What can be told of a packet's way from outside.
 
 use ir::model::{Reason, StateDecl, StateKind};
-use ir::program::{End, Program, StepId};
+use ir::program::{End, Exit, Program};
 use ir::state::{Flow, StateValue, Store};
 use ir::{NodeId, program};
-use net::Pool;
+use net::{Packet, Pool};
 
 use super::Comparison;
 use crate::prove::witness::Witness;
@@ -108,6 +108,27 @@ struct Surroundings<'a> {
     now: u64,
     name: &'a dyn Fn(NodeId) -> String,
     notes: Vec<(String, Reason)>,
+    /// What became of copies, and the input ports that they came through.
+    fates: Vec<Fate>,
+    visited: Vec<(String, usize)>,
+}
+
+impl Surroundings<'_> {
+    /// A packet left, or was dropped, as an exit says.
+    fn left(&mut self, exit: &Exit, packet: &Packet) {
+        self.visited.extend(exit.visited.iter().map(|p| ((self.name)(p.node), p.port)));
+        let arrived = |element, port, native| {
+            let queue = Queue { element, port, native };
+            Fate::Arrived(queue, Box::new(Witness::of(packet, self.now)))
+        };
+        self.fates.push(match exit.end {
+            End::Drop { element, reason } => {
+                Fate::Dropped((self.name)(element), reason, packet.len())
+            }
+            End::Push { to, native } => arrived((self.name)(to.node), to.port, native),
+            End::Handoff { to } => arrived(to.to_string(), 0, false),
+        });
+    }
 }
 
 impl program::interp::Environment for Surroundings<'_> {
@@ -119,7 +140,9 @@ impl program::interp::Environment for Surroundings<'_> {
         self.notes.push(((self.name)(element), reason));
     }
 
-    fn reached(&mut self, _: StepId) {}
+    fn copied(&mut self, exit: &Exit, copy: Packet) {
+        self.left(exit, &copy);
+    }
 }
 
 /// State as it is compared: what is as at the beginning is left out.
@@ -141,31 +164,19 @@ fn observe(
 ) -> Observation {
     let mut store = Store::new();
     hold(&mut store, flows, packet.now);
-    let mut around = Surroundings { now: packet.now, name, notes: Vec::new() };
+    let (notes, fates, visited) = (Vec::new(), Vec::new(), Vec::new());
+    let mut around = Surroundings { now: packet.now, name, notes, fates, visited };
     let mut pool = Pool::new();
     let mut moving = packet.packet(&mut pool);
     let result = program::interp::interpret(program, &mut moving, &mut store, &mut around);
-    let mut visited = Vec::new();
-    let fate = match result {
-        Err(fault) => Fate::Fault(fault.to_string()),
-        Ok(exit) => {
-            visited = exit.visited.iter().map(|p| (name(p.node), p.port)).collect();
-            match exit.end {
-                End::Drop { element, reason } => Fate::Dropped(name(element), reason, moving.len()),
-                End::Push { to, native } => {
-                    let queue = Queue { element: name(to.node), port: to.port, native };
-                    Fate::Arrived(queue, Box::new(Witness::of(&moving, packet.now)))
-                }
-                End::Handoff { to } => {
-                    let queue = Queue { element: to.to_string(), port: 0, native: false };
-                    Fate::Arrived(queue, Box::new(Witness::of(&moving, packet.now)))
-                }
-            }
-        }
-    };
+    match result {
+        Err(fault) => around.fates.push(Fate::Fault(fault.to_string())),
+        Ok(exit) => around.left(exit, &moving),
+    }
     pool.recycle(moving);
     around.notes.sort();
-    Observation { fates: vec![fate], notes: around.notes, state: state_of(&store), visited }
+    let Surroundings { notes, fates, visited, .. } = around;
+    Observation { fates, notes, state: state_of(&store), visited }
 }
 
 /// What both programs do with a packet.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use ir::program::{End, Mark, Step, Term, Write};
+use ir::program::{End, Mark, Step, Term, Write, Writes};
 use ir::{Base, NodeId, Port, Program};
 use net::annotation::{DST_IP, EXTRA_LENGTH};
 
@@ -223,17 +223,18 @@ impl<'a> Pair<'a> {
                 without_annotations(&mut program);
             }
             for step in &mut program.steps {
-                if let Step::Exit(exit) = step
-                    && let End::Push { to, .. } = exit.end
-                    && self.frames_only[side][to.node]
-                {
-                    // Nobody sees the rest.
-                    exit.writes
-                        .annotations
-                        .retain(|write| overlap((write.offset, write.length.into()), EXTRA_LENGTH));
-                    exit.writes.marks = [Mark::Keep; 3];
-                    exit.writes.packet_type = None;
-                }
+                for_leaving(step, |end, writes| {
+                    if let End::Push { to, .. } = end
+                        && self.frames_only[side][to.node]
+                    {
+                        // Nobody sees the rest.
+                        writes.annotations.retain(|write| {
+                            overlap((write.offset, write.length.into()), EXTRA_LENGTH)
+                        });
+                        writes.marks = [Mark::Keep; 3];
+                        writes.packet_type = None;
+                    }
+                });
             }
             for state in &mut program.state {
                 if let Some(owner) = self.alignment.find(side, &state.owner) {
@@ -396,20 +397,28 @@ fn without_annotations(program: &mut Program) {
     }
     let terms = &program.terms;
     for step in &mut program.steps {
-        let Step::Exit(exit) = step else { continue };
-        // What is made zero is left as it is.
-        let all = exit.writes.annotations.clone();
-        exit.writes.annotations.retain(|write| {
-            let run = |write: &Write| (write.offset, write.offset + i32::from(write.length));
-            let (start, end) = run(write);
-            let is_alone = !all.iter().any(|other| {
-                let (from, to) = run(other);
-                other != write && from < end && start < to
+        for_leaving(step, |_, writes| {
+            // What is made zero is left as it is.
+            let all = writes.annotations.clone();
+            writes.annotations.retain(|write| {
+                let run = |write: &Write| (write.offset, write.offset + i32::from(write.length));
+                let (start, end) = run(write);
+                let is_alone = !all.iter().any(|other| {
+                    let (from, to) = run(other);
+                    other != write && from < end && start < to
+                });
+                let is_zero = terms.get(write.value.0 as usize) == Some(&Term::Const(0));
+                !(is_zero && is_alone && !is_set((start, end - start)))
             });
-            let is_zero = terms.get(write.value.0 as usize) == Some(&Term::Const(0));
-            !(is_zero && is_alone && !is_set((start, end - start)))
         });
     }
+}
+
+/// Does something with what an exit writes to the packet and to its copies.
+fn for_leaving(step: &mut Step, mut with: impl FnMut(End, &mut Writes)) {
+    let Step::Exit(exit) = step else { return };
+    exit.copies.iter_mut().for_each(|copy| with(copy.end, &mut copy.writes));
+    with(exit.end, &mut exit.writes);
 }
 
 /// What lies around two programs of a pair.

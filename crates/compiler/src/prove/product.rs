@@ -505,12 +505,13 @@ impl<'a> Product<'a> {
 
     /// Whether an element's own code takes packets there that a program leaves to it.
     fn is_left_open(&self, outcome: &Outcome) -> bool {
-        match &outcome.egress {
+        let is_open = |outcome: &Outcome| match &outcome.egress {
             Egress::Push(name, _, native) => {
                 *native && self.around.is_left_open(self.decisions.name(*name))
             }
             _ => false,
-        }
+        };
+        outcome.copies.iter().chain([outcome]).any(is_open)
     }
 
     fn same_egress(&mut self, x: &Egress, y: &Egress) -> bool {
@@ -531,8 +532,11 @@ impl<'a> Product<'a> {
     /// Whether two ends are the same under what is known.
     fn same(&mut self, x: &Outcome, y: &Outcome) -> bool {
         let shape = |o: &Outcome| (o.start, o.visited.clone(), o.changes.len());
-        if shape(x) != shape(y) || !self.same_egress(&x.egress, &y.egress) {
-            return false;
+        let ends = x.copies.iter().chain([x]).zip(y.copies.iter().chain([y]));
+        for (x, y) in ends {
+            if shape(x) != shape(y) || !self.same_egress(&x.egress, &y.egress) {
+                return false;
+            }
         }
         let knowledge = &self.knowledge;
         let arena = &mut self.decisions.arena;

@@ -3,14 +3,15 @@
 mod lookup;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ir::PrefixTable;
-use ir::model::{BinaryOp, Block, Reg, Rule, StateRef};
+use ir::model::{BinaryOp, Block, Reg, Rule, StateKind, StateRef};
 use ir::program::{
     Barrier, ClassifyRule, Effect, End, Entries, Exit, Lookup, LookupId, StateId, StateOf, Step,
-    StepId, Table, TableId, TermId,
+    StepId, Table, TableId, Term, TermId,
 };
 use ir::{Expr, IntervalSet, Model, Op, Reason};
 use ir::{Graph, NodeId, Port, Processing};
@@ -51,6 +52,7 @@ const MAX_SPLITS: usize = 64;
 /// the one before.
 const MAX_TESTS: usize = 2000;
 
+const NO_CELL: Stop = Stop::Unsupported(Barrier::Cells);
 const TOO_SHORT: Stop = Stop::Unsupported(Barrier::TooShort);
 /// Numbers that are tried one by one are at most so large.
 const MAX_TRIED: u128 = 64;
@@ -65,6 +67,8 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<Barrier>>,
+    /// Cells that packets change, by owner and name.
+    pub changing: HashSet<(&'a str, &'static str)>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
     /// short for what is pulled. A proof wants them; programs leave them to elements.
     pub explore_rare_paths: bool,
@@ -75,6 +79,18 @@ pub(crate) struct Chain<'a> {
 }
 
 impl Chain<'_> {
+    /// The element and all that packets can get to from it.
+    fn behind(&self, node: NodeId) -> HashSet<NodeId> {
+        let mut reached = HashSet::from([node]);
+        let mut waiting = vec![node];
+        while let Some(node) = waiting.pop() {
+            let outputs = 0..self.graph.nodes[node].outputs.len();
+            let next = outputs.filter_map(|port| self.to.get(&Port { node, port }));
+            waiting.extend(next.map(|to| to.node).filter(|&to| reached.insert(to)));
+        }
+        reached
+    }
+
     /// Whether a program can begin at an input: models say what becomes of packets there.
     pub(crate) fn is_program_input(&self, input: Port) -> bool {
         let pushed = self.graph.nodes[input.node].inputs[input.port] != Processing::Pull;
@@ -105,8 +121,66 @@ pub(super) struct Way<'a> {
     changed: Vec<TableId>,
     stack: Vec<Frame<'a>>,
     at: Port,
-    /// The packet and the number of effects when it came to the element.
-    before: Rc<(Packet, usize)>,
+    /// How things stood when it came to the element.
+    before: Rc<Before>,
+    /// What cells hold that were written on the path.
+    cells: Vec<((StateId, u16), TermId)>,
+    /// What became of copies, and packets that wait until their copies have left, the latest last.
+    copies: Vec<Exit>,
+    originals: Vec<Original<'a>>,
+}
+
+/// What is undone if an element's own code takes the packet.
+#[derive(Clone)]
+struct Before {
+    packet: Packet,
+    effects: usize,
+    copies: usize,
+    cells: Vec<((StateId, u16), TermId)>,
+}
+
+/// A packet that waits while its copy is on its way.
+#[derive(Clone)]
+struct Original<'a> {
+    packet: Packet,
+    registers: Vec<Option<TermId>>,
+    effects: Vec<Effect>,
+    visited: Vec<Port>,
+    stack: Vec<Frame<'a>>,
+    at: Port,
+    before: Rc<Before>,
+}
+
+impl<'a> Way<'a> {
+    /// Sets the packet aside: from here on, a copy is on its way.
+    fn copy(&mut self) {
+        self.originals.push(Original {
+            packet: self.packet.clone(),
+            registers: self.registers.clone(),
+            effects: std::mem::take(&mut self.effects),
+            visited: std::mem::replace(&mut self.visited, vec![self.at]),
+            stack: self.stack.clone(),
+            at: self.at,
+            before: Rc::clone(&self.before),
+        });
+    }
+
+    /// The copy left: the packet goes on.
+    fn resume(&mut self, original: Original<'a>, copy: Exit) {
+        let Original { packet, registers, effects, visited, stack, at, before } = original;
+        (self.packet, self.registers, self.effects) = (packet, registers, effects);
+        (self.visited, self.stack, self.at, self.before) = (visited, stack, at, before);
+        self.copies.push(copy);
+    }
+
+    fn remember(&mut self) {
+        self.before = Rc::new(Before {
+            packet: self.packet.clone(),
+            effects: self.effects.len(),
+            copies: self.copies.len(),
+            cells: self.cells.clone(),
+        });
+    }
 }
 
 /// What comes after an operation.
@@ -117,11 +191,16 @@ enum Next<'a> {
     Enter(&'a [Op]),
     /// The packet leaves on a port.
     Emit(usize),
+    /// A copy leaves on a port.
+    Copy(usize),
     /// It is dropped.
     Drop(Reason),
     /// A step was made whose successors go on.
     Forked(Step),
 }
+
+/// A step where a path ends, or the packet that goes on after its copy left.
+type Ended<'a> = ControlFlow<Step, Way<'a>>;
 
 /// In which order ways are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +248,8 @@ pub(crate) struct Machine<'a> {
     /// One that a way came to through too many others.
     long: Option<Port>,
     cache: &'a mut Cache,
+    /// By element: those that packets can get to from there.
+    behind: HashMap<NodeId, HashSet<NodeId>>,
 }
 
 impl<'a> Machine<'a> {
@@ -195,11 +276,17 @@ impl<'a> Machine<'a> {
             many: None,
             long: None,
             cache,
+            behind: HashMap::new(),
         };
         let packet = Packet::new(&mut machine.terms, machine.chain.explore_rare_paths);
         let way = Way {
             facts: Facts::default(),
-            before: Rc::new((packet.clone(), 0)),
+            before: Rc::new(Before {
+                packet: packet.clone(),
+                effects: 0,
+                copies: 0,
+                cells: Vec::new(),
+            }),
             packet,
             registers: Vec::new(),
             effects: Vec::new(),
@@ -209,6 +296,9 @@ impl<'a> Machine<'a> {
             changed: Vec::new(),
             stack: Vec::new(),
             at: entry,
+            cells: Vec::new(),
+            copies: Vec::new(),
+            originals: Vec::new(),
         };
         let root = machine.reserve();
         let mut first = way;
@@ -273,7 +363,7 @@ impl<'a> Machine<'a> {
         }
         way.at = to;
         way.visited.push(to);
-        way.before = Rc::new((way.packet.clone(), way.effects.len()));
+        way.remember();
         way.registers.clear();
         way.stack.clear();
         if let Some(block) = self.chain.models[to.node].input(to.port) {
@@ -281,60 +371,81 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Lets a packet go on until its way forks or ends.
+    /// Lets a packet go on until its path forks or ends.
     fn advance(&mut self, mut way: Way<'a>) -> Step {
         loop {
-            if way.facts.is_contradiction() {
+            let ended = if way.facts.is_contradiction() {
                 // No packet comes here: any end is right, so the simplest.
-                return self.give_up(way, Barrier::Unreachable);
-            }
-            let Some(frame) = way.stack.last_mut() else {
-                return self.give_up(way, Barrier::NoEnd);
-            };
-            let block: &'a [Op] = frame.block;
-            let Some(op) = block.get(frame.next) else {
-                way.stack.pop();
-                continue;
-            };
-            frame.next += 1;
-            match self.operate(&mut way, op) {
-                Ok(Next::Go) => {}
-                Ok(Next::Enter(block)) => way.stack.push(Frame { block, next: 0 }),
-                Ok(Next::Forked(step)) => return step,
-                Ok(Next::Drop(reason)) => return self.drop(way, reason),
-                Ok(Next::Emit(port)) => {
-                    let from = Port { node: way.at.node, port };
-                    if port >= self.chain.graph.nodes[from.node].outputs.len() {
-                        return self.drop(way, NO_SUCH_PORT);
+                self.give_up(way, Barrier::Unreachable)
+            } else {
+                match self.next(&mut way) {
+                    Ok(Next::Go) => continue,
+                    Ok(Next::Enter(block)) => {
+                        way.stack.push(Frame { block, next: 0 });
+                        continue;
                     }
-                    let Some(&to) = self.chain.to.get(&from) else {
-                        return self.drop(way, UNCONNECTED);
-                    };
-                    if self.chain.stages.contains(&to) {
-                        return self.leave(way, to, false, Some(Barrier::NextStage));
+                    Ok(Next::Forked(step)) => return step,
+                    Ok(Next::Drop(reason)) => self.drop(way, reason),
+                    Ok(Next::Emit(port)) => self.emits(way, port),
+                    Ok(Next::Copy(port)) => {
+                        way.copy();
+                        self.emits(way, port)
                     }
-                    if way.visited.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
-                        // Others may tell more: this one waits for the next attempt.
-                        self.long = Some(to);
-                        return self.leave(way, to, false, Some(Barrier::NextStage));
+                    Err(Stop::Split(decided)) => {
+                        if let Some(frame) = way.stack.last_mut() {
+                            frame.next -= 1;
+                        }
+                        self.split(way, decided)
                     }
-                    if let Some(why) = self.chain.opaque[to.node] {
-                        return self.leave(way, to, true, Some(why));
-                    }
-                    if way.visited.contains(&to) {
-                        return self.leave(way, to, true, Some(Barrier::Loop));
-                    }
-                    self.enter(&mut way, to);
+                    Err(Stop::Unsupported(why)) => self.give_up(way, why),
                 }
-                Err(Stop::Split(decided)) => {
-                    if let Some(frame) = way.stack.last_mut() {
-                        frame.next -= 1;
-                    }
-                    return self.split(way, decided);
-                }
-                Err(Stop::Unsupported(why)) => return self.give_up(way, why),
+            };
+            match ended {
+                ControlFlow::Break(step) => return step,
+                ControlFlow::Continue(goes_on) => way = goes_on,
             }
         }
+    }
+
+    /// Does the next operation.
+    fn next(&mut self, way: &mut Way<'a>) -> Result<Next<'a>, Stop> {
+        while let Some(frame) = way.stack.last_mut() {
+            let block: &'a [Op] = frame.block;
+            if let Some(op) = block.get(frame.next) {
+                frame.next += 1;
+                return self.operate(way, op);
+            }
+            way.stack.pop();
+        }
+        Err(Stop::Unsupported(Barrier::NoEnd))
+    }
+
+    /// A packet, or a copy, leaves its element on a port.
+    fn emits(&mut self, mut way: Way<'a>, port: usize) -> Ended<'a> {
+        let from = Port { node: way.at.node, port };
+        if port >= self.chain.graph.nodes[from.node].outputs.len() {
+            return self.drop(way, NO_SUCH_PORT);
+        }
+        let Some(&to) = self.chain.to.get(&from) else {
+            return self.drop(way, UNCONNECTED);
+        };
+        if self.chain.stages.contains(&to) {
+            return self.leave(way, to, false, Some(Barrier::NextStage));
+        }
+        if way.visited.len() >= MAX_LENGTH && self.chain.is_program_input(to) {
+            // Others may tell more: this one waits for the next attempt.
+            self.long = Some(to);
+            return self.leave(way, to, false, Some(Barrier::NextStage));
+        }
+        if let Some(why) = self.chain.opaque[to.node] {
+            return self.leave(way, to, true, Some(why));
+        }
+        let originals = way.originals.iter().flat_map(|original| &original.visited);
+        if way.visited.iter().chain(originals).any(|&visited| visited == to) {
+            return self.leave(way, to, true, Some(Barrier::Loop));
+        }
+        self.enter(&mut way, to);
+        ControlFlow::Continue(way)
     }
 
     /// A small number, found by asking for each that it may be.
@@ -349,16 +460,20 @@ impl<'a> Machine<'a> {
         Err(Stop::Split(self.terms.test(term, &IntervalSet::single(least))))
     }
 
-    /// Forks on a condition; both ways do the operation again, knowing it.
-    fn split(&mut self, way: Way<'a>, decided: Decided) -> Step {
+    /// Forks on a condition; both paths do the operation again, knowing it.
+    fn split(&mut self, way: Way<'a>, decided: Decided) -> Ended<'a> {
         let Decided::Open(atom, _) = decided else {
             return self.give_up(way, Barrier::Decided);
         };
+        if atom.operands().into_iter().any(|term| self.is_changing(term)) {
+            return self.give_up(way, Barrier::Cells);
+        }
         let element = way.at.node;
         let (mut yes, mut no) = (way.clone(), way);
         yes.facts.assume(&self.terms, &atom, true);
         no.facts.assume(&self.terms, &atom, false);
-        Step::Test { atom, yes: self.later(yes), no: self.later(no), element }
+        let (yes, no) = (self.later(yes), self.later(no));
+        ControlFlow::Break(Step::Test { atom, yes, no, element })
     }
 
     fn later(&mut self, way: Way<'a>) -> StepId {
@@ -368,37 +483,71 @@ impl<'a> Machine<'a> {
     }
 
     /// The element's own code takes the packet as it came to it.
-    fn give_up(&mut self, mut way: Way<'a>, why: Barrier) -> Step {
-        let (packet, effects) = (*way.before).clone();
-        way.packet = packet;
-        way.effects.truncate(effects);
+    fn give_up(&mut self, mut way: Way<'a>, why: Barrier) -> Ended<'a> {
+        let before = Rc::clone(&way.before);
+        way.packet = before.packet.clone();
+        way.effects.truncate(before.effects);
+        way.copies.truncate(before.copies);
+        way.cells.clone_from(&before.cells);
         way.visited.pop();
         let at = way.at;
         self.leave(way, at, true, Some(why))
     }
 
-    fn drop(&mut self, way: Way<'a>, reason: Reason) -> Step {
+    fn drop(&mut self, way: Way<'a>, reason: Reason) -> Ended<'a> {
         let element = way.at.node;
         self.exit(way, End::Drop { element, reason }, None)
     }
 
-    fn leave(&mut self, way: Way<'a>, to: Port, native: bool, barrier: Option<Barrier>) -> Step {
+    fn leave(
+        &mut self,
+        way: Way<'a>,
+        to: Port,
+        native: bool,
+        barrier: Option<Barrier>,
+    ) -> Ended<'a> {
         self.exit(way, End::Push { to, native }, barrier)
     }
 
-    fn exit(&mut self, way: Way<'a>, end: End, barrier: Option<Barrier>) -> Step {
+    fn exit(&mut self, mut way: Way<'a>, end: End, barrier: Option<Barrier>) -> Ended<'a> {
         let dropped = matches!(end, End::Drop { .. });
-        match way.packet.writes(&mut self.terms, dropped) {
-            Some(writes) => Step::Exit(Box::new(Exit {
-                effects: way.effects,
-                writes,
-                end,
-                barrier,
-                visited: way.visited,
-            })),
+        let Some(writes) = way.packet.writes(&mut self.terms, dropped) else {
             // Bytes next to what was written are not known: let the elements do it.
-            None => self.give_up(way, Barrier::PartialWrite),
+            return self.give_up(way, Barrier::PartialWrite);
+        };
+        let (effects, visited) =
+            (std::mem::take(&mut way.effects), std::mem::take(&mut way.visited));
+        let mut exit = Exit { effects, writes, end, barrier, visited, copies: Vec::new() };
+        if let Some(original) = way.originals.pop() {
+            way.resume(original, exit);
+            return ControlFlow::Continue(way);
         }
+        exit.copies = way.copies;
+        let is_new = |((cells, index), value): &((StateId, u16), TermId)| {
+            *self.terms.get(*value) != Term::Cell(*cells, *index)
+        };
+        let cells = way.cells.into_iter().filter(is_new);
+        let set = cells.map(|((cells, index), value)| Effect::Set { cells, index, value });
+        exit.effects.extend(set);
+        ControlFlow::Break(Step::Exit(Box::new(exit)))
+    }
+
+    /// Whether a copy that left may come to what shares a piece of state, before the packet
+    /// itself gets to it.
+    fn is_ahead(&mut self, way: &Way<'a>, state: StateId) -> bool {
+        let chain = self.chain;
+        let StateOf { owner, name, .. } = &self.state[usize::from(state.0)];
+        way.copies.iter().any(|copy| {
+            let End::Push { to, .. } = copy.end else { return false };
+            let behind = self.behind.entry(to.node).or_insert_with(|| chain.behind(to.node));
+            behind.iter().any(|&node| {
+                let its = |decl: &ir::model::StateDecl| {
+                    let of = decl.owner.as_ref().unwrap_or(&chain.graph.nodes[node].name);
+                    (of, decl.name) == (owner, *name)
+                };
+                chain.models[node].state.iter().any(its)
+            })
+        })
     }
 
     fn operate(&mut self, way: &mut Way<'a>, op: &'a Op) -> Result<Next<'a>, Stop> {
@@ -483,6 +632,11 @@ impl<'a> Machine<'a> {
                 if way.changed.contains(&table) {
                     return Err(Stop::Unsupported(Barrier::ChangedFlows));
                 }
+                if let Entries::Flows(state) = self.tables[usize::from(table.0)].entries
+                    && self.is_ahead(way, state)
+                {
+                    return Err(Stop::Unsupported(Barrier::Copies));
+                }
                 let (values, commons) = (value.len() as u8, common.len() as u8);
                 let (lookup, known) = self.look_up(way, table, key, [values, commons])?;
                 let regs = value.iter().chain(common).copied();
@@ -495,10 +649,15 @@ impl<'a> Machine<'a> {
                 self.bind_flow(&mut hit, lookup, regs);
                 let missed = way.clone();
                 let hit = self.later(hit);
-                let miss = self.give_up(missed, Barrier::NewFlow);
-                let slot = self.reserve();
-                self.steps[slot.0 as usize] = Some(miss);
-                return Ok(Next::Forked(Step::Lookup { lookup, hit, miss: slot }));
+                let miss = match self.give_up(missed, Barrier::NewFlow) {
+                    ControlFlow::Continue(way) => self.later(way),
+                    ControlFlow::Break(step) => {
+                        let slot = self.reserve();
+                        self.steps[slot.0 as usize] = Some(step);
+                        slot
+                    }
+                };
+                return Ok(Next::Forked(Step::Lookup { lookup, hit, miss }));
             }
             Op::FlowUpdate { flows, key, common, expiry, guarantee } => {
                 let key = self.numbers(way, key)?;
@@ -525,21 +684,86 @@ impl<'a> Machine<'a> {
             Op::Opaque(why) => return Err(Stop::Unsupported(Barrier::Opaque(why))),
             Op::Repeat { .. } | Op::Break => return Err(Stop::Unsupported(Barrier::Repeats)),
             Op::Extend(_) => return Err(Stop::Unsupported(Barrier::Extends)),
-            Op::Read(..) | Op::Write(..) => {
-                return Err(Stop::Unsupported(Barrier::Cells));
+            Op::Read(reg, state, index) => {
+                let (cell, width) = self.cell(way, *state, index)?;
+                let written = way.cells.iter().find(|(of, _)| *of == cell);
+                let value = match written {
+                    Some((_, value)) => *value,
+                    None => self.terms.cell(cell.0, cell.1, width),
+                };
+                bind(way, *reg, value);
+            }
+            Op::Write(state, index, value) => {
+                let (cell, width) = self.cell(way, *state, index)?;
+                let value = self.expr(way, value)?;
+                let value = way.facts.cut(&mut self.terms, value, width.into());
+                match way.cells.iter_mut().find(|(of, _)| *of == cell) {
+                    Some((_, held)) => *held = value,
+                    None => way.cells.push((cell, value)),
+                }
             }
             Op::FlowInsert { .. } | Op::Allocate { .. } => {
                 return Err(Stop::Unsupported(Barrier::NewFlow));
             }
-            Op::EmitCopy(_) => return Err(Stop::Unsupported(Barrier::Copies)),
+            Op::EmitCopy(port) => {
+                let port = self.expr(way, port)?;
+                return Ok(match self.emit(way, port)? {
+                    Next::Emit(port) => Next::Copy(port),
+                    forked => forked,
+                });
+            }
         }
         Ok(Next::Go)
+    }
+
+    /// Whether a number is made from a cell that packets change.
+    fn is_changing(&self, term: TermId) -> bool {
+        if self.chain.changing.is_empty() {
+            return false;
+        }
+        let (mut waiting, mut seen) = (vec![term], HashSet::new());
+        while let Some(term) = waiting.pop() {
+            if let Term::Cell(cells, _) = self.terms.get(term) {
+                let StateOf { owner, name, .. } = &self.state[usize::from(cells.0)];
+                if self.chain.changing.contains(&(&**owner, *name)) {
+                    return true;
+                }
+            }
+            waiting.extend(self.terms.get(term).operands().into_iter().filter(|&t| seen.insert(t)));
+        }
+        false
+    }
+
+    /// A cell, and its width.
+    fn cell(
+        &mut self,
+        way: &Way<'a>,
+        state: StateRef,
+        index: &Expr,
+    ) -> Result<((StateId, u16), u16), Stop> {
+        let index = self.expr(way, index)?;
+        let index = way.facts.single(&self.terms, index).ok_or(NO_CELL)?;
+        let index = u16::try_from(index).map_err(|_| NO_CELL)?;
+        let cells = self.state(way, state);
+        let kind = self.state.get(usize::from(cells.0)).map(|state| &state.kind);
+        let Some(StateKind::Cells { width, initial }) = kind else { return Err(NO_CELL) };
+        let width = *width;
+        if usize::from(index) >= initial.len() {
+            return Err(NO_CELL);
+        }
+        match self.is_ahead(way, cells) {
+            true => Err(Stop::Unsupported(Barrier::Copies)),
+            false => Ok(((cells, index), width)),
+        }
     }
 
     /// Sends the packet out of a port that is a number: each port is a way of its own.
     fn emit(&mut self, way: &mut Way<'a>, port: TermId) -> Result<Next<'a>, Stop> {
         if let Some(port) = way.facts.single(&self.terms, port) {
             return Ok(Next::Emit(usize::try_from(port).unwrap_or(usize::MAX)));
+        }
+        if self.is_changing(port) {
+            return Err(NO_CELL);
         }
         let outputs = self.chain.graph.nodes[way.at.node].outputs.len();
         if outputs > MAX_ROWS {

@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 use ir::field::{Base, Field};
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Atom, LookupId, Term, TermId};
+use ir::program::{Atom, LookupId, StateId, Term, TermId};
 use ir::{IntervalSet, Mapping};
 use net::Header;
 use std::sync::Arc;
@@ -180,6 +180,11 @@ impl Terms {
     /// A number of `width` bits that a lookup binds.
     pub(crate) fn bound(&mut self, lookup: LookupId, index: u8, width: u16) -> TermId {
         self.intern(Term::Bound(lookup, index), (0, mask(width.into())))
+    }
+
+    /// What a cell of `width` bits holds.
+    pub(crate) fn cell(&mut self, cells: StateId, index: u16, width: u16) -> TermId {
+        self.intern(Term::Cell(cells, index), (0, mask(width.into())))
     }
 
     pub(crate) fn now(&mut self) -> TermId {

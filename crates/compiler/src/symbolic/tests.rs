@@ -167,7 +167,7 @@ fn value(terms: &Terms, term: TermId, world: &World) -> u128 {
     match terms.get(term) {
         Term::Const(c) => *c,
         Term::Input(field) => bits(world, field.offset, field.width),
-        Term::Bound(..) => world.bound.into(),
+        Term::Bound(..) | Term::Cell(..) => world.bound.into(),
         Term::Binary(op, a, b) => op.apply(v(a), v(b)),
         Term::Slice { of, low, width } => v(of) >> low & mask((*width).into()),
         Term::Concat { high, low, width } => v(high) << width | v(low),

@@ -12,11 +12,12 @@ use net::Packet;
 use smallvec::SmallVec;
 
 use super::cache::{FlowCache, Member, SLOTS, Tagged, Ways};
+use super::cells;
 use super::classifiers::Key;
-use super::lanes::{Binding, Column, Keys, LANES, Packets, Spare, for_lanes, lanes_of, sum};
+use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
 use super::write::{place, write};
-use super::{DROP, Pipeline, Target, exit};
+use super::{DROP, Outcome, Pipeline, Target, exit};
 use crate::StageContext;
 use crate::router::{Delivery, Taker};
 
@@ -195,6 +196,10 @@ impl Pipeline {
             let packets = &Packets::new(packets, &mut spare);
             self.lanes.start(packets);
             self.lanes.tell_time(now);
+            for &(reg, cells, index) in &self.cell_columns.steady {
+                let held = self.cells.get(cells, index) as u32;
+                self.lanes.set(reg, u32::MAX, &[held; LANES]);
+            }
             self.walk(packets, all, now)
         };
         self.burst.spare = spare;
@@ -205,16 +210,46 @@ impl Pipeline {
             ordered |= self.barriers() | self.updates(u32::MAX, now);
         }
         let done = match ordered & all {
-            0 => all,
+            0 => {
+                self.pass_cells(all);
+                all
+            }
             ordered => self.commit(packets, ordered, (from, now), cx).unwrap_or(all),
         };
-        self.finish(packets, done, from);
+        self.finish(packets, done, from, cx);
         for plan in self.burst.used.drain(..) {
             self.burst.planned[plan as usize] = 0;
         }
         let count = done.count_ones() as usize;
         self.decided.truncate(from + count);
         count
+    }
+
+    /// Gives lanes whose plans use cells what these hold, and writes them, in order.
+    fn pass_cells(&mut self, these: u32) {
+        let Self { burst, plans, cells, lanes, .. } = self;
+        let uses = |plan: u32| plan != NONE && !plans[plan as usize].cells.is_empty();
+        if !burst.used.iter().any(|&plan| uses(plan)) {
+            return;
+        }
+        let mut left = lanes_of(these).peekable();
+        while let Some(first) = left.next() {
+            let plan = burst.plan_of[first];
+            let mut run = 1 << first;
+            while let Some(lane) = left.next_if(|&lane| burst.plan_of[lane] == plan) {
+                run |= 1 << lane;
+            }
+            if uses(plan) {
+                cells::pass(&plans[plan as usize].cells, cells, lanes, run);
+            }
+        }
+    }
+
+    /// Lanes whose plans use cells.
+    fn cell_lanes(&self) -> u32 {
+        let with =
+            self.burst.used.iter().filter(|plan| !self.plans[**plan as usize].cells.is_empty());
+        with.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
     /// Takes lanes from the first step as far as they can go at once; gives those that must go on alone.
@@ -379,9 +414,11 @@ impl Pipeline {
         cx: &mut StageContext<'_>,
     ) -> Option<u32> {
         self.prefetch_changes(ordered, now);
+        let ordered = ordered | self.cell_lanes() & u32::MAX >> (LANES - packets.len());
         let fixed = if self.may_end || cx.is_watched() { 0 } else { self.fixed() };
+        let fixed = fixed & !self.cell_lanes();
         self.burst.finished = fixed;
-        self.finish(packets, fixed, from);
+        self.finish(packets, fixed, from, cx);
         // Lanes whose results do not hold any more.
         let mut stale = 0;
         let (mut left, all) = (ordered, u32::MAX >> (LANES - packets.len()) & !fixed);
@@ -398,10 +435,11 @@ impl Pipeline {
             let plan = self.burst.plan_of[lane];
             let mut together = 1u32 << lane;
             let target = if plan == NONE {
-                self.run_alone((lane, &mut packets[lane]), from, now)
+                self.run_alone((lane, &mut packets[lane]), from, now, cx)
             } else {
                 together |= self.collect_updates(lane, left, stale);
                 self.update(together, now);
+                self.pass_cells(together);
                 left &= !together;
                 for lane in lanes_of(together & !self.burst.changing & !fixed) {
                     if self.is_frequent(lane) {
@@ -447,6 +485,7 @@ impl Pipeline {
                 break;
             }
             self.update(1 << lane, now);
+            self.pass_cells(1 << lane);
             run |= 1 << lane;
         }
         run
@@ -461,7 +500,7 @@ impl Pipeline {
         from: usize,
         cx: &mut StageContext<'_>,
     ) -> bool {
-        self.finish(packets, run & !self.burst.finished, from);
+        self.finish(packets, run & !self.burst.finished, from, cx);
         let mut batch = cx.core.batch();
         for lane in lanes_of(run) {
             let place = cx.core.pool.alloc(0);
@@ -696,41 +735,66 @@ impl Pipeline {
         (lane, packet): (usize, &mut Packet),
         from: usize,
         now: u64,
+        cx: &mut StageContext<'_>,
     ) -> Option<u16> {
         self.scalar.start(now);
         let step = StepId(self.burst.alone[lane]);
         let step = self.scalar.walk(step, packet, &self.tables);
         let program = Rc::clone(&self.program);
         let exit = exit(&program, step)?;
-        let number = self.outcome_of[step.0 as usize];
-        let target = self.outcomes[number as usize].target;
+        let number = self.outcome_of[step.0 as usize] as usize;
         self.scalar.update(exit, packet, &self.tables);
-        let outcome = &mut self.outcomes[number as usize];
-        outcome.packets += 1;
-        for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
-            *sum = sum.wrapping_add(self.scalar.value(*length, packet) as u64);
+        let sets = self.scalar.sets(exit, packet);
+        let first = number - exit.copies.len();
+        for (outcome, leaving) in self.outcomes[first..=number].iter_mut().zip(exit.all()) {
+            outcome.packets += 1;
+            for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
+                *sum = sum.wrapping_add(self.scalar.value(*length, packet) as u64);
+            }
+            match outcome.target {
+                None => outcome.dropped_bytes += self.scalar.length(leaving, packet),
+                Some(_) if std::ptr::eq(leaving, exit) => self.scalar.write(exit, packet),
+                Some(target) => {
+                    let mut copy = cx.core.pool.copy(packet);
+                    self.scalar.write(leaving, &mut copy);
+                    self.copies.push((from + lane, target, copy));
+                }
+            }
         }
-        match target {
-            None => outcome.dropped_bytes += self.scalar.length(exit, packet),
-            Some(_) => self.scalar.write(exit, packet),
+        for (cells, index, number) in sets {
+            self.cells.set(cells, index, number);
         }
+        let target = self.outcomes[number].target;
         self.decided[from + lane] = target.unwrap_or(DROP);
         target
     }
 
     /// Does what plans say to these lanes.
-    fn finish(&mut self, packets: &mut [Packet], these: u32, from: usize) {
-        let Self { lanes, plans, burst, outcomes, decided, .. } = self;
+    fn finish(
+        &mut self,
+        packets: &mut [Packet],
+        these: u32,
+        from: usize,
+        cx: &mut StageContext<'_>,
+    ) {
+        let Self { lanes, plans, burst, outcomes, decided, cell_columns, copies, .. } = self;
         let mut used: SmallVec<[(&Plan, u32); 8]> = SmallVec::new();
+        let (mut uses_cells, mut has_copies) = (false, false);
         for &number in &burst.used {
             let planned = &mut burst.planned[number as usize];
             if *planned & these != 0 {
-                used.push((&plans[number as usize], *planned & these));
+                let plan = &plans[number as usize];
+                uses_cells |= !plan.cells.is_empty();
+                has_copies |= !plan.copies.is_empty();
+                used.push((plan, *planned & these));
                 *planned &= !these;
             }
         }
         if used.is_empty() {
             return;
+        }
+        if uses_cells {
+            lanes.forget(&cell_columns.derived);
         }
         if used.iter().any(|(plan, _)| !lanes.knows(&plan.needs)) {
             let all = &Packets::new(packets, &mut burst.spare);
@@ -738,26 +802,70 @@ impl Pipeline {
                 lanes.compute(&plan.needs, all, &burst.slots);
             }
         }
+        if has_copies {
+            for &(plan, mask) in &used {
+                copy(plan, (lanes, mask), (packets, from), (outcomes, copies), cx);
+            }
+        }
         let decided = &mut decided[from..];
         let mut windows = [0; LANES];
         for &(plan, mask) in &used {
             let outcome = &mut outcomes[plan.outcome as usize];
-            outcome.packets += u64::from(mask.count_ones());
-            for (total, length) in outcome.sums.iter_mut().zip(&plan.lengths) {
-                *total = total.wrapping_add(sum(lanes.column(*length), mask));
+            outcome.count(plan, lanes, packets, mask);
+            if let Some(target) = outcome.target {
+                for_lanes(mask, |lane| decided[lane] = target);
+                place(plan, lanes, packets, mask, &mut windows);
             }
-            let Some(target) = outcome.target else {
-                for lane in lanes_of(mask) {
-                    let left = packets[lane].len() as i64 - i64::from(plan.start);
-                    let left = u64::try_from(left).unwrap_or(0);
-                    let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
-                    outcome.dropped_bytes += left.min(length);
-                }
-                continue;
-            };
-            for_lanes(mask, |lane| decided[lane] = target);
-            place(plan, lanes, packets, mask, &mut windows);
         }
         write(used.iter().copied(), lanes, packets, &windows);
+    }
+}
+
+impl Outcome {
+    /// Counts packets of these lanes, which come to it by a plan.
+    fn count(&mut self, plan: &Plan, lanes: &Lanes, packets: &[Packet], mask: u32) {
+        self.packets += u64::from(mask.count_ones());
+        for (total, length) in self.sums.iter_mut().zip(&plan.lengths) {
+            *total = total.wrapping_add(sum(lanes.column(*length), mask));
+        }
+        if self.target.is_none() {
+            for lane in lanes_of(mask) {
+                let left = packets[lane].len() as i64 - i64::from(plan.start);
+                let left = u64::try_from(left).unwrap_or(0);
+                let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
+                self.dropped_bytes += left.min(length);
+            }
+        }
+    }
+}
+
+/// Makes the copies that a plan says of packets that nothing was written to yet.
+#[inline(never)]
+fn copy(
+    plan: &Plan,
+    (lanes, mask): (&Lanes, u32),
+    (packets, from): (&mut [Packet], usize),
+    (outcomes, copies): (&mut [Outcome], &mut Vec<(usize, u16, Packet)>),
+    cx: &mut StageContext<'_>,
+) {
+    for copy in &plan.copies {
+        let outcome = &mut outcomes[copy.outcome as usize];
+        outcome.count(copy, lanes, packets, mask);
+        let Some(target) = outcome.target else { continue };
+        // Each stands in its packet's place while it is written.
+        let mut originals = [const { None }; LANES];
+        for lane in lanes_of(mask) {
+            let made = cx.core.pool.copy(&packets[lane]);
+            originals[lane] = Some(std::mem::replace(&mut packets[lane], made));
+        }
+        let mut windows = [0; LANES];
+        place(copy, lanes, packets, mask, &mut windows);
+        write([(copy, mask)].into_iter(), lanes, packets, &windows);
+        for lane in lanes_of(mask) {
+            if let Some(original) = originals[lane].take() {
+                let made = std::mem::replace(&mut packets[lane], original);
+                copies.push((from + lane, target, made));
+            }
+        }
     }
 }

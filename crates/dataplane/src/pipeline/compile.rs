@@ -10,6 +10,7 @@ use ir::program::{Atom, LookupId, Program, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
+use super::cells;
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
 use super::range_table::ranges_of;
@@ -70,6 +71,8 @@ pub(super) struct Compiler<'a> {
     layouts: Vec<Layout>,
     /// By term: whether it is made from what lookups bind.
     bound: Vec<bool>,
+    /// By term: whether it is made from a cell that packets change.
+    changing: Vec<bool>,
     ranges: Vec<Range>,
     /// How deep terms are nested: those that would take too much stack are not compiled.
     depth: Vec<u32>,
@@ -105,6 +108,7 @@ impl<'a> Compiler<'a> {
             memo: HashMap::new(),
             layouts: Layout::of(program),
             bound,
+            changing: cells::changing(program),
             ranges: program.numbers().iter().map(|numbers| numbers.range).collect(),
             depth,
             tables: Vec::new(),
@@ -338,6 +342,7 @@ impl<'a> Compiler<'a> {
             // In columns of the flow cache, what lookups bind is a slot.
             Term::Bound(..) if with.is_some() => return None,
             Term::Bound(lookup, index) => self.bound_word(*lookup, *index, 0)?,
+            Term::Cell(cells, index) => Op::Cell(*cells, *index),
             Term::Now => Op::Now(0),
             Term::Hash(_) => return None,
         };
@@ -520,12 +525,20 @@ impl<'a> Compiler<'a> {
         Sum { terms, more }
     }
 
+    /// Whether a term is made from a cell that packets change.
+    pub(super) fn is_changing(&self, term: TermId) -> bool {
+        self.changing[term.0 as usize]
+    }
+
     /// A condition on columns.
     pub(super) fn cond(
         &mut self,
         atom: &Atom,
         with: &mut Option<&mut Residual<'_>>,
     ) -> Option<Cond> {
+        if atom.operands().into_iter().any(|term| self.is_changing(term)) {
+            return None;
+        }
         match atom {
             Atom::Test(term, set) => {
                 let ranges = self.range(*term).and_then(|range| ranges_of(set, range));

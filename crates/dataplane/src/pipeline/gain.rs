@@ -77,6 +77,7 @@ mod tests {
                 end: End::Drop { element: 0, reason: Reason("") },
                 barrier: None,
                 visited: vec![port; visited],
+                copies: vec![],
             }))
         };
         let (next, last) = (|at: usize| StepId(at as u32 + 1), StepId((lists + flows) as u32 + 1));

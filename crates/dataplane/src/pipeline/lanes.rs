@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 pub(super) use elements::flow_access::lanes_of;
 use ir::model::CompareOp;
+use ir::program::StateId;
 use net::{Header, Packet};
 
 use super::range_table::RangeTable;
@@ -135,6 +136,8 @@ pub(super) enum Op {
     Slot(u8),
     /// A column of what a lookup bound, by its number: set where flows are looked up.
     Bound(u16, u8),
+    /// What a cell holds: set before anything is computed from it.
+    Cell(StateId, u16),
     /// 32 bits of the time: the word of this number.
     Now(u8),
 }
@@ -154,6 +157,7 @@ impl Op {
             | Op::Position(_)
             | Op::Slot(_)
             | Op::Now(_)
+            | Op::Cell(..)
             | Op::Bound(..) => [None; 4],
             Op::Sum16 { length: a, .. }
             | Op::Bits { of: a, .. }
@@ -365,6 +369,11 @@ impl Lanes {
         &self.columns[reg as usize].op
     }
 
+    /// All operations, by their columns.
+    pub(super) fn ops(&self) -> impl Iterator<Item = (Reg, &Op)> {
+        (0..).zip(&self.columns).map(|(reg, column)| (reg, &column.op))
+    }
+
     /// Has words that lie near each other read together. No column may be added after this.
     pub(super) fn share_words(&mut self) {
         let words = self.columns.iter().zip(0..).filter_map(|(column, reg)| match column.op {
@@ -407,7 +416,10 @@ impl Lanes {
 
     /// Whether a column is there from the start.
     pub(super) fn is_there(&self, reg: Reg) -> bool {
-        matches!(self.op(reg), Op::Const(_) | Op::Shared | Op::Bound(..) | Op::Now(_))
+        matches!(
+            self.op(reg),
+            Op::Const(_) | Op::Shared | Op::Bound(..) | Op::Cell(..) | Op::Now(_)
+        )
     }
 
     /// By lookup: the columns of what it binds.
@@ -753,7 +765,7 @@ fn compute(
         }
         Op::Map { of: a, table } => tables[*table].find_all(of(a), out),
         Op::Slot(slot) => *out = slots[usize::from(*slot)],
-        Op::Bound(..) | Op::Now(_) => {}
+        Op::Bound(..) | Op::Cell(..) | Op::Now(_) => {}
     }
 }
 

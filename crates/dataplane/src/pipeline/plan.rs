@@ -6,6 +6,7 @@ use elements::flow_access::FoundFlows;
 use ir::model::BinaryOp;
 use ir::program::{Effect, End, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId, Write};
 
+use super::cells::{self, CellUse};
 use super::compile::{Compiler, Residual};
 use super::entry::CachedExit;
 use super::lanes::{Cond, LANES, Lanes, Op, Part, Reg, lanes_where};
@@ -181,6 +182,10 @@ pub(super) struct Plan {
     pub(super) timestamp: Option<u64>,
     /// Updates of flows, in order; none if the flow cache says what becomes of packets.
     pub(super) updates: Vec<Update>,
+    /// The cells that it and its copies use.
+    pub(super) cells: Vec<CellUse>,
+    /// What becomes of copies; what they need, the plan needs.
+    pub(super) copies: Vec<Plan>,
 }
 
 /// An update of the flow that a lookup found.
@@ -353,6 +358,9 @@ fn time(compiler: &mut Compiler<'_>, term: TermId, regs: &mut Vec<Reg>) -> Optio
 
 /// The steps as nodes, but for sites and exits, which only the caller knows.
 pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
+    if compiler.program().step(at).terms().into_iter().any(|term| compiler.is_changing(term)) {
+        return None;
+    }
     match compiler.program().step(at) {
         Step::Test { atom, yes, no, .. } => {
             let cond = compiler.atom(atom)?;
@@ -382,6 +390,9 @@ pub(super) fn node(compiler: &mut Compiler<'_>, at: StepId) -> Option<Node> {
         }
         Step::Lookup { lookup, hit, miss } => {
             let keys = &compiler.program().lookups[usize::from(lookup.0)].key;
+            if keys.iter().any(|&key| compiler.is_changing(key)) {
+                return None;
+            }
             let columns = compiler.layout(*lookup).key;
             let mut key = Vec::new();
             for (at, &term) in keys.iter().enumerate() {
@@ -436,10 +447,16 @@ pub(super) fn plan(
     compiler: &mut Compiler<'_>,
     exit: &Exit,
     outcome: u32,
-    lengths: &[TermId],
+    lengths: &[&[TermId]],
     mut with: Option<&mut Residual<'_>>,
 ) -> Option<Plan> {
     let program = compiler.program();
+    let [of_copies @ .., lengths] = lengths else { return None };
+    let first = outcome.checked_sub(of_copies.len() as u32)?;
+    let copies = exit.copies.iter().zip(of_copies).zip(first..);
+    let copies =
+        copies.map(|((copy, lengths), outcome)| plan(compiler, copy, outcome, &[lengths], None));
+    let copies = copies.collect::<Option<Vec<Plan>>>()?;
     let is_direct = with.is_none();
     let mut word = |compiler: &mut Compiler<'_>, term: TermId, word: u8| match &mut with {
         Some(with) => compiler.residual((term, word), with),
@@ -471,6 +488,8 @@ pub(super) fn plan(
         packet_type: None,
         timestamp: None,
         updates: Vec::new(),
+        cells: Vec::new(),
+        copies,
     };
     if !matches!(exit.end, End::Drop { .. }) {
         for (mark, to) in plan.marks.iter_mut().zip(writes.marks) {
@@ -511,7 +530,10 @@ pub(super) fn plan(
     if is_direct {
         for effect in &exit.effects {
             if let Effect::Update { lookup, common, expiry, guarantee } = effect {
-                if !compiler.layout(*lookup).shares_words {
+                let mut terms = common.iter().chain([expiry, guarantee]);
+                if !compiler.layout(*lookup).shares_words
+                    || terms.any(|&term| compiler.is_changing(term))
+                {
                     return None;
                 }
                 let common: Vec<Reg> =
@@ -523,6 +545,8 @@ pub(super) fn plan(
             }
         }
     }
+    plan.cells = cells::uses(compiler, exit, &mut regs)?;
+    regs.extend(plan.copies.iter().flat_map(|copy| &copy.needs));
     plan.needs = compiler.lanes.needs(regs);
     Some(plan)
 }

@@ -6,11 +6,15 @@ use std::rc::Rc;
 use elements::flow_access::FoundFlow;
 use ir::hash::hash;
 use ir::interp;
-use ir::program::{Atom, Effect, Exit, LookupId, Mark, Program, Step, StepId, Term, TermId};
+use ir::program::{
+    Atom, Effect, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId,
+};
 use ir::{Base, Field};
 use net::{Header, Packet, PacketType};
+use smallvec::SmallVec;
 
 use super::Counted;
+use super::cells::{CellTable, sets_of};
 use super::classifiers::Classifiers;
 use super::tables::Tables;
 
@@ -21,6 +25,7 @@ const MOST_NESTED: usize = 512;
 pub(super) struct Scalar {
     program: Counted,
     classifiers: Rc<Classifiers>,
+    table: Rc<CellTable>,
     /// By term.
     cells: Vec<Cell>,
     epoch: u32,
@@ -84,7 +89,11 @@ fn read_data(data: &[u8], field: Field) -> u128 {
 }
 
 impl Scalar {
-    pub(super) fn new(program: Counted, classifiers: Rc<Classifiers>) -> Self {
+    pub(super) fn new(
+        program: Counted,
+        classifiers: Rc<Classifiers>,
+        table: Rc<CellTable>,
+    ) -> Self {
         let mut binds = vec![Vec::new(); program.lookups.len()];
         for (term, id) in program.terms.iter().zip(0..) {
             if let Term::Bound(lookup, index) = term {
@@ -97,6 +106,7 @@ impl Scalar {
         };
         Self {
             classifiers,
+            table,
             cells: program.terms.iter().map(cell).collect(),
             epoch: 0,
             binds,
@@ -249,6 +259,7 @@ impl Scalar {
             }
             Term::Map(of, table) => table.get(get(self, *of)),
             Term::Hash(numbers) => hash(numbers.iter().map(|&n| get(self, n))).into(),
+            Term::Cell(cells, index) => self.table.get(*cells, *index).into(),
             Term::Now => self.now.into(),
         }
     }
@@ -348,6 +359,17 @@ impl Scalar {
                 self.numbers = numbers;
             }
         }
+    }
+
+    /// What an exit writes to cells.
+    pub(super) fn sets(
+        &mut self,
+        exit: &Exit,
+        packet: &Packet,
+    ) -> SmallVec<[(StateId, u16, u64); 2]> {
+        sets_of(exit)
+            .map(|(cells, at, value)| (cells, at, self.value(value, packet) as u64))
+            .collect()
     }
 
     /// The length of the data that is left after an exit's writes.
@@ -450,7 +472,8 @@ mod tests {
 
     fn scalar(program: &Program) -> Scalar {
         let classifiers = Classifiers::new(program, &Library::default());
-        let mut scalar = Scalar::new(Rc::new(Arc::new(program.clone())), Rc::new(classifiers));
+        let mut scalar =
+            Scalar::new(Rc::new(Arc::new(program.clone())), Rc::new(classifiers), Rc::default());
         scalar.start(0);
         scalar
     }

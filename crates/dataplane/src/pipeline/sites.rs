@@ -72,7 +72,8 @@ impl Compiled {
 /// An exit's outcome, as the compiler must know it.
 pub(super) struct ExitLengths<'a> {
     pub(super) outcome: u32,
-    pub(super) lengths: &'a [TermId],
+    /// Of copies, in order, and of the packet.
+    pub(super) lengths: Vec<&'a [TermId]>,
 }
 
 pub(super) struct Builder<'c, 'a> {
@@ -359,6 +360,9 @@ impl<'c, 'a> Builder<'c, 'a> {
         conditions: &mut Vec<Cond>,
     ) -> Option<CachedExit> {
         let Step::Exit(exit) = self.compiler.program().step(at) else { return None };
+        if !exit.copies.is_empty() || exit.terms().iter().any(|&t| self.compiler.is_changing(t)) {
+            return None;
+        }
         let ExitLengths { outcome, lengths } = self.exits.get(&at)?;
         for (common, times) in updates(exit) {
             for &term in common.iter().chain(&times) {
@@ -399,7 +403,9 @@ impl<'c, 'a> Builder<'c, 'a> {
                     waiting.extend([*a, *b]);
                 }
                 Term::Now => {}
-                Term::Input(_) | Term::Position(_) | Term::Sum16 { .. } => return None,
+                Term::Input(_) | Term::Position(_) | Term::Cell(..) | Term::Sum16 { .. } => {
+                    return None;
+                }
                 other => waiting.extend(other.operands()),
             }
         }
@@ -482,7 +488,7 @@ fn add_leaves(program: &Program, terms: &[TermId], leaves: &mut Vec<TermId>) -> 
         }
         match program.term(term) {
             Term::Const(_) | Term::Bound(..) => {}
-            Term::Now | Term::Sum16 { .. } => return None,
+            Term::Now | Term::Cell(..) | Term::Sum16 { .. } => return None,
             Term::Input(_) | Term::Position(_) => {
                 if !leaves.contains(&term) {
                     leaves.push(term);
@@ -511,7 +517,7 @@ fn fixed(program: &Program, inputs: &[TermId]) -> Vec<bool> {
     for (at, term) in program.terms.iter().enumerate() {
         fixed.push(match term {
             Term::Const(_) | Term::Bound(..) => true,
-            Term::Now | Term::Sum16 { .. } => false,
+            Term::Now | Term::Cell(..) | Term::Sum16 { .. } => false,
             Term::Input(field) => is_part(*field),
             Term::Position(_) => inputs.contains(&TermId(at as u32)),
             other => other.operands().iter().all(|t| fixed[t.0 as usize]),
@@ -540,7 +546,7 @@ fn tick(program: &Program) -> Option<u64> {
         let of = |t: &TermId| from_now[t.0 as usize];
         let timeless = |terms: &[TermId]| terms.iter().all(|t| of(t) == Some(false));
         from_now[at] = match term {
-            Term::Now => None,
+            Term::Now | Term::Cell(..) => None,
             Term::Binary(BinaryOp::Or, a, b) => match (program.term(*a), program.term(*b)) {
                 (Term::Now, Term::Const(ones)) | (Term::Const(ones), Term::Now) => {
                     let ones = u64::try_from(*ones).ok().filter(|n| n & n.wrapping_add(1) == 0);
@@ -600,6 +606,7 @@ mod tests {
             end: End::Drop { element: 0, reason: Reason("") },
             barrier: None,
             visited: vec![],
+            copies: vec![],
         };
         Program {
             continuation: None,
@@ -630,7 +637,7 @@ mod tests {
         let asks = |bytes, sets| {
             let prepared = Prepared::new(list_and_lookup(bytes, sets));
             let mut compiler = Compiler::new(prepared.program(), &prepared.ranges);
-            let exits = [(StepId(2), ExitLengths { outcome: 0, lengths: &[] })].into();
+            let exits = [(StepId(2), ExitLengths { outcome: 0, lengths: vec![&[]] })].into();
             let classifiers = Classifiers::new(prepared.program(), &Library::default());
             let compiled = Builder::build(&mut compiler, &exits, &classifiers);
             let site = compiled.sites.first()?;

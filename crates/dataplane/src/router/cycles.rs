@@ -98,21 +98,35 @@ impl Nodes {
 
     /// How many laps elements would have counted on the way to an exit; none matter where packets
     /// get to no further cycle.
-    pub(super) fn laps_to(&self, exit: &Exit) -> u32 {
-        match exit.end {
-            End::Push { to, .. } if self.cycle(to) != Cycle::None => self.count(exit),
+    pub(super) fn laps_to(&self, exit: &Exit, leaving: &Exit) -> u32 {
+        match leaving.end {
+            End::Push { to, .. } if self.cycle(to) != Cycle::None => self.count(exit, leaving),
             _ => 0,
         }
     }
 
     /// The most laps that elements would have counted on a way through a program.
     pub(super) fn most_laps(&self, program: &Program) -> u32 {
-        program.exits().map(|(_, exit)| self.count(exit)).max().unwrap_or(0)
+        let all = program.exits().flat_map(|(_, exit)| exit.all().map(move |one| (exit, one)));
+        all.map(|(exit, leaving)| self.count(exit, leaving)).max().unwrap_or(0)
     }
 
-    fn count(&self, exit: &Exit) -> u32 {
+    /// How often the path to an exit, or that of one of its copies, comes to where cycles begin.
+    fn count(&self, exit: &Exit, leaving: &Exit) -> u32 {
         let begins = |port: &&Port| self.cycle(**port) == Cycle::Begins;
-        exit.visited.iter().filter(begins).count() as u32
+        let mut path: Vec<Port> = leaving.visited.clone();
+        // A copy's begins where it was made: on the packet's path, or on that of a copy.
+        for _ in &exit.copies {
+            let Some(&made) = path.first().filter(|made| exit.visited.first() != Some(made)) else {
+                break;
+            };
+            let before = exit.all().find_map(|one| {
+                let at = one.visited.iter().position(|&port| port == made)?;
+                one.visited.get(..at).filter(|before| !before.is_empty())
+            });
+            path.splice(..0, before.into_iter().flatten().copied());
+        }
+        path.iter().filter(begins).count() as u32
     }
 
     fn cycle(&self, at: Port) -> Cycle {

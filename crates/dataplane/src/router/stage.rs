@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use elements::Element;
+use elements::cells::Cells;
 use elements::context::Core;
 use elements::element::HandlerCalls;
 use ir::program::{Continuation, Effect, End, Exit, Program, Step};
@@ -83,9 +84,10 @@ impl StageContext<'_> {
         self.nodes
     }
 
-    /// How often packets would have come to beginnings of cycles on the way to an exit.
-    pub fn laps(&self, exit: &Exit) -> u32 {
-        self.nodes.laps_to(exit)
+    /// How often packets would have come to beginnings of cycles on the path to an exit, or on that of one of its
+    /// copies.
+    pub fn laps(&self, exit: &Exit, leaving: &Exit) -> u32 {
+        self.nodes.laps_to(exit, leaving)
     }
 
     /// Gives a packet back to the pool, counted as dropped at an element with this many bytes.
@@ -192,7 +194,7 @@ fn elements_of(program: &Program) -> BTreeSet<NodeId> {
                 all.insert(*element);
             }
             Step::Lookup { .. } => {}
-            Step::Exit(exit) => {
+            Step::Exit(exit) => exit.all().for_each(|exit| {
                 all.extend(exit.visited.iter().map(|p| p.node));
                 if let End::Drop { element, .. } = exit.end {
                     all.insert(element);
@@ -202,7 +204,7 @@ fn elements_of(program: &Program) -> BTreeSet<NodeId> {
                         all.insert(*element);
                     }
                 }
-            }
+            }),
         }
     }
     all
@@ -215,6 +217,10 @@ impl Surroundings for Nodes {
 
     fn table(&self, node: NodeId) -> Option<Table> {
         self.nodes[node].cell.as_ref()?.element.flows()
+    }
+
+    fn cells(&self, node: NodeId, name: &str) -> Option<Cells> {
+        self.nodes[node].cell.as_ref()?.element.cells(name)
     }
 
     fn behind(&self, node: NodeId) -> BTreeSet<NodeId> {
@@ -234,8 +240,8 @@ impl Surroundings for Nodes {
         &self.classifiers
     }
 
-    fn laps(&self, exit: &Exit) -> u32 {
-        self.laps_to(exit)
+    fn laps(&self, exit: &Exit, leaving: &Exit) -> u32 {
+        self.laps_to(exit, leaving)
     }
 
     fn elements(&self) -> usize {

@@ -1,18 +1,17 @@
 //! ICMPError.
 
-use std::cell::Cell;
 use std::net::Ipv4Addr;
-use std::rc::Rc;
 
 use ir::field::{anno, icmp, ip, meta};
 use ir::model::{Block, Reg, StateKind, StateRef};
-use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, StateValue, Store};
+use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Store};
 use net::wire::icmpv4;
 use net::wire::ip_protocol::ICMP;
 use net::wire::ipv4::Options;
 use net::{Annotations, Batch, Header, Packet, PacketType, annotation, checksum};
 
 use crate::argument::{Ip, parse_integer, parse_value};
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -75,7 +74,7 @@ pub(crate) struct ICMPError {
     path_mtu: u16,
     fix_source: bool,
     /// Identification of the next message of any ICMPError.
-    id: Rc<Cell<u16>>,
+    id: Cells,
 }
 
 /// No ICMP error is sent about an ICMP error.
@@ -103,7 +102,7 @@ const HEADERS: usize = 28;
 
 impl ICMPError {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        let id = cx.common(OWNER, || Cell::new(1u16));
+        let id = Cells::clone(&cx.common(OWNER, || Cells::new([1])));
         let span = cx.span();
         let mut arguments =
             cx.arguments(&["SRC", "TYPE", "CODE", "BADADDRS", "MTU", "PMTU", "SET_FIX_ANNO"]);
@@ -226,8 +225,8 @@ impl ICMPError {
         }
         packet.truncate(quoted);
         packet.push(headers);
-        let id = self.id.get();
-        self.id.set(id.wrapping_add(1));
+        let id = self.id.get(0) as u16;
+        self.id.set(0, id.wrapping_add(1).into());
 
         let data = packet.data_mut();
         let length = data.len() as u16;
@@ -320,14 +319,16 @@ impl Element for ICMPError {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.id.clone())
+    }
+
     fn export(&self, _name: &str, store: &mut Store) {
-        store.set(OWNER, "id", StateValue::Cells(vec![self.id.get().into()]));
+        self.id.export(OWNER, "id", store);
     }
 
     fn import(&mut self, _name: &str, store: &Store) {
-        if let [id] = store.cells(OWNER, "id") {
-            self.id.set(*id as u16);
-        }
+        self.id.import(OWNER, "id", store);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -2,12 +2,13 @@
 
 use ir::field::{anno, ip, meta};
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Model, Op, Reason, StateValue, Store};
+use ir::{Base, Expr, Model, Op, Reason, Store};
 use net::checksum::Delta;
 use net::wire::{ip_protocol, ipv4};
 use net::{Batch, Header, annotation, checksum};
 
 use crate::argument::{FromArgument, Ip, parse_integer, parse_value};
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -53,7 +54,8 @@ pub(crate) struct IPEncap {
     /// The header with everything but length, identification, and a destination that varies.
     template: [u8; 20],
     to_annotation: bool,
-    id: u16,
+    /// Identification of the next packet.
+    id: Cells,
 }
 
 /// Larger than IP packets can be.
@@ -133,7 +135,8 @@ impl IPEncap {
         }
         template[12..16].copy_from_slice(&source.0.octets());
         template[16..20].copy_from_slice(&destination.0.unwrap_or(0).to_be_bytes());
-        let mut element = Self { template, to_annotation: destination.0.is_none(), id: 0 };
+        let mut element =
+            Self { template, to_annotation: destination.0.is_none(), id: Cells::new([0]) };
         element.sum_up();
         Ok(element)
     }
@@ -148,7 +151,7 @@ impl IPEncap {
 
 impl Element for IPEncap {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let mut id = self.id;
+        let mut id = self.id.get(0) as u16;
         cx.each(batch, |packet, _| {
             let Ok(length) = u16::try_from(packet.len() + 20) else {
                 return Verdict::Drop(TOO_LONG);
@@ -175,7 +178,7 @@ impl Element for IPEncap {
             packet.set_ip_header(0, 20);
             Verdict::Pass
         });
-        self.id = id;
+        self.id.set(0, id.into());
     }
 
     fn model(&self) -> Model {
@@ -203,14 +206,16 @@ impl Element for IPEncap {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.id.clone())
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "id", StateValue::Cells(vec![self.id.into()]));
+        self.id.export(name, "id", store);
     }
 
     fn import(&mut self, name: &str, store: &Store) {
-        if let [id] = store.cells(name, "id") {
-            self.id = *id as u16;
-        }
+        self.id.import(name, "id", store);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -6,6 +6,7 @@ use ir::{Diagnostic, Model, Op, Reason, StateValue, Store};
 use net::{Batch, Packet};
 
 use crate::argument::parse_value;
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
@@ -30,8 +31,8 @@ element! {
 
 /// See [`Switch::CLASS`].
 pub(crate) struct Switch {
-    /// Negative for none.
-    output: i32,
+    /// As 32 bits; negative for none.
+    output: Cells,
     outputs: usize,
 }
 
@@ -48,7 +49,13 @@ impl Switch {
             arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
         }
         arguments.finish()?;
-        Ok(Self { output, outputs })
+        Ok(Self { output: Cells::new([u64::from(output as u32)]), outputs })
+    }
+}
+
+impl Switch {
+    fn output(&self) -> i32 {
+        self.output.get(0) as u32 as i32
     }
 }
 
@@ -75,14 +82,15 @@ const SWITCH: &[Handler] = &[Handler::both("switch")];
 
 impl Element for Switch {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        push(self.output, batch, cx);
+        push(self.output(), batch, cx);
     }
 
     fn model(&self) -> Model {
         const OUTPUT: Reg = Reg(0);
         let mut model = Model::default();
         // Negative numbers are large ones here.
-        let cells = StateKind::Cells { width: 32, initial: vec![u128::from(self.output as u32)] };
+        let initial = vec![self.output.get(0).into()];
+        let cells = StateKind::Cells { width: 32, initial };
         let output = model.declare("output", cells);
         model.inputs = vec![vec![
             Op::Read(OUTPUT, output, 0u8.into()),
@@ -92,15 +100,20 @@ impl Element for Switch {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.output.clone())
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "output", StateValue::Cells(vec![u128::from(self.output as u32)]));
+        self.output.export(name, "output", store);
     }
 
     fn import(&mut self, name: &str, store: &Store) {
         if let [output] = *store.cells(name, "output") {
             let output = output as u32 as i32;
             let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
-            self.output = if exists { output } else { output.min(-1) };
+            let output = if exists { output } else { output.min(-1) };
+            self.output.set(0, u64::from(output as u32));
         }
     }
 
@@ -109,11 +122,11 @@ impl Element for Switch {
     }
 
     fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.output.to_string())
+        Ok(self.output().to_string())
     }
 
     fn write(&mut self, _: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
-        self.output = port(value, self.outputs)?;
+        self.output.set(0, u64::from(port(value, self.outputs)? as u32));
         Ok(())
     }
 }

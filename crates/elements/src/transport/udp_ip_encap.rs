@@ -5,12 +5,13 @@ use std::net::Ipv4Addr;
 use click::config::Argument;
 use ir::field::{anno, ip, meta, udp};
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Model, Op, StateValue, Store};
+use ir::{Base, Expr, Model, Op, Store};
 use net::checksum::{self, Sum, pseudo_header_v4};
 use net::wire::ip_protocol::UDP;
 use net::{Batch, Header, Packet, annotation};
 
 use crate::argument::{FromArgument, Ip, parse_integer, parse_value};
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -53,7 +54,8 @@ pub(crate) struct UDPIPEncap {
     destination: Option<u32>,
     destination_port: u16,
     checksum: bool,
-    id: u16,
+    /// Identification of the next packet.
+    id: Cells,
 }
 
 /// A UDP port, by number or name.
@@ -92,7 +94,7 @@ impl UDPIPEncap {
             destination: destination.0,
             destination_port: destination_port.0,
             checksum,
-            id: 0,
+            id: Cells::new([0]),
         })
     }
 
@@ -135,7 +137,7 @@ impl UDPIPEncap {
 impl Element for UDPIPEncap {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let template = self.template();
-        let mut id = self.id;
+        let mut id = self.id.get(0) as u16;
         cx.each(batch, |packet, _| {
             let verdict = self.encapsulate(packet, &template, id);
             if verdict == Verdict::Pass {
@@ -143,7 +145,7 @@ impl Element for UDPIPEncap {
             }
             verdict
         });
-        self.id = id;
+        self.id.set(0, id.into());
     }
 
     fn model(&self) -> Model {
@@ -179,14 +181,16 @@ impl Element for UDPIPEncap {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        Some(self.id.clone())
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "id", StateValue::Cells(vec![self.id.into()]));
+        self.id.export(name, "id", store);
     }
 
     fn import(&mut self, name: &str, store: &Store) {
-        if let [id] = store.cells(name, "id") {
-            self.id = *id as u16;
-        }
+        self.id.import(name, "id", store);
     }
 
     fn handlers(&self) -> &'static [Handler] {

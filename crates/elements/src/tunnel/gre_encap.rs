@@ -2,10 +2,11 @@
 
 use ir::field::meta;
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Field, Model, Op, StateValue, Store};
+use ir::{Base, Expr, Field, Model, Op, Store};
 use net::checksum::Sum;
 use net::wire::gre;
 
+use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ip::ip_encap::TOO_LONG;
@@ -52,7 +53,7 @@ pub(crate) struct GREEncap {
     key: Option<u32>,
     checksum: bool,
     /// The next sequence number, if there are any.
-    sequence: Option<u32>,
+    sequence: Option<Cells>,
 }
 
 impl GREEncap {
@@ -61,7 +62,8 @@ impl GREEncap {
         let protocol = arguments.required("PROTOCOL");
         let key = arguments.keyword("KEY");
         let checksum = arguments.keyword("CHECKSUM").unwrap_or(false);
-        let sequence = arguments.keyword("SEQUENCE").unwrap_or(false).then_some(0);
+        let sequence = arguments.keyword("SEQUENCE").unwrap_or(false);
+        let sequence = sequence.then(|| Cells::new([0]));
         arguments.finish()?;
         Ok(Self { protocol, key, checksum, sequence })
     }
@@ -73,7 +75,7 @@ impl GREEncap {
         let optional = [
             (gre::CHECKSUM, self.checksum.then_some(0)),
             (gre::KEY, self.key),
-            (gre::SEQUENCE, self.sequence.map(|_| 0)),
+            (gre::SEQUENCE, self.sequence.as_ref().map(|_| 0)),
         ];
         for (flag, word) in optional {
             if let Some(word) = word {
@@ -119,26 +121,26 @@ impl Element for GREEncap {
         model
     }
 
+    fn cells(&self, _name: &str) -> Option<Cells> {
+        self.sequence.clone()
+    }
+
     fn export(&self, name: &str, store: &mut Store) {
-        if let Some(next) = self.sequence {
-            store.set(name, "sequence", StateValue::Cells(vec![next.into()]));
-        }
+        self.sequence.iter().for_each(|next| next.export(name, "sequence", store));
     }
 
     fn import(&mut self, name: &str, store: &Store) {
-        if let (Some(next), [cell]) = (&mut self.sequence, store.cells(name, "sequence")) {
-            *next = *cell as u32;
-        }
+        self.sequence.iter().for_each(|next| next.import(name, "sequence", store));
     }
 
     fn handlers(&self) -> &'static [Handler] {
-        match self.sequence {
+        match &self.sequence {
             Some(_) => const { &[Handler::read("sequence")] },
             None => &[],
         }
     }
 
     fn read(&self, _: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        Ok(self.sequence.unwrap_or(0).to_string())
+        Ok(self.sequence.as_ref().map_or(0, |next| next.get(0)).to_string())
     }
 }

@@ -169,6 +169,7 @@ fn leaves(writes: Writes) -> Step {
         end,
         barrier: None,
         visited: Vec::new(),
+        copies: Vec::new(),
     }))
 }
 

@@ -82,10 +82,10 @@ barriers! {
     Repeats = "repeats", "repeats something";
     /// The packet becomes longer at its end.
     Extends = "extends", "makes the packet longer";
-    /// The model keeps cells.
-    Cells = "cells", "keeps numbers from packet to packet";
-    /// The packet leaves more than once.
-    Copies = "copies", "copies packets";
+    /// The model decides by a cell that packets change, or the packet determines which cell it uses.
+    Cells = "cells", "decides by numbers that change from packet to packet";
+    /// A copy left that may change state before the packet itself finds it.
+    Copies = "copies", "a copy of the packet may change its state first";
     /// The model draws a random number.
     Random = "random", "draws lots";
     /// The packet is shorter than what is pulled.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use net::{Header, Packet, PacketType};
+use net::{Header, Packet, PacketType, Pool};
 
 use super::{
     Atom, Effect, End, Entries, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId,
@@ -12,7 +12,7 @@ use crate::Base;
 use crate::graph::NodeId;
 use crate::hash::hash;
 use crate::interp::{self, Fault};
-use crate::model::{Reason, StateDecl};
+use crate::model::{Reason, StateDecl, StateKind};
 use crate::state::{Flows, StateValue, Store};
 
 /// What surrounds a program while it runs.
@@ -23,6 +23,12 @@ pub trait Environment {
     fn note(&mut self, element: NodeId, reason: Reason);
     /// The packet came to a step.
     fn reached(&mut self, _step: StepId) {}
+    /// Copies a packet.
+    fn copy(&mut self, packet: &Packet) -> Packet {
+        Pool::new().copy(packet)
+    }
+    /// A copy left, or was dropped, as an exit says.
+    fn copied(&mut self, _exit: &Exit, _copy: Packet) {}
     /// No flow was known under a key.
     fn missed(&mut self, _flows: StateId, _key: &[u128]) {}
 }
@@ -47,15 +53,30 @@ pub fn interpret<'a>(
         found: HashMap::new(),
     };
     let exit = run.decide()?;
-    for effect in &exit.effects {
-        run.effect(effect)?;
+    // All is computed from the packet, and from state, as they were.
+    for term in exit.terms() {
+        run.value(term)?;
     }
-    match exit.end {
-        End::Push { .. } | End::Handoff { .. } => run.apply(&exit.writes)?,
-        // Nobody will see what is written into a packet that is dropped; its length is counted.
-        End::Drop { .. } => {
-            let length = run.left(&exit.writes)?;
-            run.resize(exit.writes.start, length)?;
+    for leaving in exit.all() {
+        for effect in &leaving.effects {
+            run.effect(effect)?;
+        }
+        let mut copy = None;
+        if !std::ptr::eq(leaving, exit) {
+            let made = run.environment.copy(run.packet);
+            copy = Some(std::mem::replace(run.packet, made));
+        }
+        match leaving.end {
+            End::Push { .. } | End::Handoff { .. } => run.apply(&leaving.writes)?,
+            // Nobody will see what is written into a packet that is dropped; its length is counted.
+            End::Drop { .. } => {
+                let length = run.left(&leaving.writes)?;
+                run.resize(leaving.writes.start, length)?;
+            }
+        }
+        if let Some(packet) = copy {
+            let copy = std::mem::replace(run.packet, packet);
+            run.environment.copied(leaving, copy);
         }
     }
     Ok(exit)
@@ -198,6 +219,15 @@ impl<'a> Run<'a, '_> {
                 };
                 self.flows(flows)?.update(&key, common, expiry, guarantee, now);
             }
+            Effect::Set { cells, index, value } => {
+                let value = self.value(*value)?;
+                let of = self.program.state.get(usize::from(cells.0));
+                let Some(StateKind::Cells { width, .. }) = of.map(|of| &of.kind) else {
+                    return malformed(format!("state {} is no cells", cells.0));
+                };
+                let value = value & low_bits((*width).min(128) as u8);
+                *self.cell(*cells, *index)? = value;
+            }
         }
         Ok(())
     }
@@ -214,6 +244,15 @@ impl<'a> Run<'a, '_> {
         match self.state(state)? {
             StateValue::Flows(flows) => Ok(flows),
             _ => malformed("not a flow table".into()),
+        }
+    }
+
+    fn cell(&mut self, state: StateId, index: u16) -> Result<&mut u128, Fault> {
+        match self.state(state)? {
+            StateValue::Cells(cells) => cells
+                .get_mut(usize::from(index))
+                .ok_or_else(|| Fault::Malformed(format!("there is no cell {index}"))),
+            _ => malformed(format!("state {} is no cells", state.0)),
         }
     }
 
@@ -245,7 +284,10 @@ impl<'a> Run<'a, '_> {
                     waiting.push(first);
                     continue;
                 }
-                self.values[term.0 as usize] = Some(self.compute(self.program.term(term))?);
+                self.values[term.0 as usize] = Some(match self.program.term(term) {
+                    Term::Cell(cells, index) => *self.cell(*cells, *index)?,
+                    term => self.compute(term)?,
+                });
             }
             waiting.pop();
         }
@@ -256,7 +298,7 @@ impl<'a> Run<'a, '_> {
         self.values.get(term.0 as usize).copied().flatten()
     }
 
-    /// Computes a term whose operands are known.
+    /// Computes a term whose operands are known, and which is no cell.
     fn compute(&self, term: &Term) -> Result<u128, Fault> {
         let known = |term: &TermId| self.known(*term).unwrap_or_default();
         Ok(match term {
@@ -315,6 +357,7 @@ impl<'a> Run<'a, '_> {
             }
             Term::Map(of, table) => table.get(known(of)),
             Term::Hash(numbers) => hash(numbers.iter().map(known).collect::<Vec<_>>()).into(),
+            Term::Cell(..) => return malformed("a cell is not computed".into()),
             Term::Now => self.environment.now().into(),
         })
     }
@@ -461,7 +504,14 @@ pub(super) mod tests {
     const OUT: End = End::Push { to: Port { node: 9, port: 1 }, native: false };
 
     fn exit(effects: Vec<Effect>, writes: Writes, end: End) -> Step {
-        Step::Exit(Box::new(Exit { effects, writes, end, barrier: None, visited: vec![ENTRY] }))
+        Step::Exit(Box::new(Exit {
+            effects,
+            writes,
+            end,
+            barrier: None,
+            visited: vec![ENTRY],
+            copies: vec![],
+        }))
     }
 
     fn program(terms: Vec<Term>, steps: Vec<Step>) -> Program {

@@ -4,8 +4,8 @@
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    Atom, Effect, Entries, Lookup, LookupId, Mark, Program, StateId, StateOf, Step, Table, TableId,
-    Term, TermId,
+    Atom, Effect, Entries, Exit, Lookup, LookupId, Mark, Program, StateId, StateOf, Step, Table,
+    TableId, Term, TermId,
 };
 
 impl Program {
@@ -81,8 +81,10 @@ impl Normal {
             }
             let mut term = term.clone();
             term.map_operands(|operand| self.made(operand));
-            if let Term::Bound(lookup, _) = &mut term {
-                *lookup = self.found(*lookup);
+            match &mut term {
+                Term::Bound(lookup, _) => *lookup = self.found(*lookup),
+                Term::Cell(cells, _) => *cells = self.state(*cells),
+                _ => {}
             }
             let next = TermId(self.terms.len() as u32);
             let id = *self.index.entry(term).or_insert_with_key(|term| {
@@ -159,8 +161,52 @@ pub enum Ref<'a> {
     Lookup(&'a mut LookupId),
     /// A table of rules.
     Table(&'a mut TableId),
-    /// A counter.
+    /// A counter or cells.
     State(&'a mut StateId),
+}
+
+impl Exit {
+    fn map_refs(&mut self, to: &mut impl FnMut(Ref<'_>)) {
+        self.copies.iter_mut().for_each(|copy| copy.map_refs(to));
+        for effect in &mut self.effects {
+            match effect {
+                Effect::Count { counter: state, .. } | Effect::Set { cells: state, .. } => {
+                    to(Ref::State(state));
+                }
+                Effect::Update { lookup, .. } => to(Ref::Lookup(lookup)),
+                Effect::Note { .. } => {}
+            }
+        }
+    }
+
+    fn map_terms(&mut self, to: &mut impl FnMut(TermId) -> TermId) {
+        self.copies.iter_mut().for_each(|copy| copy.map_terms(to));
+        for effect in &mut self.effects {
+            match effect {
+                Effect::Count { length: term, .. } | Effect::Set { value: term, .. } => {
+                    *term = to(*term);
+                }
+                Effect::Note { .. } => {}
+                Effect::Update { common, expiry, guarantee, .. } => {
+                    common.iter_mut().for_each(|c| *c = to(*c));
+                    (*expiry, *guarantee) = (to(*expiry), to(*guarantee));
+                }
+            }
+        }
+        let writes = &mut self.writes;
+        let bytes = writes.bytes.iter_mut().chain(&mut writes.annotations);
+        for write in bytes.chain(&mut writes.carried) {
+            write.value = to(write.value);
+        }
+        for term in [&mut writes.length, &mut writes.packet_type, &mut writes.timestamp] {
+            *term = term.map(&mut *to);
+        }
+        for mark in &mut writes.marks {
+            if let Mark::At(at) = mark {
+                *at = to(*at);
+            }
+        }
+    }
 }
 
 impl Step {
@@ -169,15 +215,7 @@ impl Step {
         match self {
             Step::Lookup { lookup, .. } => to(Ref::Lookup(lookup)),
             Step::Classify { table: Some(table), .. } => to(Ref::Table(table)),
-            Step::Exit(exit) => {
-                for effect in &mut exit.effects {
-                    match effect {
-                        Effect::Count { counter, .. } => to(Ref::State(counter)),
-                        Effect::Update { lookup, .. } => to(Ref::Lookup(lookup)),
-                        Effect::Note { .. } => {}
-                    }
-                }
-            }
+            Step::Exit(exit) => exit.map_refs(&mut to),
             Step::Test { .. } | Step::Switch { .. } | Step::Classify { .. } => {}
         }
     }
@@ -189,31 +227,7 @@ impl Step {
             Step::Switch { on, .. } => *on = to(*on),
             Step::Classify { keys, .. } => keys.iter_mut().for_each(|k| *k = to(*k)),
             Step::Lookup { .. } => {}
-            Step::Exit(exit) => {
-                for effect in &mut exit.effects {
-                    match effect {
-                        Effect::Count { length, .. } => *length = to(*length),
-                        Effect::Note { .. } => {}
-                        Effect::Update { common, expiry, guarantee, .. } => {
-                            common.iter_mut().for_each(|c| *c = to(*c));
-                            (*expiry, *guarantee) = (to(*expiry), to(*guarantee));
-                        }
-                    }
-                }
-                let writes = &mut exit.writes;
-                let bytes = writes.bytes.iter_mut().chain(&mut writes.annotations);
-                for write in bytes.chain(&mut writes.carried) {
-                    write.value = to(write.value);
-                }
-                for term in [&mut writes.length, &mut writes.packet_type, &mut writes.timestamp] {
-                    *term = term.map(&mut to);
-                }
-                for mark in &mut writes.marks {
-                    if let Mark::At(at) = mark {
-                        *at = to(*at);
-                    }
-                }
-            }
+            Step::Exit(exit) => exit.map_terms(&mut to),
         }
     }
 }
@@ -231,7 +245,12 @@ impl Term {
     /// Replaces the terms that it is made from.
     pub fn map_operands(&mut self, mut to: impl FnMut(TermId) -> TermId) {
         match self {
-            Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now => {}
+            Term::Const(_)
+            | Term::Input(_)
+            | Term::Position(_)
+            | Term::Bound(..)
+            | Term::Cell(..)
+            | Term::Now => {}
             Term::Sum16 { length: t, .. } | Term::Slice { of: t, .. } => *t = to(*t),
             Term::Fold(t) | Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
             Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Atom, Entries, LookupId, Program, Term, TermId};
+use super::{Atom, Entries, LookupId, Program, StateId, Term, TermId};
 use crate::IntervalSet;
 use crate::field::meta;
-use crate::model::BinaryOp;
+use crate::model::{BinaryOp, StateKind};
 
 /// The least and the greatest number that a term can be, where numbers that wrapped below 0 count
 /// as negative; `None` if nothing useful is known.
@@ -71,7 +71,12 @@ impl Program {
 fn is_leaf(term: &Term) -> bool {
     matches!(
         term,
-        Term::Const(_) | Term::Input(_) | Term::Position(_) | Term::Bound(..) | Term::Now
+        Term::Const(_)
+            | Term::Input(_)
+            | Term::Position(_)
+            | Term::Bound(..)
+            | Term::Cell(..)
+            | Term::Now
     )
 }
 
@@ -87,6 +92,13 @@ fn bound_width(program: &Program, lookup: LookupId, index: u8) -> u16 {
     let table = lookup.and_then(|lookup| program.tables.get(usize::from(lookup.table.0)));
     match table.map(|table| &table.entries) {
         Some(Entries::Prefixes(prefixes)) => prefixes.number_width(usize::from(index)),
+        _ => 128,
+    }
+}
+
+fn cell_width(program: &Program, cells: StateId) -> u16 {
+    match program.state.get(usize::from(cells.0)).map(|state| &state.kind) {
+        Some(StateKind::Cells { width, .. }) => *width,
         _ => 128,
     }
 }
@@ -110,6 +122,7 @@ fn width(program: &Program, term: &Term, known: &impl Fn(TermId) -> Numbers) -> 
         Term::Input(field) => field.width,
         Term::Position(_) => 32,
         Term::Bound(lookup, index) => bound_width(program, *lookup, *index),
+        Term::Cell(cells, _) => cell_width(program, *cells),
         Term::Sum16 { .. } | Term::Fold(_) => 16,
         Term::NonZero(sum) => of(sum).max(16),
         Term::Slice { of: whole, low, width } => {
@@ -154,6 +167,7 @@ fn range(program: &Program, term: &Term, known: &impl Fn(TermId) -> Numbers) -> 
         Term::Input(field) => bits(field.width.into()),
         Term::Position(_) => bits(32),
         Term::Bound(lookup, index) => bits(bound_width(program, *lookup, *index).into()),
+        Term::Cell(cells, _) => bits(cell_width(program, *cells).into()),
         Term::Sum16 { .. } | Term::Fold(_) => bits(16),
         Term::Slice { of: t, low, width } => match (whole(t), bits((*width).into())) {
             (Some((_, high)), Some((_, most))) => Some((0, most.min(high >> low.min(&127)))),
@@ -348,8 +362,14 @@ mod tests {
             };
             let writes = Writes { bytes: (0..TERMS).map(write).collect(), ..Writes::default() };
             let end = End::Push { to: Port { node: 1, port: 0 }, native: true };
-            let exit =
-                Exit { effects: Vec::new(), writes, end, barrier: None, visited: Vec::new() };
+            let exit = Exit {
+                effects: vec![],
+                writes,
+                end,
+                barrier: None,
+                visited: vec![],
+                copies: vec![],
+            };
             let program = Program {
                 continuation: None,
                 tables: Vec::new(),

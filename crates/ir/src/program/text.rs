@@ -72,18 +72,18 @@ impl Program {
                 | Step::Switch { element, .. }
                 | Step::Classify { element, .. } => drop(all.insert(*element)),
                 Step::Lookup { .. } => {}
-                Step::Exit(exit) => {
+                Step::Exit(exit) => exit.all().for_each(|exit| {
                     all.extend(exit.visited.iter().map(|port| port.node));
                     all.extend(exit.effects.iter().filter_map(|effect| match effect {
                         Effect::Note { element, .. } => Some(*element),
-                        Effect::Count { .. } | Effect::Update { .. } => None,
+                        Effect::Count { .. } | Effect::Update { .. } | Effect::Set { .. } => None,
                     }));
                     match exit.end {
                         End::Push { to, .. } => all.insert(to.node),
                         End::Drop { element, .. } => all.insert(element),
                         End::Handoff { .. } => false,
                     };
-                }
+                }),
             }
         }
         all
@@ -390,6 +390,7 @@ impl Printer<'_> {
             Term::Input(field) => Place(*field).fmt(f),
             Term::Position(header) => write!(f, "position({})", Base::Header(*header)),
             Term::Bound(lookup, index) => write!(f, "{lookup}.{index}"),
+            Term::Cell(cells, index) => write!(f, "cell({}, {index})", self.state(*cells)),
             Term::Sum16 { offset, length } => {
                 write!(f, "sum16({offset}, {})", self.value(*length))
             }
@@ -506,12 +507,21 @@ impl Printer<'_> {
                 })
             }
             Step::Lookup { lookup, hit, miss } => writeln!(f, "find {lookup} {hit} else {miss}"),
-            Step::Exit(exit) => self.exit(f, exit),
+            Step::Exit(exit) => {
+                f.write_str("exit ")?;
+                for copy in &exit.copies {
+                    f.write_str("copy ")?;
+                    self.exit(f, copy)?;
+                    f.write_str("  ")?;
+                }
+                self.exit(f, exit)
+            }
         }
     }
 
+    /// An exit without its copies.
     fn exit(&self, f: &mut Formatter<'_>, exit: &Exit) -> fmt::Result {
-        f.write_str(if exit.visited.is_empty() { "exit visited" } else { "exit visited " })?;
+        f.write_str(if exit.visited.is_empty() { "visited" } else { "visited " })?;
         list(f, &exit.visited, |f, &port| self.port(port).fmt(f))?;
         writeln!(f)?;
         for effect in &exit.effects {
@@ -578,6 +588,9 @@ impl Printer<'_> {
                 let (expiry, guarantee) = (self.value(*expiry), self.value(*guarantee));
                 writeln!(f, " expiry {expiry} guarantee {guarantee}")
             }
+            Effect::Set { cells, index, value } => {
+                writeln!(f, "  set {} [{index}] = {}", self.state(*cells), self.value(*value))
+            }
         }
     }
 }
@@ -631,7 +644,7 @@ mod tests {
         let effects = vec![Effect::Count { counter: StateId(1), length: t(3) }, update];
         let end = |end, writes, effects, barrier| {
             let visited = vec![port(0, 0), port(1, 2)];
-            Step::Exit(Box::new(Exit { effects, writes, end, barrier, visited }))
+            Step::Exit(Box::new(Exit { effects, writes, end, barrier, visited, copies: vec![] }))
         };
         let push = End::Push { to: port(1, 2), native: true };
         let drop = End::Drop { element: 1, reason: Reason("no-route") };

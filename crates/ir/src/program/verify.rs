@@ -5,6 +5,7 @@
 //! where every way goes through the lookup's hit. Whether the bytes that are written are there
 //! depends on the packet.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use net::{CARRIED, annotation};
@@ -115,6 +116,7 @@ impl Verifier<'_> {
                 Some(_) => self.error("not-bound", format!("{lookup} binds no {index}")),
                 None => self.error("no-such-lookup", format!("there is no {lookup}")),
             },
+            Term::Cell(cells, index) => self.cell(*cells, *index),
             Term::Slice { low, width, .. } => {
                 if !(1..=128).contains(&(u16::from(*low) + u16::from(*width))) || *width == 0 {
                     self.error("bad-width", format!("there are no bits {low}+{width}"));
@@ -377,13 +379,46 @@ impl Verifier<'_> {
         } else if !exit.writes.carried.is_empty() {
             self.error("bad-end", "what is carried is for another part of the program");
         }
+        for copy in &exit.copies {
+            self.copy(copy, exit, hit);
+        }
         let untouched = hands_off || exit.end == End::Push { to: entry, native: true };
         let begins = exit.visited.first().map_or(untouched, |&first| first == entry);
         if !begins {
             self.error("bad-way", "the path does not begin at the entry");
         }
+        self.leaving(exit, hit);
+    }
+
+    /// A copy: it comes from an element that the packet, or another copy, came to.
+    fn copy(&mut self, copy: &Exit, exit: &Exit, hit: &Lookups) {
+        if !copy.copies.is_empty() {
+            self.error("bad-copy", "a copy has copies");
+        }
+        if matches!(copy.end, End::Handoff { .. }) || !copy.writes.carried.is_empty() {
+            self.error("bad-copy", "a copy is handed off");
+        }
+        let from = copy.visited.first();
+        let comes = |other: &Exit| {
+            !std::ptr::eq(other, copy) && from.is_some_and(|from| other.visited.contains(from))
+        };
+        if !exit.all().any(comes) {
+            self.error("bad-copy", "a copy comes from nowhere");
+        }
+        self.leaving(copy, hit);
+    }
+
+    /// What holds for the packet and for copies.
+    fn leaving(&mut self, exit: &Exit, hit: &Lookups) {
+        let mut set = BTreeSet::new();
         for effect in &exit.effects {
             match effect {
+                Effect::Set { cells, index, .. } => {
+                    self.cell(*cells, *index);
+                    if !set.insert((cells, index)) {
+                        self.error("overlap", format!("cell {index} is set twice"));
+                    }
+                }
                 Effect::Count { counter, .. } => {
                     if !matches!(self.kind(*counter), Some(StateKind::Counter)) {
                         self.error("wrong-state", format!("state {} is no counter", counter.0));
@@ -403,6 +438,16 @@ impl Verifier<'_> {
         self.writes(&exit.writes);
         if matches!(exit.end, End::Drop { .. }) && exit.barrier.is_some() {
             self.error("bad-end", "a drop is no barrier");
+        }
+    }
+
+    fn cell(&mut self, cells: StateId, index: u16) {
+        match self.kind(cells) {
+            Some(StateKind::Cells { initial, .. }) if usize::from(index) < initial.len() => {}
+            Some(StateKind::Cells { .. }) => {
+                self.error("out-of-bounds", format!("state {} has no cell {index}", cells.0));
+            }
+            _ => self.error("wrong-state", format!("state {} is no cells", cells.0)),
         }
     }
 

@@ -20,7 +20,7 @@ use compiler::explain::provenance::{
 };
 use compiler::{Chain, Synthesis};
 use ir::layout::{Facts, Layout, Layouts};
-use ir::program::{Effect, End, Exit, Mark, StepId, Term, TermId, Write};
+use ir::program::{Effect, End, Exit, Mark, StateId, StepId, Term, TermId, Write};
 use ir::{Field, Graph, Model, NodeId, Program, Sources, Span};
 
 pub(crate) use names::named;
@@ -438,20 +438,39 @@ impl Class<'_> {
             let name = format!("{} header", words::header_name(header));
             all.push(Done::of(&name, what, elements));
         }
+        for copy in &exit.copies {
+            let name = |node: NodeId| words.graph.nodes.get(node).map_or("?", |n| n.name.as_str());
+            let what = match copy.end {
+                End::Push { to, .. } => format!("a copy sent to {} [{}]", name(to.node), to.port),
+                End::Drop { element, reason } => {
+                    format!("a copy dropped at {} ({reason})", name(element))
+                }
+                End::Handoff { to } => format!("a copy handed off to {to}"),
+            };
+            let through = copy.visited.iter().map(|port| port.node).collect();
+            all.push(Done::of("", what, through));
+        }
         for effect in &exit.effects {
             let element = |owner: &str, or: NodeId| words.graph.find(owner).unwrap_or(or);
+            let owner = |state: StateId| {
+                let state = words.program.state.get(usize::from(state.0));
+                let owner = state.map_or("?", |s| s.owner.as_str());
+                (owner, state.map(|s| element(owner, s.element)).into_iter().collect())
+            };
             all.push(match effect {
                 Effect::Count { counter, .. } => {
-                    let state = words.program.state.get(usize::from(counter.0));
-                    let owner = state.map_or("?", |s| s.owner.as_str());
-                    let who = state.map(|s| element(owner, s.element));
-                    let what = format!("counted by {owner}");
-                    Done {
-                        name: String::new(),
-                        what,
-                        elements: who.into_iter().collect(),
-                        place: None,
-                    }
+                    let (owner, elements) = owner(*counter);
+                    Done::of("", format!("counted by {owner}"), elements)
+                }
+                Effect::Set { cells, value, .. } => {
+                    let (owner, elements) = owner(*cells);
+                    let name =
+                        words.program.state.get(usize::from(cells.0)).map_or("?", |s| s.name);
+                    Done::of(
+                        &format!("{name} of {owner}"),
+                        format!("= {}", words.term(*value)),
+                        elements,
+                    )
                 }
                 Effect::Note { element, reason } => {
                     let what = format!("counted as {reason}");

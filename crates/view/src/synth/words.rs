@@ -255,6 +255,11 @@ impl Words<'_> {
                 let value = self.value_of(*lookup, *index);
                 text.push_str(&format!("{value} of {owner}'s {entry}"));
             }
+            Term::Cell(cells, _) => {
+                let state = self.program.state.get(usize::from(cells.0));
+                let (name, owner) = state.map_or(("?", "?"), |s| (s.name, s.owner.as_str()));
+                text.push_str(&format!("{name} of {owner}"));
+            }
             Term::Sum16 { .. } | Term::Fold(_) | Term::NonZero(_) => text.push_str("a checksum"),
             Term::Binary(op, a, b) => {
                 self.write(*a, depth - 1, text);

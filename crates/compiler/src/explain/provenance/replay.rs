@@ -389,16 +389,16 @@ impl<'a> Replayer<'a> {
                     state.visit.writes.push(place);
                 }
             }
+            Op::Read(reg, ..) => drop(state.registers.insert(reg.0, (None, false))),
             Op::Emit(port) => return Ended::Port(state.eval(known, port)),
             Op::Drop(reason) => return Ended::Drop(*reason),
             Op::Opaque(_)
             | Op::Repeat { .. }
             | Op::Break
-            | Op::Read(..)
-            | Op::Write(..)
             | Op::FlowInsert { .. }
-            | Op::Allocate { .. }
-            | Op::EmitCopy(_) => return Ended::Unknown,
+            | Op::Allocate { .. } => return Ended::Unknown,
+            // Copies go their own way, and no packet is made from what a cell is to hold.
+            Op::Write(..) | Op::EmitCopy(_) => {}
         }
         Ended::No
     }

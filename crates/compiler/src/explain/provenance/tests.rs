@@ -199,6 +199,7 @@ fn broken_programs_do_no_harm() {
         end: End::Drop { element: 9, reason: ir::Reason("lost") },
         barrier: None,
         visited: vec![Port { node: 9, port: 0 }],
+        copies: Vec::new(),
     };
     let visits = Replayer::new(&graph, &models).visits(&empty, &Way::default(), &exit);
     assert_eq!(visits.len(), 1);

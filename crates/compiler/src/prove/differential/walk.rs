@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ir::interp::{self, interpret};
 use ir::model::Reason;
-use ir::program::{self, StepId};
+use ir::program::{self, Exit, StepId};
 use ir::state::StateValue;
 use ir::{Graph, Model, NodeId, Port, Program, Store};
 use net::{Packet, Pool};
@@ -34,6 +34,14 @@ pub struct Walk<'a> {
     packets: u64,
 }
 
+/// What is next for a packet.
+enum Next {
+    /// It comes to an input; perhaps the element's own code must take it.
+    Comes { native: bool },
+    /// It is dropped at the element.
+    Dropped(Reason),
+}
+
 /// What a walk notes on the way.
 struct Notes<'a> {
     graph: &'a Graph,
@@ -42,6 +50,8 @@ struct Notes<'a> {
     notes: Vec<(String, Reason)>,
     /// Copies and the ports that they leave on.
     copies: Vec<(usize, Packet)>,
+    /// Copies that a program made, with their exits.
+    left: Vec<(Exit, Packet)>,
     pool: &'a mut Pool,
     element: NodeId,
     step: StepId,
@@ -75,6 +85,14 @@ impl program::interp::Environment for Notes<'_> {
 
     fn note(&mut self, element: NodeId, reason: Reason) {
         self.notes.push((self.graph.nodes[element].name.clone(), reason));
+    }
+
+    fn copy(&mut self, packet: &Packet) -> Packet {
+        self.pool.copy(packet)
+    }
+
+    fn copied(&mut self, exit: &Exit, copy: Packet) {
+        self.left.push((exit.clone(), copy));
     }
 
     fn reached(&mut self, step: StepId) {
@@ -139,11 +157,19 @@ impl<'a> Walk<'a> {
         // Fresh buffers: what lies around a packet must not come from another.
         self.pool = Pool::new();
         let mut random = Random(self.packets);
-        // Whether the element's own code must take it.
-        let mut waiting = vec![(arrival.at, arrival.packet.packet(&mut self.pool), false)];
+        let first = arrival.packet.packet(&mut self.pool);
+        let mut waiting = vec![(arrival.at, first, Next::Comes { native: false })];
         let mut visits = 0;
         let now = arrival.packet.now;
-        while let Some((at, mut packet, native)) = waiting.pop() {
+        while let Some((at, mut packet, next)) = waiting.pop() {
+            let native = match next {
+                Next::Comes { native } => native,
+                Next::Dropped(reason) => {
+                    seen.fates.push(self.dropped(at.node, reason, packet.len()));
+                    self.pool.recycle(packet);
+                    continue;
+                }
+            };
             if visits > MAX_VISITS + self.graph.nodes.len() {
                 seen.fates.push(self.dropped(at.node, LOOP, packet.len()));
                 self.pool.recycle(packet);
@@ -155,6 +181,7 @@ impl<'a> Walk<'a> {
                 random: random.clone(),
                 notes: Vec::new(),
                 copies: Vec::new(),
+                left: Vec::new(),
                 pool: &mut self.pool,
                 element: at.node,
                 step: StepId(0),
@@ -164,7 +191,7 @@ impl<'a> Walk<'a> {
                 let result =
                     program::interp::interpret(program, &mut packet, &mut self.store, &mut notes);
                 seen.notes.append(&mut notes.notes);
-                let step = notes.step;
+                let (step, mut leaving) = (notes.step, std::mem::take(&mut notes.left));
                 self.exits.insert((at, step));
                 match result {
                     Err(fault) => {
@@ -172,20 +199,29 @@ impl<'a> Walk<'a> {
                         self.pool.recycle(packet);
                     }
                     Ok(exit) => {
+                        // The path of a copy begins where the packet's own was already.
+                        let own = exit.visited.iter();
+                        let all =
+                            own.chain(exit.copies.iter().flat_map(|c| c.visited.iter().skip(1)));
+                        let all: Vec<_> = all.map(|p| (self.name(p.node), p.port)).collect();
                         // A wrong program may lead nowhere for ever.
-                        visits += exit.visited.len().max(1);
-                        let visited = exit.visited.iter().map(|p| (self.name(p.node), p.port));
-                        seen.visited.extend(visited);
-                        match exit.end {
-                            program::End::Push { to, native } => {
-                                waiting.push((to, packet, native));
-                            }
-                            program::End::Drop { element, reason } => {
-                                seen.fates.push(self.dropped(element, reason, packet.len()));
-                                self.pool.recycle(packet);
-                            }
-                            program::End::Handoff { .. } => waiting.push((at, packet, true)),
-                        }
+                        visits += all.len().max(1);
+                        seen.visited.extend(all);
+                        leaving.push((Exit { copies: Vec::new(), ..exit.clone() }, packet));
+                        // What leaves first goes on first.
+                        waiting.extend(leaving.into_iter().rev().map(
+                            |(exit, packet)| match exit.end {
+                                program::End::Push { to, native } => {
+                                    (to, packet, Next::Comes { native })
+                                }
+                                program::End::Drop { element, reason } => {
+                                    (Port { node: element, port: 0 }, packet, Next::Dropped(reason))
+                                }
+                                program::End::Handoff { .. } => {
+                                    (at, packet, Next::Comes { native: true })
+                                }
+                            },
+                        ));
                     }
                 }
                 continue;
@@ -219,14 +255,12 @@ impl<'a> Walk<'a> {
             // What is emitted first goes on first.
             for (port, packet) in leaving.into_iter().rev() {
                 let from = Port { node: at.node, port };
-                if let Some(&to) = self.to.get(&from) {
-                    waiting.push((to, packet, false));
-                    continue;
-                }
                 let known = port < self.graph.nodes[at.node].outputs.len();
                 let reason = if known { UNCONNECTED } else { NO_PORT };
-                seen.fates.push(self.dropped(at.node, reason, packet.len()));
-                self.pool.recycle(packet);
+                waiting.push(match self.to.get(&from) {
+                    Some(&to) => (to, packet, Next::Comes { native: false }),
+                    None => (from, packet, Next::Dropped(reason)),
+                });
             }
         }
         seen.visited.sort();

@@ -266,7 +266,7 @@ impl Search<'_> {
         let depth = depth + 1;
         self.memo.forget();
         match self.arena.term(term).clone() {
-            Term::Const(_) | Term::Hash(_) => {}
+            Term::Const(_) | Term::Hash(_) | Term::Cell(..) => {}
             Term::Input(field) => {
                 let (_, end) = field.byte_range();
                 if field.base == Base::Data && end > self.values.witness.frame.len() && end < 9000 {

@@ -460,7 +460,7 @@ impl Parser<'_> {
         };
         let known = [
             "now", "position", "sum16", "concat", "fold", "nonzero", "choose", "map", "hash",
-            "min", "max",
+            "min", "max", "cell",
         ];
         if !known.contains(&word) {
             let field = self.field()?;
@@ -473,6 +473,11 @@ impl Parser<'_> {
         self.expect("(")?;
         let term = match word {
             "position" => Term::Position(self.header()?),
+            "cell" => {
+                let cells = self.state_id(making)?;
+                self.expect(",")?;
+                Term::Cell(cells, self.small()?)
+            }
             "sum16" => {
                 let offset = self.small()?;
                 self.expect(",")?;
@@ -558,7 +563,11 @@ impl Parser<'_> {
 
     fn step(&mut self, making: &mut Making) -> Parsed<Step> {
         if self.takes("exit") {
-            return Ok(Step::Exit(Box::new(self.exit(making)?)));
+            let mut copies = Vec::new();
+            while self.takes("copy") {
+                copies.push(self.exit(making)?);
+            }
+            return Ok(Step::Exit(Box::new(Exit { copies, ..self.exit(making)? })));
         }
         if self.takes("find") {
             let lookup = self.lookup_id()?;
@@ -615,6 +624,7 @@ impl Parser<'_> {
             end: End::Drop { element: 0, reason: Reason("") },
             barrier: None,
             visited: Vec::new(),
+            copies: Vec::new(),
         };
         while self.token == Token::Symbol("[") {
             exit.visited.push(self.port(making)?);
@@ -642,6 +652,14 @@ impl Parser<'_> {
                 self.expect("guarantee")?;
                 let guarantee = self.term(making, level::OR)?;
                 exit.effects.push(Effect::Update { lookup, common, expiry, guarantee });
+            } else if self.takes("set") {
+                let cells = self.state_id(making)?;
+                self.expect("[")?;
+                let index = self.small()?;
+                self.expect("]")?;
+                self.expect("=")?;
+                let value = self.term(making, level::OR)?;
+                exit.effects.push(Effect::Set { cells, index, value });
             } else if self.takes("start") {
                 exit.writes.start = self.signed()?;
             } else if self.takes("length") {

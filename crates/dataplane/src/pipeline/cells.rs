@@ -1,0 +1,207 @@
+//! The cells that a program reads and writes. Packets change them one after the other, so lanes are given what cells
+//! hold, and write them, in the order of packets.
+
+use std::collections::HashSet;
+
+use elements::cells::Cells;
+use ir::model::{BinaryOp, StateKind};
+use ir::program::{Effect, Exit, Program, StateId, Term, TermId};
+use smallvec::SmallVec;
+
+use super::Surroundings;
+use super::compile::Compiler;
+use super::lanes::{LANES, Lanes, Op, Reg, for_lanes};
+
+/// Elements' cells, by the program's state, and the greatest number that they hold.
+#[derive(Default)]
+pub(super) struct CellTable(Vec<Option<(Cells, u64)>>);
+
+impl CellTable {
+    pub(super) fn new(program: &Program, chain: &dyn Surroundings) -> Result<Self, String> {
+        let used = |state: usize| {
+            let is_it = |cells: StateId| usize::from(cells.0) == state;
+            program.terms.iter().any(|term| matches!(term, Term::Cell(cells, _) if is_it(*cells)))
+                || sets(program).any(|(cells, ..)| is_it(cells))
+        };
+        let cells = |(at, state): (usize, &ir::program::StateOf)| {
+            let StateKind::Cells { width, initial } = &state.kind else { return Ok(None) };
+            if !used(at) {
+                return Ok(None);
+            }
+            let owner = chain.node(&state.owner).unwrap_or(state.element);
+            let cells = chain.cells(owner, state.name);
+            let cells = cells.filter(|cells| *width <= 64 && cells.len() == initial.len());
+            let most = u64::MAX >> (64 - (*width).clamp(1, 64));
+            let refused = || format!("'{}' of '{}' is its element's own", state.name, state.owner);
+            cells.map(|cells| Some((cells, most))).ok_or_else(refused)
+        };
+        program.state.iter().enumerate().map(cells).collect::<Result<_, _>>().map(Self)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, cells: StateId, index: u16) -> u64 {
+        let cells = self.0.get(usize::from(cells.0)).and_then(Option::as_ref);
+        cells.map_or(0, |(cells, _)| cells.get(index.into()))
+    }
+
+    #[inline]
+    pub(super) fn set(&self, cells: StateId, index: u16, number: u64) {
+        if let Some(Some((cells, most))) = self.0.get(usize::from(cells.0)) {
+            cells.set(index.into(), number & most);
+        }
+    }
+
+    /// A number, cut to a cell's width.
+    #[inline]
+    fn cut(&self, cells: StateId, number: u64) -> u64 {
+        let cells = self.0.get(usize::from(cells.0)).and_then(Option::as_ref);
+        cells.map_or(0, |(_, most)| number & most)
+    }
+}
+
+/// The cells that exits write, and what.
+fn sets(program: &Program) -> impl Iterator<Item = (StateId, u16, TermId)> {
+    program.exits().flat_map(|(_, exit)| exit.all()).flat_map(sets_of)
+}
+
+/// The cells that an exit writes, and what; not those of copies.
+pub(super) fn sets_of(exit: &Exit) -> impl Iterator<Item = (StateId, u16, TermId)> {
+    exit.effects.iter().filter_map(|effect| match effect {
+        Effect::Set { cells, index, value } => Some((*cells, *index, *value)),
+        _ => None,
+    })
+}
+
+/// By term: whether it is made from a cell that packets change.
+pub(super) fn changing(program: &Program) -> Vec<bool> {
+    let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
+    let mut changing: Vec<bool> = Vec::with_capacity(program.terms.len());
+    for term in &program.terms {
+        changing.push(match term {
+            Term::Cell(cells, index) => written.contains(&(*cells, *index)),
+            other => other.operands().iter().any(|t| changing[t.0 as usize]),
+        });
+    }
+    changing
+}
+
+/// A cell that an exit reads or writes.
+pub(super) struct CellUse {
+    cells: StateId,
+    index: u16,
+    /// The column of what it holds, if anything is made from it.
+    column: Option<Reg>,
+    new: Option<New>,
+}
+
+/// What a cell holds after a packet.
+enum New {
+    /// So much more than before.
+    More(u64),
+    /// What a column holds that is made from no cells.
+    Column(Reg),
+}
+
+/// The cells that an exit and its copies use; `None` if what is written takes more than columns can do.
+pub(super) fn uses(
+    compiler: &mut Compiler<'_>,
+    exit: &Exit,
+    regs: &mut Vec<Reg>,
+) -> Option<Vec<CellUse>> {
+    let program = compiler.program();
+    let mut uses: Vec<CellUse> = Vec::new();
+    let (mut waiting, mut seen) = (exit.terms(), HashSet::new());
+    while let Some(term) = waiting.pop() {
+        if !seen.insert(term) || !compiler.is_changing(term) {
+            continue;
+        }
+        if let Term::Cell(cells, index) = *program.term(term) {
+            let column = Some(compiler.term(term)?);
+            uses.push(CellUse { cells, index, column, new: None });
+        }
+        waiting.extend(program.term(term).operands());
+    }
+    for (cells, index, value) in exit.all().flat_map(sets_of) {
+        let new = match more(program, (cells, index), value) {
+            Some(more) => New::More(more),
+            None if compiler.is_changing(value) => return None,
+            None => {
+                let column = compiler.exactly(value)?;
+                regs.push(column);
+                New::Column(column)
+            }
+        };
+        match uses.iter_mut().find(|of| (of.cells, of.index) == (cells, index)) {
+            Some(of) => of.new = Some(new),
+            None => uses.push(CellUse { cells, index, column: None, new: Some(new) }),
+        }
+    }
+    Some(uses)
+}
+
+/// What a term adds to a cell, if it does no more; in the cell's width.
+fn more(program: &Program, (cells, index): (StateId, u16), value: TermId) -> Option<u64> {
+    let is_cell = |term: &TermId| *program.term(*term) == Term::Cell(cells, index);
+    let sum = match program.term(value) {
+        Term::Slice { of, low: 0, .. } => of,
+        _ => &value,
+    };
+    match program.term(*sum) {
+        Term::Binary(BinaryOp::Add, a, b) if is_cell(a) => match program.term(*b) {
+            Term::Const(more) => u64::try_from(*more).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Gives lanes what cells hold, and writes them, in order.
+pub(super) fn pass(uses: &[CellUse], table: &CellTable, lanes: &mut Lanes, these: u32) {
+    for CellUse { cells, index, column, new } in uses {
+        let mut number = table.get(*cells, *index);
+        let mut held = [0; LANES];
+        for_lanes(these, |lane| {
+            held[lane] = number as u32;
+            match new {
+                Some(New::More(more)) => number = table.cut(*cells, number.wrapping_add(*more)),
+                Some(New::Column(of)) => number = lanes.column(*of)[lane].into(),
+                None => {}
+            }
+        });
+        if let Some(column) = column {
+            lanes.set(*column, these, &held);
+        }
+        table.set(*cells, *index, number);
+    }
+}
+
+/// Columns of cells, which packets change or not.
+#[derive(Default)]
+pub(super) struct CellColumns {
+    /// Those that no packet changes: all lanes hold the same.
+    pub(super) steady: SmallVec<[(Reg, StateId, u16); 2]>,
+    /// Those that are computed from ones that packets change.
+    pub(super) derived: Vec<Reg>,
+}
+
+impl CellColumns {
+    pub(super) fn new(lanes: &Lanes, program: &Program) -> Self {
+        let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
+        let mut all = Self::default();
+        let mut derived = HashSet::new();
+        for (reg, op) in lanes.ops() {
+            match op {
+                Op::Cell(cells, index) if written.contains(&(*cells, *index)) => {
+                    derived.insert(reg);
+                }
+                Op::Cell(cells, index) => all.steady.push((reg, *cells, *index)),
+                op if op.operands().any(|of| derived.contains(&of)) => {
+                    derived.insert(reg);
+                    all.derived.push(reg);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+}
