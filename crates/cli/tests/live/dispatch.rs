@@ -9,22 +9,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
+use crate::CATENA;
 use crate::change::CONNECTIONS;
-use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, refused, until};
 use crate::protocols::speak_ipv6;
 use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
+use lab::live::{Lab, PATIENCE, Process, possible, until};
 
 /// A chain in the middle that runs on two workers.
 pub(crate) struct Tagged {
     pub(crate) lab: Lab,
-    pub(crate) running: Running,
+    pub(crate) running: Process,
     pub(crate) socket: PathBuf,
 }
 
 impl Tagged {
     pub(crate) fn run(chain: &str, mode: &str, dispatch: &[&str]) -> Self {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
         let how = ["--io", mode, "--cores", "0,1", "--control", path];
@@ -34,7 +35,7 @@ impl Tagged {
     }
 
     fn ask(&self, what: &[&str]) -> Value {
-        serde_json::from_str(&ctl(&self.socket, &[&["--json"], what].concat())).unwrap()
+        serde_json::from_str(&CATENA.ctl(&self.socket, &[&["--json"], what].concat())).unwrap()
     }
 
     /// Has the left host's packets tagged as a group's.
@@ -81,7 +82,7 @@ impl Tagged {
 
 /// What stands before the chain and tags what comes from the left host.
 struct VlanSwitch {
-    _running: Running,
+    _running: Process,
     socket: PathBuf,
 }
 
@@ -129,11 +130,11 @@ fn a_tag_brings_both_directions_to_its_worker() {
                     let via = ["neigh", "replace", "10.1.0.1", "lladdr", tag, "dev", "veth0"];
                     tagged.lab.ip("left", &via);
                 }
-                Some(switch) => drop(ctl(&switch.socket, &["write", "tag.vlan_id", tag])),
+                Some(switch) => drop(CATENA.ctl(&switch.socket, &["write", "tag.vlan_id", tag])),
             }
             let before = tagged.received();
-            exchange(&tagged.lab, "10.2.0.2", 20_000);
-            exchange(&tagged.lab, "10.2.0.2", 20_000);
+            tagged.lab.exchange("10.2.0.2", 20_000);
+            tagged.lab.exchange("10.2.0.2", 20_000);
             let after = tagged.received();
             for side in 0..2 {
                 let came = |worker: usize| after[worker][side] - before[worker][side];
@@ -311,7 +312,7 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         numbers.end();
         // Flows that begin now come to both.
         until("both workers receive", || {
-            exchange(&tagged.lab, "10.2.0.2", 1000);
+            tagged.lab.exchange("10.2.0.2", 1000);
             tagged.received()[1].iter().all(|packets| *packets > 0)
         });
         let talk = Talk::begin(&tagged.lab, "10.2.0.2", CONNECTIONS);
@@ -327,10 +328,10 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         assert!((0..2).all(|side| tagged.received()[1][side] >= before[side]), "{before:?}");
         // The chain is changed on all workers, also on those that stand by.
         let again = tagged.lab.file("again", &nat());
-        ctl(&tagged.socket, &["swap", again.to_str().unwrap()]);
-        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        CATENA.ctl(&tagged.socket, &["swap", again.to_str().unwrap()]);
+        tagged.lab.exchange("10.2.0.2", 20_000);
         set(2);
-        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        tagged.lab.exchange("10.2.0.2", 20_000);
         tagged.running.stop();
     }
 }
@@ -346,7 +347,7 @@ fn workers_stay_where_flows_cannot_move() {
         (["--dispatch", "hash"], "is fixed: the run did not begin with a number that can change"),
     ] {
         let tagged = Tagged::run(&nat(), "af-packet-mmsg", &how);
-        let said = refused(&tagged.socket, &["workers", "1"]);
+        let said = CATENA.refused(&tagged.socket, &["workers", "1"]);
         assert!(said.contains(why), "{said}");
         assert!(said.contains("start with `catena run --workers N`"), "{said}");
         let said = tagged.ask(&["workers"]);
@@ -357,7 +358,7 @@ fn workers_stay_where_flows_cannot_move() {
     for (wanted, mend) in
         [("0", "there can be 1 to 2 workers, not 0"), ("3", "--cores selects CPUs")]
     {
-        let said = refused(&tagged.socket, &["workers", wanted]);
+        let said = CATENA.refused(&tagged.socket, &["workers", wanted]);
         assert!(said.contains(mend), "{said}");
     }
     tagged.running.stop();
@@ -476,7 +477,7 @@ fn classes_are_those_of_the_rules_that_there_are() {
         told.filter(|(_, classes)| classes.contains("\"10.2.")).collect()
     };
     let before = told();
-    ctl(&tagged.socket, &["write", "f.rule_insert", "1 deny dst host 10.2.0.9"]);
+    CATENA.ctl(&tagged.socket, &["write", "f.rule_insert", "1 deny dst host 10.2.0.9"]);
     let after = told();
     let ([(group, was)], [(same, is)]) = (&before[..], &after[..]) else {
         panic!("{before:?} {after:?}")
@@ -541,7 +542,7 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
             numbers.go_on(5000);
             numbers.end();
             for _ in 0..8 {
-                exchange(&tagged.lab, "10.2.0.2", 50_000);
+                tagged.lab.exchange("10.2.0.2", 50_000);
             }
             // Where RSS brings a connection is chance.
             let both_ways = || tagged.handed(0, 1) > 100 && tagged.handed(1, 0) > 100;
@@ -549,7 +550,7 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
                 if both_ways() {
                     break;
                 }
-                exchange(&tagged.lab, "10.2.0.2", 50_000);
+                tagged.lab.exchange("10.2.0.2", 50_000);
             }
             assert_eq!(tagged.dropped("hand-off-queue-full"), 0);
             let (there, back) = (tagged.handed(0, 1), tagged.handed(1, 0));
@@ -573,7 +574,7 @@ fn handing_on_takes_two_workers_and_frames_that_come_to_the_first() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let software = ["--dispatch", "software"];
     let told = lab.refusal(&nat(), &[&BOUND[..], &software].concat());
     assert!(told.contains("--dispatch software needs at least two workers"), "{told}");
