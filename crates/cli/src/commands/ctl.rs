@@ -285,8 +285,14 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
             let text = String::from_utf8(bytes.map_err(explain)?);
             let text = text.map_err(|e| format!("{}: {e}", file.display()))?;
             let show = |answer: &protocol::StateImported| {
-                let (elements, flows) = (answer.elements, answer.flows);
-                format!("  took over the state of {elements} elements, with {flows} flows\n")
+                let protocol::StateImported { elements, flows, lost } = answer;
+                let lost = match lost {
+                    0 => String::new(),
+                    _ => format!(
+                        "; {lost} flows are lost, whose directions come to different workers"
+                    ),
+                };
+                format!("  took over the state of {elements} elements, with {flows} flows{lost}\n")
             };
             ctl.ask(protocol::ImportState { text }, show).map(drop)
         }

@@ -14,7 +14,7 @@ use crate::change::CONNECTIONS;
 use crate::protocols::speak_ipv6;
 use crate::talk::Talk;
 use crate::traffic::{BOUND, nat};
-use lab::live::{Lab, PATIENCE, Process, possible, until};
+use lab::live::{Lab, MACS, PATIENCE, Process, possible, until};
 
 /// A chain in the middle that runs on two workers.
 pub(crate) struct Tagged {
@@ -334,6 +334,61 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         tagged.lab.exchange("10.2.0.2", 20_000);
         tagged.running.stop();
     }
+}
+
+/// Connections through a translator go on in another process with more workers, or fewer: each flow is where its
+/// packets come.
+#[test]
+fn flows_go_on_with_another_number_of_workers() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    let socket = lab.file("ctl", "").with_extension("sock");
+    let state = lab.folder().join("state");
+    let (path, state) = (socket.to_str().unwrap(), state.to_str().unwrap());
+    let all = ["--io", "af-packet-mmsg", "--cores", "0,1", "--control", path];
+    let start = |workers: &str| {
+        let mut running = lab.run(&nat(), &[&BOUND[..], &all, &["--workers", workers]].concat());
+        running.wait_for("control: ");
+        running
+    };
+    // While one ends and the other begins, nobody may begin a flow that is there already.
+    let hosts = [("left", "10.1.0.1", MACS[0]), ("right", "10.2.0.1", MACS[1])];
+    let lead = |nowhere: bool| {
+        for (host, gateway, mac) in hosts {
+            let to = if nowhere { "02:00:00:00:00:99" } else { mac };
+            let how = ["neigh", "replace", gateway, "lladdr", to, "dev", "veth0"];
+            lab.ip(host, &[&how[..], &["nud", "permanent"]].concat());
+        }
+    };
+    let mut running = start("1");
+    let talk = Talk::begin(&lab, "10.2.0.2", CONNECTIONS);
+    talk.go_on(CONNECTIONS as u64);
+    for workers in ["2", "1"] {
+        lead(true);
+        CATENA.ctl(&socket, &["state", "export", state]);
+        running.stop();
+        running = start(workers);
+        let said = CATENA.ctl(&socket, &["--json", "state", "import", state]);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert!(said["flows"].as_u64() >= Some(CONNECTIONS as u64), "{said}");
+        assert!(said["lost"].is_null(), "{said}");
+        lead(false);
+        talk.go_on(10 * CONNECTIONS as u64);
+        let counters = CATENA.ctl(&socket, &["--json", "counters"]);
+        let counters: Value = serde_json::from_str(&counters).unwrap();
+        let flows = |worker: &Value| {
+            let elements = worker["elements"].as_array().unwrap();
+            let flows = elements.iter().find(|element| element["name"] == "flows").unwrap();
+            flows["flows"].as_u64().unwrap_or(0)
+        };
+        let at: Vec<u64> = counters["workers"].as_array().unwrap().iter().map(flows).collect();
+        assert!(at[0] > 0 && (at[1] > 0) == (workers == "2"), "{at:?}");
+        assert!(at[0] + at[1] < 2 * CONNECTIONS as u64, "none was made anew: {at:?}");
+    }
+    talk.end();
+    running.stop();
 }
 
 /// Where the number of workers cannot change, that is said, with what to start with.

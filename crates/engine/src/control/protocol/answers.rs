@@ -340,8 +340,11 @@ pub struct Moved {
 pub struct StateImported {
     /// Elements that have state from it.
     pub elements: usize,
-    /// Flows in it.
+    /// Flows in it that go on.
     pub flows: usize,
+    /// Flows in it whose directions come to different workers, so that none could have them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
 }
 
 /// How many workers there are, and what it took to have so many.
