@@ -421,7 +421,8 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
     if !handed.is_empty() {
         let _ = write!(out, "\n{}", handed.render());
     }
-    let mut table = Table::new(["group", "tag", "worker", "packets", "per second", "traffic"]);
+    let head = ["group", "tag", "worker", "packets", "per second", "queued", "traffic"];
+    let mut table = Table::new(head);
     for group in &answer.groups {
         let (mut tag, mut traffic) = ("", Vec::new());
         if let Some(tagged) = &group.tagged {
@@ -442,6 +443,7 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
             },
             grouped(group.packets),
             grouped(group.rate as u64),
+            grouped(group.queued),
             traffic.join("; "),
         ]);
     }

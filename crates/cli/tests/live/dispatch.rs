@@ -12,15 +12,25 @@ use serde_json::Value;
 use crate::CATENA;
 use crate::change::CONNECTIONS;
 use crate::protocols::speak_ipv6;
-use crate::talk::Talk;
+use crate::talk::{self, Talk};
 use crate::traffic::{BOUND, nat};
-use lab::live::{Lab, MACS, PATIENCE, Process, possible, until};
+use lab::live::{Lab, MACS, Process, possible, until};
 
 /// A chain in the middle that runs on two workers.
 pub(crate) struct Tagged {
     pub(crate) lab: Lab,
     pub(crate) running: Process,
     pub(crate) socket: PathBuf,
+}
+
+/// Tells the hosts for good whom they send to. Who had to ask would give up after three seconds without an answer, and
+/// drop what waits: where CPUs are busy, a worker may have to wait longer for its own.
+fn lead_to(lab: &Lab, [left, right]: [&str; 2]) {
+    for (host, gateway, mac) in [("left", "10.1.0.1", left), ("right", "10.2.0.1", right)] {
+        let known =
+            ["neigh", "replace", gateway, "lladdr", mac, "dev", "veth0", "nud", "permanent"];
+        lab.ip(host, &known);
+    }
 }
 
 impl Tagged {
@@ -31,6 +41,7 @@ impl Tagged {
         let how = ["--io", mode, "--cores", "0,1", "--control", path];
         let mut running = lab.run(chain, &[&BOUND[..], &how, dispatch].concat());
         running.wait_for("control: ");
+        lead_to(&lab, MACS);
         Self { lab, running, socket }
     }
 
@@ -200,7 +211,7 @@ impl Numbers {
             left.push(lab.at("left", move || {
                 stay_on(flow % 2);
                 let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.set_read_timeout(Some(talk::PATIENCE)).unwrap();
                 socket.connect(from.recv().unwrap()).unwrap();
                 let (mut buffer, mut sent) = ([0; 100], 0u64);
                 for expected in 0u64.. {
@@ -354,19 +365,12 @@ fn flows_go_on_with_another_number_of_workers() {
         running
     };
     // While one ends and the other begins, nobody may begin a flow that is there already.
-    let hosts = [("left", "10.1.0.1", MACS[0]), ("right", "10.2.0.1", MACS[1])];
-    let lead = |nowhere: bool| {
-        for (host, gateway, mac) in hosts {
-            let to = if nowhere { "02:00:00:00:00:99" } else { mac };
-            let how = ["neigh", "replace", gateway, "lladdr", to, "dev", "veth0"];
-            lab.ip(host, &[&how[..], &["nud", "permanent"]].concat());
-        }
-    };
+    const NOBODY: &str = "02:00:00:00:00:99";
     let mut running = start("1");
     let talk = Talk::begin(&lab, "10.2.0.2", CONNECTIONS);
     talk.go_on(CONNECTIONS as u64);
     for workers in ["2", "1"] {
-        lead(true);
+        lead_to(&lab, [NOBODY; 2]);
         CATENA.ctl(&socket, &["state", "export", state]);
         running.stop();
         running = start(workers);
@@ -374,7 +378,7 @@ fn flows_go_on_with_another_number_of_workers() {
         let said: Value = serde_json::from_str(&said).unwrap();
         assert!(said["flows"].as_u64() >= Some(CONNECTIONS as u64), "{said}");
         assert!(said["lost"].is_null(), "{said}");
-        lead(false);
+        lead_to(&lab, MACS);
         talk.go_on(10 * CONNECTIONS as u64);
         let counters = CATENA.ctl(&socket, &["--json", "counters"]);
         let counters: Value = serde_json::from_str(&counters).unwrap();
@@ -389,6 +393,33 @@ fn flows_go_on_with_another_number_of_workers() {
     }
     talk.end();
     running.stop();
+}
+
+/// Each group tells how many of its packets wait in queues.
+#[test]
+fn queues_are_as_long_as_what_waits_of_each_group() {
+    if !possible() {
+        return;
+    }
+    let chain = "FromDevice(left) -> Queue(1000) -> Unqueue(ACTIVE false) -> ToDevice(right);
+        FromDevice(right) -> Discard;";
+    let tagged = Tagged::run(chain, "af-packet-mmsg", &["--dispatch", "tags=mac", "--groups", "4"]);
+    for (group, count) in [(1, 30), (2, 7)] {
+        tagged.tag(group);
+        let send = move || {
+            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+            for _ in 0..count {
+                socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
+            }
+        };
+        tagged.lab.at("left", send).join().unwrap();
+        until("all wait", || tagged.ask(&["dispatch"])["groups"][group]["queued"] == count);
+    }
+    let known = tagged.ask(&["dispatch"]);
+    let queued: Vec<Option<u64>> =
+        (0..4).map(|group| known["groups"][group]["queued"].as_u64()).collect();
+    assert_eq!(queued, [None, Some(30), Some(7), None]);
+    tagged.running.stop();
 }
 
 /// Where the number of workers cannot change, that is said, with what to start with.

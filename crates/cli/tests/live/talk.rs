@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use lab::live::Lab;
 
 /// How long a connection may stand still: TCP waits twice as long after each loss.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// What goes to and fro at a time.
 const PIECE: usize = 2000;
 /// Connections that one thread speaks on.

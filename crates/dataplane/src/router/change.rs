@@ -90,6 +90,16 @@ impl Router {
         all
     }
 
+    /// How many packets of each group ([`net::Packet::group`]) are queued now.
+    pub fn queued(&self) -> HashMap<u16, u64> {
+        let mut all = HashMap::new();
+        let cells = self.nodes.elements().iter().filter_map(|node| node.cell.as_ref());
+        for cell in cells {
+            cell.element.queued(&mut |packet| *all.entry(packet.group()).or_default() += 1);
+        }
+        all
+    }
+
     /// Gives away everything that another router can go on with. This one must not run any more.
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);

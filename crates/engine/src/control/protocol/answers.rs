@@ -241,6 +241,9 @@ pub struct Group {
     pub packets: u64,
     /// Packets a second since it was asked last.
     pub rate: f64,
+    /// Packets in queues of the chain.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u64,
     /// Where frames have tags, which and for what.
     #[serde(flatten)]
     pub tagged: Option<Tagged>,
