@@ -321,6 +321,16 @@ impl Estate {
     }
 }
 
+/// Declared state on its way to the workers whose it is.
+pub struct Distributed {
+    /// Flows by their group, as [`net::Packet::group`].
+    pub flows: Vec<(u16, Estate)>,
+    /// What is of no group.
+    pub rest: Store,
+    /// Flows that no worker could have: packets of their directions come to different ones.
+    pub lost: usize,
+}
+
 /// What a take-over came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TakenOver {

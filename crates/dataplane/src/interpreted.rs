@@ -14,7 +14,7 @@ use elements::listing::FlowRecord;
 use ir::interp::FlowEvent;
 use ir::model::Rule;
 use ir::{Model, PrefixEntry, PrefixTable, Store};
-use net::Batch;
+use net::{Batch, Packet};
 
 use crate::trace::{Decision, Trace};
 
@@ -156,6 +156,10 @@ impl Element for Interpreted {
 
     fn held(&self) -> usize {
         self.element.borrow().held()
+    }
+
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.element.borrow().queued(show);
     }
 
     fn waits_for_room(&self) -> bool {

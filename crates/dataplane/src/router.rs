@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
-use elements::device::ControlSocketRequest;
+use elements::device::{ControlSocketRequest, Owned};
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
 use ir::program::Program;
 use ir::{Graph, NodeId, Port, Reason, Store};
@@ -386,9 +386,8 @@ impl Router {
     /// Has packets to what elements give out brought to their workers: now, and not before, what
     /// this router gives out counts.
     fn steer(&mut self) {
+        let owned = self.owned();
         let Nodes { nodes, listener, .. } = &mut self.nodes;
-        let cells = || nodes.iter().filter_map(|node| node.cell.as_ref());
-        let owned: Vec<_> = cells().flat_map(|cell| cell.element.owned()).collect();
         for node in nodes {
             if let Some(cell) = &mut node.cell
                 && let Err(why) = cell.element.steer(&owned)
@@ -396,6 +395,12 @@ impl Router {
                 listener.error(&node.name, &why);
             }
         }
+    }
+
+    /// What elements give out.
+    fn owned(&self) -> Vec<Owned> {
+        let cells = self.nodes.nodes.iter().filter_map(|node| node.cell.as_ref());
+        cells.flat_map(|cell| cell.element.owned()).collect()
     }
 
     /// Wakes those whose time has come; one that asks again at once waits for the next round.

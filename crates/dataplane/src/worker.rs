@@ -152,6 +152,13 @@ impl Slot {
         }
     }
 
+    /// There is something to do, unless the worker stands by.
+    fn wake(&self) {
+        if !self.parked.load(Ordering::Acquire) {
+            self.set(Status::Running);
+        }
+    }
+
     fn set(&self, status: Status) {
         let before = self.status.swap(status as u8, Ordering::AcqRel);
         if before != status as u8 && status != Status::Running {
@@ -187,7 +194,7 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
                     Command::Quit => return None,
                 }
             }
-            slot.set(Status::Running);
+            slot.wake();
         }
         if slot.parked.load(Ordering::Acquire) {
             slot.set(Status::Parked);
@@ -234,7 +241,7 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
         None => slot.cpu.into_iter().for_each(pin),
     }
     SPARE.set(slot.spare);
-    slot.set(Status::Running);
+    slot.wake();
     if let Some((successor, begun)) = work(&mut router, &slot) {
         let since = router.time();
         let handover = Box::new(router.hand_over());
@@ -355,13 +362,15 @@ impl<R> Prepared<R> {
         let spare = Spare::of_bound(cpus);
         let mut slots = Vec::new();
         for index in 0..self.threads.len() {
+            let parked = index >= running;
+            let status = if parked { Status::Parked } else { Status::Running };
             slots.push(Arc::new(Slot {
                 index,
                 cpu: cpus.get(index).copied().flatten(),
                 spare,
                 mailbox: Mailbox::new()?,
-                status: AtomicU8::new(Status::Running as u8),
-                parked: AtomicBool::new(index >= running),
+                status: AtomicU8::new(status as u8),
+                parked: AtomicBool::new(parked),
                 rested: rested.clone(),
             }));
         }

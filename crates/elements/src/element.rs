@@ -78,6 +78,9 @@ pub trait Element {
         0
     }
 
+    /// Shows the packets that the element holds back in queues, whatever else it holds.
+    fn queued(&self, _show: &mut dyn FnMut(&Packet)) {}
+
     /// Whether an element that takes this one's place does over again what this one did: reads its
     /// file from the start, or carries out its instructions.
     fn starts_over(&self) -> bool {

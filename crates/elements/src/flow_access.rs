@@ -6,6 +6,8 @@ use std::rc::{Rc, Weak};
 
 use smallvec::SmallVec;
 
+use crate::listing::Tuple;
+
 /// Numbers that a lookup yields. A few take no memory of their own.
 pub type Numbers = SmallVec<[u128; 6]>;
 
@@ -92,6 +94,9 @@ pub(crate) fn set(columns: &mut [Column], first: usize, lane: usize, number: u64
     }
 }
 
+/// Finds the group of a flow: by a packet of each direction and the protocol, unless its packets may have any ports.
+pub type GroupOf<'a> = dyn FnMut(Option<([Tuple; 2], u8)>) -> Option<u16> + 'a;
+
 /// A table of flows that an element keeps.
 pub trait FlowAccess {
     /// Removes flows that expired, a few at a time; to be called before a batch is looked up.
@@ -133,6 +138,12 @@ pub trait FlowAccess {
 
     /// Does what an update does that changes nothing but the time; gives the new expiry.
     fn prolong(&mut self, number: u32, now: u64) -> u64;
+
+    /// Puts each flow into the group of traffic classes that its packets are of; flows that are of none are removed:
+    /// how many. Of a table that all workers have alike, nothing changes.
+    fn regroup(&mut self, _group_of: &mut GroupOf<'_>) -> usize {
+        0
+    }
 
     /// Has the table write down, from now on and as long as the log is in use, the numbers of
     /// flows that are removed, or of which more changes than when they expire.

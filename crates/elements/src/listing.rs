@@ -71,7 +71,7 @@ impl Tuple {
         Self { src: self.dst, src_port: self.dst_port, dst: self.src, dst_port: self.src_port }
     }
 
-    /// A packet of it, to be looked at.
+    /// A packet of it, to be looked at; the source port is the identifier of a ping.
     pub fn packet(&self, protocol: u8, pool: &mut Pool) -> Packet {
         let mut bytes = [0; 60];
         bytes[12..14].copy_from_slice(&[8, 0]);
@@ -86,6 +86,10 @@ impl Tuple {
         transport[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
         // Where a TCP header has its length.
         transport[12] = 0x50;
+        if protocol == 1 {
+            transport.copy_within(..2, 4);
+            transport[..4].copy_from_slice(&[8, 0, 0, 0]);
+        }
         pool.packet(&bytes)
     }
 }

@@ -33,9 +33,14 @@ pub(super) const NOT_IMPORTED: [(&str, &str, &str); 1] =
 pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
     [("tokio", &["control", "cli"], "packets do not wait for an async runtime")];
 
-/// Where code may print and read the environment; a build script speaks to cargo, an example to who runs it.
-pub(super) const TALKATIVE: [&str; 4] =
-    ["crates/cli/", "crates/dataplane/build.rs", "crates/engine/examples/", "xtask/"];
+/// Where code may print and read the environment; a build script speaks to cargo, an example and tests to who runs them.
+pub(super) const TALKATIVE: [&str; 5] = [
+    "crates/cli/",
+    "crates/dataplane/build.rs",
+    "crates/engine/examples/",
+    "crates/lab/",
+    "xtask/",
+];
 
 /// The files that may hold `unsafe`: which, why.
 pub(super) const UNSAFE_FILES: [(&str, &str); 10] = [

@@ -5,17 +5,17 @@
 //! there was something to do, of the worker on CPU 1, while CPU 0 sends a burst now and then; who is on CPU 1 changes, so
 //! that all are measured alike. What more cores would do follows from these times.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dataplane::io::{Polling, Waiter};
 use elements::device::Wake;
+use lab::live::{MACS, Process};
 use net::{Batch, Pool};
 use serde_json::Value;
 
 use crate::Arguments;
-use crate::bed::{Bed, MACS, MEASURED, NEXT_MAC, Process, pause};
+use crate::bed::{Bed, CATENA, MEASURED, NEXT_MAC, pause};
 use crate::load::{Flood, open};
 use crate::rules::List;
 use crate::support::{Data, Spread, percentile};
@@ -101,7 +101,7 @@ impl Case {
     /// A bed in which the chain runs on these CPUs, a worker each.
     fn start(&self, cpus: &str) -> (Arc<Bed>, Process) {
         let bed = Arc::new(Bed::new());
-        let socket = bed.folder.join("ctl").display().to_string();
+        let socket = bed.folder().join("ctl").display().to_string();
         let mut how = vec!["--in", "in=eth0", "--out", "out=eth1", "--io", "af-xdp,batch=32"];
         how.extend(["--control", &socket, "--dispatch"]);
         let groups = GROUPS.to_string();
@@ -146,9 +146,9 @@ impl Case {
         let (bed, process) = self.start(cpus);
         let frames = Arc::clone(&self.frames);
         let measure = move || {
-            bed.enter("load");
+            bed.enter_loading("load");
             let mut to = open(false);
-            bed.enter("end");
+            bed.enter_loading("end");
             let mut from = open(true);
             let Some(Wake::Readable(descriptor)) = from.wait_on() else { return Vec::new() };
             let (mut pool, mut batch) = (Pool::new(), Batch::new());
@@ -208,10 +208,8 @@ struct Done {
 
 impl Done {
     fn now(bed: &Bed, worker: usize) -> Self {
-        let mut ask = Command::new(env!("CARGO_BIN_EXE_catena"));
-        ask.args(["ctl", "--json", "--socket"]).arg(bed.folder.join("ctl")).arg("counters");
-        let told = ask.output().expect("catena ctl").stdout;
-        let told: Value = serde_json::from_slice(&told).expect("counters");
+        let told = CATENA.ctl(&bed.folder().join("ctl"), &["--json", "counters"]);
+        let told: Value = serde_json::from_str(&told).expect("counters");
         let busy = told["workers"][worker]["busy"].as_f64().expect("how long it was busy");
         Self { busy, frames: told["all"]["in"].as_f64().expect("how many came in") }
     }

@@ -1,12 +1,14 @@
 //! Bare forwarding over a device of DPDK's, by Catena and by DPDK's testpmd in turn. On the other side of the device
 //! testpmd sends back what it gets, so that the same frames go round and round, as fast as the slower of both.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{BufRead, Write};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lab::live::{Process, until};
+
 use crate::Arguments;
-use crate::bed::{LOADING, MEASURED, Process, pause};
+use crate::bed::{CATENA, LOADING, MEASURED, pause, start as start_process};
 use crate::support::Spread;
 
 /// The chain: whatever comes goes back.
@@ -69,11 +71,7 @@ impl Drop for Pages {
 }
 
 /// A testpmd that forwards what comes on its port to the same port.
-struct Testpmd {
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    _process: Process,
-}
+struct Testpmd(Process);
 
 impl Testpmd {
     fn start(device: &str, eal: &str, cpu: usize) -> Self {
@@ -92,27 +90,30 @@ impl Testpmd {
         command.args(eal.split(' ')).args(["--lcores", &format!("0@{cpu},1@{cpu}")]);
         command.args(["--", "-i", "--forward-mode=io", "--nb-cores=1", "--total-num-mbufs=16384"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child: Child = command.spawn().expect("dpdk-testpmd (package dpdk)");
-        let input = child.stdin.take().expect("its standard input");
-        let output = BufReader::new(child.stdout.take().expect("its standard output"));
-        let mut testpmd = Self { input, output, _process: Process::of(child) };
+        let mut testpmd = Self(Process::start(&mut command));
         // Once it answers it has begun.
         testpmd.received();
         testpmd
     }
 
     fn say(&mut self, command: &str) {
-        writeln!(self.input, "{command}").expect("testpmd listens");
+        let input = self.0.input.as_mut().expect("its standard input");
+        writeln!(input, "{command}").expect("testpmd listens");
+    }
+
+    /// Its next line.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let output = self.0.output.as_mut().expect("its standard output");
+        assert!(output.read_line(&mut line).unwrap_or(0) > 0, "testpmd ended");
+        line
     }
 
     /// Frames received so far.
     fn received(&mut self) -> u64 {
         self.say("show port stats 0");
-        let mut line = String::new();
         loop {
-            line.clear();
-            assert!(self.output.read_line(&mut line).unwrap_or(0) > 0, "testpmd ended");
-            if let Some(rest) = line.trim().strip_prefix("RX-packets:") {
+            if let Some(rest) = self.line().trim().strip_prefix("RX-packets:") {
                 let number = rest.split_whitespace().next().and_then(|n| n.parse().ok());
                 return number.expect("a number of frames");
             }
@@ -121,20 +122,14 @@ impl Testpmd {
 
     /// Waits until its link is up.
     fn wait_for_link(&mut self) {
-        let mut line = String::new();
-        let begin = Instant::now();
-        loop {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the link does not come up");
+        until("the link comes up", || {
             self.say("show port summary 0");
+            let mut line = self.line();
             while !line.starts_with("0    ") {
-                line.clear();
-                assert!(self.output.read_line(&mut line).unwrap_or(0) > 0, "testpmd ended");
+                line = self.line();
             }
-            if line.contains(" up ") {
-                return;
-            }
-            line.clear();
-        }
+            line.contains(" up ")
+        });
     }
 }
 
@@ -149,12 +144,14 @@ fn start(kind: &str, device: &str, eal: &str, folder: &std::path::Path) -> Box<d
     std::fs::write(&file, BACK).expect("the chain is written");
     let mut command = Command::new("nice");
     command
-        .args(["-n", "-20", env!("CARGO_BIN_EXE_catena"), "run"])
+        .args(["-n", "-20", CATENA.0, "run"])
         .arg(file)
         .args(["--in", &format!("device=dpdk:{device}")]);
     command.args(["--cores", &MEASURED.to_string(), "--poll", "busy", "--control", "none"]);
     command.args(["--dpdk-eal", &format!("{eal} --no-pci --no-telemetry")]);
-    Box::new(Process::start(command, ", mtu ", 1))
+    let mut process = start_process(&mut command);
+    process.wait_for(", mtu ");
+    Box::new(process)
 }
 
 pub(crate) fn run(arguments: &Arguments) {

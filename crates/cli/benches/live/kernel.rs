@@ -5,10 +5,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lab::live::network::run as run_program;
+use lab::live::{MACS, Process, until};
+
 use crate::Arguments;
-use crate::bed::{
-    Bed, MACS, MEASURED, NEXT_MAC, Process, Work, pause, run as run_program, wait_for,
-};
+use crate::bed::{Bed, MEASURED, NEXT_MAC, Work, pause, start as start_process};
 use crate::load::Flood;
 use crate::rules::List;
 use crate::support::{Data, Spread};
@@ -64,7 +65,7 @@ impl Drop for Forwarder {
 }
 
 fn catena(bed: &Arc<Bed>, data: &Data, list: &List, mode: &str) -> Forwarder {
-    let rules = bed.folder.join("rules");
+    let rules = bed.folder().join("rules");
     std::fs::write(&rules, list.click()).expect("rules are written");
     let [from, to] = [MACS[1], NEXT_MAC];
     let text = format!(
@@ -83,7 +84,7 @@ fn on_interfaces(bed: &Arc<Bed>, text: &str, mode: &str) -> Forwarder {
 }
 
 fn linux(bed: &Arc<Bed>, list: &List, marked: bool) -> Forwarder {
-    let rules = bed.folder.join("rules.nft");
+    let rules = bed.folder().join("rules.nft");
     std::fs::write(&rules, list.nftables(marked)).expect("rules are written");
     let script = format!(
         "set -e
@@ -103,13 +104,13 @@ fn linux(bed: &Arc<Bed>, list: &List, marked: bool) -> Forwarder {
 }
 
 fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
-    let folder = bed.folder.join("ovs");
+    let folder = bed.folder().join("ovs");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let at = |name: &str| folder.join(name).display().to_string();
     let (database, socket) = (at("conf.db"), at("db.sock"));
     let schema = "/usr/share/openvswitch/vswitch.ovsschema";
-    run_program("ovsdb-tool", &["create", &database, schema]);
+    run_program(Command::new("ovsdb-tool").args(["create", &database, schema]));
     let environment = |mut command: Command| {
         for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
             command.env(name, &folder);
@@ -118,11 +119,11 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
     };
     let mut server = Command::new("ovsdb-server");
     server.args([&database, &format!("--remote=punix:{socket}"), "--unixctl", &at("server.ctl")]);
-    let server = Process::spawn(environment(server));
-    wait_for(&folder.join("db.sock"));
-    let mut switch = bed.command("middle", &MEASURED.to_string(), "ovs-vswitchd");
+    let server = start_process(&mut environment(server));
+    until("the database is there", || folder.join("db.sock").exists());
+    let mut switch = bed.command_on("middle", &MEASURED.to_string(), "ovs-vswitchd");
     switch.args([&format!("unix:{socket}"), "--unixctl", &at("switch.ctl")]);
-    let switch = Process::spawn(environment(switch));
+    let switch = start_process(&mut environment(switch));
     let mut setup = Command::new("ovs-vsctl");
     setup.args(["--timeout=20", &format!("--db=unix:{socket}")]);
     setup.args("init -- set open . other_config:pmd-cpu-mask=2 -- add-br br0".split(' '));
@@ -134,16 +135,14 @@ fn open_vswitch(bed: &Arc<Bed>, list: &List, by_xdp: bool) -> Forwarder {
             setup.arg("type=afxdp");
         }
     }
-    let set_up = environment(setup).output().expect("ovs-vsctl");
-    assert!(set_up.status.success(), "{}", String::from_utf8_lossy(&set_up.stderr));
-    wait_for(&folder.join("br0.mgmt"));
+    run_program(&mut environment(setup));
+    until("the bridge is there", || folder.join("br0.mgmt").exists());
     let flows = folder.join("flows");
     std::fs::write(&flows, list.openflow("30.0.1.1", [MACS[1], NEXT_MAC])).expect("written");
     let mut add = Command::new("ovs-ofctl");
     add.args(["-O", "OpenFlow14", "--bundle", "add-flows"]);
     add.arg(format!("unix:{}", at("br0.mgmt"))).arg(&flows);
-    let added = environment(add).output().expect("ovs-ofctl");
-    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    run_program(&mut environment(add));
     Forwarder { bed: Arc::clone(bed), processes: vec![switch, server], is_kernel: false }
 }
 

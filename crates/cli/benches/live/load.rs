@@ -41,7 +41,7 @@ impl Flood {
         let over = Arc::new(AtomicBool::new(false));
         let (bed, frames, until) = (Arc::clone(bed), Arc::clone(frames), Arc::clone(&over));
         let thread = std::thread::spawn(move || {
-            bed.enter("load");
+            bed.enter_loading("load");
             let mut device = open(false);
             let (mut pool, mut batch) = (Pool::new(), Batch::new());
             let mut all = frames.iter().cycle();

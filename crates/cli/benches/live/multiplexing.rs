@@ -57,9 +57,9 @@ struct Ends {
 impl Ends {
     /// In a thread of its own, which ends up where frames come out.
     fn open(bed: &Bed) -> Self {
-        bed.enter("load");
+        bed.enter_loading("load");
         let to = open(false);
-        bed.enter("end");
+        bed.enter_loading("end");
         Self { to, from: open(true), begin: Instant::now() }
     }
 

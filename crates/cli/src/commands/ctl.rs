@@ -285,8 +285,14 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
             let text = String::from_utf8(bytes.map_err(explain)?);
             let text = text.map_err(|e| format!("{}: {e}", file.display()))?;
             let show = |answer: &protocol::StateImported| {
-                let (elements, flows) = (answer.elements, answer.flows);
-                format!("  took over the state of {elements} elements, with {flows} flows\n")
+                let protocol::StateImported { elements, flows, lost } = answer;
+                let lost = match lost {
+                    0 => String::new(),
+                    _ => format!(
+                        "; {lost} flows are lost, whose directions come to different workers"
+                    ),
+                };
+                format!("  took over the state of {elements} elements, with {flows} flows{lost}\n")
             };
             ctl.ask(protocol::ImportState { text }, show).map(drop)
         }
@@ -415,7 +421,8 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
     if !handed.is_empty() {
         let _ = write!(out, "\n{}", handed.render());
     }
-    let mut table = Table::new(["group", "tag", "worker", "packets", "per second", "traffic"]);
+    let head = ["group", "tag", "worker", "packets", "per second", "queued", "traffic"];
+    let mut table = Table::new(head);
     for group in &answer.groups {
         let (mut tag, mut traffic) = ("", Vec::new());
         if let Some(tagged) = &group.tagged {
@@ -436,6 +443,7 @@ fn show_dispatch(answer: &protocol::DispatchAnswer) -> String {
             },
             grouped(group.packets),
             grouped(group.rate as u64),
+            grouped(group.queued),
             traffic.join("; "),
         ]);
     }

@@ -12,6 +12,7 @@ use compiler::prove::{Assurance, BUDGET, Verdict, assure_programs, prove_program
 use compiler::{Chain, Note};
 use dataplane::place;
 use engine::Closed;
+use ir::program::LookupId;
 use ir::text::parse_programs;
 use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
 use view::paint::{Paint, count};
@@ -100,6 +101,8 @@ struct Loaded {
     file: FileId,
     chain: Chain,
     models: Vec<Model>,
+    /// By element: whether programs can look flows up in a table that it keeps.
+    tables: Vec<bool>,
     elaboration: Duration,
 }
 
@@ -111,7 +114,7 @@ fn load(args: &Synth, name: &str) -> Result<Loaded, Failure> {
     let options = args.limits.options(variables::all(&args.variables)?);
     let start = Instant::now();
     let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
-    let mut models: Option<Vec<Model>> = None;
+    let mut made_of: Option<(Vec<Model>, Vec<bool>)> = None;
     if let Some(chain) = &chain
         && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
     {
@@ -125,14 +128,40 @@ fn load(args: &Synth, name: &str) -> Result<Loaded, Failure> {
             at += 1;
             at <= before || d.code != "device"
         });
-        models = Some(made.elements.iter().map(|e| e.model()).collect());
+        made_of = Some(made.elements.iter().map(|e| (e.model(), e.flows().is_some())).unzip());
     }
     let elaboration = start.elapsed();
     found.retain(|d| d.severity == Severity::Error);
-    match (chain, models.filter(|_| !has_errors(&found))) {
-        (Some(chain), Some(models)) => Ok(Loaded { sources, file, chain, models, elaboration }),
+    match (chain, made_of.filter(|_| !has_errors(&found))) {
+        (Some(chain), Some((models, tables))) => {
+            Ok(Loaded { sources, file, chain, models, tables, elaboration })
+        }
         _ => Err(Failure::of(found, sources)),
     }
+}
+
+/// Elements whose flows programs look up in vain, as there is no table that programs can read: `tables` has those of
+/// which there is one.
+fn without_table(programs: &[Program], chain: &Chain, tables: &[bool]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for program in programs {
+        for (lookup, number) in program.lookups.iter().zip(0..) {
+            let Some(state) = program.flows_of(LookupId(number)) else { continue };
+            let mut owners = chain.find(&state.owner).into_iter().chain([state.element]);
+            if !owners.any(|node| tables.get(node).copied().unwrap_or(false)) {
+                let message = format!(
+                    "programs find no flow here, and `catena run` leaves packets to the element: '{}' of '{}' is no \
+                     table that programs can read (Element::flows)",
+                    state.name, state.owner
+                );
+                let note = Note { element: lookup.element, message };
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+    }
+    notes
 }
 
 /// Prints or checks programs that were written as text.
@@ -194,7 +223,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         return read(args, programs);
     }
     let name = args.file.as_deref().unwrap_or("-");
-    let Loaded { sources, file, chain, models, elaboration } = load(args, name)?;
+    let Loaded { sources, file, chain, models, tables, elaboration } = load(args, name)?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let paint = Paint(colours(&stdout()));
     if args.tables {
@@ -248,6 +277,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
             "`catena run` leaves packets that come here to the elements, which take no longer";
         Note { element: program.entry.node, message: message.to_string() }
     }));
+    synthesis.notes.extend(without_table(&synthesis.programs, &chain, &tables));
     let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     (report.cost.description, report.cost.peak) = (start.elapsed(), peak());
     let egress = args.egress.as_deref();
@@ -293,4 +323,33 @@ fn peak() -> Option<u64> {
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        synth: Synth,
+    }
+
+    #[test]
+    fn a_lookup_without_a_table_is_reported() {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home-router.click");
+        let args = Line::parse_from(["synth", example]).synth;
+        let Ok(Loaded { chain, models, tables, .. }) = load(&args, example) else {
+            panic!("{example} is a chain");
+        };
+        let programs = compiler::synthesize(&chain.graph, &models).programs;
+        assert_eq!(without_table(&programs, &chain, &tables), []);
+        let none = vec![false; tables.len()];
+        let reported = without_table(&programs, &chain, &none);
+        let flows = chain.find("flows").unwrap();
+        let of = reported.iter().find(|note| note.element == flows).unwrap();
+        assert!(of.message.contains("'flows' of 'flows' is no table"), "{}", of.message);
+    }
 }

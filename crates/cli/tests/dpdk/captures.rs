@@ -5,8 +5,9 @@ use std::path::Path;
 
 use net::pcap::{Options, Reader, Writer};
 
+use crate::CATENA;
 use crate::eal;
-use crate::lab::{Lab, possible};
+use lab::live::{Lab, possible};
 
 /// A capture, unpacked where DPDK can read it.
 fn unpacked(lab: &Lab) -> String {
@@ -53,7 +54,7 @@ fn a_capture_goes_through_net_pcap_unchanged() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let (from, to) = (unpacked(&lab), lab.folder().join("out.pcap").display().to_string());
     let all = frames(&from);
     assert!(all.len() > 100);
@@ -70,7 +71,7 @@ fn a_capture_goes_through_net_ring_unchanged() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let (from, to) = (unpacked(&lab), lab.folder().join("out.pcap").display().to_string());
     let all = frames(&from);
     // The ring holds 1024 frames; it gets them eight at a time, and each time they are taken out.
@@ -88,7 +89,7 @@ fn a_long_queue_and_copies_leave_the_device_buffers_to_receive_into() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let (from, to) = (unpacked(&lab), lab.folder().join("out.pcap").display().to_string());
     // More frames than the device has buffers.
     let few = frames(&from);
@@ -110,7 +111,7 @@ fn frames_without_a_whole_header_are_counted() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let [from, to] = ["in.pcap", "out.pcap"].map(|f| lab.folder().join(f).display().to_string());
     let mut all: Vec<Vec<u8>> =
         (0..100).map(|n| vec![n; if n % 3 == 0 { 13 } else { 60 }]).collect();

@@ -1,7 +1,8 @@
 //! What is refused, and how a chain on a device of DPDK's rests and ends.
 
+use crate::CATENA;
 use crate::eal;
-use crate::lab::{Lab, possible, until};
+use lab::live::{Lab, possible, until};
 
 const LOOP: &str = "FromDevice(device) -> ToDevice(device);";
 
@@ -10,7 +11,7 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let eal = eal(&lab, "");
     for (device, more, why) in [
         ("net_unheard0", &[][..], "no DPDK driver accepts 'net_unheard0'"),
@@ -43,7 +44,7 @@ fn it_is_told_when_answers_may_miss_their_worker() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let arguments = [
         "--in",
         "lan=dpdk:net_af_packet0,iface=eth0,qpairs=2",
@@ -66,14 +67,14 @@ fn every_worker_has_its_queue() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let (eal, chain) = (eal(&lab, ""), "FromDevice(device) -> Discard;");
     let arguments = ["--in", "device=dpdk:net_null0,size=60", "--cores", "0,1", "--dpdk-eal", &eal];
     let socket = lab.folder().join("ctl").display().to_string();
     let running = lab.run(chain, &[&arguments[..], &["--control", &socket]].concat());
     let told = running.told();
     assert!(told.contains("flows to 2 workers by RSS with a symmetric key"), "{told}");
-    let catena = env!("CARGO_BIN_EXE_catena");
+    let catena = CATENA.0;
     until("both get frames", || {
         let counters =
             lab.on("middle", catena, &["ctl", "--socket", &socket, "--json", "counters"]);
@@ -90,7 +91,7 @@ fn nothing_is_received_that_cannot_be_sent_any_more() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let arguments = ["--in", "device=dpdk:net_null0,size=60", "--io", "net_null0=batch=8"];
     let running = lab.run(LOOP, &[&arguments[..], &["--dpdk-eal", &eal(&lab, "")]].concat());
     let end = running.stop();
@@ -108,7 +109,7 @@ fn an_idle_chain_burns_no_core() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let chain = "FromDevice(device) -> Discard;
          Script(wait 1s, print \"now\", wait 1s, print \"then\", loop)";
     let eal = eal(&lab, "");

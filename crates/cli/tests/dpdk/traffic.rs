@@ -1,7 +1,8 @@
 //! Real hosts speak with each other through devices of DPDK's.
 
+use crate::CATENA;
 use crate::eal;
-use crate::lab::{Lab, exchange, possible};
+use lab::live::{Lab, possible};
 
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
 
@@ -20,7 +21,7 @@ fn tcp_with_partial_checksums_through_nat_by_net_af_packet() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     segment_on_hosts(&lab);
     let nat = include_str!("../../../../examples/home-router.click");
     let nat = nat.replace("Device(lan)", "Device(left)").replace("Device(wan)", "Device(right)");
@@ -30,7 +31,7 @@ fn tcp_with_partial_checksums_through_nat_by_net_af_packet() {
     assert!(told.contains(line), "{told}");
     lab.ping("left", &["10.2.0.2"]);
     lab.ping("left", &["-s", "1472", "10.2.0.2"]);
-    exchange(&lab, "10.2.0.2", 1_000_000);
+    lab.exchange("10.2.0.2", 1_000_000);
     running.stop();
 }
 
@@ -39,7 +40,7 @@ fn flows_are_spread_over_workers() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     segment_on_hosts(&lab);
     let arguments = [
         "--in",
@@ -55,7 +56,7 @@ fn flows_are_spread_over_workers() {
     let told = running.told();
     assert!(told.contains("flows to 2 workers by the kernel's symmetric hash"), "{told}");
     for _ in 0..8 {
-        exchange(&lab, "10.9.0.3", 50_000);
+        lab.exchange("10.9.0.3", 50_000);
     }
     running.stop();
 }
@@ -66,7 +67,7 @@ fn between_two(near: &str, far: &str) {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let socket = lab.folder().join("socket").display().to_string();
     let bound =
         |side: &str, device: &str| format!("{side}=dpdk:{}", device.replace("SOCKET", &socket));
@@ -80,7 +81,7 @@ fn between_two(near: &str, far: &str) {
     let other = start(&["--in", &far, "--in", "right=eth1"], "other");
     lab.ping("left", &["10.9.0.3"]);
     lab.ping("right", &["-s", "1472", "10.9.0.2"]);
-    exchange(&lab, "10.9.0.3", 1_000_000);
+    lab.exchange("10.9.0.3", 1_000_000);
     other.stop();
     // Who is left goes on, and tells it.
     let mut one = one;

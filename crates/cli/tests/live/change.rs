@@ -1,8 +1,9 @@
 //! Chains that are changed while hosts speak through them.
 
-use crate::lab::{Lab, ctl, possible};
+use crate::CATENA;
 use crate::talk::Talk;
 use crate::traffic::{BOUND, SERVICE, edge};
+use lab::live::{Lab, possible};
 
 /// TCP connections at a time.
 pub(crate) const CONNECTIONS: usize = 200;
@@ -17,7 +18,7 @@ fn connections_outlive_a_hundred_changes() {
     let chain = edge();
     let other = chain.replace("flows[0] -> [1] wan;", "flows[0] -> out :: Counter -> [1] wan;");
     for (mode, changes) in [("af-xdp", 100), ("af-packet-mmsg", 30)] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         lab.ip("right", &["addr", "add", "10.2.0.3/24", "dev", "veth0"]);
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
@@ -28,11 +29,11 @@ fn connections_outlive_a_hundred_changes() {
         let talk = Talk::begin(&lab, SERVICE, CONNECTIONS);
         talk.go_on(CONNECTIONS as u64);
         for i in 0..changes {
-            let done = ctl(&socket, &["swap", files[i % 2].to_str().unwrap()]);
+            let done = CATENA.ctl(&socket, &["swap", files[i % 2].to_str().unwrap()]);
             assert!(done.contains("packets waited"), "{done}");
             talk.go_on(20);
         }
-        let counters = ctl(&socket, &["--json", "counters"]);
+        let counters = CATENA.ctl(&socket, &["--json", "counters"]);
         let counters: serde_json::Value = serde_json::from_str(&counters).unwrap();
         let elements = counters["all"]["elements"].as_array().unwrap();
         for name in ["balance", "flows"] {

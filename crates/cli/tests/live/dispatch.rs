@@ -9,32 +9,44 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
+use crate::CATENA;
 use crate::change::CONNECTIONS;
-use crate::lab::{Lab, PATIENCE, Running, ctl, exchange, possible, refused, until};
 use crate::protocols::speak_ipv6;
-use crate::talk::Talk;
+use crate::talk::{self, Talk};
 use crate::traffic::{BOUND, nat};
+use lab::live::{Lab, MACS, Process, possible, until};
 
 /// A chain in the middle that runs on two workers.
 pub(crate) struct Tagged {
     pub(crate) lab: Lab,
-    pub(crate) running: Running,
+    pub(crate) running: Process,
     pub(crate) socket: PathBuf,
+}
+
+/// Tells the hosts for good whom they send to. Who had to ask would give up after three seconds without an answer, and
+/// drop what waits: where CPUs are busy, a worker may have to wait longer for its own.
+fn lead_to(lab: &Lab, [left, right]: [&str; 2]) {
+    for (host, gateway, mac) in [("left", "10.1.0.1", left), ("right", "10.2.0.1", right)] {
+        let known =
+            ["neigh", "replace", gateway, "lladdr", mac, "dev", "veth0", "nud", "permanent"];
+        lab.ip(host, &known);
+    }
 }
 
 impl Tagged {
     pub(crate) fn run(chain: &str, mode: &str, dispatch: &[&str]) -> Self {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let socket = lab.file("ctl", "").with_extension("sock");
         let path = socket.to_str().unwrap();
         let how = ["--io", mode, "--cores", "0,1", "--control", path];
         let mut running = lab.run(chain, &[&BOUND[..], &how, dispatch].concat());
         running.wait_for("control: ");
+        lead_to(&lab, MACS);
         Self { lab, running, socket }
     }
 
     fn ask(&self, what: &[&str]) -> Value {
-        serde_json::from_str(&ctl(&self.socket, &[&["--json"], what].concat())).unwrap()
+        serde_json::from_str(&CATENA.ctl(&self.socket, &[&["--json"], what].concat())).unwrap()
     }
 
     /// Has the left host's packets tagged as a group's.
@@ -81,7 +93,7 @@ impl Tagged {
 
 /// What stands before the chain and tags what comes from the left host.
 struct VlanSwitch {
-    _running: Running,
+    _running: Process,
     socket: PathBuf,
 }
 
@@ -129,11 +141,11 @@ fn a_tag_brings_both_directions_to_its_worker() {
                     let via = ["neigh", "replace", "10.1.0.1", "lladdr", tag, "dev", "veth0"];
                     tagged.lab.ip("left", &via);
                 }
-                Some(switch) => drop(ctl(&switch.socket, &["write", "tag.vlan_id", tag])),
+                Some(switch) => drop(CATENA.ctl(&switch.socket, &["write", "tag.vlan_id", tag])),
             }
             let before = tagged.received();
-            exchange(&tagged.lab, "10.2.0.2", 20_000);
-            exchange(&tagged.lab, "10.2.0.2", 20_000);
+            tagged.lab.exchange("10.2.0.2", 20_000);
+            tagged.lab.exchange("10.2.0.2", 20_000);
             let after = tagged.received();
             for side in 0..2 {
                 let came = |worker: usize| after[worker][side] - before[worker][side];
@@ -199,7 +211,7 @@ impl Numbers {
             left.push(lab.at("left", move || {
                 stay_on(flow % 2);
                 let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.set_read_timeout(Some(talk::PATIENCE)).unwrap();
                 socket.connect(from.recv().unwrap()).unwrap();
                 let (mut buffer, mut sent) = ([0; 100], 0u64);
                 for expected in 0u64.. {
@@ -311,7 +323,7 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         numbers.end();
         // Flows that begin now come to both.
         until("both workers receive", || {
-            exchange(&tagged.lab, "10.2.0.2", 1000);
+            tagged.lab.exchange("10.2.0.2", 1000);
             tagged.received()[1].iter().all(|packets| *packets > 0)
         });
         let talk = Talk::begin(&tagged.lab, "10.2.0.2", CONNECTIONS);
@@ -327,12 +339,87 @@ fn workers_come_and_go_without_losing_or_overtaking() {
         assert!((0..2).all(|side| tagged.received()[1][side] >= before[side]), "{before:?}");
         // The chain is changed on all workers, also on those that stand by.
         let again = tagged.lab.file("again", &nat());
-        ctl(&tagged.socket, &["swap", again.to_str().unwrap()]);
-        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        CATENA.ctl(&tagged.socket, &["swap", again.to_str().unwrap()]);
+        tagged.lab.exchange("10.2.0.2", 20_000);
         set(2);
-        exchange(&tagged.lab, "10.2.0.2", 20_000);
+        tagged.lab.exchange("10.2.0.2", 20_000);
         tagged.running.stop();
     }
+}
+
+/// Connections through a translator go on in another process with more workers, or fewer: each flow is where its
+/// packets come.
+#[test]
+fn flows_go_on_with_another_number_of_workers() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    let socket = lab.file("ctl", "").with_extension("sock");
+    let state = lab.folder().join("state");
+    let (path, state) = (socket.to_str().unwrap(), state.to_str().unwrap());
+    let all = ["--io", "af-packet-mmsg", "--cores", "0,1", "--control", path];
+    let start = |workers: &str| {
+        let mut running = lab.run(&nat(), &[&BOUND[..], &all, &["--workers", workers]].concat());
+        running.wait_for("control: ");
+        running
+    };
+    // While one ends and the other begins, nobody may begin a flow that is there already.
+    const NOBODY: &str = "02:00:00:00:00:99";
+    let mut running = start("1");
+    let talk = Talk::begin(&lab, "10.2.0.2", CONNECTIONS);
+    talk.go_on(CONNECTIONS as u64);
+    for workers in ["2", "1"] {
+        lead_to(&lab, [NOBODY; 2]);
+        CATENA.ctl(&socket, &["state", "export", state]);
+        running.stop();
+        running = start(workers);
+        let said = CATENA.ctl(&socket, &["--json", "state", "import", state]);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert!(said["flows"].as_u64() >= Some(CONNECTIONS as u64), "{said}");
+        assert!(said["lost"].is_null(), "{said}");
+        lead_to(&lab, MACS);
+        talk.go_on(10 * CONNECTIONS as u64);
+        let counters = CATENA.ctl(&socket, &["--json", "counters"]);
+        let counters: Value = serde_json::from_str(&counters).unwrap();
+        let flows = |worker: &Value| {
+            let elements = worker["elements"].as_array().unwrap();
+            let flows = elements.iter().find(|element| element["name"] == "flows").unwrap();
+            flows["flows"].as_u64().unwrap_or(0)
+        };
+        let at: Vec<u64> = counters["workers"].as_array().unwrap().iter().map(flows).collect();
+        assert!(at[0] > 0 && (at[1] > 0) == (workers == "2"), "{at:?}");
+        assert!(at[0] + at[1] < 2 * CONNECTIONS as u64, "none was made anew: {at:?}");
+    }
+    talk.end();
+    running.stop();
+}
+
+/// Each group tells how many of its packets wait in queues.
+#[test]
+fn queues_are_as_long_as_what_waits_of_each_group() {
+    if !possible() {
+        return;
+    }
+    let chain = "FromDevice(left) -> Queue(1000) -> Unqueue(ACTIVE false) -> ToDevice(right);
+        FromDevice(right) -> Discard;";
+    let tagged = Tagged::run(chain, "af-packet-mmsg", &["--dispatch", "tags=mac", "--groups", "4"]);
+    for (group, count) in [(1, 30), (2, 7)] {
+        tagged.tag(group);
+        let send = move || {
+            let socket = UdpSocket::bind("10.1.0.2:0").unwrap();
+            for _ in 0..count {
+                socket.send_to(&[7; 100], "10.2.0.2:9").unwrap();
+            }
+        };
+        tagged.lab.at("left", send).join().unwrap();
+        until("all wait", || tagged.ask(&["dispatch"])["groups"][group]["queued"] == count);
+    }
+    let known = tagged.ask(&["dispatch"]);
+    let queued: Vec<Option<u64>> =
+        (0..4).map(|group| known["groups"][group]["queued"].as_u64()).collect();
+    assert_eq!(queued, [None, Some(30), Some(7), None]);
+    tagged.running.stop();
 }
 
 /// Where the number of workers cannot change, that is said, with what to start with.
@@ -346,7 +433,7 @@ fn workers_stay_where_flows_cannot_move() {
         (["--dispatch", "hash"], "is fixed: the run did not begin with a number that can change"),
     ] {
         let tagged = Tagged::run(&nat(), "af-packet-mmsg", &how);
-        let said = refused(&tagged.socket, &["workers", "1"]);
+        let said = CATENA.refused(&tagged.socket, &["workers", "1"]);
         assert!(said.contains(why), "{said}");
         assert!(said.contains("start with `catena run --workers N`"), "{said}");
         let said = tagged.ask(&["workers"]);
@@ -357,7 +444,7 @@ fn workers_stay_where_flows_cannot_move() {
     for (wanted, mend) in
         [("0", "there can be 1 to 2 workers, not 0"), ("3", "--cores selects CPUs")]
     {
-        let said = refused(&tagged.socket, &["workers", wanted]);
+        let said = CATENA.refused(&tagged.socket, &["workers", wanted]);
         assert!(said.contains(mend), "{said}");
     }
     tagged.running.stop();
@@ -476,7 +563,7 @@ fn classes_are_those_of_the_rules_that_there_are() {
         told.filter(|(_, classes)| classes.contains("\"10.2.")).collect()
     };
     let before = told();
-    ctl(&tagged.socket, &["write", "f.rule_insert", "1 deny dst host 10.2.0.9"]);
+    CATENA.ctl(&tagged.socket, &["write", "f.rule_insert", "1 deny dst host 10.2.0.9"]);
     let after = told();
     let ([(group, was)], [(same, is)]) = (&before[..], &after[..]) else {
         panic!("{before:?} {after:?}")
@@ -541,7 +628,7 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
             numbers.go_on(5000);
             numbers.end();
             for _ in 0..8 {
-                exchange(&tagged.lab, "10.2.0.2", 50_000);
+                tagged.lab.exchange("10.2.0.2", 50_000);
             }
             // Where RSS brings a connection is chance.
             let both_ways = || tagged.handed(0, 1) > 100 && tagged.handed(1, 0) > 100;
@@ -549,7 +636,7 @@ fn frames_are_handed_to_the_worker_that_has_their_flow() {
                 if both_ways() {
                     break;
                 }
-                exchange(&tagged.lab, "10.2.0.2", 50_000);
+                tagged.lab.exchange("10.2.0.2", 50_000);
             }
             assert_eq!(tagged.dropped("hand-off-queue-full"), 0);
             let (there, back) = (tagged.handed(0, 1), tagged.handed(1, 0));
@@ -573,7 +660,7 @@ fn handing_on_takes_two_workers_and_frames_that_come_to_the_first() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let software = ["--dispatch", "software"];
     let told = lab.refusal(&nat(), &[&BOUND[..], &software].concat());
     assert!(told.contains("--dispatch software needs at least two workers"), "{told}");

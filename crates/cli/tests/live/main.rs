@@ -3,7 +3,6 @@
 
 mod change;
 mod dispatch;
-mod lab;
 mod manners;
 mod privileges;
 mod protocols;
@@ -11,3 +10,6 @@ mod soak;
 mod talk;
 mod traffic;
 mod watching;
+
+/// The program under test.
+const CATENA: lab::live::Catena = lab::live::Catena(env!("CARGO_BIN_EXE_catena"));

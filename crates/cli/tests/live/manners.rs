@@ -15,7 +15,8 @@ use seccompiler::{
     SeccompRule, apply_filter,
 };
 
-use crate::lab::{Lab, MACS, possible, until};
+use crate::CATENA;
+use lab::live::{Lab, MACS, possible, until};
 
 const WIRE: &str = "FromDevice(left) -> ToDevice(right); FromDevice(right) -> ToDevice(left);";
 const BOUND: [&str; 4] = ["--in", "left=eth0", "--in", "right=eth1"];
@@ -25,7 +26,7 @@ fn what_cannot_be_opened_is_refused_with_the_mend() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let told = lab.refusal(WIRE, &["--in", "left=dev:eth7", "--in", "right=eth1"]);
     assert!(told.contains("there is no interface 'eth7'; `ip link` lists"), "{told}");
     lab.on("middle", "ethtool", &["-L", "eth0", "rx", "1", "tx", "1"]);
@@ -54,7 +55,7 @@ fn what_is_said_of_one_interface_holds_and_what_is_of_none_is_told() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let spare = ["--in", "spare=eth1", "--out", "other=./other.pcap", "--out", "left=eth0"];
     let io = ["--io", "eth0=af-packet", "--io", "af-xdp"];
     let chain = "FromDevice(left) -> Discard; Idle -> ToDevice(left);";
@@ -71,9 +72,9 @@ fn without_capabilities_they_are_named() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let file = lab.file("chain", WIRE).display().to_string();
-    let catena = env!("CARGO_BIN_EXE_catena");
+    let catena = CATENA.0;
     let without = ["--bounding-set=-all", "--inh-caps=-all", catena, "run", &file];
     for (mode, capability) in [
         ("auto", "needs the capability CAP_NET_RAW"),
@@ -91,10 +92,10 @@ fn without_programs_of_the_kernel_their_capability_is_named() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let chain = "FromDevice(left) -> Discard; Script(stop);";
     let file = lab.file("chain", chain).display().to_string();
-    let catena = env!("CARGO_BIN_EXE_catena");
+    let catena = CATENA.0;
     let with = ["--bounding-set=-all,+net_raw,+net_admin", "--inh-caps=-all", catena, "run", &file];
     let how = ["--in", "left=eth0", "--io", "af-packet", "--control", "none"];
     let output = lab.try_on("middle", "setpriv", &[&with[..], &how, &["--cores", "0,1"]].concat());
@@ -110,7 +111,7 @@ fn groups_of_sockets_have_numbers_of_their_own() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     for (interface, number) in [("one", "1010"), ("two", "1266")] {
         let link = ["link", "add", interface, "index", number, "type", "veth"];
         lab.ip("middle", &[&link[..], &["peer", "name", &format!("{interface}b")]].concat());
@@ -128,7 +129,7 @@ fn flows_by_queues_are_warned_of() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let chain = "FromDevice(left) -> Strip(14) -> CheckIPHeader
         -> nat :: IPAddrPairRewriter(keep 0 0) -> Unstrip(14) -> ToDevice(right);
         FromDevice(right) -> ToDevice(left);";
@@ -171,7 +172,7 @@ fn a_kernel_without_af_xdp_is_told_of() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     without_sockets(libc::AF_XDP, || {
         let told = lab.refusal(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
         let why = "eth0: af-xdp: this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); --io eth0=auto";
@@ -190,7 +191,7 @@ fn one_queue_is_enough_for_several_workers() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     for interface in ["eth0", "eth1"] {
         lab.on("middle", "ethtool", &["-L", interface, "rx", "1", "tx", "1"]);
         let far = if interface == "eth0" { "left" } else { "right" };
@@ -213,7 +214,7 @@ fn packets_do_not_wait_for_who_reads_what_is_told() {
     }
     let chain = "FromDevice(left) -> a :: Counter -> Print(there, -1) -> ToDevice(right);
                  FromDevice(right) -> b :: Counter -> Print(back, -1) -> ToDevice(left);";
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let counts = ["-h", "a.count", "-h", "b.count", "--io", "af-packet-mmsg"];
     let mut running = lab.run(chain, &[&BOUND[..], &counts].concat());
     let reading = Arc::clone(&running.reading);
@@ -238,12 +239,12 @@ fn the_limit_of_open_files_is_named() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let file = lab.file("wire", WIRE);
     for mode in ["af-xdp", "af-packet-mmsg"] {
         let run = format!(
             "ulimit -n 12; exec {} run {} --in left=eth0 --in right=eth1 --control none --io {mode}",
-            env!("CARGO_BIN_EXE_catena"),
+            CATENA.0,
             file.display()
         );
         let ended = lab.try_on("middle", "sh", &["-c", &run]);
@@ -260,7 +261,7 @@ fn oversize_frames_are_counted() {
         return;
     }
     for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"] {
-        let lab = Lab::new(9000);
+        let lab = Lab::new(CATENA, 9000);
         lab.ip("middle", &["link", "set", "eth1", "mtu", "1500"]);
         let running = lab.run(WIRE, &[&BOUND[..], &["--io", mode]].concat());
         lab.ping("left", &["10.9.0.3"]);
@@ -279,7 +280,7 @@ fn oversize_frames_are_told_from_others_that_were_lost() {
         return;
     }
     const LONG: usize = 40;
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let far = ["neigh", "add", "10.9.0.3", "lladdr", MACS[1], "dev", "veth0"];
     lab.ip("left", &far);
     let how = ["--in", "left=eth0", "--io", "af-xdp", "--cores", "0,1"];
@@ -327,11 +328,11 @@ fn a_run_that_ends_by_itself_says_so() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let socket = lab.folder().join("ctl.sock");
     let socket = socket.to_str().unwrap();
     let all = [&BOUND[..], &["--control", socket, "--json", "--io", "af-packet-mmsg"]].concat();
-    let catena = env!("CARGO_BIN_EXE_catena");
+    let catena = CATENA.0;
     let ctl = |arguments: &[&str]| {
         lab.try_on("middle", catena, &[&["ctl", "--socket", socket], arguments].concat())
     };
@@ -378,7 +379,7 @@ fn offloads_are_as_found_after_ctrl_c() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     let running = lab.run(WIRE, &[&BOUND[..], &["--io", "af-packet-mmsg"]].concat());
     let told = running.told();
@@ -394,7 +395,7 @@ fn offloads_are_as_found_whatever_happens() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     let socket = lab.folder().join("ctl.sock");
     let packets = [&BOUND[..], &["--io", "af-packet-mmsg"]].concat();
@@ -432,7 +433,7 @@ fn what_fails_to_start_leaves_interfaces_as_found() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     lab.ip("middle", &["link", "set", "lo", "up"]);
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
@@ -458,7 +459,7 @@ fn what_is_random_differs_after_every_start_unless_a_seed_is_given() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let chain = "FromDevice(left) -> Discard; Script(print $(random 0 2000000000), stop);";
     let drawn = |more: &[&str]| {
         let how = ["--in", "left=eth0", "--control", "none", "-q"];
@@ -477,11 +478,11 @@ fn what_root_can_read_is_not_read_for_others() {
         return;
     }
     use std::os::unix::fs::PermissionsExt;
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let secret = lab.file("secret", "Idle -> Discard;");
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
     let library = lab.file("library", "require(library secret.click); Idle -> Discard;");
-    let catena = env!("CARGO_BIN_EXE_catena");
+    let catena = CATENA.0;
     for file in [secret, library] {
         let file = file.to_str().unwrap();
         let as_root = lab.try_on("middle", catena, &["run", "-q", file]);
@@ -500,7 +501,7 @@ fn what_is_not_needed_is_given_up() {
         return;
     }
     for mode in ["af-xdp", "af-packet-mmsg"] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
         // The folder is the test's, who lets everybody in.
         let socket = lab.file("ctl", "").with_extension("sock");
@@ -532,7 +533,7 @@ fn what_is_not_needed_is_given_up() {
         }
         assert!(seen >= 3, "main and two workers, not {seen}");
         lab.ping("left", &["10.9.0.3"]);
-        let catena = env!("CARGO_BIN_EXE_catena");
+        let catena = CATENA.0;
         let next = lab.file("next", &WIRE.replace("ToDevice(right)", "Counter -> ToDevice(right)"));
         let next = next.to_str().unwrap();
         let ctl = |arguments: &[&str]| {
@@ -562,7 +563,7 @@ fn what_is_not_needed_is_given_up() {
         assert!(merges(&lab, "eth0"), "by {mode}");
         assert!(!lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp"));
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let told = lab.refusal(WIRE, &[&BOUND[..], &["--user", "nobody at all"]].concat());
     assert!(told.contains("there is no such user"), "{told}");
 }
@@ -572,7 +573,7 @@ fn the_way_of_io_is_told_and_programs_go_with_the_chain() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let attached = || lab.ip("middle", &["-d", "link", "show", "eth0"]).contains("prog/xdp");
     let running = lab.run(WIRE, &BOUND);
     let told = running.told();
@@ -609,7 +610,7 @@ fn the_next_best_way_is_taken_with_a_word_why() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let first = lab.run("FromDevice(left) -> Discard;", &["--in", "left=eth0"]);
     let shared = ["--in", "left=eth0", "--io", "eth0=shared"];
     let second = lab.run("FromDevice(left) -> Discard;", &shared);
@@ -640,7 +641,7 @@ fn links_flap_and_interfaces_come_back() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let mut running = lab.run(WIRE, &[&BOUND[..], &["--cores", "0,1"]].concat());
     let reachable = || {
         let ping = lab.try_on("left", "ping", &["-n", "-c", "1", "-W", "1", "10.9.0.3"]);
@@ -677,7 +678,8 @@ fn interfaces_are_renamed_and_leave_for_another_namespace() {
         return;
     }
     for how in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
-        let lab = Lab::new(1500);
+        let mut lab = Lab::new(CATENA, 1500);
+        lab.add("aside");
         let arguments = [&BOUND[..], &["--cores", "0,1", "--io", how]].concat();
         let mut running = lab.run(WIRE, &arguments);
         let reachable = || {
@@ -696,14 +698,13 @@ fn interfaces_are_renamed_and_leave_for_another_namespace() {
         // In another namespace it is nobody's, and comes back with the number that it had.
         let number = |host: &str| lab.on(host, "cat", &["/sys/class/net/eth1/ifindex"]);
         let before = number("middle");
-        lab.add("aside");
-        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.host("aside")]);
+        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.namespace("aside")]);
         running.wait_for("eth1: the interface is gone");
         lab.ip("aside", &["addr", "add", "10.9.0.9/24", "dev", "eth1"]);
         lab.ip("aside", &["link", "set", "eth1", "up"]);
         lab.ping("right", &["10.9.0.9"]);
         let come_back = || {
-            lab.ip("aside", &["link", "set", "eth1", "netns", &lab.host("middle")]);
+            lab.ip("aside", &["link", "set", "eth1", "netns", &lab.namespace("middle")]);
             assert_eq!(number("middle"), before, "the test is of an interface that is the same");
             lab.ip("middle", &["link", "set", "eth1", "up"]);
         };
@@ -713,7 +714,7 @@ fn interfaces_are_renamed_and_leave_for_another_namespace() {
 
         // Away and back before anybody looked.
         running.signal(Signal::STOP);
-        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.host("aside")]);
+        lab.ip("middle", &["link", "set", "eth1", "netns", &lab.namespace("aside")]);
         come_back();
         running.signal(Signal::CONT);
         until("frames of an interface that was away while nobody looked", reachable);
@@ -727,13 +728,13 @@ fn a_terminal_that_stands_still_keeps_nothing_from_ending() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     lab.on("middle", "ethtool", &["-K", "eth0", "gro", "on"]);
     let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     unlockpt(&near).unwrap();
     let far = ptsname(&near, Vec::new()).unwrap().into_string().unwrap();
     let far = File::options().read(true).write(true).open(far).unwrap();
-    let mut command = lab.command("middle", env!("CARGO_BIN_EXE_catena"));
+    let mut command = lab.command("middle", CATENA.0);
     command.arg("run").arg(lab.file("chain", WIRE)).args(BOUND).args(["--io", "af-packet-mmsg"]);
     let output = Stdio::piped();
     let mut running = command.stdout(output).stderr(far.try_clone().unwrap()).spawn().unwrap();
@@ -766,7 +767,7 @@ fn an_idle_chain_burns_no_core() {
         return;
     }
     for how in [&[][..], &["--cores", "0,1", "--dispatch", "software"]] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let mut running = lab.run(
             "FromDevice(left) -> Discard; FromDevice(right) -> Discard;
              Script(wait 1s, print \"now\", wait 1s, print \"then\", loop)",

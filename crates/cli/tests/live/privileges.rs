@@ -4,7 +4,8 @@ use std::fs::{metadata, read_to_string, set_permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Lab, possible};
+use crate::CATENA;
+use lab::live::{Lab, possible};
 
 /// The user that `nobody` is, and its group.
 const NOBODY: u32 = 65534;
@@ -30,7 +31,7 @@ fn the_control_socket_is_the_users_wherever_it_is() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let theirs = folder_of_nobody(&lab, "theirs");
     // In root's folder root makes it, and folders above it.
     for socket in [lab.folder().join("root.sock"), lab.folder().join("new/s"), theirs.join("s")] {
@@ -52,7 +53,7 @@ fn in_a_users_folder_root_does_nothing() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let theirs = folder_of_nobody(&lab, "theirs");
     set_permissions(&theirs, PermissionsExt::from_mode(0o555)).unwrap();
     for socket in [theirs.join("s"), theirs.join("new/s")] {
@@ -70,7 +71,7 @@ fn links_of_others_are_not_followed() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let (theirs, ours) = (folder_of_nobody(&lab, "theirs"), lab.folder().join("ours"));
     std::fs::create_dir(&ours).unwrap();
     std::fs::write(ours.join("file"), "as it was").unwrap();

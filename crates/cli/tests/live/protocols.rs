@@ -1,8 +1,9 @@
 //! What hosts do besides sending whole packets that fit: IPv6, fragments, packets that are too
 //! long for a link, errors on the way back.
 
-use crate::lab::{Lab, exchange, possible};
+use crate::CATENA;
 use crate::traffic::{ROUTER, in_each_mode, nat};
+use lab::live::{Lab, possible};
 
 const ROUTER6: &str = include_str!("router6.click");
 
@@ -31,7 +32,7 @@ fn ipv6_neighbours_are_found_and_errors_told() {
         lab.ping("left", &["fd02::2"]);
         lab.ping("right", &["fd01::2"]);
         lab.ping("left", &["-s", "1352", "-M", "do", "fd02::2"]);
-        exchange(lab, "fd02::2", 300_000);
+        lab.exchange("fd02::2", 300_000);
         let told = told_by_ping(lab, &["-t", "1", "fd02::2"]);
         assert!(told.contains("From fd02::1") && told.contains("Hop limit"), "{told}");
     });
@@ -57,7 +58,7 @@ fn packets_that_do_not_fit_behind_nat_are_told_to_their_sender() {
         assert!(told.contains("Frag needed and DF set (mtu = 1400)"), "{told}");
         // TCP learns it by an error about a translated packet.
         lab.ip("left", &["route", "flush", "cache"]);
-        exchange(lab, "10.2.0.2", 300_000);
+        lab.exchange("10.2.0.2", 300_000);
     });
 }
 
@@ -107,7 +108,7 @@ fn af_xdp_works_without_the_drivers_help() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let mac = "02:00:00:00:00:0a";
     lab.ip("middle", &["link", "add", "link", "eth0", "name", "upper0", "type", "macvlan"]);
     lab.ip("middle", &["link", "set", "upper0", "address", mac]);
@@ -117,7 +118,7 @@ fn af_xdp_works_without_the_drivers_help() {
     let running = lab.run(&chain, &arguments);
     assert!(running.told().contains("left: upper0: af-xdp"), "{}", running.told());
     lab.ping("left", &["10.2.0.2"]);
-    exchange(&lab, "10.2.0.2", 20_000);
+    lab.exchange("10.2.0.2", 20_000);
     // Segments that their sender left to be cut are longer than what a frame has room for.
     let summary = running.stop();
     let lost = |reason: &str| {

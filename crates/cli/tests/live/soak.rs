@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, PATIENCE, Running, ctl, possible, until};
+use crate::CATENA;
 use crate::talk::{Datagrams, Talk};
 use crate::traffic::{BOUND, SERVICE, edge};
+use lab::live::{Lab, PATIENCE, Process, possible, until};
 
 /// Faults of each lap, in turns.
 const FAULTS: [&str; 5] = [
@@ -35,7 +36,7 @@ const CONNECTIONS: usize = 40;
 const PIECES: u64 = 200;
 
 /// Bytes of the process that are in memory.
-fn resident(running: &Running) -> u64 {
+fn resident(running: &Process) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
@@ -67,7 +68,8 @@ fn number(value: &Value) -> u64 {
 
 impl Account {
     fn of(socket: &Path) -> Self {
-        let counters: Value = serde_json::from_str(&ctl(socket, &["--json", "counters"])).unwrap();
+        let counters: Value =
+            serde_json::from_str(&CATENA.ctl(socket, &["--json", "counters"])).unwrap();
         let all = &counters["all"];
         let mut account = Self {
             received: number(&all["in"]),
@@ -98,7 +100,11 @@ impl Account {
         }
         for querier in ["lan/arp", "wan/arp"] {
             let read = |handler: &str| -> u64 {
-                ctl(socket, &["read", &format!("{querier}.{handler}")]).trim().parse().unwrap()
+                CATENA
+                    .ctl(socket, &["read", &format!("{querier}.{handler}")])
+                    .trim()
+                    .parse()
+                    .unwrap()
             };
             account.made += read("queries");
             account.taken += read("responses");
@@ -178,14 +184,14 @@ impl Laps {
 /// Changes the chain, and looks at what passes it.
 fn change(socket: &Path, lap: usize, files: &[std::path::PathBuf; 2], lab: &Lab) {
     let changed = match lap % 3 {
-        2 => ctl(socket, &["rollback"]),
-        lap => ctl(socket, &["swap", files[lap].to_str().unwrap()]),
+        2 => CATENA.ctl(socket, &["rollback"]),
+        lap => CATENA.ctl(socket, &["swap", files[lap].to_str().unwrap()]),
     };
     assert!(changed.contains("changed: ") && !changed.contains("nobody"), "{changed}");
     let capture = lab.folder().join("lap.pcapng");
-    ctl(socket, &["capture", "balance", "-w", capture.to_str().unwrap(), "-c", "200"]);
+    CATENA.ctl(socket, &["capture", "balance", "-w", capture.to_str().unwrap(), "-c", "200"]);
     assert!(std::fs::metadata(&capture).unwrap().len() > 1000);
-    let traced = ctl(socket, &["trace", "tcp or udp", "-n", "2"]);
+    let traced = CATENA.ctl(socket, &["trace", "tcp or udp", "-n", "2"]);
     assert!(!traced.contains("PLEASE REPORT"), "{traced}");
 }
 
@@ -198,7 +204,7 @@ fn faults_neither_lose_track_of_a_frame_nor_of_memory() {
         return;
     }
     for (mode, ready) in MODES {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         lab.ip("right", &["addr", "add", "10.2.0.3/24", "dev", "veth0"]);
         let socket = lab.folder().join("ctl.sock");
         let own = ["--io", mode, "--cores", "0,1", "--faults", "none", "--control"];
@@ -213,7 +219,7 @@ fn faults_neither_lose_track_of_a_frame_nor_of_memory() {
         let (mut warm, mut laps) = (0, Laps::of_the_environment(MODES.len() as u32));
         let mut table = String::new();
         while let Some(lap) = laps.next() {
-            ctl(&socket, &["faults", FAULTS[lap % FAULTS.len()]]);
+            CATENA.ctl(&socket, &["faults", FAULTS[lap % FAULTS.len()]]);
             talk.go_on(PIECES);
             change(&socket, lap, &files, &lab);
             if lap % 4 == 3 {
@@ -221,7 +227,7 @@ fn faults_neither_lose_track_of_a_frame_nor_of_memory() {
                 lab.ip("middle", &["link", "set", "eth1", "up"]);
             }
             datagrams.go_on(10);
-            ctl(&socket, &["faults", "none"]);
+            CATENA.ctl(&socket, &["faults", "none"]);
             // Each connection once at least: it is alive.
             talk.go_on(PIECES.max(2 * CONNECTIONS as u64));
             let memory = resident(&running);
@@ -240,13 +246,13 @@ fn faults_neither_lose_track_of_a_frame_nor_of_memory() {
             account = Account::of(&socket);
         }
         eprintln!("{mode}\n{table}{}", account.told());
-        assert!(account.is_settled(), "{}", ctl(&socket, &["counters"]));
+        assert!(account.is_settled(), "{}", CATENA.ctl(&socket, &["counters"]));
         assert!(account.buffers <= ready, "{}", account.told());
         assert!(account.faults > 0, "{}", account.told());
         assert!(memory <= warm + GROWTH, "memory grew from {warm} to {memory}:\n{table}");
         // From host to host.
         let before = Exchange::at_rest(&lab, &socket);
-        ctl(&socket, &["write", "wan/arp.delete", "10.2.0.2"]);
+        CATENA.ctl(&socket, &["write", "wan/arp.delete", "10.2.0.2"]);
         lab.on("left", "ping", &["-q", "-f", "-c", "1000", "10.2.0.2"]);
         let after = Exchange::at_rest(&lab, &socket);
         let (a, b) = (&after.account, &before.account);

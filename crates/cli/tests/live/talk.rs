@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::lab::Lab;
+use lab::live::Lab;
 
 /// How long a connection may stand still: TCP waits twice as long after each loss.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// What goes to and fro at a time.
 const PIECE: usize = 2000;
 /// Connections that one thread speaks on.

@@ -2,7 +2,8 @@
 
 use std::net::UdpSocket;
 
-use crate::lab::{Lab, PATIENCE, bytes, ctl, exchange, exchange_between, possible};
+use crate::CATENA;
+use lab::live::{Lab, PATIENCE, bytes, possible};
 
 /// The ways of I/O that work on the links of a [`Lab`].
 const MODES: [&str; 4] = ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"];
@@ -48,7 +49,7 @@ pub(crate) fn in_each_mode(mtu: usize, chain: &str, check: impl Fn(&Lab, &str)) 
         return;
     }
     for mode in MODES {
-        let lab = Lab::new(mtu);
+        let lab = Lab::new(CATENA, mtu);
         let arguments = [&BOUND[..], &["--io", mode]].concat();
         let running = lab.run(chain, &arguments);
         assert!(running.told().contains(&format!("left: eth0: {mode}")), "{}", running.told());
@@ -74,7 +75,7 @@ fn pings_and_errors_are_routed() {
 #[test]
 fn tcp_through_nat_with_checksums_and_segments_left_to_hardware() {
     in_each_mode(1500, &nat(), |lab, _| {
-        exchange(lab, "10.2.0.2", 3_000_000);
+        lab.exchange("10.2.0.2", 3_000_000);
         lab.ping("left", &["10.2.0.2"]);
         lab.ping("left", &["10.1.0.1"]);
     });
@@ -83,7 +84,7 @@ fn tcp_through_nat_with_checksums_and_segments_left_to_hardware() {
 #[test]
 fn tcp_over_a_wire() {
     in_each_mode(1500, WIRE, |lab, _| {
-        exchange(lab, "10.9.0.3", 1_000_000);
+        lab.exchange("10.9.0.3", 1_000_000);
     });
 }
 
@@ -142,7 +143,7 @@ fn sctp_checksums_are_completed() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let running = lab.run(WIRE, &[&BOUND[..], &["--io", "af-xdp"]].concat());
     let received =
         "FromDevice(veth0) -> Classifier(23/84 42/88693a9c) -> Counter(COUNT_CALL 9 stop)
@@ -166,7 +167,7 @@ fn sctp_checksums_are_completed() {
 fn jumbo_frames_pass() {
     in_each_mode(9000, WIRE, |lab, _| {
         lab.ping("left", &["-s", "8972", "-M", "do", "10.9.0.3"]);
-        exchange(lab, "10.9.0.3", 1_000_000);
+        lab.exchange("10.9.0.3", 1_000_000);
     });
 }
 
@@ -175,7 +176,7 @@ fn a_tap_interface_speaks_with_a_link() {
     if !possible() {
         return;
     }
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let running = lab.run(WIRE, &["--in", "left=eth0", "--in", "right=tap:cat0"]);
     assert!(running.told().contains("right: cat0: tap, mtu 1500\n"), "{}", running.told());
     lab.ip("middle", &["addr", "add", "10.9.0.9/24", "dev", "cat0"]);
@@ -198,12 +199,12 @@ fn several_workers_route() {
         ("af-packet-mmsg", "flows to 2 workers by a symmetric hash"),
         ("af-packet-ring", "flows to 2 workers by a symmetric hash"),
     ] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(ROUTER, &arguments);
         assert!(running.told().contains(how), "{}", running.told());
         for _ in 0..8 {
-            exchange(&lab, "10.2.0.2", 50_000);
+            lab.exchange("10.2.0.2", 50_000);
         }
         lab.ping("right", &["10.1.0.2"]);
         running.stop();
@@ -218,11 +219,11 @@ fn both_directions_of_a_flow_meet_on_one_worker() {
     }
     let chain = nat().replace("pattern $WAN 1024-65535 - - 0 1", "pattern - - - - 0 1");
     for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&chain, &arguments);
         for _ in 0..12 {
-            exchange(&lab, "10.2.0.2", 5_000);
+            lab.exchange("10.2.0.2", 5_000);
         }
         lab.ping("left", &["10.2.0.2"]);
         running.stop();
@@ -236,11 +237,11 @@ fn answers_through_nat_find_their_worker() {
         return;
     }
     for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring"] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&nat(), &arguments);
         for _ in 0..12 {
-            exchange(&lab, "10.2.0.2", 20_000);
+            lab.exchange("10.2.0.2", 20_000);
         }
         for _ in 0..6 {
             lab.ping("left", &["10.2.0.2"]);
@@ -268,7 +269,7 @@ fn answers_to_and_from_a_tap_interface_find_their_worker() {
             ),
             ("software", "all frames to the worker that hands them on"),
         ] {
-            let lab = Lab::new(1500);
+            let lab = Lab::new(CATENA, 1500);
             let [left, right] = bound;
             let workers = ["--cores", "0,1", "--dispatch", dispatch];
             let running = lab.run(&nat(), &[&["--in", left, "--in", right][..], &workers].concat());
@@ -279,7 +280,7 @@ fn answers_to_and_from_a_tap_interface_find_their_worker() {
                 lab.ip("middle", &["route", "add", "10.2.0.0/24", "via", "10.1.0.1"]);
             }
             for _ in 0..12 {
-                exchange_between(&lab, hosts, "10.2.0.2", 20_000);
+                lab.exchange_between(hosts, "10.2.0.2", 20_000);
             }
             be_refused(&lab, hosts);
             running.stop();
@@ -314,7 +315,7 @@ fn interfaces_take_the_places_of_stand_ins() {
     let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isp-edge.rules.gz");
     let chain =
         include_str!("../../../../examples/isp-edge.click").replace("isp-edge.rules.gz", rules);
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     for (host, interface, address) in [
         ("left", "veth0", "02:00:00:00:00:01"),
         ("middle", "eth0", "02:00:00:00:01:01"),
@@ -335,7 +336,7 @@ fn interfaces_take_the_places_of_stand_ins() {
     let mut running = lab.run(&chain, &control);
     running.wait_for("isp: eth0: ");
     lab.ping("left", &[server]);
-    ctl(&socket, &["swap", lab.file("next", &chain).to_str().unwrap()]);
+    CATENA.ctl(&socket, &["swap", lab.file("next", &chain).to_str().unwrap()]);
     lab.ping("left", &[server]);
     running.stop();
 }
@@ -347,7 +348,7 @@ fn errors_through_nat_find_their_worker() {
         return;
     }
     for mode in ["af-xdp", "af-packet-mmsg"] {
-        let lab = Lab::new(1500);
+        let lab = Lab::new(CATENA, 1500);
         let arguments = [&BOUND[..], &["--io", mode, "--cores", "0,1"]].concat();
         let running = lab.run(&nat(), &arguments);
         be_refused(&lab, ["left", "right"]);
@@ -362,9 +363,9 @@ fn tcp_outlives_faults() {
         return;
     }
     let faults = "drop=0.01,duplicate=0.01,reorder=0.01,corrupt=0.005,short=0.005,seed=5";
-    let lab = Lab::new(1500);
+    let lab = Lab::new(CATENA, 1500);
     let running = lab.run(&nat(), &[&BOUND[..], &["--faults", faults]].concat());
-    exchange(&lab, "10.2.0.2", 300_000);
+    lab.exchange("10.2.0.2", 300_000);
     let summary = running.stop();
     let lost = |line: &str| line.contains("FromDevice") && line.contains(" fault ");
     assert!(summary.lines().any(lost), "{summary}");

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::CATENA;
 use crate::dispatch::{Numbers, Tagged};
-use crate::lab::{ctl, possible};
 use crate::traffic::nat;
+use lab::live::possible;
 
 /// A packet of a capture.
 struct Captured {
@@ -69,7 +70,7 @@ fn captures_and_traces_see_all_workers() {
         let numbers = Numbers::begin(&tagged.lab);
         numbers.go_on(500);
         let file = tagged.lab.folder().join("left.pcapng");
-        let mut capture = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let mut capture = Command::new(CATENA.0);
         capture.args(["ctl", "--socket"]).arg(&tagged.socket);
         capture.args(["capture", "left", "udp", "-w"]).arg(&file);
         let mut capture = capture.stderr(Stdio::piped()).spawn().unwrap();
@@ -83,12 +84,12 @@ fn captures_and_traces_see_all_workers() {
             }
             tagged.take(2, worker);
             let trace = ["--json", "trace", "-n", "3", "udp", "--in", "left"];
-            let told = ctl(&tagged.socket, &trace);
+            let told = CATENA.ctl(&tagged.socket, &trace);
             let packets: Vec<Value> =
                 told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert_eq!(packets.len(), 3, "{told}");
             assert!(packets.iter().all(|packet| packet["worker"] == worker), "{told}");
-            let told = ctl(&tagged.socket, &["trace", "-n", "1", "udp", "--in", "left"]);
+            let told = CATENA.ctl(&tagged.socket, &["trace", "-n", "1", "udp", "--in", "left"]);
             assert!(told.contains(&format!("at worker {worker}")), "{told}");
         }
         numbers.go_on(500);
@@ -108,7 +109,7 @@ fn captures_and_traces_see_all_workers() {
 #[track_caller]
 fn follow(tagged: &Tagged, source: &str, worker: u64, way: &str, device: &str) {
     let from = format!("udp && src host {source}");
-    let told = ctl(&tagged.socket, &["--json", "trace", "-n", "2", &from]);
+    let told = CATENA.ctl(&tagged.socket, &["--json", "trace", "-n", "2", &from]);
     let packets: Vec<Value> =
         told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(packets.len(), 2, "{told}");
@@ -154,7 +155,7 @@ fn packets_are_followed_through_queues_to_the_device() {
         follow(&tagged, "10.1.0.2", worker as u64, "up up Unqueue u ToDevice", "right");
         follow(&tagged, "10.2.0.2", worker as u64, "down down s ToDevice", "left");
     }
-    let told = ctl(&tagged.socket, &["trace", "-n", "1", "udp && src host 10.2.0.2"]);
+    let told = CATENA.ctl(&tagged.socket, &["trace", "-n", "1", "udp && src host 10.2.0.2"]);
     for part in ["waits in down", "and leaves it", "s :: Shaper", "leaves by left"] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -511,6 +511,11 @@ impl Dispatch {
         }
     }
 
+    /// The group that a frame is of where the number of workers changes, as [`Packet::group`].
+    pub(crate) fn group_of(&self, packet: &Packet, owned: &[Owned]) -> u16 {
+        self.group_by_hash(packet, owned).map_or(0, |group| group as u16 + 1)
+    }
+
     /// The group of a frame, counted from 0, where the number of workers changes, as programs in the kernel
     /// find it; `None` if that is the first worker's.
     fn group_by_hash(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {

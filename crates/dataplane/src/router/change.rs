@@ -1,14 +1,17 @@
 //! A router that takes the place of another.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::Router;
+use super::{Node, Router};
 use elements::Element;
 use elements::context::Context;
 use elements::legacy::Scope;
+use elements::listing::Tuple;
+use ir::Store;
 use ir::model::StateKind;
 
-use crate::change::{Estate, Handover, Heirloom, Inventory, Keeper, Plan, TakenOver};
+use crate::change::{Distributed, Estate, Handover, Heirloom, Inventory, Keeper, Plan, TakenOver};
+use crate::io::Dispatch;
 use crate::stats::{ElementStats, FunctionStats, Holding, Stats};
 
 fn holding(element: &dyn Element) -> Holding {
@@ -29,7 +32,7 @@ impl Router {
     /// What the elements may keep. It asks them for their models, which takes time: to be called
     /// before the router runs.
     pub fn inventory(&self) -> Inventory {
-        let keeper = |node: &super::Node| {
+        let keeper = |node: &Node| {
             let model = node.cell.as_ref().map(|cell| cell.element.model()).unwrap_or_default();
             let flows = |kind: &StateKind| matches!(kind, StateKind::Flows { .. });
             let shares = model.state.iter().filter(|declared| flows(&declared.kind));
@@ -87,6 +90,16 @@ impl Router {
         all
     }
 
+    /// How many packets of each group ([`net::Packet::group`]) are queued now.
+    pub fn queued(&self) -> HashMap<u16, u64> {
+        let mut all = HashMap::new();
+        let cells = self.nodes.elements().iter().filter_map(|node| node.cell.as_ref());
+        for cell in cells {
+            cell.element.queued(&mut |packet| *all.entry(packet.group()).or_default() += 1);
+        }
+        all
+    }
+
     /// Gives away everything that another router can go on with. This one must not run any more.
     pub fn hand_over(&mut self) -> Handover {
         self.nodes.deliver(&mut self.core);
@@ -117,13 +130,61 @@ impl Router {
         cells.filter(|cell| !cell.element.parts_packets()).map(|cell| cell.element.held()).sum()
     }
 
+    /// Gives elements declared state, and takes it from them again: flows in the groups that dispatch finds them in,
+    /// and all else.
+    pub fn distribute(&mut self, state: &Store, dispatch: &Dispatch) -> Distributed {
+        self.set_state(state);
+        let (owned, pool) = (self.owned(), &mut self.core.pool);
+        let mut groups = BTreeSet::new();
+        let mut group_of = |flow: Option<([Tuple; 2], u8)>| {
+            let mut of = |tuple: Tuple, protocol| {
+                let packet = tuple.packet(protocol, pool);
+                let group = dispatch.group_of(&packet, &owned);
+                pool.recycle(packet);
+                group
+            };
+            let group = match flow {
+                _ if dispatch.groups() == 0 => 0,
+                None => return None,
+                Some(([there, back], protocol)) => {
+                    let group = of(there, protocol);
+                    (group == of(back, protocol)).then_some(group)?
+                }
+            };
+            groups.insert(group);
+            Some(group)
+        };
+        let has_state = |name: &str| state.iter().any(|(owner, ..)| owner == name);
+        let mut lost = 0;
+        for node in self.nodes.elements().iter().filter(|node| has_state(&node.name)) {
+            let flows = node.cell.as_ref().and_then(|cell| cell.element.flows());
+            lost += flows.map_or(0, |flows| flows.borrow_mut().regroup(&mut group_of));
+        }
+        let mut give = |group| {
+            let is_table =
+                |name: &str, element: &dyn Element| has_state(name) && element.flows().is_some();
+            (group, self.export_of(group, is_table))
+        };
+        let flows = groups.into_iter().map(&mut give).collect();
+        let mut rest = self.state();
+        rest.retain(|owner, name| state.get(owner, name).is_some());
+        Distributed { flows, rest, lost }
+    }
+
     /// Gives away what elements keep of a group ([`net::Packet::group`]); this router goes on with
     /// all else.
     pub fn export_group(&mut self, group: u16) -> Estate {
+        self.export_of(group, |_, _| true)
+    }
+
+    fn export_of(&mut self, group: u16, is_meant: impl Fn(&str, &dyn Element) -> bool) -> Estate {
         self.nodes.settle(&mut self.core);
         let mut all = Vec::new();
         for node in 0..self.nodes.nodes.len() {
-            let Some(cell) = &mut self.nodes.nodes[node].cell else { continue };
+            let Node { cell: Some(cell), name, .. } = &mut self.nodes.nodes[node] else { continue };
+            if !is_meant(name, &*cell.element) {
+                continue;
+            }
             let mut legacy = cell.element.hand_over(Scope::Group(group));
             for packet in &mut legacy.packets {
                 self.nodes.let_go(&mut self.core, packet);

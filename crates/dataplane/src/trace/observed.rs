@@ -270,6 +270,10 @@ impl Element for Observed {
         self.element.held()
     }
 
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.element.queued(show);
+    }
+
     fn waits_for_room(&self) -> bool {
         self.element.waits_for_room()
     }

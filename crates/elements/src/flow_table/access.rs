@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::{FlowTable, Hashed, Key};
 use crate::flow_access::{
-    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, VALUES, lanes_of,
+    BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, VALUES, lanes_of,
 };
 
 /// Flows whose expiry has come, or that there is no room for, that are removed at a batch, of each class.
@@ -42,6 +42,14 @@ impl FlowAccess for FlowTable {
                 flow.annotation.into(),
             ],
             expiry: flow.expiry(),
+        })
+    }
+
+    fn regroup(&mut self, group_of: &mut GroupOf<'_>) -> usize {
+        self.set_groups(|flow| {
+            let tuples = [0, 1].map(|side| flow.key(side).tuple());
+            // Whoever has keys with other maps than protocols does this itself.
+            group_of(Some((tuples, flow.key(0).map as u8)))
         })
     }
 

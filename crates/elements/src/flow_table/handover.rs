@@ -182,6 +182,20 @@ impl FlowTable {
         self.groups[at] = group;
     }
 
+    /// Puts all flows into the groups that they are said to be of, and removes those that are of none: how many.
+    pub(crate) fn set_groups(&mut self, mut group_of: impl FnMut(&Flow) -> Option<u16>) -> usize {
+        let before = self.len();
+        for number in 0..self.flows.room() as u32 {
+            let flow = *self.flows.get(number);
+            match (flow.expiry != 0).then(|| group_of(&flow)) {
+                Some(Some(group)) => self.set_group(number, group),
+                Some(None) => self.remove(number),
+                None => {}
+            }
+        }
+        before - self.len()
+    }
+
     /// Gives away the flows of a group of traffic classes.
     pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);

@@ -1,6 +1,10 @@
 //! What flows are found by.
 
+use std::net::Ipv4Addr;
+
 use net::flow::FlowHash;
+
+use crate::listing::Tuple;
 
 /// What packets of one direction of a flow have in common. The map tells apart tables that share
 /// a capacity: a rewriter's number among those that share, and what else is part of the key, such
@@ -62,6 +66,12 @@ impl Key {
 
     pub(crate) fn set_dst_port(&mut self, port: u16) {
         self.ports = self.ports & !0xffff | u32::from(port);
+    }
+
+    /// Its addresses and ports.
+    pub(crate) fn tuple(&self) -> Tuple {
+        let (src, dst) = (Ipv4Addr::from_bits(self.src()), Ipv4Addr::from_bits(self.dst()));
+        Tuple { src, src_port: self.src_port(), dst, dst_port: self.dst_port() }
     }
 
     /// What it is found by.

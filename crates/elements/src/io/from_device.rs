@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use click::config::Argument;
 use ir::{Diagnostic, Model, Reason, Span};
-use net::{Batch, PacketType};
+use net::{Batch, Packet, PacketType};
 
 use crate::argument::parse_value;
 use crate::configure::{Arguments, Configure, Failed, Initialize};
@@ -518,6 +518,10 @@ impl Element for ToDevice {
 
     fn held(&self) -> usize {
         self.held.len()
+    }
+
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.held.iter().for_each(show);
     }
 
     fn hand_over(&mut self, scope: Scope) -> Legacy {

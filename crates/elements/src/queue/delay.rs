@@ -112,6 +112,10 @@ impl Element for DelayShaper {
         self.0.held()
     }
 
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.0.held.iter().for_each(show);
+    }
+
     fn hand_over(&mut self, scope: Scope) -> Legacy {
         self.0.hand_over(scope)
     }
@@ -183,6 +187,10 @@ impl Element for DelayUnqueue {
 
     fn held(&self) -> usize {
         self.0.held()
+    }
+
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.0.held.iter().for_each(show);
     }
 
     fn hand_over(&mut self, scope: Scope) -> Legacy {

@@ -89,6 +89,10 @@ impl Element for DRRSched {
         self.inputs.iter().filter(|input| input.head.is_some()).count()
     }
 
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.inputs.iter().filter_map(|input| input.head.as_ref()).for_each(show);
+    }
+
     fn hand_over(&mut self, scope: Scope) -> Legacy {
         if scope != Scope::All {
             return Legacy::default();

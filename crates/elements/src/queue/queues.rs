@@ -136,6 +136,10 @@ impl Element for Queue {
         self.packets.len()
     }
 
+    fn queued(&self, show: &mut dyn FnMut(&Packet)) {
+        self.packets.iter().for_each(show);
+    }
+
     fn has_room(&self) -> Option<bool> {
         (self.kind == Kind::Notifies).then_some(self.packets.len() < self.capacity)
     }

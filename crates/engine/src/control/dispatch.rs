@@ -1,5 +1,6 @@
 //! How packets find their workers, and where groups of traffic classes are.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,11 +82,16 @@ impl Told {
                     *known = Some((generation, models, grouping));
                 }
             }
+            let mut queued: HashMap<u16, u64> = HashMap::new();
+            for (_, groups) in instance.fleet().call_all(|router| router.queued()) {
+                groups.into_iter().for_each(|(group, n)| *queued.entry(group).or_default() += n);
+            }
             let tagged = |group| Some(known.as_ref()?.2.tagged(group, tags?, workers));
             let group = |group: usize| {
                 let (worker, packets) = dispatch.group(group)?;
                 let (cpu, rate) = (instance.fleet().cpu(worker), rate(packets));
-                Some(Group { group, worker, cpu, packets, rate, tagged: tagged(group) })
+                let queued = queued.get(&(group as u16 + 1)).copied().unwrap_or(0);
+                Some(Group { group, worker, cpu, packets, rate, queued, tagged: tagged(group) })
             };
             report.groups = (0..dispatch.groups()).filter_map(group).collect();
         }

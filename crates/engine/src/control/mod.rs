@@ -192,7 +192,8 @@ impl Controlled {
             Request::ExportState(asked) => answer(asked, self.instance.export_state()),
             Request::ImportState(asked) => {
                 let imported = self.instance.import_state(&asked.text);
-                let taken = |Imported { elements, flows }| StateImported { elements, flows };
+                let taken =
+                    |Imported { elements, flows, lost }| StateImported { elements, flows, lost };
                 answer(asked, imported.map(taken))
             }
             Request::Faults(asked) => answer(asked, self.faults(asked.set.as_deref())),

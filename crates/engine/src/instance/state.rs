@@ -1,8 +1,9 @@
 //! Declared state that goes to another process: see [`ir::state::snapshot`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use dataplane::change::{Inventory, Keeper};
+use dataplane::Router;
+use dataplane::change::{Distributed, Estate, Inventory, Keeper};
 use ir::model::StateKind;
 use ir::state::snapshot::{ElementState, Snapshot};
 use ir::{StateValue, Store};
@@ -15,8 +16,10 @@ use crate::error::Error;
 pub struct Imported {
     /// Elements that have state from it.
     pub elements: usize,
-    /// Flows in it.
+    /// Flows in it that go on.
     pub flows: usize,
+    /// Flows in it whose directions come to different workers, so that none could have them.
+    pub lost: u64,
 }
 
 /// Whether numbers fit the widths that are declared for them.
@@ -99,9 +102,12 @@ impl Instance {
         for (_, store) in all {
             let mut worker: BTreeMap<String, ElementState> = BTreeMap::new();
             for (owner, name, value) in store.iter() {
-                let Some(keeper) = keepers.iter().find(|keeper| keeper.name == owner) else {
-                    continue;
+                // An element may have more than its model declares now.
+                let declares = |keeper: &&Keeper| {
+                    keeper.name == owner
+                        && keeper.state.iter().any(|(declared, _)| *declared == name)
                 };
+                let Some(keeper) = keepers.iter().find(declares) else { continue };
                 let new = || ElementState { class: keeper.class.clone(), ..Default::default() };
                 let element = worker.entry(owner.to_string()).or_insert_with(new);
                 element.state.insert(name.to_string(), value.clone());
@@ -112,31 +118,71 @@ impl Instance {
     }
 
     /// Takes over what [`Instance::export_state`] gave, in place of what elements of these names have; other elements
-    /// keep what they have. Nothing changes if anything of it does not fit the chain.
+    /// keep what they have. Each flow goes to the worker that its packets come to; all else to the worker that has the
+    /// number of the one that it was of, and counts of further ones to the first. Nothing changes if anything of it
+    /// does not fit the chain.
     ///
     /// # Errors
-    /// What is wrong with it; or there are several workers: whose a flow is they would not know.
+    /// What is wrong with it; or there are several workers, and the host does not know whose a flow is.
     pub fn import_state(&self, text: &str) -> Result<Imported, Error> {
         let _one = lock(&self.changing);
-        if self.fleet.len() != 1 {
-            let workers = self.fleet.len();
+        let (dispatch, workers) = (&self.options.dispatch, self.fleet.len());
+        if workers != 1 && !dispatch.is_elastic() {
             return Err(Error::State(format!(
-                "state can be taken over by a run with one worker only, and there are {workers}"
+                "by dispatch mode {} it is not known which of {workers} workers a flow comes to; start with \
+                 `catena run --workers {workers}`",
+                dispatch.way()
             )));
         }
         let snapshot = Snapshot::parse(text).map_err(Error::State)?;
-        let [worker] = &snapshot.workers[..] else {
-            let workers = snapshot.workers.len();
-            return Err(Error::State(format!("it is of {workers} workers, and this run has one")));
-        };
         let now = self.time().now();
-        let store = store(worker, &lock(&self.running).inventory, now).map_err(Error::State)?;
-        let flows = |(.., value): (&str, &str, &StateValue)| match value {
+        let inventory = lock(&self.running).inventory.clone();
+        let store = |worker| store(worker, &inventory, now);
+        let stores: Result<Vec<Store>, String> = snapshot.workers.iter().map(store).collect();
+        let stores = stores.map_err(Error::State)?;
+        let count = |(.., value): (&str, &str, &StateValue)| match value {
             StateValue::Flows(flows) => flows.len(),
             _ => 0,
         };
-        let imported = Imported { elements: worker.len(), flows: store.iter().map(flows).sum() };
-        self.fleet.call(0, move |router| router.set_state(&store)).ok_or(Error::WorkerDead)?;
-        Ok(imported)
+        let flows: usize = stores.iter().flat_map(Store::iter).map(count).sum();
+        let names: BTreeSet<&String> = snapshot.workers.iter().flat_map(BTreeMap::keys).collect();
+        let by = dispatch.clone();
+        let distribute = move |router: &mut Router| -> Vec<Distributed> {
+            stores.iter().map(|store| router.distribute(store, &by)).collect()
+        };
+        let all = self.fleet.call(0, distribute).ok_or(Error::WorkerDead)?;
+        let lost: usize = all.iter().map(|distributed| distributed.lost).sum();
+        let mut shares: Vec<(Store, Vec<Estate>)> = Vec::new();
+        shares.resize_with(workers, Default::default);
+        for (worker, Distributed { flows, rest, .. }) in all.into_iter().enumerate() {
+            for (group, flows) in flows {
+                let group =
+                    usize::from(group).checked_sub(1).and_then(|group| dispatch.group(group));
+                shares[group.map_or(0, |(worker, _)| worker)].1.push(flows);
+            }
+            match worker < workers {
+                true => shares[worker].0 = rest,
+                false => add_counts(&mut shares[0].0, &rest),
+            }
+        }
+        for (worker, (rest, flows)) in shares.into_iter().enumerate() {
+            let take = move |router: &mut Router| {
+                router.set_state(&rest);
+                flows.into_iter().for_each(|flows| router.import_group(flows));
+            };
+            self.fleet.call(worker, take).ok_or(Error::WorkerDead)?;
+        }
+        Ok(Imported { elements: names.len(), flows: flows - lost, lost: lost as u64 })
+    }
+}
+
+/// Adds what counters counted to others.
+fn add_counts(to: &mut Store, from: &Store) {
+    for (owner, name, value) in from.iter() {
+        if let StateValue::Counter { packets, bytes } = *value {
+            let (p, b) = to.counter(owner, name);
+            let (packets, bytes) = (packets.wrapping_add(p), bytes.wrapping_add(b));
+            to.set(owner, name, StateValue::Counter { packets, bytes });
+        }
     }
 }

@@ -67,15 +67,6 @@ fn ip(address: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(address)
 }
 
-fn tuple(key: &Key) -> Tuple {
-    Tuple {
-        src: ip(key.src()),
-        src_port: key.src_port(),
-        dst: ip(key.dst()),
-        dst_port: key.dst_port(),
-    }
-}
-
 impl Common {
     pub(super) fn handlers(&self) -> &'static [Handler] {
         match self.kind {
@@ -144,8 +135,8 @@ impl Common {
     /// A direction of a flow.
     fn record(&self, flow: &Flow, side: usize, is_first: bool, now: u64) -> FlowRecord {
         FlowRecord {
-            from: tuple(&flow.key(side)),
-            to: tuple(&flow.rewritten(side)),
+            from: flow.key(side).tuple(),
+            to: flow.rewritten(side).tuple(),
             form: match self.kind {
                 Kind::Ip | Kind::Tcp | Kind::Udp => Form::Ports,
                 Kind::Address => Form::Address,

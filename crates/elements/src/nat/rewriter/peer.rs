@@ -5,7 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
-use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows};
+use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf};
 use crate::flow_table::{self, Flow, FlowTable, GroupFlows, REMOVED_AT_ONCE};
 
 /// How many flows a rewriter may hold.
@@ -153,6 +153,23 @@ impl FlowAccess for FlowSet {
 
     fn find(&self, key: &[u128], now: u64) -> Option<FoundFlow> {
         self.table.find(key, now)
+    }
+
+    fn regroup(&mut self, group_of: &mut GroupOf<'_>) -> usize {
+        let members = &self.members;
+        self.table.set_groups(|flow| {
+            let [mut there, mut back] = [0, 1].map(|side| flow.key(side).tuple());
+            let protocol = match owner(members, flow)?.kind {
+                Kind::Ip | Kind::Tcp | Kind::Udp => flow.protocol,
+                Kind::Ping => {
+                    // Identifiers stand where those who ask have their port.
+                    (there.dst_port, back.src_port) = (0, std::mem::take(&mut back.dst_port));
+                    1
+                }
+                Kind::Address | Kind::Pair => return group_of(None),
+            };
+            group_of(Some(([there, back], protocol)))
+        })
     }
 
     fn key_columns(&self) -> &'static [u8] {

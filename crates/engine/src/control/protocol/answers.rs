@@ -241,6 +241,9 @@ pub struct Group {
     pub packets: u64,
     /// Packets a second since it was asked last.
     pub rate: f64,
+    /// Packets in queues of the chain.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u64,
     /// Where frames have tags, which and for what.
     #[serde(flatten)]
     pub tagged: Option<Tagged>,
@@ -340,8 +343,11 @@ pub struct Moved {
 pub struct StateImported {
     /// Elements that have state from it.
     pub elements: usize,
-    /// Flows in it.
+    /// Flows in it that go on.
     pub flows: usize,
+    /// Flows in it whose directions come to different workers, so that none could have them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
 }
 
 /// How many workers there are, and what it took to have so many.
