@@ -91,7 +91,10 @@ impl Facts {
     pub fn range(&self, program: &Program, term: TermId) -> Range {
         let known = |term: TermId| {
             let set = self.known(About::of(program, term)?)?;
-            Some((i128::try_from(IntervalSet::min(set)?).ok()?, i128::try_from(IntervalSet::max(set)?).ok()?))
+            Some((
+                i128::try_from(IntervalSet::min(set)?).ok()?,
+                i128::try_from(IntervalSet::max(set)?).ok()?,
+            ))
         };
         program.numbers_where(term, known).range
     }
@@ -123,7 +126,10 @@ impl Facts {
         let (least, most) = (self.range(program, low), self.range(program, high));
         let about = |term| About::of(program, term);
         if let (Some(about), Some((least @ 0.., _))) = (about(high), least) {
-            self.learn(about, &IntervalSet::range(least as u128, u128::MAX >> (128 - about.width())));
+            self.learn(
+                about,
+                &IntervalSet::range(least as u128, u128::MAX >> (128 - about.width())),
+            );
         }
         if let (Some(about), Some((0.., most))) = (about(low), most) {
             self.learn(about, &IntervalSet::range(0, most as u128));

@@ -56,6 +56,11 @@ pub fn generate(program: &Program, layouts: &Layouts) -> Refused<Vec<Insn>> {
     for (index, step) in program.steps.iter().enumerate() {
         let at = StepId(index as u32);
         generator.bind(Label::Step(at));
+        // Where no jump leads no packet comes.
+        if generator.checked.is_none() {
+            generator.code.pop();
+            continue;
+        }
         generator.step(at, step).map_err(|why| format!("s{index}: {why}"))?;
     }
     if generator.waiting.contains_key(&Label::Abort) {
@@ -308,7 +313,7 @@ impl Generator<'_> {
         if *self.program.term(term) == Term::Input(meta::LEN) {
             for (low, high, to) in intervals {
                 let bytes = |n: u128| u32::try_from(n).map_err(|_| "a length".to_string());
-                if low > 0 {
+                if self.checked < Some(bytes(low)?) {
                     self.short(bytes(low)?, otherwise, None);
                 }
                 match high >= meta::LEN.max() {
@@ -359,7 +364,8 @@ impl Generator<'_> {
                 self.scan(*term, to(set, Label::Step(*yes)), Label::Step(*no))?;
             }
             Step::Test { atom: Atom::Compare(op, a, b), yes, no, .. } => {
-                (self.exact(*a)?, self.exact(*b)?);
+                self.exact(*a)?;
+                self.exact(*b)?;
                 let (a, b) = (self.value(*a, 0)?, self.value(*b, 1)?);
                 let cond = match op {
                     CompareOp::Eq => Cond::Eq,
@@ -381,8 +387,9 @@ impl Generator<'_> {
                     for cube in rule.cubes.iter() {
                         let next = self.label();
                         // What is there is asked before it is looked at.
-                        let is_length =
-                            |key: u8| *program.term(keys[usize::from(key)]) == Term::Input(meta::LEN);
+                        let is_length = |key: u8| {
+                            *program.term(keys[usize::from(key)]) == Term::Input(meta::LEN)
+                        };
                         let mut tests: Vec<&(u8, IntervalSet)> = cube.iter().collect();
                         tests.sort_by_key(|test| !is_length(test.0));
                         for (key, set) in tests {

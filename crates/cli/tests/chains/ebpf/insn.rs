@@ -132,7 +132,7 @@ impl Display for Label {
 impl Display for Insn {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Label(label) => return write!(f, "{label}:"),
+            Self::Label(label) => write!(f, "{label}:"),
             Self::Alu(op, to, from) => {
                 let op = match op {
                     Op::Mov => "=",
@@ -412,7 +412,9 @@ impl<'a> Machine<'a> {
             Call::Lookup(lookup) => {
                 let asked = &self.program.lookups[usize::from(lookup.0)];
                 let table = &self.program.tables[usize::from(asked.table.0)];
-                let Entries::Prefixes(prefixes) = &table.entries else { panic!("not a table of routes") };
+                let Entries::Prefixes(prefixes) = &table.entries else {
+                    panic!("not a table of routes")
+                };
                 let found = prefixes.lookup(self.load(8, STACK, super::key_slot(0)).into());
                 self.set(ROW, found.is_some().into());
                 self.row = found.map_or(Vec::new(), |entry| entry.row.to_vec());
