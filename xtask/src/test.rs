@@ -11,13 +11,14 @@ struct Step {
     run: fn(&[&str]) -> Result,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "packages", run: |_| debian::install() },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "tidy", run: |_| tidy::run() },
     Step { name: "rustdoc", run: rustdoc },
     Step { name: "test", run: test },
+    Step { name: "miri", run: miri },
     Step { name: "dpdk", run: dpdk },
     Step { name: "generated", run: |_| generated() },
 ];
@@ -76,6 +77,29 @@ fn rustdoc(args: &[&str]) -> Result {
 
 fn test(args: &[&str]) -> Result {
     command::run(cargo(["test", "--no-fail-fast"]).args(packages(args)).args(args))
+}
+
+/// What has its own memory and what hands it to other threads, under Miri, where that is installed.
+fn miri(args: &[&str]) -> Result {
+    // `cargo +nightly` is rustup's doing.
+    let miri = |words: &[&str]| {
+        let mut command = command::at_root("cargo");
+        command.env_remove("RUSTUP_TOOLCHAIN").args(["+nightly", "miri"]).args(words);
+        command
+    };
+    if !miri(&["--version"]).output().is_ok_and(|output| output.status.success()) {
+        let how = "rustup +nightly component add miri rust-src";
+        println!("not run: Miri is not installed; to install it: {how}");
+        return Ok(());
+    }
+    // Miri knows no poll(2), and is slow.
+    for (package, tests) in
+        [("catena-net", "buffer"), ("catena-dataplane", "hand_off::tests::frames")]
+    {
+        let mut command = miri(&["test", "-p", package, "--lib", "--target-dir", "target/miri"]);
+        command::run(command.env("MIRIFLAGS", "-Zmiri-disable-isolation").args(args).arg(tests))?;
+    }
+    Ok(())
 }
 
 /// What is only there with DPDK, which not every machine has; in continuous integration it must.

@@ -20,6 +20,7 @@ mod router;
 pub mod stats;
 mod threads;
 pub mod trace;
+mod wake;
 pub mod worker;
 
 pub use interpreted::Interpreted;

@@ -8,9 +8,7 @@
 //! packets wait for is that hand-over alone.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +22,7 @@ use crate::router::{Rest, Router};
 use crate::stats::Holding;
 use crate::threads::{SPARE, Spare, pin};
 pub use crate::threads::{aside, cpus};
+use crate::wake::Mailbox;
 
 /// Something to do with a router between two rounds.
 type Call = Box<dyn FnOnce(&mut Router) + Send>;
@@ -66,51 +65,6 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a worker is told. It outlives the worker's thread.
-struct Mailbox {
-    /// `None` once nobody reads them any more.
-    commands: Mutex<Option<Vec<Command>>>,
-    /// Whether there are commands.
-    waiting: AtomicBool,
-    /// A byte in the socket wakes a worker that waits for packets.
-    bell: UnixStream,
-    rung: UnixStream,
-}
-
-impl Mailbox {
-    fn new() -> std::io::Result<Self> {
-        let (bell, rung) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        rung.set_nonblocking(true)?;
-        let commands = Mutex::new(Some(Vec::new()));
-        Ok(Self { commands, waiting: AtomicBool::new(false), bell, rung })
-    }
-
-    fn post(&self, command: Command) {
-        let mut commands = lock(&self.commands);
-        let Some(commands) = commands.as_mut() else { return };
-        commands.push(command);
-        if !self.waiting.swap(true, Ordering::AcqRel) {
-            // Full means that it has been rung.
-            let _ = (&self.bell).write(&[1]);
-        }
-    }
-
-    /// The commands so far.
-    fn take(&self) -> Vec<Command> {
-        let mut bytes = [0; 16];
-        while let Ok(1..) = (&self.rung).read(&mut bytes) {}
-        self.waiting.store(false, Ordering::Release);
-        lock(&self.commands).as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Lets nobody wait for an answer that will not come.
-    fn close(&self) {
-        let commands = lock(&self.commands).take();
-        drop(commands);
-    }
-}
-
 /// How a worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -133,7 +87,7 @@ struct Slot {
     cpu: Option<usize>,
     /// Where its thread is to be once it is not the worker's any more.
     spare: Option<Spare>,
-    mailbox: Mailbox,
+    mailbox: Mailbox<Command>,
     status: AtomicU8,
     /// Whether it stands by.
     parked: AtomicBool,
@@ -179,9 +133,9 @@ impl Drop for Ending<'_> {
 
 /// Runs a router until its thread is told to end. `Some` if another goes on, and when all have.
 fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
-    let bell = slot.mailbox.rung.as_raw_fd();
+    let bell = slot.mailbox.signal().as_raw_fd();
     loop {
-        if slot.mailbox.waiting.load(Ordering::Acquire) {
+        if slot.mailbox.is_waiting() {
             let mut commands = slot.mailbox.take().into_iter();
             while let Some(command) = commands.next() {
                 match command {
@@ -207,7 +161,7 @@ fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
             Rest::Idle if router.awaits() => router.wait(None, Some(bell)),
             rest => {
                 slot.set(if rest == Rest::Idle { Status::Idle } else { Status::Stopped });
-                while !slot.mailbox.waiting.load(Ordering::Acquire) {
+                while !slot.mailbox.is_waiting() {
                     router.sleep(bell);
                 }
             }

@@ -6,6 +6,7 @@ mod classes;
 mod conformance;
 mod devices;
 mod differential;
+mod ebpf;
 mod exits;
 mod filetests;
 mod following;

@@ -68,7 +68,7 @@ fn programs_read_back_as_they_were() {
 }
 
 /// A chain of a file, and what its elements mean; devices are not opened.
-fn chain(path: &Path) -> (Chain, Vec<Model>) {
+pub fn chain(path: &Path) -> (Chain, Vec<Model>) {
     let (mut sources, mut files) = (Sources::new(), Disk::default());
     let name = path.display().to_string();
     let file = files.configuration(&mut sources, &name).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -1,54 +1,23 @@
 //! Frames that go from worker to worker: a bounded ring for each that hands on and each that it
 //! hands on to, and another in which buffers come back, one for each frame, so that no worker's
 //! pool runs dry.
-//!
-//! A worker without packets sleeps until something becomes readable. Who hands frames to it wakes
-//! it, but only if it said that it may sleep: a system call for each burst would cost more than
-//! all else.
 
 use std::io::Result;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use ir::Reason;
 use net::{Batch, Packet, Pool};
 use rtrb::{Consumer, Producer, RingBuffer};
-use rustix::event::{EventfdFlags, eventfd};
 
 use super::port::{Losses, MOST};
-use super::sys;
+use crate::wake::{Bell, Sleeper};
 
 /// Frames that wait in a ring.
 const CAPACITY: usize = 4096;
 
 /// The worker that frames are for does not take them as fast as they come.
 const FULL: Reason = Reason("hand-off-queue-full");
-
-/// Wakes a worker.
-struct Bell {
-    /// Whether the worker found nothing and may sleep.
-    armed: AtomicBool,
-    rung: OwnedFd,
-}
-
-impl Bell {
-    fn new() -> Result<Self> {
-        let rung = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { armed: AtomicBool::new(false), rung })
-    }
-
-    /// Wakes the worker if it may sleep, after something was put into a ring.
-    #[inline]
-    fn ring(&self) {
-        // Either the worker sees what is in the ring, or its bell is seen to be armed.
-        fence(Ordering::SeqCst);
-        if self.armed.load(Ordering::Relaxed) && self.armed.swap(false, Ordering::AcqRel) {
-            // Nothing can be wrong with it: it is open, and far from full.
-            let _ = sys::write(&self.rung, &1u64.to_ne_bytes());
-        }
-    }
-}
 
 /// The way to a worker.
 struct To {
@@ -72,10 +41,7 @@ pub(super) struct HandOff {
     from: Vec<From>,
     /// The one that is asked first, in turn.
     first: usize,
-    bell: Arc<Bell>,
-    /// Whether the bell was armed; whether it was rung, and that was not read yet.
-    armed: bool,
-    rung: bool,
+    sleeper: Sleeper,
 }
 
 impl HandOff {
@@ -88,8 +54,8 @@ impl HandOff {
         hands_on: impl Fn(usize, usize) -> bool,
     ) -> Result<Vec<Self>> {
         let one = |_| {
-            let (to, bell) = ((0..workers).map(|_| None).collect(), Arc::new(Bell::new()?));
-            Ok(Self { to, from: Vec::new(), first: 0, bell, armed: false, rung: false })
+            let (to, sleeper) = ((0..workers).map(|_| None).collect(), Sleeper::new()?);
+            Ok(Self { to, from: Vec::new(), first: 0, sleeper })
         };
         let mut all = (0..workers).map(one).collect::<Result<Vec<Self>>>()?;
         for from in 0..workers {
@@ -97,7 +63,7 @@ impl HandOff {
                 let (frames, out) = RingBuffer::new(CAPACITY);
                 // Between two looks at it no more can come back than was under way, and a burst.
                 let (back, buffers) = RingBuffer::new(CAPACITY + MOST);
-                let bell = Arc::clone(&all[to].bell);
+                let bell = all[to].sleeper.bell();
                 all[from].to[to] = Some(To { frames, buffers, bell, staged: Vec::new() });
                 all[to].from.push(From { frames: out, buffers: back });
             }
@@ -107,7 +73,7 @@ impl HandOff {
 
     /// Becomes readable when this worker may sleep and is handed a frame.
     pub(super) fn descriptor(&self) -> RawFd {
-        self.bell.rung.as_raw_fd()
+        self.sleeper.signal().as_raw_fd()
     }
 
     /// Hands on the frames of a batch from this one on, each to the worker that `home` says; those
@@ -152,32 +118,12 @@ impl HandOff {
     /// There was something to do: nobody needs to wake this worker.
     #[inline]
     pub(super) fn worked(&mut self) {
-        if self.armed {
-            self.armed = false;
-            self.rung |= !self.bell.armed.swap(false, Ordering::AcqRel);
-        }
-        self.hear();
+        self.sleeper.worked();
     }
 
     /// There was nothing to do: this worker may sleep, unless it takes something now.
     pub(super) fn rest(&mut self) {
-        if self.armed && !self.bell.armed.load(Ordering::Acquire) {
-            (self.armed, self.rung) = (false, true);
-        }
-        self.hear();
-        // Where it was rung and that cannot be read yet, it soon can, which ends the sleep.
-        if !self.armed && !self.rung {
-            self.armed = true;
-            self.bell.armed.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-        }
-    }
-
-    /// Reads that the bell was rung; who rings it disarms it first.
-    fn hear(&mut self) {
-        if self.rung {
-            self.rung = sys::read(&self.bell.rung, &mut [0; 8]).is_err();
-        }
+        self.sleeper.rest();
     }
 }
 
@@ -232,6 +178,7 @@ mod tests {
 
     use elements::device::Event;
 
+    use super::super::sys;
     use super::*;
 
     /// A worker with its pool.

@@ -1,12 +1,14 @@
 //! What the conditions on the paths to each step of a program say of the packet's headers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use net::Header as Mark;
 
 use super::{Evidence, Layout, Start};
-use crate::field::eth;
+use crate::field::{eth, meta};
+use crate::model::CompareOp;
+use crate::program::numbers::Range;
 use crate::program::{Atom, ClassifyRule, End, Program, Step, StepId, Term, TermId};
 use crate::{Base, Field, IntervalSet};
 
@@ -22,6 +24,10 @@ pub struct Facts {
     bits: BTreeMap<(u16, u16), Rc<IntervalSet>>,
     /// Where headers are marked, as [`Term::Position`].
     marks: [Option<Rc<IntervalSet>>; 3],
+    /// How many bytes of data there are.
+    length: Option<Rc<IntervalSet>>,
+    /// Numbers that are no greater than that.
+    within: BTreeSet<TermId>,
 }
 
 /// What a term is about.
@@ -29,12 +35,14 @@ pub struct Facts {
 enum About {
     Bits(u16, u16),
     Mark(Mark),
+    Length,
 }
 
 impl About {
     fn of(program: &Program, term: TermId) -> Option<Self> {
         let field = match program.terms.get(term.0 as usize)? {
             Term::Position(header) => return Some(Self::Mark(*header)),
+            Term::Input(field) if *field == meta::LEN => return Some(Self::Length),
             Term::Input(field) => *field,
             Term::Slice { of, low, width } => {
                 let Term::Input(field) = program.terms.get(of.0 as usize)? else { return None };
@@ -51,7 +59,7 @@ impl About {
     fn width(self) -> u16 {
         match self {
             Self::Bits(_, width) => width,
-            Self::Mark(_) => 32,
+            Self::Mark(_) | Self::Length => 32,
         }
     }
 }
@@ -71,26 +79,63 @@ impl Facts {
         self
     }
 
-    fn slot(&mut self, about: About) -> Option<&mut Rc<IntervalSet>> {
+    /// The least number of bytes of data that there are. What lies before may be read.
+    pub fn least_length(&self, program: &Program) -> u32 {
+        let tested = self.length.as_ref().and_then(|set| IntervalSet::min(set)).unwrap_or(0);
+        let compared = self.within.iter().filter_map(|term| self.range(program, *term));
+        let least = compared.fold(tested as i128, |least, (low, _)| least.max(low));
+        u32::try_from(least).unwrap_or(u32::MAX)
+    }
+
+    /// What numbers a term can be.
+    pub fn range(&self, program: &Program, term: TermId) -> Range {
+        let known = |term: TermId| {
+            let set = self.known(About::of(program, term)?)?;
+            Some((
+                i128::try_from(IntervalSet::min(set)?).ok()?,
+                i128::try_from(IntervalSet::max(set)?).ok()?,
+            ))
+        };
+        program.numbers_where(term, known).range
+    }
+
+    fn known(&self, about: About) -> Option<&Rc<IntervalSet>> {
         match about {
-            About::Bits(offset, width) => self.bits.get_mut(&(offset, width)),
-            About::Mark(header) => self.marks[header as usize].as_mut(),
+            About::Bits(offset, width) => self.bits.get(&(offset, width)),
+            About::Mark(header) => self.marks[header as usize].as_ref(),
+            About::Length => self.length.as_ref(),
         }
     }
 
     fn learn(&mut self, about: About, set: &IntervalSet) {
-        if let Some(known) = self.slot(about) {
-            *known = Rc::new(known.intersect(set));
-            return;
-        }
-        if set.intervals().len() > MOST_INTERVALS || set.is_full(about.width()) {
-            return;
-        }
+        let set = match self.known(about) {
+            Some(known) => known.intersect(set),
+            None if set.intervals().len() > MOST_INTERVALS || set.is_full(about.width()) => return,
+            None => set.clone(),
+        };
+        let set = Rc::new(set);
         match about {
-            About::Bits(offset, width) => {
-                self.bits.insert((offset, width), Rc::new(set.clone()));
-            }
-            About::Mark(header) => self.marks[header as usize] = Some(Rc::new(set.clone())),
+            About::Bits(offset, width) => drop(self.bits.insert((offset, width), set)),
+            About::Mark(header) => self.marks[header as usize] = Some(set),
+            About::Length => self.length = Some(set),
+        }
+    }
+
+    /// One number is no greater than another.
+    fn learn_order(&mut self, program: &Program, (low, high): (TermId, TermId)) {
+        let (least, most) = (self.range(program, low), self.range(program, high));
+        let about = |term| About::of(program, term);
+        if let (Some(about), Some((least @ 0.., _))) = (about(high), least) {
+            self.learn(
+                about,
+                &IntervalSet::range(least as u128, u128::MAX >> (128 - about.width())),
+            );
+        }
+        if let (Some(about), Some((0.., most))) = (about(low), most) {
+            self.learn(about, &IntervalSet::range(0, most as u128));
+        }
+        if about(high) == Some(About::Length) {
+            self.within.insert(low);
         }
     }
 
@@ -103,7 +148,9 @@ impl Facts {
             known.intervals().len() <= MOST_INTERVALS
         }
         self.bits.retain(|at, known| other.bits.get(at).is_some_and(|other| either(known, other)));
-        for (known, other) in self.marks.iter_mut().zip(&other.marks) {
+        self.within.retain(|term| other.within.contains(term));
+        let others = other.marks.iter().chain([&other.length]);
+        for (known, other) in self.marks.iter_mut().chain([&mut self.length]).zip(others) {
             if let Some(set) = known
                 && !other.as_ref().is_some_and(|other| either(set, other))
             {
@@ -113,7 +160,7 @@ impl Facts {
     }
 
     fn is_contradiction(&self) -> bool {
-        let sets = self.bits.values().chain(self.marks.iter().flatten());
+        let sets = self.bits.values().chain(self.marks.iter().chain([&self.length]).flatten());
         sets.into_iter().any(|set| set.is_empty())
     }
 }
@@ -219,12 +266,15 @@ fn facts(program: &Program) -> Vec<Option<Facts>> {
     let mut lists = Lists::default();
     for (index, step) in program.steps.iter().enumerate() {
         let Some(known) = at[index].clone() else { continue };
-        let mut go = |to: StepId, learnt: &[(TermId, IntervalSet)]| {
+        let mut go = |to: StepId, learnt: &[(TermId, IntervalSet)], orders: &[_]| {
             let mut known = known.clone();
             for (term, set) in learnt {
                 if let Some(about) = About::of(program, *term) {
                     known.learn(about, set);
                 }
+            }
+            for order in orders {
+                known.learn_order(program, *order);
             }
             if known.is_contradiction() {
                 return;
@@ -241,27 +291,42 @@ fn facts(program: &Program) -> Vec<Option<Facts>> {
         };
         match step {
             Step::Test { atom: Atom::Test(term, set), yes, no, .. } => {
-                go(*yes, &[(*term, (**set).clone())]);
-                go(*no, rest(*term, set).as_slice());
+                go(*yes, &[(*term, (**set).clone())], &[]);
+                go(*no, rest(*term, set).as_slice(), &[]);
+            }
+            Step::Test { atom: Atom::Compare(op, a, b), yes, no, .. } => {
+                go(*yes, &[], &orders(*op, true, (*a, *b)));
+                go(*no, &[], &orders(*op, false, (*a, *b)));
             }
             Step::Switch { on, cases, otherwise, .. } => {
                 for (set, to) in cases {
-                    go(*to, &[(*on, set.clone())]);
+                    go(*to, &[(*on, set.clone())], &[]);
                 }
                 let all = IntervalSet::union_of(cases.iter().map(|case| &case.0));
-                go(*otherwise, rest(*on, &all).as_slice());
+                go(*otherwise, rest(*on, &all).as_slice(), &[]);
             }
             Step::Classify { keys, rules, arms, otherwise, .. } => {
                 let sets = lists.arms(program, keys, rules, arms.len());
                 for (arm, sets) in arms.iter().zip(sets) {
-                    go(*arm, sets);
+                    go(*arm, sets, &[]);
                 }
-                go(*otherwise, &[]);
+                go(*otherwise, &[], &[]);
             }
-            step => step.next().for_each(|to| go(to, &[])),
+            step => step.next().for_each(|to| go(to, &[], &[])),
         }
     }
     at
+}
+
+/// Which of two numbers is no greater than the other, if they compare so or do not.
+fn orders(op: CompareOp, holds: bool, (a, b): (TermId, TermId)) -> Vec<(TermId, TermId)> {
+    use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    match (op, holds) {
+        (Lt | Le, true) | (Gt | Ge, false) => vec![(a, b)],
+        (Gt | Ge, true) | (Lt | Le, false) => vec![(b, a)],
+        (Eq, true) | (Ne, false) => vec![(a, b), (b, a)],
+        (Eq, false) | (Ne, true) => Vec::new(),
+    }
 }
 
 /// What is known of packets that a list of rules sends to an arm.
@@ -280,8 +345,10 @@ impl Lists {
         arms: usize,
     ) -> &Arms {
         self.0.entry((rules.as_ptr(), keys.to_vec())).or_insert_with(|| {
-            let narrow =
-                |term: TermId| About::of(program, term).is_some_and(|about| about.width() <= 16);
+            let narrow = |term: TermId| {
+                let about = About::of(program, term);
+                about.is_some_and(|about| about == About::Length || about.width() <= 16)
+            };
             let mut all: Vec<Vec<Option<IntervalSet>>> = vec![Vec::new(); arms];
             for rule in rules.iter() {
                 let Some(arm) = all.get_mut(rule.arm as usize) else { continue };

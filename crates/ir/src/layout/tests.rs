@@ -296,3 +296,31 @@ fn parts_of_known_bits_are_known() {
     assert_eq!(facts.bits(96, 16), Some(IntervalSet::single(0x0800)));
     assert_eq!(facts.bits(120, 8), None);
 }
+
+#[test]
+fn tests_and_comparisons_say_how_long_the_data_is() {
+    // An IP packet behind 14 bytes, as `CheckIPHeader` asks for it.
+    let source = "
+        program behind [0] #0
+        t0 = data[116+4] * 4
+        s0: #0 if meta.len in {34..65535} s1 else s8
+        s1: #0 if data[116+4] in {6..15} s2 else s8
+        s2: #0 if data[128+16] + 14 <= meta.len s3 else s8
+        s3: #0 if data[128+16] < t0 s8 else s4
+        s4: #0 if data[176+8] == 1 s5 else s6
+        s5: #0 if data[128+16] == t0 s7 else s6
+        s6: #0 if compare(60 > data[128+16]) s8 else s7
+        s7: exit visited [0] #0 drop x at #0
+        s8: exit visited [0] #0 drop x at #0";
+    let read = crate::text::parse_programs(crate::FileId(0), source).expect("it reads");
+    let program = &read.programs[0];
+    let layouts = Layouts::of(program);
+    let least = |step| layouts.facts(StepId(step)).expect("known").least_length(program);
+    assert_eq!([0, 1, 2, 3, 4, 5, 6].map(least), [0, 34, 34, 34, 38, 38, 38]);
+    // Where paths meet, the least counts.
+    assert_eq!((least(7), least(8)), (38, 0));
+    let term = |term: Term| program.terms.iter().position(|t| *t == term).map(|t| TermId(t as u32));
+    let length = term(Term::Input(data(128, 16))).expect("it is read");
+    let range = |step| layouts.facts(StepId(step)).expect("known").range(program, length);
+    assert_eq!((range(3), range(4)), (Some((0, 0xffff)), Some((24, 0xffff))));
+}

@@ -52,6 +52,14 @@ impl Program {
     /// # Panics
     /// If the program has no such term.
     pub fn width(&self, term: TermId) -> u16 {
+        self.numbers_where(term, |_| None).width
+    }
+
+    /// What numbers a term can be where more is known of some that it is made from.
+    ///
+    /// # Panics
+    /// If the program has no such term.
+    pub fn numbers_where(&self, term: TermId, known: impl Fn(TermId) -> Range) -> Numbers {
         let (mut made_from, mut waiting) = (BTreeSet::new(), vec![term]);
         while let Some(term) = waiting.pop() {
             if made_from.insert(term) {
@@ -60,10 +68,13 @@ impl Program {
         }
         let mut all: HashMap<TermId, Numbers> = HashMap::new();
         for term in made_from {
-            let numbers = numbers(self, self.term(term), |operand| all[&operand]);
+            let mut numbers = numbers(self, self.term(term), |operand| all[&operand]);
+            let both = numbers.range.zip(known(term));
+            let both = both.map(|((l, h), (m, i))| (l.max(m), h.min(i))).filter(|(l, h)| l <= h);
+            numbers.range = both.or(numbers.range);
             all.insert(term, numbers);
         }
-        all[&term].width
+        all[&term]
     }
 }
 

@@ -503,7 +503,7 @@ impl Verifier<'_> {
 mod tests {
     use super::*;
     use crate::PrefixTable;
-    use crate::field::{ip, meta};
+    use crate::field::{eth, ip, meta};
     use crate::program::interp::tests::with_flows;
     use crate::program::{Barrier, Lookup};
 
@@ -547,6 +547,8 @@ mod tests {
         let beyond = Field::bytes(Base::Annotation, 47, 2);
         assert_eq!(with(Term::Input(beyond)), ["no-such-field"]);
         assert_eq!(with(Term::Input(Field { width: 31, ..meta::LEN })), ["no-such-field"]);
+        assert_eq!(with(Term::Input(Field { width: 0, ..eth::TYPE })), ["no-such-field"]);
+        assert_eq!(with(Term::Input(Field { width: 129, ..eth::TYPE })), ["no-such-field"]);
     }
 
     #[test]
@@ -554,6 +556,9 @@ mod tests {
         assert_eq!(codes(|p| p.state.swap(0, 1))[0], "wrong-state");
         assert_eq!(codes(|p| p.state[1].name = "flows"), ["duplicate-state"]);
         assert_eq!(codes(|p| p.lookups[0].key[0] = TermId(99)), ["no-such-term"]);
+        // Also where no step makes the lookup.
+        let other = |p: &Program| Lookup { key: vec![TermId(99)], ..p.lookups[0].clone() };
+        assert_eq!(codes(|p| p.lookups.push(other(p))), ["no-such-term"]);
         let count = Effect::Count { counter: StateId(0), length: TermId(0) };
         assert_eq!(codes(|p| exit(p, 1).effects[0] = count), ["wrong-state"]);
     }
@@ -652,7 +657,27 @@ mod tests {
         assert_eq!(classify(vec![on], cube.clone(), 0), Vec::<&str>::new());
         assert_eq!(classify(vec![on], cube.clone(), 1), ["no-such-arm"]);
         assert_eq!(classify(vec![on], vec![(1, single(1))], 0), ["bad-cube"]);
-        assert_eq!(classify(vec![on], [cube.clone(), cube].concat(), 0), ["bad-cube"]);
+        assert_eq!(classify(vec![on], [cube.clone(), cube.clone()].concat(), 0), ["bad-cube"]);
+        // The rules are those of the table.
+        let rules =
+            || [ClassifyRule { cubes: [cube.clone()].into(), arm: 0, number: 0, span: None }];
+        let of = |table, rules| {
+            let (keys, arms) = (vec![on], vec![StepId(1)]);
+            Step::Classify { table: Some(TableId(table)), keys, rules, arms, otherwise, element }
+        };
+        let table: Arc<[ClassifyRule]> = rules().into();
+        let with = |step: Step| {
+            codes(|p| {
+                let entries = Entries::Rules(Arc::clone(&table));
+                p.tables.push(Table { element: 0, widths: vec![8], entries });
+                p.steps.remove(1);
+                p.steps[0] = step;
+            })
+        };
+        assert_eq!(with(of(1, Arc::clone(&table))), Vec::<&str>::new());
+        assert_eq!(with(of(1, rules().into())), ["wrong-table"]);
+        assert_eq!(with(of(0, Arc::clone(&table))), ["wrong-table"]);
+        assert_eq!(with(of(2, Arc::clone(&table))), ["no-such-table"]);
     }
 
     #[test]
