@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use compiler::explain::provenance::closure;
 use compiler::{Chain, Synthesis, synthesize, synthesize_tables};
 use engine::session;
 use engine::{Closed, Disk};
-use ir::program::{Entries, verify};
+use ir::field::meta;
+use ir::program::{Entries, Step, Term, TermId, verify};
 use ir::text::parse_programs;
 use ir::{FileId, Model, Program, Sources};
 
@@ -98,6 +100,20 @@ fn twice(program: &Program) -> Option<String> {
     Some(format!("tables of element {} stand here more than once", owner.0))
 }
 
+/// A table of rules that asks how long packets are, rather than look at headers that are there.
+fn asks_length(program: &Program) -> Option<String> {
+    let lengths = [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
+    let is_length = |term: &TermId| matches!(program.term(*term), Term::Input(field) if lengths.contains(field));
+    let asks = |step: &Step| match step {
+        Step::Classify { table: Some(table), keys, .. } => {
+            closure(program, keys.iter().copied()).iter().any(is_length).then_some(*table)
+        }
+        _ => None,
+    };
+    let table = program.steps.iter().find_map(asks)?;
+    Some(format!("table {} has a length among its keys", table.0))
+}
+
 /// `BLESS=1` writes down what chains become now.
 #[test]
 fn chains_become_what_they_became() {
@@ -115,8 +131,8 @@ fn chains_become_what_they_became() {
         let synthesis = synthesize_tables(&chain.graph, &models);
         let text = format!("// {of}\n{}", text(&synthesis, &chain));
         faults.extend(fault(&chain, &models).map(|fault| format!("{of}: {fault}")));
-        faults
-            .extend(synthesis.programs.iter().filter_map(twice).map(|why| format!("{of}: {why}")));
+        let why = |program| [twice(program), asks_length(program)].into_iter().flatten();
+        faults.extend(synthesis.programs.iter().flat_map(why).map(|why| format!("{of}: {why}")));
         if std::env::var_os("BLESS").is_some() {
             fs::write(path, text).unwrap();
         } else if text != expected {

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use classify::MAX_DIMENSIONS;
 use ir::PrefixTable;
 use ir::model::{BinaryOp, Block, Reg, Rule, StateRef};
 use ir::program::{
@@ -19,7 +20,7 @@ use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop, field_at};
-use super::rules::{MAX_KEYS, Rules, tests};
+use super::rules::{Rules, tests};
 use super::split::{Split, split};
 use super::table::Table as PrefixRows;
 use super::terms::{Decided, Terms};
