@@ -6,7 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use compiler::classes::{
-    ETH_TYPE, FIELDS, Family, ICMP_TYPE, ICMP6_TYPE, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass, traffic_classes,
+    ETH_TYPE, FIELDS, Family, ICMP_TYPE, ICMP6_TYPE, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass,
+    traffic_classes,
 };
 use dataplane::io::Tags;
 use elements::configure::{Devices, Part};

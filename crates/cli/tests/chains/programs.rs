@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use compiler::explain::provenance::closure;
 use compiler::{Chain, Synthesis, synthesize, synthesize_tables};
 use engine::session;
 use engine::{Closed, Disk};
-use ir::field::meta;
+use ir::Base;
 use ir::program::{Entries, Step, Term, TermId, verify};
 use ir::text::parse_programs;
 use ir::{FileId, Model, Program, Sources};
@@ -102,12 +101,13 @@ fn twice(program: &Program) -> Option<String> {
 
 /// A table of rules that asks how long packets are, rather than look at headers that are there.
 fn asks_length(program: &Program) -> Option<String> {
-    let lengths = [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
-    let is_length = |term: &TermId| matches!(program.term(*term), Term::Input(field) if lengths.contains(field));
+    let is_length = |key: &TermId| match program.term(*key) {
+        Term::Input(field) => field.base == Base::Meta,
+        Term::Binary(..) => true,
+        _ => false,
+    };
     let asks = |step: &Step| match step {
-        Step::Classify { table: Some(table), keys, .. } => {
-            closure(program, keys.iter().copied()).iter().any(is_length).then_some(*table)
-        }
+        Step::Classify { table, keys, .. } => table.filter(|_| keys.iter().any(is_length)),
         _ => None,
     };
     let table = program.steps.iter().find_map(asks)?;

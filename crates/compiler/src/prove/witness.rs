@@ -60,9 +60,7 @@ impl Witness {
         let bytes = Bytes(&self.frame);
         match self.marks {
             [_, None, _] => Layout::of_bytes(&self.frame),
-            [_, network, transport] => {
-                Layout::parse(&bytes, Start::of(&bytes, network, transport))
-            }
+            [_, network, transport] => Layout::parse(&bytes, Start::of(&bytes, network, transport)),
         }
     }
 

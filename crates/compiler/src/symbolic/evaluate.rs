@@ -57,9 +57,7 @@ impl<'a> Machine<'a> {
                 let start = self.terms.constant(i128::from(way.packet.start) as u128);
                 self.terms.binary(BinaryOp::Sub, at, start)
             }
-            Expr::Choose(cond, then, otherwise) => {
-                self.choose(way, cond, then, otherwise)?
-            }
+            Expr::Choose(cond, then, otherwise) => self.choose(way, cond, then, otherwise)?,
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
                 match op {

@@ -20,8 +20,7 @@ const FEW_CUBES: usize = 8;
 const MAX_EDITS: usize = 64;
 
 /// Bytes that there are, from the start or from a header on.
-const AVAILABLE: [Field; 4] =
-    [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
+const AVAILABLE: [Field; 4] = [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
 
 /// Rules as conjunctions of tests on expressions.
 pub(crate) struct Rules {
@@ -44,7 +43,7 @@ pub(crate) struct Rules {
 /// Rules for packets that have all headers that rules look at.
 pub(super) struct OfHeaders {
     /// Expressions for bytes that there are, by their index, and how many are enough.
-    pub needed: Vec<(usize, u128)>,
+    pub needed: Vec<(usize, IntervalSet)>,
     /// The other expressions.
     pub keys: Vec<usize>,
     /// The rules over these.
@@ -131,7 +130,7 @@ impl Rules {
     /// The rules for packets that have all headers that rules look at; made once.
     pub(super) fn of_headers(&self) -> &OfHeaders {
         self.of_headers.get_or_init(|| {
-            let needed: Vec<(usize, u128)> =
+            let needed: Vec<(usize, IntervalSet)> =
                 (0..self.exprs.len()).filter_map(|at| Some((at, self.needed(at)?))).collect();
             let is_needed = |at: usize| needed.iter().any(|needed| needed.0 == at);
             let keys: Vec<usize> = (0..self.exprs.len()).filter(|&at| !is_needed(at)).collect();
@@ -144,7 +143,7 @@ impl Rules {
     }
 
     /// How many bytes are enough for all rules, if that is all that they ask of an expression.
-    fn needed(&self, at: usize) -> Option<u128> {
+    fn needed(&self, at: usize) -> Option<IntervalSet> {
         let Some(Expr::Field(field)) = self.exprs[at] else { return None };
         let asked = self.rules.iter().flat_map(|rule| rule.cubes.iter().flatten());
         let mut sets = asked.filter(|(key, _)| usize::from(*key) == at).map(|(_, set)| set);
@@ -153,7 +152,8 @@ impl Rules {
             _ => None,
         };
         AVAILABLE.contains(&field).then_some(())?;
-        sets.try_fold(0, |most: u128, set| Some(most.max(least(set)?)))
+        let most = sets.try_fold(0, |most: u128, set| Some(most.max(least(set)?)))?;
+        Some(IntervalSet::range(most, field.max()))
     }
 
     /// Whether each conjunction can hold of numbers of which this is known.
@@ -210,7 +210,16 @@ impl Rules {
         let takes_all = last.map(|last| made[last].arm);
         let hulls =
             hulls(&made[..last.map_or(made.len(), |last| last + 1)], &all_asked, exprs.len());
-        Some(Self { exprs, rules: made.into(), cubes, takes_all, hulls, asked: all_asked, added, of_headers: OnceLock::new() })
+        Some(Self {
+            exprs,
+            rules: made.into(),
+            cubes,
+            takes_all,
+            hulls,
+            asked: all_asked,
+            added,
+            of_headers: OnceLock::new(),
+        })
     }
 }
 

@@ -395,9 +395,7 @@ impl Terms {
                     self.concat(upper, lower, cut - low)
                 }
             }
-            _ => {
-                self.intern(Term::Slice { of, low: low as u8, width: width as u8 })
-            }
+            _ => self.intern(Term::Slice { of, low: low as u8, width: width as u8 }),
         }
     }
 
@@ -432,7 +430,8 @@ impl Terms {
     pub(crate) fn fold(&mut self, sum: TermId) -> TermId {
         let mut linear = self.linear(sum).clone();
         // fold(fold(a) + b) = fold(a + b), if neither is negative.
-        let positive = |terms: &Self, l: &Linear| l.bounds(|t| terms.bounds(t)).is_some_and(|b| b.0 >= 0);
+        let positive =
+            |terms: &Self, l: &Linear| l.bounds(|t| terms.bounds(t)).is_some_and(|b| b.0 >= 0);
         loop {
             let inner = linear.terms.iter().filter(|t| t.1 == 1);
             let inner = inner.filter_map(|&(t, _)| Some((t, self.folded(t)?))).next();
@@ -487,7 +486,8 @@ impl Terms {
         }
         let by = self.constant(factor);
         let product = self.raw(BinaryOp::Mul, term, by);
-        self.linear[product.0 as usize] = Linear { terms: vec![(term, factor as i128)], constant: 0 };
+        self.linear[product.0 as usize] =
+            Linear { terms: vec![(term, factor as i128)], constant: 0 };
         product
     }
 

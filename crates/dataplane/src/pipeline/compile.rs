@@ -427,7 +427,11 @@ impl<'a> Compiler<'a> {
             return None;
         }
         let excess = u32::try_from(sum.excess()).ok()?;
-        let mut all = sum.plus.iter().map(|term| (false, *term)).chain(sum.minus.iter().map(|term| (true, *term)));
+        let mut all = sum
+            .plus
+            .iter()
+            .map(|term| (false, *term))
+            .chain(sum.minus.iter().map(|term| (true, *term)));
         // A constant comes first where nothing else is added: equal sums are one.
         let mut total = match sum.plus.is_empty() {
             true => self.op(Op::Const(excess)),

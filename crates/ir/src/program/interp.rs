@@ -515,7 +515,7 @@ pub(super) mod tests {
         assert_eq!(with(Term::Concat { high: t(0), low: t(1), width: 2 }), Ok(0x1234 << 2 | 3));
         assert!(with(Term::Concat { high: t(0), low: t(1), width: 1 }).is_err());
         let function = HashFunction::MixedFnv1a;
-        let hash = function.hash([3]).into();
+        let hash = function.hash([3]);
         assert_eq!(with(Term::Hash(function, vec![t(1)])), Ok(hash));
         let less = Atom::Compare(CompareOp::Lt, t(0), t(1));
         assert_eq!(with(Term::Choose(less, t(0), t(1))), Ok(3));

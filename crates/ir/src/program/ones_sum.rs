@@ -46,9 +46,10 @@ impl OnesSum {
 
     /// What it comes to.
     pub fn value(&self, mut of: impl FnMut(TermId) -> u128) -> u128 {
-        let sum = self.plus.iter().fold(self.excess().into(), |sum: u128, term| {
-            sum.wrapping_add(of(*term))
-        });
+        let sum = self
+            .plus
+            .iter()
+            .fold(self.excess().into(), |sum: u128, term| sum.wrapping_add(of(*term)));
         let sum = fold16(self.minus.iter().fold(sum, |sum, term| sum.wrapping_sub(of(*term))));
         if self.complement { 0xffff - sum } else { sum }
     }
@@ -76,7 +77,8 @@ mod tests {
     fn a_checksum_is_updated_as_rfc_1624_says() {
         let numbers = [0xdd2f, 0x5555, 0x3285];
         let [old, before, after] = [0, 1, 2].map(TermId);
-        let sum = OnesSum { complement: true, plus: vec![after], minus: vec![old, before], constant: 0 };
+        let sum =
+            OnesSum { complement: true, plus: vec![after], minus: vec![old, before], constant: 0 };
         assert_eq!(sum.value(|term| numbers[term.0 as usize]), 0);
         let sum = OnesSum { complement: false, constant: 7, ..sum };
         assert_eq!(sum.value(|term| numbers[term.0 as usize]), 7);

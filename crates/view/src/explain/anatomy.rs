@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use dataplane::trace::Seen;
-use ir::field::{arp, eth, gre, icmp, ip, ip6, ip6_frag, nsh, tcp, transport, udp, vlan, vxlan};
 use ir::Field;
+use ir::field::{arp, eth, gre, icmp, ip, ip6, ip6_frag, nsh, tcp, transport, udp, vlan, vxlan};
 use ir::layout::{Bytes, Header, Kind, Layout, Start};
 use net::Header as Mark;
 use net::wire::{EtherAddr, icmpv4, icmpv6, ip_protocol};
@@ -45,7 +45,11 @@ pub fn fields_of(frame: &[u8], ethernet: bool) -> Vec<(String, Range<usize>, Str
         for &field in header.kind.fields() {
             let (first, last) = within(header.kind, field).byte_range();
             if let Some(value) = read_in(frame, at, header.kind, field) {
-                fields.push((header.field_name(field), at + first..at + last, say((header.kind, field), value)));
+                fields.push((
+                    header.field_name(field),
+                    at + first..at + last,
+                    say((header.kind, field), value),
+                ));
             }
         }
         let options = at + usize::from(header.kind.length())..at + usize::from(header.length);
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(said(&packet).as_deref(), Some("128 (echo)"));
         packet[40] = 3;
         assert_eq!(said(&packet).as_deref(), Some("3 (timeexceeded)"));
-        let packet = net::notation::parse("bare icmp 10.0.0.1 > 10.0.0.2 echo").unwrap();
+        let packet = net::notation::parse("bare icmp 10.0.0.1 > 10.0.0.2 type 8").unwrap();
         assert_eq!(said(&packet).as_deref(), Some("8 (echo)"));
     }
 }

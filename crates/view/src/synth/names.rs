@@ -1,9 +1,9 @@
 //! Names of places in a packet, by where its headers are.
 
 use compiler::explain::provenance::{Asked, Conditions, Visit};
+use ir::Program;
 use ir::layout::{Facts, Layout, Start};
 use ir::program::Writes;
-use ir::Program;
 use net::Header;
 
 use crate::explain::Placed;

@@ -356,7 +356,9 @@ impl Search<'_> {
             meta::AVAIL_NET => witness.marks[1] = at(value),
             meta::AVAIL_TRANSPORT => witness.marks[2] = at(value),
             meta::HAS_MAC => witness.marks[0] = (value == 1).then_some(0),
-            meta::HAS_NET => witness.marks[1] = (value == 1).then(|| network.map_or(0, |header| header.offset)),
+            meta::HAS_NET => {
+                witness.marks[1] = (value == 1).then(|| network.map_or(0, |header| header.offset))
+            }
             meta::HAS_TRANSPORT => witness.marks[2] = (value == 1).then(|| behind().unwrap_or(0)),
             _ => {}
         }

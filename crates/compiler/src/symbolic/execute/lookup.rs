@@ -211,7 +211,9 @@ impl<'a> Machine<'a> {
         let element = way.at.node;
         let table = self.cache.rules(element, rules);
         let few = rules.len() <= MAX_ROWS;
-        if let Some(table) = table.as_ref().filter(|t| self.chain.tables && !t.of_headers().keys.is_empty()) {
+        if let Some(table) =
+            table.as_ref().filter(|t| self.chain.tables && !t.of_headers().keys.is_empty())
+        {
             match self.match_whole(way, rules, table, arms, otherwise) {
                 // Not all that rules ask can be computed of all packets that come here.
                 Err(Stop::Unsupported(_)) if few => {}
@@ -325,8 +327,8 @@ impl<'a> Machine<'a> {
         }
         // Whether the headers are there is asked once, not by each rule.
         let of_headers = table.of_headers();
-        for &(at, least) in &of_headers.needed {
-            let there = self.terms.test(all[at], &IntervalSet::range(least, u128::MAX));
+        for (at, enough) in &of_headers.needed {
+            let there = self.terms.test(all[*at], enough);
             match way.facts.resolve(&mut self.terms, &there) {
                 Some(true) => {}
                 Some(false) => return Err(Stop::Unsupported(Barrier::MissingHeader)),

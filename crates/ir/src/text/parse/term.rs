@@ -275,8 +275,8 @@ impl<'a> Parser<'a> {
 }
 
 const FUNCTIONS: &[&str] = &[
-    "true", "false", "now", "all", "any", "exists", "min", "max", "choose", "load",
-    "fold16", "sum16", "bytesum", "position", "random", "compare",
+    "true", "false", "now", "all", "any", "exists", "min", "max", "choose", "load", "fold16",
+    "sum16", "bytesum", "position", "random", "compare",
 ];
 
 const BINARY: [BinaryOp; 10] = [
