@@ -433,8 +433,8 @@ impl Terms {
         let positive =
             |terms: &Self, l: &Linear| l.bounds(|t| terms.bounds(t)).is_some_and(|b| b.0 >= 0);
         loop {
-            let inner = linear.terms.iter().filter(|t| t.1 == 1);
-            let inner = inner.filter_map(|&(t, _)| Some((t, self.folded(t)?))).next();
+            let mut single = linear.terms.iter().filter(|t| t.1 == 1);
+            let inner = single.find_map(|&(t, _)| Some((t, self.folded(t)?)));
             let Some((fold, inner)) = inner else { break };
             let Some(rest) = linear.add(&Linear::term(fold), -1) else { break };
             match rest.add(&inner, 1).filter(|_| positive(self, &rest) && positive(self, &inner)) {
@@ -460,8 +460,8 @@ impl Terms {
         })
     }
 
-    /// The words whose ones' complement sum a linear combination comes to; `None` if it wraps, or what it takes off
-    /// are no words.
+    /// The words whose ones' complement sum a linear combination comes to; `None` if it wraps, or
+    /// takes off what are no words.
     fn words(&mut self, linear: &Linear) -> Option<OnesSum> {
         let (low, _) = linear.bounds(|t| self.bounds(t)).filter(|bounds| bounds.0 >= 0)?;
         let taken = linear.terms.iter().filter(|t| t.1 < 0);
