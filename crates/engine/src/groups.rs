@@ -6,12 +6,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use compiler::classes::{
-    ETH_TYPE, FIELDS, Family, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass, traffic_classes,
+    ETH_TYPE, FIELDS, Family, ICMP_TYPE, ICMP6_TYPE, IP_PROTO, IP_VERSION, IP6_NEXT, TrafficClass,
+    traffic_classes,
 };
 use dataplane::io::Tags;
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Owned};
 use ir::{Cube, Field, IntervalSet, Model, has_errors};
+use net::wire::ip_protocol;
 
 use crate::closed::Closed;
 use crate::control::protocol::{Answers, Bits, Bound, Class, FieldRanges, Tagged};
@@ -282,9 +284,9 @@ fn halve(all: &mut Vec<Together>, wanted: usize) {
 
 /// Where the type of an ICMP message is, where ports are otherwise: the field of a message's protocol,
 /// its number, where its type is, and the name of that.
-const ICMP_TYPES: [(Field, u128, Field, &str); 2] = [
-    (IP_PROTO.field, 1, Field::bits(ir::Base::Data, 272, 8), "icmp.type"),
-    (IP6_NEXT.field, 58, Field::bits(ir::Base::Data, 432, 8), "icmp6.type"),
+const ICMP_TYPES: [(Field, u8, Field, &str); 2] = [
+    (IP_PROTO.field, ip_protocol::ICMP, ICMP_TYPE.field, "icmp.type"),
+    (IP6_NEXT.field, ip_protocol::ICMPV6, ICMP6_TYPE.field, "icmp6.type"),
 ];
 
 /// What of a frame must be how: for each field the runs of numbers that it can be, or of some of
@@ -292,7 +294,7 @@ const ICMP_TYPES: [(Field, u128, Field, &str); 2] = [
 fn fields(cube: &Cube) -> Vec<FieldRanges> {
     let family = Family::of(cube);
     let of_icmp = ICMP_TYPES.iter().find(|(protocol, number, ..)| {
-        cube.get(*protocol).is_some_and(|set| set.as_single() == Some(*number))
+        cube.get(*protocol).is_some_and(|set| set.as_single() == Some((*number).into()))
     });
     let said = |(field, set): &(Field, IntervalSet)| {
         if let Some((.., name)) = of_icmp.filter(|(_, _, place, _)| place == field) {

@@ -5,7 +5,6 @@ use std::fmt;
 use net::{Header, Packet, PacketType};
 
 use crate::field::{Base, Field, meta};
-use crate::hash::hash;
 use crate::model::{
     Block, Cond, Expr, FlowSide, Model, Op, Reason, Reg, Rule, StateKind, StateRef,
 };
@@ -462,7 +461,8 @@ impl Run<'_> {
             Expr::ByteSum { base, offset, length } => {
                 self.run_of_bytes(*base, offset, length)?.iter().map(|&b| u128::from(b)).sum()
             }
-            Expr::Hash(numbers) => u128::from(hash(self.numbers(numbers)?)),
+            Expr::Fold16(sum) => fold16(self.expr(sum)?),
+            Expr::Hash(function, numbers) => function.hash(self.numbers(numbers)?).into(),
             Expr::Now => u128::from(self.environment.now()),
             Expr::Random(low, high) => match (u64::try_from(*low), u64::try_from(*high)) {
                 (Ok(low), Ok(high)) if low <= high => self.environment.random(low, high).into(),
@@ -568,11 +568,16 @@ fn read_meta(packet: &Packet, field: Field) -> Result<u128, Fault> {
 /// Ones' complement sum of bytes (RFC 1071), folded to 16 bits and not inverted.
 pub fn sum16(bytes: &[u8]) -> u128 {
     let word = |c: &[u8]| u64::from(c[0]) << 8 | u64::from(c.get(1).copied().unwrap_or(0));
-    let mut sum: u64 = bytes.chunks(2).map(word).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
+    fold16(bytes.chunks(2).map(word).sum::<u64>().into())
+}
+
+/// A sum of 16-bit words folded to 16 bits with end-around carries (RFC 1071): 0 for 0 only.
+pub fn fold16(sum: u128) -> u128 {
+    match u64::try_from(sum) {
+        Ok(0) => 0,
+        Ok(sum) => ((sum - 1) % 0xffff + 1).into(),
+        Err(_) => (sum - 1) % 0xffff + 1,
     }
-    u128::from(sum)
 }
 
 fn bad_width(width: u16) -> Fault {

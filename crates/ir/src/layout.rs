@@ -5,6 +5,7 @@
 //! a field by the same name. [`Layouts`] holds the layout of every step of a program, and
 //! [`ParseGraph`] what a parser of its packets must extract.
 
+mod bytes;
 mod facts;
 mod graph;
 mod leaving;
@@ -12,6 +13,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+pub use bytes::Bytes;
 pub use facts::{Facts, Layouts};
 pub use graph::{Availability, Edge, HeaderUse, ParseGraph, Usage};
 pub use parse::{Evidence, Start};

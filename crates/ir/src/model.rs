@@ -17,6 +17,7 @@ use net::Header;
 use crate::PrefixTable;
 use crate::Span;
 use crate::field::{Base, Field};
+use crate::hash::HashFunction;
 use crate::interval::IntervalSet;
 
 /// Why a packet was dropped: a short phrase in kebab case, such as `ttl-expired`.
@@ -121,8 +122,10 @@ pub enum Expr {
         /// Number of bytes.
         length: Box<Expr>,
     },
-    /// A hash of numbers, defined by [`crate::hash`], for choices that only need to be consistent.
-    Hash(Vec<Expr>),
+    /// A sum of 16-bit words folded to 16 bits with end-around carries (RFC 1071): 0 for 0 only.
+    Fold16(Box<Expr>),
+    /// A hash of numbers, for choices that only need to be consistent.
+    Hash(HashFunction, Vec<Expr>),
     /// Nanoseconds of the worker's clock.
     Now,
     /// A random number of `low..=high` from the worker's generator.
@@ -517,13 +520,10 @@ impl Expr {
         Expr::Choose(Box::new(cond), Box::new(then.into()), Box::new(otherwise.into()))
     }
 
-    /// Folds a sum of 16-bit words to 16 bits with end-around carries (RFC 1071). Exact for sums
-    /// below 2^64.
+    /// Folds a sum of 16-bit words to 16 bits with end-around carries (RFC 1071).
     #[must_use]
     pub fn fold16(self) -> Expr {
-        // A ones' complement sum is a remainder by 0xffff that keeps 0xffff for non-zero multiples.
-        let sum = self;
-        Expr::choose(sum.clone().eq(0u8), 0u8, (sum - 1u8) % 0xffffu16 + 1u8)
+        Expr::Fold16(Box::new(self))
     }
 
     /// The condition that the number is in a set.

@@ -18,6 +18,7 @@ pub mod interp;
 mod lower;
 mod normal;
 pub mod numbers;
+mod ones_sum;
 mod table;
 mod text;
 pub mod verify;
@@ -29,12 +30,14 @@ use net::Header;
 use crate::Span;
 use crate::field::Field;
 use crate::graph::{NodeId, Port};
+use crate::hash::HashFunction;
 use crate::interval::IntervalSet;
 use crate::mapping::Mapping;
 use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 
 pub use barrier::Barrier;
 pub use normal::Ref;
+pub use ones_sum::OnesSum;
 pub use table::{Entries, MatchKind, Table, TableId};
 
 /// Index of a [`Term`] in its program.
@@ -103,16 +106,17 @@ pub enum Term {
         /// How many lower bits.
         width: u8,
     },
-    /// A sum folded to 16 bits with end-around carries, as [`crate::Expr::fold16`]: 0 for 0 only.
-    Fold(TermId),
+    /// A ones' complement sum or its complement: a checksum that is computed, updated or verified
+    /// (if the sum over what it covers is 0xffff, it is right).
+    OnesSum(OnesSum),
     /// 0xffff instead of 0: a UDP checksum that is there (RFC 768).
     NonZero(TermId),
     /// One of two numbers.
     Choose(Atom, TermId, TermId),
     /// What a table maps a number to.
     Map(TermId, Arc<Mapping>),
-    /// As [`crate::Expr::Hash`].
-    Hash(Vec<TermId>),
+    /// A hash of numbers.
+    Hash(HashFunction, Vec<TermId>),
     /// Nanoseconds of the worker's clock.
     Now,
 }
@@ -532,7 +536,6 @@ impl Term {
             | Term::Now => Vec::new(),
             Term::Sum16 { length: t, .. }
             | Term::Slice { of: t, .. }
-            | Term::Fold(t)
             | Term::NonZero(t)
             | Term::Map(t, _) => vec![*t],
             Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => vec![*a, *b],
@@ -541,7 +544,8 @@ impl Term {
                 all.extend([*a, *b]);
                 all
             }
-            Term::Hash(all) => all.clone(),
+            Term::OnesSum(sum) => sum.operands().collect(),
+            Term::Hash(_, all) => all.clone(),
         }
     }
 }

@@ -340,7 +340,11 @@ impl<'a> Verifier<'a> {
                 let n = self.run(*base, offset, length, facts);
                 Range::binary(BinaryOp::Mul, Range::new(0, n.high), Range::single(255))
             }
-            Expr::Hash(numbers) => {
+            Expr::Fold16(sum) => {
+                self.expr(sum, facts);
+                Range::new(0, 0xffff)
+            }
+            Expr::Hash(_, numbers) => {
                 self.exprs(numbers, facts);
                 Range::new(0, u64::MAX.into())
             }
@@ -816,12 +820,12 @@ fn mentions(expr: &Expr, reg: Reg) -> bool {
     match expr {
         Expr::Reg(r) => *r == reg,
         Expr::Const(_) | Expr::Field(_) | Expr::Position(_) | Expr::Now | Expr::Random(..) => false,
-        Expr::Load { offset, .. } => mentions(offset, reg),
+        Expr::Load { offset: e, .. } | Expr::Fold16(e) => mentions(e, reg),
         Expr::Binary(_, a, b) => mentions(a, reg) || mentions(b, reg),
         Expr::Choose(_, a, b) => mentions(a, reg) || mentions(b, reg),
         Expr::Sum16 { offset, length, .. } | Expr::ByteSum { offset, length, .. } => {
             mentions(offset, reg) || mentions(length, reg)
         }
-        Expr::Hash(numbers) => numbers.iter().any(|e| mentions(e, reg)),
+        Expr::Hash(_, numbers) => numbers.iter().any(|e| mentions(e, reg)),
     }
 }

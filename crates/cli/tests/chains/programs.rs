@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use compiler::{Chain, Synthesis, synthesize, synthesize_tables};
 use engine::session;
 use engine::{Closed, Disk};
-use ir::program::{Entries, verify};
+use ir::Base;
+use ir::program::{Entries, Step, Term, TermId, verify};
 use ir::text::parse_programs;
 use ir::{FileId, Model, Program, Sources};
 
@@ -98,6 +99,21 @@ fn twice(program: &Program) -> Option<String> {
     Some(format!("tables of element {} stand here more than once", owner.0))
 }
 
+/// A table of rules that asks how long packets are, rather than look at headers that are there.
+fn asks_length(program: &Program) -> Option<String> {
+    let is_length = |key: &TermId| match program.term(*key) {
+        Term::Input(field) => field.base == Base::Meta,
+        Term::Binary(..) => true,
+        _ => false,
+    };
+    let asks = |step: &Step| match step {
+        Step::Classify { table, keys, .. } => table.filter(|_| keys.iter().any(is_length)),
+        _ => None,
+    };
+    let table = program.steps.iter().find_map(asks)?;
+    Some(format!("table {} has a length among its keys", table.0))
+}
+
 /// `BLESS=1` writes down what chains become now.
 #[test]
 fn chains_become_what_they_became() {
@@ -115,8 +131,8 @@ fn chains_become_what_they_became() {
         let synthesis = synthesize_tables(&chain.graph, &models);
         let text = format!("// {of}\n{}", text(&synthesis, &chain));
         faults.extend(fault(&chain, &models).map(|fault| format!("{of}: {fault}")));
-        faults
-            .extend(synthesis.programs.iter().filter_map(twice).map(|why| format!("{of}: {why}")));
+        let why = |program| [twice(program), asks_length(program)].into_iter().flatten();
+        faults.extend(synthesis.programs.iter().flat_map(why).map(|why| format!("{of}: {why}")));
         if std::env::var_os("BLESS").is_some() {
             fs::write(path, text).unwrap();
         } else if text != expected {

@@ -11,7 +11,7 @@ mod regions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ir::field::{eth, ip, ip6, transport};
+use ir::field::{eth, icmp, ip, ip6, transport};
 use ir::layout::Kind;
 use ir::program::{End, Exit, Step, StepId};
 use ir::{Base, Cube, Field, Graph, HeaderSpace, IntervalSet, Model, Program};
@@ -61,6 +61,10 @@ pub const IP_VERSION: Matchable = field(ip::VERSION, NETWORK, None);
 pub const IP_PROTO: Matchable = field(ip::PROTO, NETWORK, Some(Family::Ip4));
 /// Next header of IPv6.
 pub const IP6_NEXT: Matchable = field(ip6::NEXT, NETWORK, Some(Family::Ip6));
+/// Types of ICMP and ICMPv6, where ports are otherwise.
+pub const ICMP_TYPE: Matchable = field(icmp::TYPE, BEHIND_IP4, Some(Family::Ip4));
+/// See [`ICMP_TYPE`].
+pub const ICMP6_TYPE: Matchable = field(icmp::TYPE, BEHIND_IP6, Some(Family::Ip6));
 const IP_SRC: Matchable = field(ip::SRC, NETWORK, Some(Family::Ip4));
 const IP6_SRC: Matchable = field(ip6::SRC, NETWORK, Some(Family::Ip6));
 

@@ -139,16 +139,5 @@ pub fn closure(program: &Program, terms: impl IntoIterator<Item = TermId>) -> Ve
 pub fn is_sum(program: &Program, term: TermId) -> bool {
     closure(program, [term])
         .into_iter()
-        .any(|t| matches!(program.term(t), Term::Fold(_) | Term::NonZero(_) | Term::Sum16 { .. }))
-}
-
-/// Whether a number is the sum of a packet's bytes and its checksum, perhaps with what was written
-/// taken into account: a checksum is right if it is 0xffff.
-pub fn verifies(program: &Program, term: TermId) -> bool {
-    let sum = |t: TermId| matches!(program.term(t), Term::Sum16 { .. });
-    match program.term(term) {
-        Term::Sum16 { .. } => true,
-        Term::Fold(_) => closure(program, [term]).into_iter().any(sum),
-        _ => false,
-    }
+        .any(|t| matches!(program.term(t), Term::OnesSum(_) | Term::Sum16 { .. }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Atom, LookupId, Term, TermId};
+use ir::program::{Atom, LookupId, OnesSum, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 
 /// A lookup in a flow table, by what is looked up where: two that agree find the same flow.
@@ -216,7 +216,14 @@ impl Arena {
             Term::Binary(op, a, b) => self.binary(op, a, b),
             Term::Slice { of, low, width } => self.slice(of, low.into(), width.into()),
             Term::Concat { high, low, width } => self.concat(high, low, width.into()),
-            Term::Fold(of) => self.fold(of),
+            Term::OnesSum(sum) => {
+                let mut all = Linear { terms: Vec::new(), constant: sum.excess().into() };
+                sum.plus.iter().for_each(|&t| all.add_all(&self.linear(t), 1));
+                sum.minus.iter().for_each(|&t| all.add_all(&self.linear(t), u128::MAX));
+                let of = self.sum(&all);
+                let folded = self.fold(of);
+                if sum.complement { self.complement(folded, 0xffff) } else { folded }
+            }
             Term::NonZero(of) => match (self.as_constant(of), self.bounds(of)) {
                 (Some(0), _) => self.constant(0xffff),
                 (_, (1.., _)) => of,
@@ -224,12 +231,12 @@ impl Arena {
             },
             Term::Choose(atom, a, b) => self.choose(atom, a, b),
             Term::Map(of, table) => self.map(of, &table),
-            Term::Hash(numbers) => {
+            Term::Hash(function, numbers) => {
                 let constants: Option<Vec<u128>> =
                     numbers.iter().map(|&n| self.as_constant(n)).collect();
                 match constants {
-                    Some(numbers) => self.constant(ir::hash::hash(numbers).into()),
-                    None => self.intern(Term::Hash(numbers)),
+                    Some(numbers) => self.constant(function.hash(numbers).into()),
+                    None => self.intern(Term::Hash(function, numbers)),
                 }
             }
             other => self.intern(other),
@@ -269,10 +276,13 @@ impl Arena {
                 (0, ones(width.into()))
             }
             Term::Sum16 { .. } => (0, 0xffff),
-            Term::Now | Term::Hash(_) => (0, u64::MAX.into()),
+            Term::Now | Term::Hash(..) => (0, u64::MAX.into()),
+            Term::OnesSum(sum) => {
+                let (least, most) = sum.only().map_or((0, u128::MAX), |of_| of(&of_));
+                (least.min(1), most.min(0xffff))
+            }
             // Imported as what a lookup binds.
             Term::Cell(..) => (0, u128::MAX),
-            Term::Fold(of_) => (u128::from(of(of_).0 > 0), 0xffff.min(of(of_).1)),
             Term::NonZero(t) => (1, of(t).1.max(0xffff)),
             Term::Slice { width, .. } => (0, ones((*width).into())),
             Term::Concat { high, low, width } => {
@@ -567,8 +577,10 @@ impl Arena {
         let mut small = sum.constant < 1 << 64;
         let mut unfolded = Linear { terms: Vec::new(), constant: sum.constant };
         for &(term, coefficient) in &sum.terms {
-            let (inner, most) = match *self.term(term) {
-                Term::Fold(inner) => (self.linear(inner), self.bounds(inner).1),
+            let (inner, most) = match self.term(term) {
+                Term::OnesSum(sum) if let Some(inner) = sum.only() => {
+                    (self.linear(inner), self.bounds(inner).1)
+                }
                 _ => (Linear { terms: vec![(term, 1)], constant: 0 }, self.bounds(term).1),
             };
             small &= coefficient < 1 << 32 && most < 1 << 64;
@@ -579,7 +591,7 @@ impl Arena {
             sum = unfolded;
         }
         let of = self.sum(&sum);
-        self.intern(Term::Fold(of))
+        self.intern(Term::OnesSum(OnesSum::of(of)))
     }
 
     fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {

@@ -497,11 +497,15 @@ impl Import<'_> {
             Term::Concat { high, low, width } => {
                 Term::Concat { high: of(high), low: of(low), width: *width }
             }
-            Term::Fold(t) => Term::Fold(of(t)),
+            Term::OnesSum(sum) => {
+                let mut sum = sum.clone();
+                sum.map_operands(|t| of(&t));
+                Term::OnesSum(sum)
+            }
             Term::NonZero(t) => Term::NonZero(of(t)),
             Term::Choose(atom, a, b) => Term::Choose(self.atom(atom), of(a), of(b)),
             Term::Map(number, table) => Term::Map(of(number), Arc::clone(table)),
-            Term::Hash(all) => Term::Hash(all.iter().map(of).collect()),
+            Term::Hash(function, all) => Term::Hash(*function, all.iter().map(of).collect()),
             other => other.clone(),
         };
         self.to.arena.make(made)

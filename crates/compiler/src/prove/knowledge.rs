@@ -274,8 +274,8 @@ impl Knowledge {
                 None => known(a).union(&known(b)),
             },
             Term::Map(number, table) => table.image(&known(number)),
-            Term::Fold(of) => match ends(of) {
-                (_, 0..=0xffff) => known(of),
+            Term::OnesSum(sum) if let Some(of) = sum.only() => match ends(&of) {
+                (_, 0..=0xffff) => known(&of),
                 _ => all,
             },
             Term::NonZero(of) => {
@@ -433,9 +433,9 @@ impl Knowledge {
                     let (high, low) = (of(arena, high), of(arena, low));
                     arena.make(Term::Concat { high, low, width })
                 }
-                Term::Fold(t) => {
-                    let t = of(arena, t);
-                    arena.make(Term::Fold(t))
+                Term::OnesSum(mut sum) => {
+                    sum.map_operands(|t| of(arena, t));
+                    arena.make(Term::OnesSum(sum))
                 }
                 Term::NonZero(t) => {
                     let inner = of(arena, t);
@@ -452,9 +452,9 @@ impl Knowledge {
                     let number = of(arena, number);
                     arena.make(Term::Map(number, table))
                 }
-                Term::Hash(numbers) => {
+                Term::Hash(function, numbers) => {
                     let numbers = numbers.into_iter().map(|t| of(arena, t)).collect();
-                    arena.make(Term::Hash(numbers))
+                    arena.make(Term::Hash(function, numbers))
                 }
                 _ => term,
             }

@@ -10,6 +10,7 @@ mod solve;
 mod values;
 mod ways;
 
+use ir::layout::{Bytes, Layout, Start};
 use net::{HEADROOM, Header, Packet, PacketType, Pool, annotation};
 
 pub(crate) use random::Random;
@@ -51,6 +52,15 @@ impl Witness {
             timestamp: 0,
             now: START,
             headroom: HEADROOM,
+        }
+    }
+
+    /// Its headers: where they are marked, else what its bytes look like.
+    pub(crate) fn layout(&self) -> Layout {
+        let bytes = Bytes(&self.frame);
+        match self.marks {
+            [_, None, _] => Layout::of_bytes(&self.frame),
+            [_, network, transport] => Layout::parse(&bytes, Start::of(&bytes, network, transport)),
         }
     }
 

@@ -57,13 +57,7 @@ impl<'a> Machine<'a> {
                 let start = self.terms.constant(i128::from(way.packet.start) as u128);
                 self.terms.binary(BinaryOp::Sub, at, start)
             }
-            Expr::Choose(cond, then, otherwise) => {
-                if let Some(sum) = folded(cond, then, otherwise) {
-                    let sum = self.expr(way, sum)?;
-                    return Ok(self.terms.fold(sum));
-                }
-                self.choose(way, cond, then, otherwise)?
-            }
+            Expr::Choose(cond, then, otherwise) => self.choose(way, cond, then, otherwise)?,
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.expr(way, a)?, self.expr(way, b)?);
                 match op {
@@ -76,9 +70,13 @@ impl<'a> Machine<'a> {
                 let length = self.expr(way, length)?;
                 self.sum16(way, *base, offset, length)?
             }
-            Expr::Hash(numbers) => {
+            Expr::Fold16(sum) => {
+                let sum = self.expr(way, sum)?;
+                self.terms.fold(sum)
+            }
+            Expr::Hash(function, numbers) => {
                 let numbers = self.numbers(way, numbers)?;
-                self.terms.hash(numbers)
+                self.terms.hash(*function, numbers)
             }
             Expr::Now => self.terms.now(),
             Expr::ByteSum { .. } => return Err(Stop::Unsupported(Barrier::ByteSum)),
@@ -236,17 +234,4 @@ impl<'a> Machine<'a> {
         }
         Ok(self.terms.fold(sum))
     }
-}
-
-/// The sum, if this is how [`Expr::fold16`] folds one.
-fn folded<'e>(cond: &'e Cond, then: &Expr, otherwise: &Expr) -> Option<&'e Expr> {
-    let Cond::Test(sum, set) = cond else { return None };
-    if set.as_single() != Some(0) || *then != Expr::Const(0) {
-        return None;
-    }
-    let Expr::Binary(BinaryOp::Add, rem, one) = otherwise else { return None };
-    let Expr::Binary(BinaryOp::Rem, less, ones) = &**rem else { return None };
-    let Expr::Binary(BinaryOp::Sub, inner, one_less) = &**less else { return None };
-    let shape = **one == Expr::Const(1) && **ones == Expr::Const(0xffff);
-    (shape && **one_less == Expr::Const(1) && **inner == *sum).then_some(sum)
 }

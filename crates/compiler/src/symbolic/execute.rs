@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use classify::MAX_DIMENSIONS;
 use ir::PrefixTable;
 use ir::model::{BinaryOp, Block, Reg, Rule, StateKind, StateRef};
 use ir::program::{
@@ -20,7 +21,7 @@ use super::cache::{Asked, Cache, Known};
 use super::draft::Draft;
 use super::facts::Facts;
 use super::packet::{MarkAt, Packet, Stop, field_at};
-use super::rules::{MAX_KEYS, Rules, tests};
+use super::rules::{Rules, tests};
 use super::split::{Split, split};
 use super::table::Table as PrefixRows;
 use super::terms::{Decided, Terms};

@@ -82,7 +82,7 @@ impl Facts {
                 };
                 set = set.intersect(&IntervalSet::range(range.0, range.1));
             }
-            Term::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) => {
+            Term::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) | Term::OnesSum(_) => {
                 let linear = terms.linear(term);
                 if linear.terms != [(term, 1)]
                     && let Some((low, high)) = self.linear_bounds(terms, linear, depth - 1)
@@ -219,12 +219,12 @@ impl Facts {
     /// what is added to a sum and taken off a checksum comes to a multiple of 0xffff.
     fn sum_is(&self, terms: &mut Terms, atom: &Atom) -> Option<bool> {
         let Atom::Test(term, set) = atom else { return None };
-        let Term::Fold(sum) = *terms.get(*term) else { return None };
-        if set.as_single() != Some(0xffff) || self.bounds(terms, sum).0 == 0 {
+        let sum = terms.folded(*term)?;
+        if set.as_single() != Some(0xffff) || self.linear_bounds(terms, &sum, DEPTH)?.0 <= 0 {
             return None;
         }
         let mut residue = Residue::default();
-        residue.add(self, terms, sum, 1, DEPTH)?;
+        residue.add_sum(self, terms, &sum, 1, DEPTH)?;
         residue.constant().map(|rest| rest == 0)
     }
 
@@ -361,27 +361,14 @@ impl Residue {
         let depth = depth.checked_sub(1)?;
         let linear = terms.linear(term);
         if linear.terms != [(term, 1)] {
-            let (low, _) = facts.linear_bounds(terms, linear, DEPTH)?;
-            if low < 0 {
-                return None;
-            }
-            let constant = (linear.constant.rem_euclid(0xffff)) as u64;
-            self.rest = (self.rest + constant * factor_here) % 0xffff;
-            for (part, coefficient) in linear.terms.clone() {
-                self.add(
-                    facts,
-                    terms,
-                    part,
-                    coefficient.rem_euclid(0xffff) * i128::from(factor_here),
-                    depth + 1,
-                )?;
-            }
-            return Some(());
+            let linear = linear.clone();
+            return self.add_sum(facts, terms, &linear, factor, depth + 1);
+        }
+        if let Some(sum) = terms.folded(term) {
+            return self.add_sum(facts, terms, &sum, factor, depth);
         }
         match *terms.get(term) {
-            Term::Fold(inner) | Term::NonZero(inner) => {
-                return self.add(facts, terms, inner, factor, depth);
-            }
+            Term::NonZero(inner) => return self.add(facts, terms, inner, factor, depth),
             Term::Binary(BinaryOp::Rem, inner, by) if terms.as_constant(by) == Some(0xffff) => {
                 return self.add(facts, terms, inner, factor, depth);
             }
@@ -415,6 +402,25 @@ impl Residue {
             self.part(slice, factor_here);
         }
         Some(())
+    }
+
+    fn add_sum(
+        &mut self,
+        facts: &Facts,
+        terms: &mut Terms,
+        sum: &Linear,
+        factor: i128,
+        depth: u32,
+    ) -> Option<()> {
+        if facts.linear_bounds(terms, sum, DEPTH)?.0 < 0 {
+            return None;
+        }
+        let factor = factor.rem_euclid(0xffff);
+        let constant = sum.constant.rem_euclid(0xffff) * factor;
+        self.rest = (self.rest + constant as u64) % 0xffff;
+        sum.terms.iter().try_for_each(|&(part, coefficient)| {
+            self.add(facts, terms, part, coefficient.rem_euclid(0xffff) * factor, depth)
+        })
     }
 
     fn part(&mut self, term: TermId, factor: u64) {

@@ -1,6 +1,7 @@
 //! A packet as terms: what it is after some elements, in terms of what it was at the entry.
 
 use ir::field::{Base, Field, meta};
+use ir::layout::Kind;
 use ir::model::{BinaryOp, CompareOp};
 use ir::program::{Barrier, Mark, TermId, Write, Writes};
 use net::Header;
@@ -191,7 +192,9 @@ pub(crate) struct Packet {
 /// [`ir::program::Term::Position`] of a header that is not marked.
 pub(crate) const UNMARKED: u128 = 0x8000_0000;
 /// Where headers are expected that were marked before the entry: without and with Ethernet.
-const POSITIONS: [[u128; 3]; 2] = [[0, 0, 20], [0, 14, 34]];
+const POSITIONS: [[u128; 3]; 2] = [[0, 0, IP], [0, ETHERNET, ETHERNET + IP]];
+const ETHERNET: u128 = Kind::Ethernet.length() as u128;
+const IP: u128 = Kind::Ipv4.length() as u128;
 
 impl Packet {
     /// The packet at the entry; `explore_rare_paths` as in [`super::execute::Chain`].

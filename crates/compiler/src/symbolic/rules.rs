@@ -1,12 +1,13 @@
 //! Rules of a match as unions of conjunctions.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use classify::edits;
+use classify::{MAX_DIMENSIONS, edits};
+use ir::field::meta;
 use ir::model::Rule;
 use ir::program::ClassifyRule;
-use ir::{Cond, Expr, IntervalSet};
+use ir::{Cond, Expr, Field, IntervalSet};
 
 /// A rule may make so many conjunctions.
 const CUBES_OF_RULE: usize = 256;
@@ -18,8 +19,8 @@ const FEW_CUBES: usize = 8;
 /// Lists of rules that differ in more are read from the start.
 const MAX_EDITS: usize = 64;
 
-/// Expressions that rules of one step may look at.
-pub(super) const MAX_KEYS: usize = classify::MAX_DIMENSIONS;
+/// Bytes that there are, from the start or from a header on.
+const AVAILABLE: [Field; 4] = [meta::LEN, meta::AVAIL_MAC, meta::AVAIL_NET, meta::AVAIL_TRANSPORT];
 
 /// Rules as conjunctions of tests on expressions.
 pub(crate) struct Rules {
@@ -36,6 +37,17 @@ pub(crate) struct Rules {
     asked: Vec<Asked>,
     /// The rules that are not of the list that this one came out of.
     added: Vec<usize>,
+    of_headers: OnceLock<OfHeaders>,
+}
+
+/// Rules for packets that have all headers that rules look at.
+pub(super) struct OfHeaders {
+    /// Expressions for bytes that there are, by their index, and how many are enough.
+    pub needed: Vec<(usize, IntervalSet)>,
+    /// The other expressions.
+    pub keys: Vec<usize>,
+    /// The rules over these.
+    pub rules: Arc<[ClassifyRule]>,
 }
 
 /// A conjunction: what it asks of some expressions, by their index.
@@ -98,7 +110,7 @@ impl Rules {
             Some((Arc::clone(&made.rules.get(old)?.cubes), *made.asked.get(old)?))
         })?;
         // Where there are too many for keys, it matters how many there are.
-        let is_wasteful = new.exprs.len() > MAX_KEYS && new.exprs.contains(&None);
+        let is_wasteful = new.exprs.len() > MAX_DIMENSIONS && new.exprs.contains(&None);
         (!is_wasteful).then_some(new)
     }
 
@@ -113,6 +125,35 @@ impl Rules {
             && self.exprs == other.exprs
             && self.takes_all == other.takes_all
             && self.hulls == other.hulls
+    }
+
+    /// The rules for packets that have all headers that rules look at; made once.
+    pub(super) fn of_headers(&self) -> &OfHeaders {
+        self.of_headers.get_or_init(|| {
+            let needed: Vec<(usize, IntervalSet)> =
+                (0..self.exprs.len()).filter_map(|at| Some((at, self.needed(at)?))).collect();
+            let is_needed = |at: usize| needed.iter().any(|needed| needed.0 == at);
+            let keys: Vec<usize> = (0..self.exprs.len()).filter(|&at| !is_needed(at)).collect();
+            let rules = match needed.is_empty() {
+                true => Arc::clone(&self.rules),
+                false => self.rules.iter().map(|rule| rule_over(rule, &keys)).collect(),
+            };
+            OfHeaders { needed, keys, rules }
+        })
+    }
+
+    /// How many bytes are enough for all rules, if that is all that they ask of an expression.
+    fn needed(&self, at: usize) -> Option<IntervalSet> {
+        let Some(Expr::Field(field)) = self.exprs[at] else { return None };
+        let asked = self.rules.iter().flat_map(|rule| rule.cubes.iter().flatten());
+        let mut sets = asked.filter(|(key, _)| usize::from(*key) == at).map(|(_, set)| set);
+        let least = |set: &IntervalSet| match set.intervals() {
+            [(low, high)] if *high >= field.max() => Some(*low),
+            _ => None,
+        };
+        AVAILABLE.contains(&field).then_some(())?;
+        let most = sets.try_fold(0, |most: u128, set| Some(most.max(least(set)?)))?;
+        Some(IntervalSet::range(most, field.max()))
     }
 
     /// Whether each conjunction can hold of numbers of which this is known.
@@ -169,8 +210,27 @@ impl Rules {
         let takes_all = last.map(|last| made[last].arm);
         let hulls =
             hulls(&made[..last.map_or(made.len(), |last| last + 1)], &all_asked, exprs.len());
-        Some(Self { exprs, rules: made.into(), cubes, takes_all, hulls, asked: all_asked, added })
+        Some(Self {
+            exprs,
+            rules: made.into(),
+            cubes,
+            takes_all,
+            hulls,
+            asked: all_asked,
+            added,
+            of_headers: OnceLock::new(),
+        })
     }
+}
+
+/// A rule that asks some expressions only.
+fn rule_over(rule: &ClassifyRule, keys: &[usize]) -> ClassifyRule {
+    let over = |(key, set): &(u8, IntervalSet)| {
+        let at = keys.binary_search(&usize::from(*key)).ok()?;
+        Some((at as u8, set.clone()))
+    };
+    let cubes = rule.cubes.iter().map(|cube| cube.iter().filter_map(over).collect()).collect();
+    ClassifyRule { cubes, ..rule.clone() }
 }
 
 /// Whether a conjunction can hold of numbers of which this is known.
@@ -251,7 +311,7 @@ fn expand(cond: &Cond, holds: bool, exprs: &mut Vec<Option<Expr>>) -> Option<Vec
             };
             let known = exprs.iter().position(|e| e.as_ref() == Some(expr));
             // Free places are taken last: classifiers were built for numbers as large as stood there.
-            let free = || exprs.iter().position(|e| e.is_none() && exprs.len() >= MAX_KEYS);
+            let free = || exprs.iter().position(|e| e.is_none() && exprs.len() >= MAX_DIMENSIONS);
             let at = known.or_else(free).unwrap_or(exprs.len());
             if at == exprs.len() {
                 exprs.push(None);
@@ -387,7 +447,7 @@ mod tests {
                 made = match Rules::changed(&rules, &old, &made) {
                     Some(changed) => {
                         prop_assert_eq!(plainly(&changed), plainly(&new));
-                        prop_assert!(changed.exprs.len() <= MAX_KEYS.max(new.exprs.len()));
+                        prop_assert!(changed.exprs.len() <= MAX_DIMENSIONS.max(new.exprs.len()));
                         // What other rules ask stays where it is.
                         for (old, new) in made.exprs.iter().zip(&changed.exprs) {
                             prop_assert!(old.is_none() || new.is_none() || old == new);
@@ -395,7 +455,7 @@ mod tests {
                         changed
                     }
                     None => {
-                        prop_assert!(most > MAX_KEYS);
+                        prop_assert!(most > MAX_DIMENSIONS);
                         new
                     }
                 };

@@ -6,8 +6,11 @@
 
 use foldhash::HashMap;
 use ir::field::{Base, Field};
+use ir::hash::HashFunction;
+use ir::interp::fold16;
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Atom, LookupId, StateId, Term, TermId};
+use ir::program::numbers::Numbers;
+use ir::program::{Atom, LookupId, OnesSum, StateId, Term, TermId};
 use ir::{IntervalSet, Mapping};
 use net::Header;
 use std::sync::Arc;
@@ -121,8 +124,8 @@ fn bits(value: u128) -> u32 {
 pub(crate) struct Terms {
     terms: Vec<Term>,
     index: HashMap<Term, TermId>,
-    /// The least and the greatest value of each term, whatever the packet.
-    bounds: Vec<(u128, u128)>,
+    /// What numbers each can be, whatever the packet.
+    numbers: Vec<Numbers>,
     /// Each as a sum; a term that is none is its own only part.
     linear: Vec<Linear>,
     /// Bits of what tables map numbers to, by lowest bit and width: tables are large.
@@ -140,7 +143,12 @@ impl Terms {
 
     /// The least and the greatest value that a term can have.
     pub(crate) fn bounds(&self, term: TermId) -> (u128, u128) {
-        self.bounds[term.0 as usize]
+        self.numbers[term.0 as usize].bounds
+    }
+
+    /// How many bits a term has.
+    pub(crate) fn width(&self, term: TermId) -> u16 {
+        self.numbers[term.0 as usize].width
     }
 
     pub(crate) fn as_constant(&self, term: TermId) -> Option<u128> {
@@ -150,56 +158,69 @@ impl Terms {
         }
     }
 
-    fn intern(&mut self, term: Term, bounds: (u128, u128)) -> TermId {
+    fn intern(&mut self, term: Term) -> TermId {
         if let Some(&id) = self.index.get(&term) {
             return id;
         }
+        let numbers = Numbers::of(&term, |operand| self.numbers[operand.0 as usize]);
+        self.add(term, numbers)
+    }
+
+    fn add(&mut self, term: Term, numbers: Numbers) -> TermId {
         let id = TermId(self.terms.len() as u32);
         self.linear.push(match term {
             Term::Const(value) if value < LARGE as u128 => Linear::constant(value as i128),
             _ => Linear::term(id),
         });
         self.terms.push(term.clone());
-        self.bounds.push(bounds);
+        self.numbers.push(numbers);
         self.index.insert(term, id);
         id
     }
 
     pub(crate) fn constant(&mut self, value: u128) -> TermId {
-        self.intern(Term::Const(value), (value, value))
+        self.intern(Term::Const(value))
     }
 
     pub(crate) fn input(&mut self, field: Field) -> TermId {
-        self.intern(Term::Input(field), (0, field.max()))
+        self.intern(Term::Input(field))
     }
 
     pub(crate) fn position(&mut self, header: Header) -> TermId {
-        self.intern(Term::Position(header), (0, u32::MAX.into()))
+        self.intern(Term::Position(header))
     }
 
     /// A number of `width` bits that a lookup binds.
     pub(crate) fn bound(&mut self, lookup: LookupId, index: u8, width: u16) -> TermId {
-        self.intern(Term::Bound(lookup, index), (0, mask(width.into())))
+        let term = Term::Bound(lookup, index);
+        match self.index.get(&term) {
+            Some(&known) => known,
+            None => self.add(term, Numbers::of_width(width)),
+        }
     }
 
     /// What a cell of `width` bits holds.
     pub(crate) fn cell(&mut self, cells: StateId, index: u16, width: u16) -> TermId {
-        self.intern(Term::Cell(cells, index), (0, mask(width.into())))
+        let term = Term::Cell(cells, index);
+        match self.index.get(&term) {
+            Some(&known) => known,
+            None => self.add(term, Numbers::of_width(width)),
+        }
     }
 
     pub(crate) fn now(&mut self) -> TermId {
-        self.intern(Term::Now, (0, u64::MAX.into()))
+        self.intern(Term::Now)
     }
 
     pub(crate) fn sum16(&mut self, offset: u16, length: TermId) -> TermId {
-        self.intern(Term::Sum16 { offset, length }, (0, 0xffff))
+        self.intern(Term::Sum16 { offset, length })
     }
 
-    pub(crate) fn hash(&mut self, numbers: Vec<TermId>) -> TermId {
+    pub(crate) fn hash(&mut self, function: HashFunction, numbers: Vec<TermId>) -> TermId {
         let constants: Option<Vec<u128>> = numbers.iter().map(|&t| self.as_constant(t)).collect();
         match constants {
-            Some(constants) => self.constant(ir::hash::hash(constants).into()),
-            None => self.intern(Term::Hash(numbers), (0, u64::MAX.into())),
+            Some(constants) => self.constant(function.hash(constants).into()),
+            None => self.intern(Term::Hash(function, numbers)),
         }
     }
 
@@ -216,6 +237,14 @@ impl Terms {
         if linear.constant == 0 && rest.is_empty() && last.1 == 1 {
             return last.0;
         }
+        if let ([(fold, -1)], 0xffff) = (&linear.terms[..], linear.constant)
+            && let Term::OnesSum(sum) = self.get(*fold)
+        {
+            let checksum = OnesSum { complement: !sum.complement, ..sum.clone() };
+            let id = self.intern(Term::OnesSum(checksum));
+            self.linear[id.0 as usize] = linear.clone();
+            return id;
+        }
         // Positive parts first, so that no part of the sum wraps if the sum does not.
         let mut parts: Vec<(TermId, i128)> = linear.terms.clone();
         parts.sort_by_key(|&(t, c)| (c < 0, t));
@@ -226,13 +255,7 @@ impl Terms {
             constant = 0;
         }
         for (term, coefficient) in parts {
-            let product = match coefficient.unsigned_abs() {
-                1 => term,
-                factor => {
-                    let factor = self.constant(factor);
-                    self.raw(BinaryOp::Mul, term, factor)
-                }
-            };
+            let product = self.product(term, coefficient.unsigned_abs());
             sum = Some(match sum {
                 None => product,
                 Some(sum) if coefficient < 0 => self.raw(BinaryOp::Sub, sum, product),
@@ -250,10 +273,6 @@ impl Terms {
             let constant = self.constant(constant.unsigned_abs());
             sum = self.raw(op, sum, constant);
         }
-        let known = linear.bounds(|t| self.bounds(t)).filter(|&(low, _)| low >= 0);
-        if let Some((low, high)) = known {
-            self.bounds[sum.0 as usize] = (low as u128, high as u128);
-        }
         let known = &mut self.linear[sum.0 as usize];
         if known.terms == [(sum, 1)] {
             *known = linear.clone();
@@ -263,35 +282,7 @@ impl Terms {
 
     /// The operation as it stands.
     fn raw(&mut self, op: BinaryOp, a: TermId, b: TermId) -> TermId {
-        let bounds = self.bounds_of(op, self.bounds(a), self.bounds(b));
-        self.intern(Term::Binary(op, a, b), bounds)
-    }
-
-    fn bounds_of(&self, op: BinaryOp, a: (u128, u128), b: (u128, u128)) -> (u128, u128) {
-        let all = (0, u128::MAX);
-        match op {
-            BinaryOp::Add => match (a.0.checked_add(b.0), a.1.checked_add(b.1)) {
-                (Some(low), Some(high)) => (low, high),
-                _ => all,
-            },
-            BinaryOp::Sub if a.0 >= b.1 => (a.0 - b.1, a.1 - b.0),
-            BinaryOp::Mul => match (a.0.checked_mul(b.0), a.1.checked_mul(b.1)) {
-                (Some(low), Some(high)) => (low, high),
-                _ => all,
-            },
-            BinaryOp::Sub => all,
-            BinaryOp::Div => (0, a.1),
-            BinaryOp::Rem => (0, if b.1 == 0 { 0 } else { a.1.min(b.1 - 1) }),
-            BinaryOp::And => (0, a.1.min(b.1)),
-            BinaryOp::Or | BinaryOp::Xor => (0, mask(bits(a.1).max(bits(b.1)))),
-            BinaryOp::Shl => match u32::try_from(b.1) {
-                Ok(by) if by < 128 && bits(a.1) + by <= 128 => (0, a.1 << by),
-                _ => all,
-            },
-            BinaryOp::Shr => (0, a.1),
-            BinaryOp::Min => (a.0.min(b.0), a.1.min(b.1)),
-            BinaryOp::Max => (a.0.max(b.0), a.1.max(b.1)),
-        }
+        self.intern(Term::Binary(op, a, b))
     }
 
     /// An operation on two numbers.
@@ -413,10 +404,7 @@ impl Terms {
                     self.concat(upper, lower, cut - low)
                 }
             }
-            _ => {
-                let bounds = (0, mask(width).min(self.bounds(of).1 >> low));
-                self.intern(Term::Slice { of, low: low as u8, width: width as u8 }, bounds)
-            }
+            _ => self.intern(Term::Slice { of, low: low as u8, width: width as u8 }),
         }
     }
 
@@ -444,56 +432,80 @@ impl Terms {
             }
             _ => {}
         }
-        let (h, l) = (self.bounds(high), self.bounds(low));
-        let bounds = (h.0 << width | l.0, h.1 << width | l.1);
-        self.intern(Term::Concat { high, low, width: width as u8 }, bounds)
+        self.intern(Term::Concat { high, low, width: width as u8 })
     }
 
     /// A sum folded to 16 bits.
     pub(crate) fn fold(&mut self, sum: TermId) -> TermId {
         let mut linear = self.linear(sum).clone();
         // fold(fold(a) + b) = fold(a + b), if neither is negative.
+        let positive =
+            |terms: &Self, l: &Linear| l.bounds(|t| terms.bounds(t)).is_some_and(|b| b.0 >= 0);
         loop {
-            let inner = linear.terms.iter().find_map(|&(t, c)| match self.get(t) {
-                Term::Fold(inner) if c == 1 => Some((t, *inner)),
-                _ => None,
-            });
+            let mut single = linear.terms.iter().filter(|t| t.1 == 1);
+            let inner = single.find_map(|&(t, _)| Some((t, self.folded(t)?)));
             let Some((fold, inner)) = inner else { break };
             let Some(rest) = linear.add(&Linear::term(fold), -1) else { break };
-            let positive = |l: &Linear| l.bounds(|t| self.bounds(t)).is_some_and(|b| b.0 >= 0);
-            let inner = self.linear(inner);
-            match rest.add(inner, 1).filter(|_| positive(&rest) && positive(inner)) {
+            match rest.add(&inner, 1).filter(|_| positive(self, &rest) && positive(self, &inner)) {
                 Some(sum) => linear = sum,
                 None => break,
             }
         }
+        if linear.terms.is_empty() {
+            return self.constant(fold16(linear.constant as u128));
+        }
+        let sum = self.words(&linear).unwrap_or_else(|| OnesSum::of(self.sum_of(&linear)));
+        self.intern(Term::OnesSum(sum))
+    }
+
+    /// What is folded in a ones' complement sum.
+    pub(crate) fn folded(&self, term: TermId) -> Option<Linear> {
+        let Term::OnesSum(sum @ OnesSum { complement: false, .. }) = self.get(term) else {
+            return None;
+        };
+        let all = sum.plus.iter().map(|t| (t, 1)).chain(sum.minus.iter().map(|t| (t, -1)));
+        all.into_iter().try_fold(Linear::constant(sum.excess().into()), |total, (&term, sign)| {
+            total.add(self.linear(term), sign)
+        })
+    }
+
+    /// The words whose ones' complement sum a linear combination comes to; `None` if it wraps, or
+    /// takes off what are no words.
+    fn words(&mut self, linear: &Linear) -> Option<OnesSum> {
+        let (low, _) = linear.bounds(|t| self.bounds(t)).filter(|bounds| bounds.0 >= 0)?;
+        let taken = linear.terms.iter().filter(|t| t.1 < 0);
+        let minus: Option<Vec<TermId>> =
+            taken.map(|&(t, c)| (c == -1 && self.bounds(t).1 <= 0xffff).then_some(t)).collect();
+        let minus = minus?;
         // Multiples of 0xffff make no difference to a sum that is not 0.
-        let rest = Linear { terms: linear.terms.clone(), constant: 0 };
-        if let Some((floor, _)) = rest.bounds(|t| self.bounds(t)) {
-            while linear.constant > 0xffff && floor.saturating_add(linear.constant) > 0x1_fffe {
-                linear.constant -= 0xffff;
-            }
+        let constant = linear.constant - 0xffff * minus.len() as i128;
+        let constant = match u16::try_from(constant) {
+            Ok(constant) => constant,
+            Err(_) if low > 0 => (constant - 1).rem_euclid(0xffff) as u16 + 1,
+            Err(_) => return None,
+        };
+        let added = linear.terms.iter().filter(|t| t.1 > 0).copied().collect::<Vec<_>>();
+        let plus = added.into_iter().map(|(t, c)| self.product(t, c as u128)).collect();
+        Some(OnesSum { complement: false, plus, minus, constant })
+    }
+
+    fn product(&mut self, term: TermId, factor: u128) -> TermId {
+        if factor == 1 {
+            return term;
         }
-        let sum = self.sum_of(&linear);
-        match self.as_constant(sum) {
-            Some(0) => sum,
-            Some(value) => self.constant((value - 1) % 0xffff + 1),
-            None => {
-                let least = u128::from(self.bounds(sum).0 > 0);
-                self.intern(Term::Fold(sum), (least, 0xffff))
-            }
-        }
+        let by = self.constant(factor);
+        let product = self.raw(BinaryOp::Mul, term, by);
+        self.linear[product.0 as usize] =
+            Linear { terms: vec![(term, factor as i128)], constant: 0 };
+        product
     }
 
     /// What a table maps a number to.
     pub(crate) fn map(&mut self, of: TermId, table: &Arc<Mapping>) -> TermId {
         let (low, high) = self.bounds(of);
-        let image = table.image(&IntervalSet::range(low, high));
-        let ends = (IntervalSet::min(&image), IntervalSet::max(&image));
-        let bounds = (ends.0.unwrap_or(0), ends.1.unwrap_or(0));
-        match image.as_single() {
+        match table.image(&IntervalSet::range(low, high)).as_single() {
             Some(value) => self.constant(value),
-            None => self.intern(Term::Map(of, Arc::clone(table)), bounds),
+            None => self.intern(Term::Map(of, Arc::clone(table))),
         }
     }
 
@@ -506,37 +518,33 @@ impl Terms {
             return self.constant(0xffff);
         }
         let value = self.through_non_zero(value).unwrap_or(value);
-        let high = self.bounds(value).1.max(0xffff);
-        self.intern(Term::NonZero(value), (1, high))
+        self.intern(Term::NonZero(value))
     }
 
     /// An update of a UDP checksum that was updated before, as one update: of
     /// `0xffff - fold(0xffff - nz(0xffff - fold(a)) + b)` the same with `fold(a + b)`. Inside of
     /// [`Term::NonZero`] only: the two differ in which zero they are.
     fn through_non_zero(&mut self, value: TermId) -> Option<TermId> {
-        let inverted = |terms: &Self, t: TermId| -> Option<TermId> {
-            let linear = terms.linear(t);
-            match linear.terms[..] {
-                [(fold, -1)] if linear.constant == 0xffff => match terms.get(fold) {
-                    Term::Fold(sum) => Some(*sum),
+        let inverted = |terms: &Self, t: TermId| -> Option<Linear> {
+            match terms.linear(t) {
+                Linear { terms: sum, constant: 0xffff } => match sum[..] {
+                    [(fold, -1)] => terms.folded(fold),
                     _ => None,
                 },
                 _ => None,
             }
         };
-        let sum = inverted(self, value)?;
-        let linear = self.linear(sum);
+        let linear = inverted(self, value)?;
         let (updated, before) = linear.terms.iter().find_map(|&(t, c)| match self.get(t) {
             Term::NonZero(inner) if c == -1 => Some((t, inverted(self, *inner)?)),
             _ => None,
         })?;
         let rest = linear.add(&Linear::term(updated), 1)?.add(&Linear::constant(0xffff), -1)?;
-        let before = self.linear(before);
         let positive = |l: &Linear| l.bounds(|t| self.bounds(t)).is_some_and(|b| b.0 >= 0);
-        if !positive(&rest) || !positive(before) {
+        if !positive(&rest) || !positive(&before) {
             return None;
         }
-        let sum = self.sum_of(&rest.add(before, 1)?);
+        let sum = self.sum_of(&rest.add(&before, 1)?);
         let fold = self.fold(sum);
         let all = self.constant(0xffff);
         Some(self.binary(BinaryOp::Sub, all, fold))
@@ -558,8 +566,7 @@ impl Terms {
         {
             return self.non_zero(otherwise);
         }
-        let (a, b) = (self.bounds(then), self.bounds(otherwise));
-        self.intern(Term::Choose(atom, then, otherwise), (a.0.min(b.0), a.1.max(b.1)))
+        self.intern(Term::Choose(atom, then, otherwise))
     }
 
     /// Whether a number is 0 exactly where a part of it has a value.

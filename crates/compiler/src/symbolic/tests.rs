@@ -171,7 +171,7 @@ fn value(terms: &Terms, term: TermId, world: &World) -> u128 {
         Term::Binary(op, a, b) => op.apply(v(a), v(b)),
         Term::Slice { of, low, width } => v(of) >> low & mask((*width).into()),
         Term::Concat { high, low, width } => v(high) << width | v(low),
-        Term::Fold(t) => fold(v(t)),
+        Term::OnesSum(sum) => sum.value(|t| v(&t)),
         Term::NonZero(t) => {
             if v(t) == 0 {
                 0xffff
@@ -187,7 +187,7 @@ fn value(terms: &Terms, term: TermId, world: &World) -> u128 {
             }
         }
         Term::Map(of, table) => table.get(v(of)),
-        Term::Position(_) | Term::Sum16 { .. } | Term::Hash(_) | Term::Now => unreachable!(),
+        Term::Position(_) | Term::Sum16 { .. } | Term::Hash(..) | Term::Now => unreachable!(),
     }
 }
 

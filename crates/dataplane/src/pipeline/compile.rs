@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
-use ir::program::numbers::{Range, complement, fits, is_decided};
-use ir::program::{Atom, LookupId, Program, StepId, Term, TermId};
+use ir::program::numbers::{Numbers, Range, is_decided, total};
+use ir::program::{Atom, LookupId, OnesSum, Program, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
@@ -73,7 +73,7 @@ pub(super) struct Compiler<'a> {
     bound: Vec<bool>,
     /// By term: whether it is made from a cell that packets change.
     changing: Vec<bool>,
-    ranges: Vec<Range>,
+    numbers: Vec<Numbers>,
     /// How deep terms are nested: those that would take too much stack are not compiled.
     depth: Vec<u32>,
     /// Tables, and their numbers.
@@ -109,7 +109,7 @@ impl<'a> Compiler<'a> {
             layouts: Layout::of(program),
             bound,
             changing: cells::changing(program),
-            ranges: program.numbers().iter().map(|numbers| numbers.range).collect(),
+            numbers: program.numbers(),
             depth,
             tables: Vec::new(),
         }
@@ -143,12 +143,17 @@ impl<'a> Compiler<'a> {
     }
 
     pub(super) fn range(&self, term: TermId) -> Range {
-        self.ranges[term.0 as usize]
+        self.numbers[term.0 as usize].range
+    }
+
+    /// How many bits a term has.
+    pub(super) fn width(&self, term: TermId) -> u16 {
+        self.numbers[term.0 as usize].width
     }
 
     /// Whether 32 bits are all of a number.
     pub(super) fn is_whole(&self, term: TermId) -> bool {
-        fits(self.range(term))
+        self.numbers[term.0 as usize].fits()
     }
 
     /// A column for the lower 32 bits of a term; `None` if it takes more than columns can do.
@@ -315,22 +320,18 @@ impl<'a> Compiler<'a> {
                     width => Op::Or(self.op(Op::Shl(high, *width)), low),
                 }
             }
-            Term::Fold(sum) => {
-                let never_zero = self.range(*sum).is_some_and(|(low, _)| low > 0);
-                Op::Fold(self.sum(*sum, never_zero, with)?)
+            Term::OnesSum(sum) => {
+                let never_zero = self.total(sum).bounds.0 > 0;
+                self.ones_sum(sum, never_zero, with)?
             }
-            Term::NonZero(of) => Op::NonZero(self.whole(*of, with)?),
-            choice if let Some(of) = complement(self.program, choice) => {
+            Term::NonZero(of) => match self.program.term(*of) {
                 // Whether a sum comes to 0 or to 0xffff is all the same here.
-                let sum = match self.program.term(of) {
-                    Term::Fold(sum) if self.range(*sum).is_some_and(|r| r.0 >= 0) => *sum,
-                    _ => of,
-                };
-                let sum = self.sum(sum, true, with)?;
-                let folded = self.op(Op::Fold(sum));
-                let all = self.op(Op::Const(0xffff));
-                Op::NonZero(self.op(Op::Sub(all, folded)))
-            }
+                Term::OnesSum(sum) if sum.complement => {
+                    let checksum = self.ones_sum(sum, true, with)?;
+                    Op::NonZero(self.op(checksum))
+                }
+                _ => Op::NonZero(self.whole(*of, with)?),
+            },
             Term::Choose(atom, a, b) => {
                 let cond = self.cond(atom, with)?;
                 Op::Choose((cond, self.compile(*a, with)?, self.compile(*b, with)?).into())
@@ -344,7 +345,7 @@ impl<'a> Compiler<'a> {
             Term::Bound(lookup, index) => self.bound_word(*lookup, *index, 0)?,
             Term::Cell(cells, index) => Op::Cell(*cells, *index),
             Term::Now => Op::Now(0),
-            Term::Hash(_) => return None,
+            Term::Hash(..) => return None,
         };
         Some(self.op(op))
     }
@@ -401,25 +402,78 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// A column that folds to the same as a sum. `fold(a + fold(b))` is `fold(a + b)`, and of what
-    /// is not 0 (or where that makes no difference: `modular`) only the remainder by 0xffff counts;
-    /// so all that is fixed in a sum of sums is one slot.
+    /// What is folded in a ones' complement sum.
+    fn total(&self, sum: &OnesSum) -> Numbers {
+        total(sum, |term| self.numbers[term.0 as usize])
+    }
+
+    fn ones_sum(
+        &mut self,
+        sum: &OnesSum,
+        modular: bool,
+        with: &mut Option<&mut Residual<'_>>,
+    ) -> Option<Op> {
+        let folded = match with {
+            Some(_) if sum.operands().any(|term| self.bound[term.0 as usize]) => {
+                Op::Fold(self.sum(sum, modular, with)?)
+            }
+            _ => Op::Fold(self.plain_sum(sum)?),
+        };
+        if !sum.complement {
+            return Some(folded);
+        }
+        let all = self.op(Op::Const(0xffff));
+        Some(Op::Sub(all, self.op(folded)))
+    }
+
+    /// A column for what is folded.
+    fn plain_sum(&mut self, sum: &OnesSum) -> Option<Reg> {
+        if !self.total(sum).fits() {
+            return None;
+        }
+        let excess = u32::try_from(sum.excess()).ok()?;
+        let mut all = sum
+            .plus
+            .iter()
+            .map(|term| (false, *term))
+            .chain(sum.minus.iter().map(|term| (true, *term)));
+        // A constant comes first where nothing else is added: equal sums are one.
+        let mut total = match sum.plus.is_empty() {
+            true => self.op(Op::Const(excess)),
+            false => self.term(all.next()?.1)?,
+        };
+        for (minus, term) in all {
+            let term = self.term(term)?;
+            total = self.op(if minus { Op::Sub(total, term) } else { Op::Add(total, term) });
+        }
+        if !sum.plus.is_empty() && excess > 0 {
+            let excess = self.op(Op::Const(excess));
+            total = self.op(Op::Add(total, excess));
+        }
+        Some(total)
+    }
+
+    /// A column that folds to the same as a sum of which something is bound. `fold(a + fold(b))` is
+    /// `fold(a + b)`, and of what is not 0 (or where that makes no difference: `modular`) only the
+    /// remainder by 0xffff counts; so all that is fixed in a sum of sums is one slot.
     fn sum(
         &mut self,
-        sum: TermId,
+        sum: &OnesSum,
         modular: bool,
         with: &mut Option<&mut Residual<'_>>,
     ) -> Option<Reg> {
-        if with.is_none() || !self.bound[sum.0 as usize] {
-            return self.whole(sum, with);
-        }
         let is_fixed = |term: TermId, with: &Option<&mut Residual<'_>>| {
             with.as_ref().is_some_and(|r| r.known.fixed[term.0 as usize])
         };
         let (mut fixed, mut rest): (Signed, Signed) = (Vec::new(), Vec::new());
-        let mut constant = 0i128;
-        let mut waiting = vec![(false, sum)];
+        let mut constant = i128::from(sum.excess());
+        let signed = |sum: &OnesSum, minus: bool| -> Signed {
+            let plus = sum.plus.iter().map(|term| (minus, *term));
+            plus.chain(sum.minus.iter().map(|term| (!minus, *term))).collect()
+        };
+        let mut waiting = signed(sum, false);
         while let Some((minus, term)) = waiting.pop() {
+            let is_whole = |of: &TermId| self.range(*of).is_some_and(|r| r.0 >= 0);
             match self.program.term(term) {
                 Term::Const(value) => {
                     let value = i128::from(i64::try_from(*value as i128).ok()?);
@@ -428,20 +482,25 @@ impl<'a> Compiler<'a> {
                 _ if is_fixed(term, with) => fixed.push((minus, term)),
                 Term::Binary(BinaryOp::Add, a, b) => waiting.extend([(minus, *a), (minus, *b)]),
                 Term::Binary(BinaryOp::Sub, a, b) => waiting.extend([(minus, *a), (!minus, *b)]),
-                Term::Fold(of)
-                    if (!minus || modular) && self.range(*of).is_some_and(|r| r.0 >= 0) =>
+                Term::OnesSum(inner)
+                    if (modular || minus == inner.complement)
+                        && self.total(inner).range.is_some() =>
                 {
-                    waiting.push((minus, *of));
+                    let of = minus != inner.complement;
+                    if inner.complement {
+                        constant += if minus { -0xffff } else { 0xffff };
+                    }
+                    let excess = i128::from(inner.excess());
+                    constant += if of { -excess } else { excess };
+                    waiting.extend(signed(inner, of));
                 }
+                Term::NonZero(of) if modular && is_whole(of) => waiting.push((minus, *of)),
                 Term::Binary(BinaryOp::Rem, of, by)
                     if modular
                         && *self.program.term(*by) == Term::Const(0xffff)
-                        && self.range(*of).is_some_and(|r| r.0 >= 0) =>
+                        && is_whole(of) =>
                 {
                     waiting.push((minus, *of));
-                }
-                choice if modular && let Some(of) = complement(self.program, choice) => {
-                    waiting.push((!minus, of));
                 }
                 _ => rest.push((minus, term)),
             }
@@ -513,7 +572,13 @@ impl<'a> Compiler<'a> {
                     add(a, n);
                     add(b, -n);
                 }
-                Term::Fold(of) | Term::NonZero(of) if is_whole(of) => add(of, n),
+                Term::OnesSum(of) if self.total(of).range.is_some() => {
+                    let n = if of.complement { -n } else { n };
+                    of.plus.iter().for_each(|term| add(term, n));
+                    of.minus.iter().for_each(|term| add(term, -n));
+                    more = (more + i64::from(of.constant) * n) % 0xffff;
+                }
+                Term::NonZero(of) if is_whole(of) => add(of, n),
                 Term::Binary(BinaryOp::Rem, of, by)
                     if *self.program.term(*by) == Term::Const(0xffff) && is_whole(of) =>
                 {
@@ -562,7 +627,7 @@ impl<'a> Compiler<'a> {
 
     /// Whether a condition says nothing, because it always holds or never.
     pub(super) fn is_decided(&self, atom: &Atom) -> bool {
-        is_decided(&self.ranges, atom)
+        is_decided(&self.numbers, atom)
     }
 
     /// A condition on columns that nothing is left out of.

@@ -173,7 +173,7 @@ impl Pipeline {
 #[cfg(test)]
 mod tests {
     use ir::model::BinaryOp;
-    use ir::program::{Program, Term, TermId};
+    use ir::program::{OnesSum, Program, Term, TermId};
     use ir::{Base, Field, Port};
 
     use super::*;
@@ -196,6 +196,8 @@ mod tests {
             add(Term::Binary(BinaryOp::Rem, less, all))
         };
         let sum = Sum { terms: vec![(1, change(0, 1)), (1, change(1, 2))], more: 0 };
+        let (plus, minus) = (vec![TermId(1)], vec![TermId(0)]);
+        let checksum = add(Term::OnesSum(OnesSum { complement: true, plus, minus, constant: 5 }));
         let entry = Port { node: 0, port: 0 };
         let program = Program {
             entry,
@@ -210,6 +212,8 @@ mod tests {
         let mut compiler = Compiler::new(&program, &ranges);
         let congruent = compiler.congruent(&sum);
         assert_eq!(congruent, Sum { terms: vec![(1, TermId(2)), (-1, TermId(0))], more: 0 });
+        let of_checksum = compiler.congruent(&Sum { terms: vec![(1, checksum)], more: 0 });
+        assert_eq!(of_checksum, Sum { terms: vec![(-1, TermId(1)), (1, TermId(0))], more: -5 });
 
         let slot = Slot::Sum { sum, congruent };
         let source = Source::new(&mut compiler, &slot).expect("columns hold such numbers");

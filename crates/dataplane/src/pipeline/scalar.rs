@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use elements::flow_access::FoundFlow;
-use ir::hash::hash;
 use ir::interp;
 use ir::program::{
     Atom, Effect, Exit, LookupId, Mark, Program, StateId, Step, StepId, Term, TermId,
@@ -245,10 +244,7 @@ impl Scalar {
             Term::Concat { high, low, width } => {
                 get(self, *high).checked_shl(u32::from(*width)).unwrap_or(0) | get(self, *low)
             }
-            Term::Fold(sum) => match get(self, *sum) {
-                0 => 0,
-                sum => (sum - 1) % 0xffff + 1,
-            },
+            Term::OnesSum(sum) => sum.value(|term| get(self, term)),
             Term::NonZero(sum) => match get(self, *sum) {
                 0 => 0xffff,
                 sum => sum,
@@ -258,7 +254,9 @@ impl Scalar {
                 get(self, if holds { *yes } else { *no })
             }
             Term::Map(of, table) => table.get(get(self, *of)),
-            Term::Hash(numbers) => hash(numbers.iter().map(|&n| get(self, n))).into(),
+            Term::Hash(function, numbers) => {
+                function.hash(numbers.iter().map(|&n| get(self, n))).into()
+            }
             Term::Cell(cells, index) => self.table.get(*cells, *index).into(),
             Term::Now => self.now.into(),
         }

@@ -305,7 +305,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                         let mut of_key = Vec::new();
                         add_leaves(program, &[*key], &mut of_key)?;
                         of_key.retain(|leaf| !leaves.contains(leaf));
-                        let width = |leaf: &TermId| program.width(*leaf);
+                        let width = |leaf: &TermId| self.compiler.width(*leaf);
                         if of_key.iter().all(|leaf| width(leaf) <= most) {
                             leaves.extend(of_key);
                         }
@@ -314,7 +314,7 @@ impl<'c, 'a> Builder<'c, 'a> {
                 _ => {}
             }
         }
-        let bits: u32 = leaves.iter().map(|&t| u32::from(program.width(t))).sum();
+        let bits: u32 = leaves.iter().map(|&t| u32::from(self.compiler.width(t))).sum();
         (bits <= 128).then_some(leaves)
     }
 
@@ -419,7 +419,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         // Parts of at most 32 bits.
         let mut parts: Vec<(u16, TermId, Reg)> = Vec::new();
         for &input in inputs {
-            let width = self.compiler.program().width(input);
+            let width = self.compiler.width(input);
             let words = self.compiler.words(input, columns(width), &mut None)?;
             let widths = (0..).map(|word| (width - 32 * word).min(32));
             parts.extend(widths.zip(words).map(|(width, reg)| (width, input, reg)));

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn hash(n: u32) -> u64 {
-        ir::hash::hash([u128::from(n)])
+        ir::hash::HashFunction::MixedFnv1a.hash([u128::from(n)])
     }
 
     #[test]

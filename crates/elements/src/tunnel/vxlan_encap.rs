@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use click::config::Argument;
 use ir::field::{anno, eth, ip, ip6, meta, transport, udp};
+use ir::hash::HashFunction;
 use ir::model::{Block, Reg, set_bytes};
 use ir::{Base, Expr, Field, IntervalSet, Model, Op, Reason};
 use net::Header;
@@ -168,7 +169,10 @@ fn model_source_port(port: Reg) -> Block {
     ];
     let holds = |kind: u16, length: u16| eth::TYPE.eq(kind).and(meta::LEN.ge(BEHIND + length));
     let header = Field::bytes(Base::Data, 0, BEHIND).get();
-    let hash = Expr::Hash(vec![header, source.into(), destination.into(), rest.into()]);
+    let hash = Expr::Hash(
+        HashFunction::MixedFnv1a,
+        vec![header, source.into(), destination.into(), rest.into()],
+    );
     vec![
         Op::Let(source, 0u8.into()),
         Op::Let(destination, 0u8.into()),

@@ -76,6 +76,8 @@ barriers! {
     TooManyKeys = "too-many-keys", "its rules look at too many things";
     /// Rules look at numbers of more bits than a classifier takes.
     WideKeys = "wide-keys", "its rules look at wide numbers";
+    /// Rules look at a header of which bytes are missing.
+    MissingHeader = "missing-header", "its rules look at a header that is not all there";
     /// A rule has no arm.
     NoArm = "no-arm", "a rule leads nowhere";
     /// The model has a loop.

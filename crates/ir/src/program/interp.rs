@@ -10,7 +10,6 @@ use super::{
 };
 use crate::Base;
 use crate::graph::NodeId;
-use crate::hash::hash;
 use crate::interp::{self, Fault};
 use crate::model::{Reason, StateDecl, StateKind};
 use crate::state::{Flows, StateValue, Store};
@@ -340,10 +339,7 @@ impl<'a> Run<'a, '_> {
                 }
                 known(high).checked_shl(u32::from(*width)).unwrap_or(0) | known(low)
             }
-            Term::Fold(sum) => match known(sum) {
-                0 => 0,
-                sum => (sum - 1) % 0xffff + 1,
-            },
+            Term::OnesSum(sum) => sum.value(|term| known(&term)),
             Term::NonZero(sum) => match known(sum) {
                 0 => 0xffff,
                 sum => sum,
@@ -356,7 +352,7 @@ impl<'a> Run<'a, '_> {
                 known(if holds { yes } else { no })
             }
             Term::Map(of, table) => table.get(known(of)),
-            Term::Hash(numbers) => hash(numbers.iter().map(known).collect::<Vec<_>>()).into(),
+            Term::Hash(function, numbers) => function.hash(numbers.iter().map(known)).into(),
             Term::Cell(..) => return malformed("a cell is not computed".into()),
             Term::Now => self.environment.now().into(),
         })
@@ -474,9 +470,10 @@ pub(super) mod tests {
     use super::*;
     use crate::field::{Field, anno, eth, meta};
     use crate::graph::Port;
+    use crate::hash::HashFunction;
     use crate::interval::IntervalSet;
     use crate::model::{BinaryOp, CompareOp, StateKind};
-    use crate::program::{ClassifyRule, Lookup, StateOf, Table, TableId};
+    use crate::program::{ClassifyRule, Lookup, OnesSum, StateOf, Table, TableId};
     use crate::state::Flow;
 
     #[derive(Default)]
@@ -567,10 +564,12 @@ pub(super) mod tests {
         assert_eq!(with(Term::Slice { of: t(0), low: 4, width: 8 }), Ok(0x23));
         assert_eq!(with(Term::Concat { high: t(0), low: t(1), width: 2 }), Ok(0x1234 << 2 | 3));
         assert!(with(Term::Concat { high: t(0), low: t(1), width: 1 }).is_err());
-        assert_eq!(with(Term::Hash(vec![t(1)])), Ok(hash([3])));
+        let function = HashFunction::MixedFnv1a;
+        let hash = function.hash([3]);
+        assert_eq!(with(Term::Hash(function, vec![t(1)])), Ok(hash));
         let less = Atom::Compare(CompareOp::Lt, t(0), t(1));
         assert_eq!(with(Term::Choose(less, t(0), t(1))), Ok(3));
-        let fold = |sum| of(&[Term::Const(sum), Term::Fold(t(0))]);
+        let fold = |sum| of(&[Term::Const(sum), Term::OnesSum(OnesSum::of(t(0)))]);
         assert_eq!((fold(0), fold(0xffff), fold(0x1_0001)), (Ok(0), Ok(0xffff), Ok(2)));
         let non_zero = |sum| of(&[Term::Const(sum), Term::NonZero(t(0))]);
         assert_eq!((non_zero(0), non_zero(5)), (Ok(0xffff), Ok(5)));
@@ -578,7 +577,7 @@ pub(super) mod tests {
 
     #[test]
     fn operands_stand_before_a_term() {
-        let late = vec![Term::Fold(TermId(1)), Term::Fold(TermId(0))];
+        let late = [1, 0].map(|n| Term::NonZero(TermId(n))).to_vec();
         assert!(value(late, &mut packet(&[])).is_err());
         // Deep terms take no stack.
         let deep: Vec<Term> = std::iter::once(Term::Const(1))

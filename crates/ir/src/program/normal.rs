@@ -252,7 +252,8 @@ impl Term {
             | Term::Cell(..)
             | Term::Now => {}
             Term::Sum16 { length: t, .. } | Term::Slice { of: t, .. } => *t = to(*t),
-            Term::Fold(t) | Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
+            Term::NonZero(t) | Term::Map(t, _) => *t = to(*t),
+            Term::OnesSum(sum) => sum.map_operands(to),
             Term::Binary(_, a, b) | Term::Concat { high: a, low: b, .. } => {
                 (*a, *b) = (to(*a), to(*b));
             }
@@ -260,7 +261,7 @@ impl Term {
                 atom.map_operands(&mut to);
                 (*a, *b) = (to(*a), to(*b));
             }
-            Term::Hash(all) => all.iter_mut().for_each(|t| *t = to(*t)),
+            Term::Hash(_, all) => all.iter_mut().for_each(|t| *t = to(*t)),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What numbers a program's terms can be: widths and ranges. Verifying proofs has its own, on purpose.
+//! What numbers terms can be: widths and ranges. Verifying proofs has its own, on purpose.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Atom, Entries, LookupId, Program, StateId, Term, TermId};
+use super::{Atom, Entries, LookupId, OnesSum, Program, StateId, Term, TermId};
 use crate::IntervalSet;
 use crate::field::meta;
 use crate::model::{BinaryOp, StateKind};
@@ -11,29 +11,147 @@ use crate::model::{BinaryOp, StateKind};
 /// as negative; `None` if nothing useful is known.
 pub type Range = Option<(i128, i128)>;
 
-/// Ranges beyond this are not followed.
+/// Negative numbers, and sums with them, are not followed beyond this.
 const FAR: i128 = 1 << 100;
-
-fn bits(width: u32) -> Range {
-    (width <= 64).then(|| (0, (1i128 << width) - 1))
-}
-
-fn checked(low: Option<i128>, high: Option<i128>) -> Range {
-    low.zip(high).filter(|(low, high)| *low > -FAR && *high < FAR)
-}
-
-/// The numbers with no more bits than the greatest.
-fn ones(high: i128) -> i128 {
-    (1i128 << (128 - high.leading_zeros())) - 1
-}
 
 /// What is known of the numbers that a term can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// They have at most so many bits, 1 to 128.
     pub width: u16,
-    /// The least and the greatest.
+    /// The least and the greatest of 128 bits.
+    pub bounds: (u128, u128),
+    /// The least and the greatest, if they are no large numbers.
     pub range: Range,
+}
+
+fn bits_of(value: u128) -> u16 {
+    128 - value.leading_zeros() as u16
+}
+
+fn ones(width: u16) -> u128 {
+    u128::MAX.checked_shr(128 - u32::from(width.min(128))).unwrap_or(0)
+}
+
+impl Numbers {
+    const ANY: Self = Self { width: 128, bounds: (0, u128::MAX), range: None };
+
+    /// All of so many bits.
+    pub fn of_width(width: u16) -> Self {
+        Self::between(0, ones(width))
+    }
+
+    fn between(low: u128, high: u128) -> Self {
+        let range = (high < FAR as u128).then_some((low as i128, high as i128));
+        Self { width: bits_of(high).max(1), bounds: (low, high), range }
+    }
+
+    /// From and to what may be negative, if neither end is too large.
+    fn signed(low: Option<i128>, high: Option<i128>) -> Option<Self> {
+        let near = |end: &i128| (-FAR..FAR).contains(end);
+        let (low, high) = (low.filter(near)?, high.filter(near)?);
+        Some(match low {
+            0.. => Self::between(low as u128, high as u128),
+            _ => Self { range: Some((low, high)), ..Self::ANY },
+        })
+    }
+
+    /// Whether 32 bits hold such numbers as they are.
+    pub fn fits(&self) -> bool {
+        self.bounds.1 <= u32::MAX.into()
+    }
+
+    /// What numbers a term can be, by those that its operands can be.
+    pub fn of(term: &Term, known: impl Fn(TermId) -> Self) -> Self {
+        let of = |term: &TermId| known(*term).bounds;
+        let between = |ends: (u128, u128)| Self::between(ends.0, ends.1);
+        match term {
+            Term::Const(value) => Self::between(*value, *value),
+            Term::Input(field) => Self::of_width(field.width),
+            Term::Position(_) => Self::of_width(32),
+            Term::Bound(..) | Term::Cell(..) => Self::ANY,
+            Term::Sum16 { .. } => Self::of_width(16),
+            Term::OnesSum(sum) => {
+                let (low, high) = total(sum, known).bounds;
+                let (low, high) = (low.min(1), high.min(0xffff));
+                between(if sum.complement { (0xffff - high, 0xffff - low) } else { (low, high) })
+            }
+            Term::NonZero(sum) => between((1, of(sum).1.max(0xffff))),
+            Term::Slice { of: whole, low, width } => {
+                let high = of(whole).1.checked_shr((*low).into()).unwrap_or(0);
+                between((0, high.min(ones((*width).into()))))
+            }
+            Term::Concat { high, low, width } => {
+                let ((least, most), low) = (of(high), of(low));
+                match u16::from(*width) + bits_of(most) {
+                    ..=128 if *width < 128 => {
+                        between((least << width | low.0, most << width | low.1))
+                    }
+                    _ => Self::ANY,
+                }
+            }
+            Term::Choose(_, yes, no) => {
+                let (yes, no) = (known(*yes), known(*no));
+                let either = (yes.bounds.0.min(no.bounds.0), yes.bounds.1.max(no.bounds.1));
+                let signed = yes.range.zip(no.range).and_then(|((low, high), (other, most))| {
+                    Self::signed(Some(low.min(other)), Some(high.max(most)))
+                });
+                signed.unwrap_or(between(either))
+            }
+            Term::Map(number, table) => {
+                let (low, high) = of(number);
+                let image = table.image(&IntervalSet::range(low, high));
+                between((
+                    IntervalSet::min(&image).unwrap_or(0),
+                    IntervalSet::max(&image).unwrap_or(0),
+                ))
+            }
+            Term::Hash(..) | Term::Now => Self::of_width(64),
+            Term::Binary(op, a, b) => binary(*op, known(*a), known(*b)),
+        }
+    }
+}
+
+/// What is folded in a ones' complement sum.
+pub fn total(sum: &OnesSum, known: impl Fn(TermId) -> Numbers) -> Numbers {
+    let mut ends = (u128::from(sum.constant), Some(u128::from(sum.constant)));
+    for term in &sum.plus {
+        let (low, high) = known(*term).bounds;
+        ends = (ends.0.wrapping_add(low), ends.1.and_then(|most| most.checked_add(high)));
+    }
+    for term in &sum.minus {
+        let (low, high) = known(*term).bounds;
+        let least = 0xffff_u128.saturating_sub(high);
+        let most = if high > 0xffff { None } else { Some(0xffff - low) };
+        ends = (ends.0.wrapping_add(least), ends.1.zip(most).and_then(|(a, b)| a.checked_add(b)));
+    }
+    ends.1.map_or(Numbers::ANY, |most| Numbers::between(ends.0, most))
+}
+
+fn binary(op: BinaryOp, a: Numbers, b: Numbers) -> Numbers {
+    let ((l, h), (m, i)) = (a.bounds, b.bounds);
+    let between = |low, high| Numbers::between(low, high);
+    let both = a.range.zip(b.range);
+    let known = match op {
+        BinaryOp::Add => both
+            .and_then(|((l, h), (m, i))| Numbers::signed(l.checked_add(m), h.checked_add(i)))
+            .or_else(|| h.checked_add(i).map(|high| between(l + m, high))),
+        BinaryOp::Sub => both
+            .and_then(|((l, h), (m, i))| Numbers::signed(l.checked_sub(i), h.checked_sub(m)))
+            .or_else(|| (l >= i).then(|| between(l - i, h - m))),
+        BinaryOp::Mul => h.checked_mul(i).map(|high| between(l * m, high)),
+        BinaryOp::Div | BinaryOp::Shr => Some(between(0, h)),
+        BinaryOp::Rem => Some(between(0, h.min(i.saturating_sub(1)))),
+        BinaryOp::And => Some(between(0, h.min(i))),
+        BinaryOp::Or | BinaryOp::Xor => Some(between(0, ones(bits_of(h.max(i))))),
+        BinaryOp::Shl => match u16::try_from(i) {
+            Ok(by) if by < 128 && bits_of(h) + by <= 128 => Some(between(0, h << by)),
+            _ => None,
+        },
+        BinaryOp::Min => Some(between(l.min(m), h.min(i))),
+        BinaryOp::Max => Some(between(l.max(m), h.max(i))),
+    };
+    known.unwrap_or(Numbers::ANY)
 }
 
 impl Program {
@@ -41,7 +159,7 @@ impl Program {
     pub fn numbers(&self) -> Vec<Numbers> {
         let mut all: Vec<Numbers> = Vec::with_capacity(self.terms.len());
         for term in &self.terms {
-            let numbers = numbers(self, term, |operand| all[operand.0 as usize]);
+            let numbers = self.numbers_of(term, |operand| all[operand.0 as usize]);
             all.push(numbers);
         }
         all
@@ -68,197 +186,58 @@ impl Program {
         }
         let mut all: HashMap<TermId, Numbers> = HashMap::new();
         for term in made_from {
-            let mut numbers = numbers(self, self.term(term), |operand| all[&operand]);
+            let numbers = self.numbers_of(self.term(term), |operand| all[&operand]);
             let both = numbers.range.zip(known(term));
             let both = both.map(|((l, h), (m, i))| (l.max(m), h.min(i))).filter(|(l, h)| l <= h);
-            numbers.range = both.or(numbers.range);
+            let numbers = match both {
+                Some((low, high)) => Numbers::signed(Some(low), Some(high)).unwrap_or(numbers),
+                None => numbers,
+            };
             all.insert(term, numbers);
         }
         all[&term]
     }
-}
 
-/// Whether a term is made from no others.
-fn is_leaf(term: &Term) -> bool {
-    matches!(
-        term,
-        Term::Const(_)
-            | Term::Input(_)
-            | Term::Position(_)
-            | Term::Bound(..)
-            | Term::Cell(..)
-            | Term::Now
-    )
-}
-
-fn bits_of(value: u128) -> u16 {
-    128 - value.leading_zeros() as u16
-}
-
-fn bound_width(program: &Program, lookup: LookupId, index: u8) -> u16 {
-    if let Some(flows) = program.flows_of(lookup) {
-        return flows.kind.width(usize::from(index));
+    /// How many bits a cell has.
+    fn cell_width(&self, cells: StateId) -> u16 {
+        match self.state.get(usize::from(cells.0)).map(|state| &state.kind) {
+            Some(StateKind::Cells { width, .. }) => *width,
+            _ => 128,
+        }
     }
-    let lookup = program.lookups.get(usize::from(lookup.0));
-    let table = lookup.and_then(|lookup| program.tables.get(usize::from(lookup.table.0)));
-    match table.map(|table| &table.entries) {
-        Some(Entries::Prefixes(prefixes)) => prefixes.number_width(usize::from(index)),
-        _ => 128,
+
+    /// How many bits a number has that a lookup binds.
+    pub fn bound_width(&self, lookup: LookupId, index: u8) -> u16 {
+        if let Some(flows) = self.flows_of(lookup) {
+            return flows.kind.width(usize::from(index));
+        }
+        let lookup = self.lookups.get(usize::from(lookup.0));
+        let table = lookup.and_then(|lookup| self.tables.get(usize::from(lookup.table.0)));
+        match table.map(|table| &table.entries) {
+            Some(Entries::Prefixes(prefixes)) => prefixes.number_width(usize::from(index)),
+            _ => 128,
+        }
     }
-}
 
-fn cell_width(program: &Program, cells: StateId) -> u16 {
-    match program.state.get(usize::from(cells.0)).map(|state| &state.kind) {
-        Some(StateKind::Cells { width, .. }) => *width,
-        _ => 128,
-    }
-}
-
-/// What numbers a term can be, by those that its operands can be.
-fn numbers(program: &Program, term: &Term, known: impl Fn(TermId) -> Numbers) -> Numbers {
-    let range = range(program, term, &known);
-    let most = match range {
-        // What is read has the width of where it is read from.
-        Some((low, high)) if low >= 0 && !is_leaf(term) => bits_of(high as u128),
-        _ => 128,
-    };
-    let width = width(program, term, &known).min(most).clamp(1, 128);
-    Numbers { width, range }
-}
-
-fn width(program: &Program, term: &Term, known: &impl Fn(TermId) -> Numbers) -> u16 {
-    let of = |term: &TermId| known(*term).width;
-    match term {
-        Term::Const(value) => bits_of(*value),
-        Term::Input(field) => field.width,
-        Term::Position(_) => 32,
-        Term::Bound(lookup, index) => bound_width(program, *lookup, *index),
-        Term::Cell(cells, _) => cell_width(program, *cells),
-        Term::Sum16 { .. } | Term::Fold(_) => 16,
-        Term::NonZero(sum) => of(sum).max(16),
-        Term::Slice { of: whole, low, width } => {
-            of(whole).saturating_sub((*low).into()).min((*width).into())
-        }
-        Term::Concat { high, width, .. } => of(high).saturating_add((*width).into()),
-        Term::Choose(_, yes, no) => of(yes).max(of(no)),
-        Term::Map(_, table) => {
-            bits_of(table.intervals().iter().map(|interval| interval.2).max().unwrap_or(0))
-        }
-        Term::Hash(_) | Term::Now => 64,
-        Term::Binary(op, a, b) => match op {
-            BinaryOp::Add => of(a).max(of(b)) + 1,
-            // Below 0 it wraps.
-            BinaryOp::Sub => 128,
-            BinaryOp::Mul => of(a) + of(b),
-            BinaryOp::And | BinaryOp::Min => of(a).min(of(b)),
-            BinaryOp::Or | BinaryOp::Xor | BinaryOp::Max => of(a).max(of(b)),
-            BinaryOp::Div | BinaryOp::Shr => of(a),
-            BinaryOp::Rem => of(a).min(of(b)),
-            BinaryOp::Shl => match program.terms.get(b.0 as usize) {
-                Some(Term::Const(by)) => {
-                    u16::try_from(*by).map_or(128, |by| of(a).saturating_add(by))
-                }
-                _ => 128,
-            },
-        },
-    }
-}
-
-fn range(program: &Program, term: &Term, known: &impl Fn(TermId) -> Numbers) -> Range {
-    let of = |t: &TermId| known(*t).range;
-    // Of one that did not wrap.
-    let whole = |t: &TermId| of(t).filter(|r| r.0 >= 0);
-    match term {
-        Term::Const(value) => {
-            let value = *value as i128;
-            checked(Some(value), Some(value))
-        }
-        // No packet is as long as that; sums of lengths stay small.
-        Term::Input(field) if *field == meta::LEN || *field == meta::HEADROOM => bits(24),
-        Term::Input(field) => bits(field.width.into()),
-        Term::Position(_) => bits(32),
-        Term::Bound(lookup, index) => bits(bound_width(program, *lookup, *index).into()),
-        Term::Cell(cells, _) => bits(cell_width(program, *cells).into()),
-        Term::Sum16 { .. } | Term::Fold(_) => bits(16),
-        Term::Slice { of: t, low, width } => match (whole(t), bits((*width).into())) {
-            (Some((_, high)), Some((_, most))) => Some((0, most.min(high >> low.min(&127)))),
-            (_, range) => range,
-        },
-        Term::Concat { high, width, .. } => {
-            whole(high).filter(|_| *width < 64).and_then(|(low, high)| {
-                let times = 1i128 << width;
-                checked(low.checked_mul(times), (high + 1).checked_mul(times).map(|end| end - 1))
-            })
-        }
-        Term::NonZero(t) => whole(t).map(|(_, high)| (1, high.max(0xffff))),
-        Term::Choose(..) if let Some(of) = complement(program, term) => {
-            whole(&of).map(|(low, high)| (1.max(0xffff - high), (0xffff - low).max(0xffff)))
-        }
-        Term::Choose(_, a, b) => of(a).zip(of(b)).map(|((l, h), (m, i))| (l.min(m), h.max(i))),
-        Term::Map(_, table) => {
-            let most = table.intervals().iter().map(|interval| interval.2).max().unwrap_or(0);
-            checked(Some(0), i128::try_from(most).ok())
-        }
-        Term::Hash(_) | Term::Now => bits(64),
-        Term::Binary(op, a, b) => {
-            let both = of(a).zip(of(b));
-            let wholes = whole(a).zip(whole(b));
-            match op {
-                BinaryOp::Add => {
-                    both.and_then(|((l, h), (m, i))| checked(l.checked_add(m), h.checked_add(i)))
-                }
-                BinaryOp::Sub => {
-                    both.and_then(|((l, h), (m, i))| checked(l.checked_sub(i), h.checked_sub(m)))
-                }
-                BinaryOp::Mul => {
-                    wholes.and_then(|((l, h), (m, i))| checked(l.checked_mul(m), h.checked_mul(i)))
-                }
-                BinaryOp::And => match (whole(a), whole(b)) {
-                    (Some((_, h)), Some((_, i))) => Some((0, h.min(i))),
-                    (known, other) => known.or(other).map(|(_, high)| (0, high)),
-                },
-                BinaryOp::Or | BinaryOp::Xor => wholes.map(|((_, h), (_, i))| (0, ones(h.max(i)))),
-                BinaryOp::Min => wholes.map(|((l, h), (m, i))| (l.min(m), h.min(i))),
-                BinaryOp::Max => wholes.map(|((l, h), (m, i))| (l.max(m), h.max(i))),
-                BinaryOp::Div => whole(a).map(|(_, high)| (0, high)),
-                BinaryOp::Rem => whole(b).map(|(_, most)| {
-                    let high = whole(a).map_or(i128::MAX, |(_, high)| high);
-                    (0, high.min((most - 1).max(0)))
-                }),
-                BinaryOp::Shl => whole(a).zip(whole(b)).and_then(|((_, h), (_, by))| {
-                    let by = u32::try_from(by).ok().filter(|by| *by < 64)?;
-                    checked(Some(0), h.checked_mul(1 << by))
-                }),
-                BinaryOp::Shr => whole(a).map(|(_, high)| (0, high)),
+    fn numbers_of(&self, term: &Term, known: impl Fn(TermId) -> Numbers) -> Numbers {
+        match term {
+            // No packet is as long as that; sums of lengths stay small.
+            Term::Input(field) if *field == meta::LEN || *field == meta::HEADROOM => {
+                Numbers { width: field.width, ..Numbers::of_width(24) }
             }
+            Term::Bound(lookup, index) => Numbers::of_width(self.bound_width(*lookup, *index)),
+            Term::Cell(cells, _) => Numbers::of_width(self.cell_width(*cells)),
+            term => Numbers::of(term, known),
         }
     }
-}
-
-/// `x` of a checksum that is the complement of `x` or, rather than 0, 0xffff.
-pub fn complement(program: &Program, term: &Term) -> Option<TermId> {
-    let Term::Choose(Atom::Test(of, set), yes, no) = term else { return None };
-    let Term::Binary(BinaryOp::Sub, all, subtracted) = program.term(*no) else { return None };
-    let is_all = |t: &TermId| *program.term(*t) == Term::Const(0xffff);
-    let is_it = is_all(yes) && is_all(all) && subtracted == of && set.as_single() == Some(0xffff);
-    is_it.then_some(*of)
 }
 
 /// Whether a condition holds for all numbers that a term can be, or for none.
-pub fn is_decided(ranges: &[Range], atom: &Atom) -> bool {
+pub fn is_decided(numbers: &[Numbers], atom: &Atom) -> bool {
     let Atom::Test(term, set) = atom else { return false };
-    match ranges[term.0 as usize] {
-        Some((low, high)) if low >= 0 => {
-            let all = IntervalSet::range(low as u128, high as u128);
-            all.is_subset(set) || !all.intersects(set)
-        }
-        _ => false,
-    }
-}
-
-/// Whether 32 bits hold such numbers as they are.
-pub fn fits(range: Range) -> bool {
-    range.is_some_and(|(low, high)| low >= 0 && high <= u32::MAX.into())
+    let (low, high) = numbers[term.0 as usize].bounds;
+    let all = IntervalSet::range(low, high);
+    all.is_subset(set) || !all.intersects(set)
 }
 
 #[cfg(test)]
@@ -269,6 +248,7 @@ mod tests {
 
     use super::*;
     use crate::graph::Port;
+    use crate::hash::HashFunction;
     use crate::model::{CompareOp, Reason};
     use crate::program::interp::{Environment, interpret};
     use crate::program::{End, Exit, Step, Write, Writes};
@@ -318,9 +298,18 @@ mod tests {
             2 => Term::Input(meta::LEN),
             3 => Term::Position(net::Header::Network),
             4 => Term::Sum16 { offset: random.u16(..40), length: a },
-            5 => Term::Fold(a),
+            5 => {
+                let words = terms.iter().enumerate().filter_map(|(at, term)| match term {
+                    Term::Sum16 { .. } | Term::OnesSum(_) => Some(TermId(at as u32)),
+                    Term::Input(field) if field.width <= 16 => Some(TermId(at as u32)),
+                    _ => None,
+                });
+                let minus = words.take(random.usize(..4)).collect();
+                let (complement, constant) = (random.bool(), random.u16(..));
+                Term::OnesSum(OnesSum { complement, plus: vec![a, b], minus, constant })
+            }
             6 => Term::NonZero(a),
-            7 => Term::Hash(vec![a, b]),
+            7 => Term::Hash(HashFunction::MixedFnv1a, vec![a, b]),
             8 => Term::Now,
             9 => {
                 let low = random.u128(..1 << 20);
@@ -398,6 +387,8 @@ mod tests {
                     assert_eq!(program.width(TermId(at as u32)), said.width);
                     let fits = said.width == 128 || value < 1 << said.width;
                     assert!(fits, "{term:?} is {value}, of {said:?}");
+                    let inside = (said.bounds.0..=said.bounds.1).contains(&value);
+                    assert!(inside, "{term:?} is {value}, of {said:?}");
                     if let Some((low, high)) = said.range {
                         let inside = (low..=high).contains(&(value as i128));
                         assert!(inside, "{term:?} is {value}, of {said:?}");

@@ -15,7 +15,7 @@
 //!   t9 = data[64+16] - 256
 //! s4: exit visited [0] rt, [0] dt
 //!   data[8..10] = t9
-//!   data[10..12] = fold(data[80+16] + 256)
+//!   data[10..12] = ~ones(t9 + ~data[80+16] + ~data[64+16])
 //!   push [0] nat, slow path
 //!   because cells
 //! s7: exit visited [0] rt
@@ -26,7 +26,7 @@
 //! what is written is `data[8..9]`: bytes. `l0.1` is what the first lookup bound second. A table is
 //! followed by its entries. A part of a program that was cut begins `program behind [0] rt from
 //! continuation 3`, and reads `carried[0+32]` where another ended with `carried[0..4] = l0.0` and
-//! `hand off to continuation 3`. Terms that are large, or not small and used more than once, are named
+//! `hand off to continuation 3`. `ones` is a ones' complement sum ([`super::OnesSum`]). Terms that are large, or not small and used more than once, are named
 //! before the step that uses them first. Elements without a name are numbers: `#3`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ use std::fmt::{self, Display, Formatter};
 use net::Header;
 
 use super::{
-    Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, LookupId, Mark, Program,
-    StateId, Step, StepId, Table, TableId, Term, TermId, Write,
+    Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, LookupId, Mark, OnesSum,
+    Program, StateId, Step, StepId, Table, TableId, Term, TermId, Write,
 };
 use crate::graph::{Graph, NodeId, Port};
 use crate::model::{BinaryOp, CompareOp, StateKind};
@@ -414,7 +414,7 @@ impl Printer<'_> {
             Term::Concat { high, low, width } => {
                 write!(f, "concat({}, {}, {width})", self.value(*high), self.value(*low))
             }
-            Term::Fold(sum) => write!(f, "fold({})", self.value(*sum)),
+            Term::OnesSum(sum) => self.ones_sum(f, sum),
             Term::NonZero(sum) => write!(f, "nonzero({})", self.value(*sum)),
             Term::Choose(atom, yes, no) => {
                 f.write_str("choose(")?;
@@ -429,11 +429,26 @@ impl Printer<'_> {
                 }
                 f.write_str("else 0)")
             }
-            Term::Hash(numbers) => {
-                f.write_str("hash")?;
+            Term::Hash(function, numbers) => {
+                f.write_str(function.name())?;
                 self.tuple(f, numbers)
             }
             Term::Now => f.write_str("now"),
+        }
+    }
+
+    fn ones_sum(&self, f: &mut Formatter<'_>, sum: &OnesSum) -> fmt::Result {
+        f.write_str(if sum.complement { "~ones(" } else { "ones(" })?;
+        let plus = sum.plus.iter().map(|term| ("", *term));
+        let minus = sum.minus.iter().map(|term| ("~", *term));
+        for (i, (sign, term)) in plus.chain(minus).enumerate() {
+            f.write_str(if i == 0 { sign } else { " + " })?;
+            f.write_str(if i == 0 { "" } else { sign })?;
+            self.term(f, term, level::UNARY)?;
+        }
+        match sum.constant {
+            0 => f.write_str(")"),
+            constant => write!(f, " + {constant})"),
         }
     }
 
@@ -615,7 +630,12 @@ mod tests {
             Term::Binary(BinaryOp::Sub, t(2), t(3)),
             Term::Bound(lookup, 1),
             Term::Binary(BinaryOp::Add, t(4), t(5)),
-            Term::Fold(t(6)),
+            Term::OnesSum(OnesSum {
+                complement: true,
+                plus: vec![t(6)],
+                minus: vec![t(2)],
+                constant: 5,
+            }),
             Term::Input(anno::PAINT),
             Term::Binary(BinaryOp::Mul, t(6), t(3)),
             Term::Choose(Atom::Compare(CompareOp::Lt, t(2), t(3)), t(9), t(8)),
@@ -703,7 +723,7 @@ s3: exit visited [0] #0, [2] #1
   update l0 common (l0.1) expiry now guarantee 256
   start -4
   length 256
-  data[-2..0] = fold(t6)
+  data[-2..0] = ~ones(t6 + ~data[64+16] + 5)
   anno[16..17] = choose(data[64+16] < 256, t6 * 256, anno.paint)
   unmark mac
   mark net at 256
@@ -719,8 +739,8 @@ s4: exit visited [0] #0, [2] #1
     #[test]
     fn deep_terms_take_no_stack_and_broken_programs_are_shown_too() {
         let terms: Vec<Term> = std::iter::once(Term::Const(1))
-            .chain((0..100_000).map(|i| Term::Fold(TermId(i))))
-            .chain([Term::Fold(TermId(u32::MAX))])
+            .chain((0..100_000).map(|i| Term::NonZero(TermId(i))))
+            .chain([Term::NonZero(TermId(u32::MAX))])
             .collect();
         let on = TermId(terms.len() as u32 - 1);
         let deep = TermId(on.0 - 1);
@@ -732,6 +752,6 @@ s4: exit visited [0] #0, [2] #1
         let program =
             Program { entry, continuation: None, terms, state, tables, lookups, steps: vec![step] };
         let text = program.to_string();
-        assert!(text.contains("s0: #7 switch fold(t4294967295) else s9"), "{text}");
+        assert!(text.contains("s0: #7 switch nonzero(t4294967295) else s9"), "{text}");
     }
 }

@@ -28,6 +28,7 @@ pub fn verify(program: &Program) -> Vec<Problem> {
     let mut verifier =
         Verifier { program, problems: Vec::new(), place: String::new(), bound: Vec::new() };
     verifier.terms();
+    verifier.ones_sums();
     verifier.state();
     verifier.tables();
     verifier.lookups();
@@ -138,12 +139,29 @@ impl Verifier<'_> {
             | Term::Position(_)
             | Term::Sum16 { .. }
             | Term::Binary(..)
-            | Term::Fold(_)
+            | Term::OnesSum(_)
             | Term::NonZero(_)
             | Term::Choose(..)
             | Term::Map(..)
-            | Term::Hash(_)
+            | Term::Hash(..)
             | Term::Now => {}
+        }
+    }
+
+    /// What sums take off are words.
+    fn ones_sums(&mut self) {
+        let takes_off = |term: &Term| matches!(term, Term::OnesSum(sum) if !sum.minus.is_empty());
+        if !self.problems.is_empty() || !self.program.terms.iter().any(takes_off) {
+            return;
+        }
+        let numbers = self.program.numbers();
+        for (i, term) in self.program.terms.iter().enumerate() {
+            let Term::OnesSum(sum) = term else { continue };
+            let width = |term: &TermId| numbers[term.0 as usize].width;
+            if let Some(wide) = sum.minus.iter().map(width).find(|width| *width > 16) {
+                self.place = format!("t{i}");
+                self.error("bad-width", format!("a word of {wide} bits is taken off"));
+            }
         }
     }
 
@@ -505,7 +523,7 @@ mod tests {
     use crate::PrefixTable;
     use crate::field::{eth, ip, meta};
     use crate::program::interp::tests::with_flows;
-    use crate::program::{Barrier, Lookup};
+    use crate::program::{Barrier, Lookup, OnesSum};
 
     /// The codes of what is wrong with the program after a change.
     fn codes(change: impl FnOnce(&mut Program)) -> Vec<&'static str> {
@@ -534,13 +552,18 @@ mod tests {
     fn broken_terms_are_found() {
         let with = |term: Term| codes(|p| p.terms.push(term));
         let (next, three) = (TermId(8), TermId(3));
-        assert_eq!(with(Term::Fold(next)), ["no-such-term"]);
+        assert_eq!(with(Term::NonZero(next)), ["no-such-term"]);
         assert_eq!(with(Term::Bound(LookupId(1), 0)), ["no-such-lookup"]);
         assert_eq!(with(Term::Bound(LookupId(0), 2)), ["not-bound"]);
         assert_eq!(with(Term::Slice { of: three, low: 100, width: 29 }), ["bad-width"]);
         assert_eq!(with(Term::Slice { of: three, low: 1, width: 0 }), ["bad-width"]);
         assert_eq!(with(Term::Concat { high: three, low: three, width: 0 }), ["bad-width"]);
         let hundred = TermId(6);
+        let minus = |term| Term::OnesSum(OnesSum { minus: vec![term], ..OnesSum::default() });
+        assert_eq!(with(minus(hundred)), Vec::<&str>::new());
+        let wide = Term::Const(1 << 16);
+        let taken = codes(|p| p.terms.extend([wide, minus(TermId(p.terms.len() as u32))]));
+        assert_eq!(taken, ["bad-width"]);
         assert_eq!(with(Term::Concat { high: three, low: hundred, width: 6 }), ["bad-width"]);
         assert_eq!(with(Term::Concat { high: three, low: hundred, width: 7 }), Vec::<&str>::new());
         assert_eq!(with(Term::Input(ip::TTL)), ["unresolved"]);

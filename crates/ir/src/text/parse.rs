@@ -14,6 +14,7 @@ use super::intern::intern;
 use super::lexer::{Lexer, Token, name};
 use crate::diagnostic::{Diagnostic, FileId, Span, nearest};
 use crate::field::{Base, Field};
+use crate::hash::HashFunction;
 use crate::header_space::HeaderSpace;
 use crate::model::{Cond, Expr, Model, Reg, StateDecl, StateRef};
 
@@ -367,6 +368,10 @@ impl<'a> Parser<'a> {
 fn reg(word: &str) -> Option<Reg> {
     let digits = word.strip_prefix('r')?;
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok().map(Reg))?
+}
+
+fn hash_function(word: &str) -> Option<HashFunction> {
+    HashFunction::ALL.iter().copied().find(|function| function.name() == word)
 }
 
 fn base(word: &str) -> Option<Base> {

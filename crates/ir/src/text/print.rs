@@ -175,8 +175,13 @@ impl Printer<'_, '_, '_> {
             Expr::ByteSum { base, offset, length } => {
                 self.bytes("bytesum", *base, &[offset, length])
             }
-            Expr::Hash(numbers) => {
-                self.put("hash")?;
+            Expr::Fold16(sum) => {
+                self.put("fold16(")?;
+                self.expr(sum, level::NUMBER)?;
+                self.put(")")
+            }
+            Expr::Hash(function, numbers) => {
+                self.put(function.name())?;
                 self.tuple(numbers)
             }
             Expr::Now => self.put("now"),

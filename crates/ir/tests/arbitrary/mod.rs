@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catena_ir as ir;
+use ir::hash::HashFunction;
 use ir::model::{BinaryOp, Block, CompareOp, FlowSide, Reg, Rule, StateDecl, StateKind, StateRef};
 use ir::{Base, Cond, Expr, Field, IntervalSet, Model, Op, Reason};
 use ir::{PrefixEntry, PrefixTable};
@@ -126,7 +127,9 @@ pub(crate) fn any_expr() -> BoxedStrategy<Expr> {
                 }),
                 1 => (cond_of(inner.clone().boxed()), inner.clone(), inner.clone())
                     .prop_map(|(c, a, b)| Expr::choose(c, a, b)),
-                1 => prop::collection::vec(inner, 0..3).prop_map(Expr::Hash),
+                1 => inner.clone().prop_map(Expr::fold16),
+                1 => prop::collection::vec(inner, 0..3)
+                    .prop_map(|all| Expr::Hash(HashFunction::MixedFnv1a, all)),
             ]
         })
         .boxed()

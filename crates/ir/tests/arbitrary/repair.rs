@@ -243,7 +243,8 @@ fn expr(e: &Expr) -> Expr {
             offset: Box::new(expr(offset) & 7u8),
             length: Box::new(expr(length) & 7u8),
         },
-        Expr::Hash(all) => Expr::Hash(exprs(all)),
+        Expr::Fold16(sum) => expr(sum).fold16(),
+        Expr::Hash(function, all) => Expr::Hash(*function, exprs(all)),
         Expr::Random(a, b) => {
             let (a, b) = (*a as u64, *b as u64);
             Expr::Random(a.min(b).into(), a.max(b).into())

@@ -35,6 +35,25 @@ pub mod message {
     pub const REDIRECT: u8 = 137;
 }
 
+const TYPES: &[(u8, &str)] = &[
+    (message::UNREACHABLE, "unreachable"),
+    (message::PACKET_TOO_BIG, "toobig"),
+    (message::TIME_EXCEEDED, "timeexceeded"),
+    (message::PARAMETER_PROBLEM, "parameterproblem"),
+    (message::ECHO, "echo"),
+    (message::ECHO_REPLY, "echo-reply"),
+    (message::ROUTER_SOLICIT, "routersolicit"),
+    (message::ROUTER_ADVERT, "routeradvert"),
+    (message::NEIGHBOR_SOLICIT, "neighborsolicit"),
+    (message::NEIGHBOR_ADVERT, "neighboradvert"),
+    (message::REDIRECT, "redirect"),
+];
+
+/// The name of a message type, as those of ICMP for IPv4 are called.
+pub fn type_name(number: u8) -> Option<&'static str> {
+    TYPES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
 /// Flags of a neighbor advertisement, in the header's second word.
 pub mod neighbor_flag {
     /// The sender is a router.

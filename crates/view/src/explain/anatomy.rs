@@ -4,27 +4,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use dataplane::trace::Seen;
+use ir::Field;
 use ir::field::{arp, eth, gre, icmp, ip, ip6, ip6_frag, nsh, tcp, transport, udp, vlan, vxlan};
-use ir::layout::{Evidence, Header, Kind, Layout, Start};
-use ir::{Base, Field, IntervalSet};
+use ir::layout::{Bytes, Header, Kind, Layout, Start};
 use net::Header as Mark;
-use net::wire::{EtherAddr, icmpv4, ip_protocol};
-
-/// The bytes of a packet.
-struct Bytes<'a>(&'a [u8]);
-
-impl Evidence for Bytes<'_> {
-    fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
-        let at = usize::try_from(start.div_euclid(8)).ok()?;
-        let offset = start.rem_euclid(8) as u16;
-        let field = Field::bits(Base::Data, offset, u16::try_from(width).ok()?);
-        read(self.0, at, field).map(IntervalSet::single)
-    }
-
-    fn reaches(&self, end: i32) -> bool {
-        usize::try_from(end).is_ok_and(|end| end <= self.0.len())
-    }
-}
+use net::wire::{EtherAddr, icmpv4, icmpv6, ip_protocol};
 
 /// The headers of a packet. Marks say where they are; where there are none, the bytes are taken for
 /// what they look like.
@@ -42,19 +26,12 @@ pub(super) fn layers(packet: &Seen) -> Layout {
         (None, Some(network), _) => (network >= 14).then_some(0),
         // The network header was stripped: nothing is known of what follows.
         (None, None, Some(_)) => None,
-        (None, None, None) => (!looks_like_ip(data)).then_some(0),
+        (None, None, None) => (!bytes.begin_with_ip()).then_some(0),
     };
     let stripped = packet.header_offset(Mark::Network).is_some_and(|at| at < 0);
     let bare = (frame.is_none() && !stripped && matches!(version, Some(4 | 6))).then_some(0);
     let start = Start { frame, network: network.or(bare), transport: None, kind: None };
     Layout::parse(&bytes, start)
-}
-
-/// Whether data begins with a whole header of IP.
-fn looks_like_ip(data: &[u8]) -> bool {
-    let start = Start { network: Some(0), ..Start::default() };
-    let layout = Layout::parse(&Bytes(data), start);
-    layout.network().is_some_and(|header| header.kind != Kind::Arp)
 }
 
 /// The fields of a frame, or of an IP packet without a link layer: their names, the bytes that they touch,
@@ -68,7 +45,11 @@ pub fn fields_of(frame: &[u8], ethernet: bool) -> Vec<(String, Range<usize>, Str
         for &field in header.kind.fields() {
             let (first, last) = within(header.kind, field).byte_range();
             if let Some(value) = read_in(frame, at, header.kind, field) {
-                fields.push((header.field_name(field), at + first..at + last, say(field, value)));
+                fields.push((
+                    header.field_name(field),
+                    at + first..at + last,
+                    say((header.kind, field), value),
+                ));
             }
         }
         let options = at + usize::from(header.kind.length())..at + usize::from(header.length);
@@ -87,23 +68,31 @@ pub(super) fn within(kind: Kind, field: Field) -> Field {
 
 /// The number of a field of a header that starts at an offset.
 pub(super) fn read_in(data: &[u8], at: usize, kind: Kind, field: Field) -> Option<u128> {
-    read(data, at, within(kind, field))
+    Bytes(data).read(at, within(kind, field))
 }
 
-/// A field's number in bytes at an offset; `None` if they end before.
-pub(super) fn read(data: &[u8], at: usize, field: Field) -> Option<u128> {
-    let (first, last) = field.byte_range();
-    let bytes = data.get(at.checked_add(first)?..at.checked_add(last)?)?;
-    let mut value = 0u128;
-    for bit in field.offset..field.offset + field.width {
-        let byte = bytes[usize::from(bit) / 8 - first];
-        value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
+/// A field, and the header that it lies in if that is known: ICMP's and ICMPv6's lie in the same places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) header: Option<Kind>,
+    pub(crate) field: Field,
+}
+
+impl From<Field> for Placed {
+    fn from(field: Field) -> Self {
+        Self { header: None, field }
     }
-    Some(value)
+}
+
+impl From<(Kind, Field)> for Placed {
+    fn from((header, field): (Kind, Field)) -> Self {
+        Self { header: Some(header), field }
+    }
 }
 
 /// A field's number in words.
-pub(crate) fn say(field: Field, value: u128) -> String {
+pub(crate) fn say(field: impl Into<Placed>, value: u128) -> String {
+    let Placed { header, field } = field.into();
     let octets = value.to_be_bytes();
     let named = |name: Option<&str>| match name {
         Some(name) => format!("{value} ({name})"),
@@ -122,6 +111,7 @@ pub(crate) fn say(field: Field, value: u128) -> String {
             None => format!("{value:#06x}"),
         },
         ip::PROTO | ip6::NEXT => named(ip_protocol::name(value as u8)),
+        icmp::TYPE if header == Some(Kind::Icmp6) => named(icmpv6::type_name(value as u8)),
         icmp::TYPE => named(icmpv4::type_name(value as u8)),
         ir::field::meta::TYPE => {
             let types = [
@@ -176,7 +166,7 @@ pub(super) fn headers(packet: &Seen, range: Range<usize>) -> String {
         let get = |field: Field| {
             let at = usize::try_from(layer.offset).ok();
             let value = at.and_then(|at| read_in(data, at, layer.kind, field));
-            value.map_or_else(|| "?".to_string(), |value| say(field, value))
+            value.map_or_else(|| "?".to_string(), |value| say((layer.kind, field), value))
         };
         match layer.kind {
             Kind::Ethernet => {
@@ -239,5 +229,25 @@ fn cut(text: String, length: usize) -> String {
     match text.char_indices().nth(110) {
         Some((cut, _)) => format!("{}… ({length} bytes)", &text[..cut]),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_icmp_for_ipv6_have_names_of_their_own() {
+        let said = |frame: &[u8]| {
+            let fields = fields_of(frame, false);
+            fields.into_iter().find(|(name, ..)| name.ends_with(".type")).map(|found| found.2)
+        };
+        let mut packet = vec![0; 48];
+        (packet[0], packet[6], packet[40]) = (0x60, 58, 128);
+        assert_eq!(said(&packet).as_deref(), Some("128 (echo)"));
+        packet[40] = 3;
+        assert_eq!(said(&packet).as_deref(), Some("3 (timeexceeded)"));
+        let packet = net::notation::parse("bare icmp 10.0.0.1 > 10.0.0.2 type 8").unwrap();
+        assert_eq!(said(&packet).as_deref(), Some("8 (echo)"));
     }
 }

@@ -3,6 +3,7 @@
 use dataplane::trace::Seen;
 use ir::Field;
 use ir::field::anno;
+use ir::layout::Bytes;
 use net::Header;
 
 use super::anatomy::{self, brief, headers, layers, say};
@@ -130,6 +131,7 @@ fn fields(before: &Seen, after: &Seen, shift: isize) -> Vec<Change> {
             if b != a {
                 let name = layer.field_name(field);
                 let checksum = name.ends_with(".checksum");
+                let field = (layer.kind, field);
                 let (before, after) = (say(field, b), say(field, a));
                 changes.push((checksum, Change::Field { name, before, after }));
             }
@@ -176,7 +178,7 @@ fn annotations(before: &Seen, after: &Seen) -> Vec<Change> {
     for field in fields {
         let (first, last) = field.byte_range();
         covered[first..last].fill(true);
-        if let (Some(b), Some(a)) = (anatomy::read(old, 0, field), anatomy::read(new, 0, field))
+        if let (Some(b), Some(a)) = (Bytes(old).read(0, field), Bytes(new).read(0, field))
             && a != b
         {
             let (name, before, after) = (field.to_string(), say(field, b), say(field, a));

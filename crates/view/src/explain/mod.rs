@@ -11,7 +11,7 @@ use ir::{Graph, Port, Sources};
 
 use crate::synth::Report;
 
-pub(crate) use anatomy::say;
+pub(crate) use anatomy::{Placed, say};
 pub use anatomy::{brief_of, fields_of};
 pub use json::to_json;
 pub use narrative::{numbers, tell};

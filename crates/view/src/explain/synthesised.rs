@@ -3,12 +3,13 @@
 
 use compiler::explain::provenance::{Branch, branches};
 use dataplane::trace::{Decision, Passage, Seen, Step, StepId};
+use ir::layout::Bytes;
 use ir::program::{self, End};
 use ir::{NodeId, Span};
 use serde_json::{Value, json};
 
 use super::Story;
-use super::anatomy::{read, say};
+use super::anatomy::say;
 use crate::paint::Paint;
 use crate::synth::text::{Group, add, destination, lines, title};
 use crate::synth::{Became, Class, Done, Report, Words, named};
@@ -103,7 +104,7 @@ impl<'a> Told<'a> {
             let (at, width, field) = done.place.filter(|_| !dropped)?;
             // What came in where another header leaves is not what it was before.
             let Class { layout, leaving, .. } = self.class;
-            let of = |layout| named(layout, at, width).field;
+            let of = |layout| named(layout, at, width).field.map(|placed| placed.field);
             let stays = of(layout) == of(leaving);
             let old = before.filter(|_| stays).and_then(|b| bits(b, at, width));
             let new = bits(&self.passage.after, at.checked_sub(start.checked_mul(8)?)?, width)?;
@@ -127,7 +128,7 @@ fn bits(packet: &Seen, at: i32, width: u32) -> Option<u128> {
     let offset = usize::try_from(at.div_euclid(8)).ok()?;
     let width = u16::try_from(width).ok().filter(|w| (1..=128).contains(w))?;
     let field = ir::Field::bits(ir::Base::Data, at.rem_euclid(8) as u16, width);
-    read(packet.data(), offset, field)
+    Bytes(packet.data()).read(offset, field)
 }
 
 /// Tells of all programs that took part in a phase.

@@ -98,7 +98,7 @@ fn found_by(graph: &ParseGraph, edge: &Edge) -> String {
     match edge.select {
         Some(select) => {
             let name = "inner.".repeat(from.depth.into()) + &from.kind.field_name(select.field);
-            format!("{name} {}", say(select.field, select.value))
+            format!("{name} {}", say((from.kind, select.field), select.value))
         }
         None => format!("behind {}: not tested, elements take it for granted", from.name),
     }

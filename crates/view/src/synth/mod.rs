@@ -21,10 +21,12 @@ use compiler::explain::provenance::{
 use compiler::{Chain, Synthesis};
 use ir::layout::{Facts, Layout, Layouts};
 use ir::program::{Effect, End, Exit, Mark, StateId, StepId, Term, TermId, Write};
-use ir::{Field, Graph, Model, NodeId, Program, Sources, Span};
+use ir::{Graph, Model, NodeId, Program, Sources, Span};
 
 pub(crate) use names::named;
 pub(crate) use words::Words;
+
+use crate::explain::Placed;
 
 /// Ways to a class that are told one by one.
 const MAX_WAYS: usize = 24;
@@ -112,7 +114,7 @@ pub(crate) struct Done {
     pub(crate) what: String,
     pub(crate) elements: Vec<NodeId>,
     /// Where in the packet's bytes it is done, and to what field if it is a whole one.
-    pub(crate) place: Option<(i32, u32, Option<Field>)>,
+    pub(crate) place: Option<(i32, u32, Option<Placed>)>,
 }
 
 impl Done {

@@ -1,23 +1,27 @@
 //! Names of places in a packet, by where its headers are.
 
 use compiler::explain::provenance::{Asked, Conditions, Visit};
+use ir::Program;
 use ir::layout::{Facts, Layout, Start};
 use ir::program::Writes;
-use ir::{Field, Program};
 use net::Header;
+
+use crate::explain::Placed;
 
 /// A part of the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: String,
     /// The field that it is, if it is a whole one.
-    pub(crate) field: Option<Field>,
+    pub(crate) field: Option<Placed>,
 }
 
 /// The name of some bits: of a field, or else of bytes.
 pub(crate) fn named(layout: &Layout, start: i32, width: u32) -> Named {
     if let Some(name) = layout.name(start, width) {
-        return Named { name: name.text, field: name.field };
+        let header = layout.headers()[name.header].kind;
+        let field = name.field.map(|field| (header, field).into());
+        return Named { name: name.text, field };
     }
     let end = start + width as i32;
     let name = match (start % 8, width % 8) {

@@ -2,17 +2,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use compiler::explain::provenance::{Asked, Condition, Space, is_sum, verifies};
+use compiler::explain::provenance::{Asked, Condition, Space, is_sum};
 use ir::field::{anno, arp, ip, ip6, tcp};
 use ir::layout::Layout;
 use ir::model::{BinaryOp, CompareOp};
-use ir::program::{Atom, LookupId, Term, TermId};
+use ir::program::{Atom, LookupId, OnesSum, Term, TermId};
 use ir::{Base, Expr, Field, Graph, IntervalSet, Model, Op, Program, Sources, Span};
 use net::Header;
 
 use super::flows::{self, Table};
 use super::names::{Named, named};
-use crate::explain::say;
+use crate::explain::{Placed, say};
 
 /// Intervals of a set, or types of packets in an interval, that are shown.
 const SHOWN: usize = 3;
@@ -151,10 +151,11 @@ impl Words<'_> {
 
     /// A number that is in a set.
     pub(crate) fn number_is(&self, term: TermId, set: &IntervalSet) -> String {
-        if let Term::Sum16 { .. } | Term::Fold(_) = self.program.term(term)
+        if let Term::Sum16 { .. } | Term::OnesSum(OnesSum { complement: false, .. }) =
+            self.program.term(term)
             && set.contains(0xffff) == (set.as_single() == Some(0xffff))
         {
-            let said = match (verifies(self.program, term), set.contains(0xffff)) {
+            let said = match (self.program.verifies(term), set.contains(0xffff)) {
                 (true, true) => "checksum right",
                 (true, false) => "checksum wrong",
                 (false, true) => "new checksum 0",
@@ -181,7 +182,7 @@ impl Words<'_> {
                     format!("{owner}'s {entry} leads to output {}", said(None))
                 }
                 (Some(Use::Field(field)), _) => {
-                    format!("{owner}'s {entry} has new {field} {}", said(Some(field)))
+                    format!("{owner}'s {entry} has new {field} {}", said(Some(field.into())))
                 }
                 (None, Some(reply @ 0..=1)) if value == flows::DIRECTION => {
                     let direction = if reply == 0 { "forward" } else { "reply" };
@@ -194,7 +195,7 @@ impl Words<'_> {
     }
 
     /// The field that a term is.
-    fn field(&self, term: TermId) -> Option<Field> {
+    fn field(&self, term: TermId) -> Option<Placed> {
         match self.program.term(term) {
             Term::Input(field) => self.named(*field).field,
             _ => None,
@@ -211,7 +212,7 @@ impl Words<'_> {
                     ir::field::meta::TIMESTAMP => "timestamp".to_string(),
                     field => field.to_string(),
                 };
-                Named { name, field: Some(field) }
+                Named { name, field: Some(field.into()) }
             }
         }
     }
@@ -260,7 +261,7 @@ impl Words<'_> {
                 let (name, owner) = state.map_or(("?", "?"), |s| (s.name, s.owner.as_str()));
                 text.push_str(&format!("{name} of {owner}"));
             }
-            Term::Sum16 { .. } | Term::Fold(_) | Term::NonZero(_) => text.push_str("a checksum"),
+            Term::Sum16 { .. } | Term::OnesSum(_) | Term::NonZero(_) => text.push_str("a checksum"),
             Term::Binary(op, a, b) => {
                 self.write(*a, depth - 1, text);
                 text.push_str(&format!(" {} ", symbol(*op)));
@@ -286,7 +287,7 @@ impl Words<'_> {
                 text.push_str("what the table says of ");
                 self.write(*of, depth - 1, text);
             }
-            Term::Hash(all) => {
+            Term::Hash(_, all) => {
                 text.push_str("a hash of ");
                 self.list(all, depth, text);
             }
@@ -378,7 +379,7 @@ impl Words<'_> {
                     .map(|s| Field::bits(Base::Annotation, s, bits as u16));
                 field.map_or_else(
                     || Named { name: format!("anno[{start}+{bits}]"), field: None },
-                    |f| Named { name: f.to_string(), field: Some(f) },
+                    |f| Named { name: f.to_string(), field: Some(f.into()) },
                 )
             }
             _ => named(self.leaving, start, bits),
@@ -500,7 +501,7 @@ pub(crate) fn cut(text: &str, length: usize) -> String {
 }
 
 /// A set of a field's numbers: `10.0.0.0/8 or 192.168.0.1`, `not 5`, `2..255`.
-pub(crate) fn said_set(field: Option<Field>, set: &IntervalSet, width: u16) -> String {
+pub(crate) fn said_set(field: Option<Placed>, set: &IntervalSet, width: u16) -> String {
     let complement = set.complement(width);
     if set.intervals().len() > 1 && complement.intervals().len() < set.intervals().len() {
         return format!("not {}", said_union(field, &complement, width));
@@ -508,7 +509,7 @@ pub(crate) fn said_set(field: Option<Field>, set: &IntervalSet, width: u16) -> S
     said_union(field, set, width)
 }
 
-fn said_union(field: Option<Field>, set: &IntervalSet, width: u16) -> String {
+fn said_union(field: Option<Placed>, set: &IntervalSet, width: u16) -> String {
     let intervals = set.intervals();
     let mut said: Vec<String> = intervals
         .iter()
@@ -523,11 +524,12 @@ fn said_union(field: Option<Field>, set: &IntervalSet, width: u16) -> String {
     said.join(" or ")
 }
 
-fn said_interval(field: Option<Field>, low: u128, high: u128, width: u16) -> String {
-    let one = |value: u128| match field {
+fn said_interval(placed: Option<Placed>, low: u128, high: u128, width: u16) -> String {
+    let one = |value: u128| match placed {
         Some(field) => say(field, value),
         None => value.to_string(),
     };
+    let field = placed.map(|placed| placed.field);
     if low == high {
         return one(low);
     }
@@ -552,7 +554,7 @@ fn said_interval(field: Option<Field>, low: u128, high: u128, width: u16) -> Str
     let most = u128::MAX >> (128 - u32::from(width.clamp(1, 128)));
     let plain = |value: u128| match field {
         Some(tcp::FLAGS) | None => value.to_string(),
-        Some(field) => say(field, value),
+        Some(_) => one(value),
     };
     match (low, high) {
         (0, high) => format!("at most {}", plain(high)),

@@ -183,10 +183,24 @@ impl Generator<'_> {
                 let low = self.value(*low, depth + 1)?;
                 self.alu(Op::Or, to, Operand::Reg(low));
             }
-            Term::Fold(of) => {
-                let (_, most) = self.exact(*of)?;
-                self.value(*of, depth)?;
+            Term::OnesSum(sum) => {
+                let mut most = u64::from(sum.constant);
+                self.alu(Op::Mov, to, Operand::Imm(most));
+                for (part, is_minus) in
+                    sum.plus.iter().map(|t| (t, false)).chain(sum.minus.iter().map(|t| (t, true)))
+                {
+                    let of = self.value(*part, depth + 1)?;
+                    if is_minus {
+                        self.alu(Op::Xor, of, Operand::Imm(0xffff));
+                    }
+                    self.alu(Op::Add, to, Operand::Reg(of));
+                    let high = if is_minus { 0xffff } else { self.exact(*part)?.1 };
+                    most = most.checked_add(high).ok_or("a sum wraps")?;
+                }
                 self.fold(depth, most)?;
+                if sum.complement {
+                    self.alu(Op::Xor, to, Operand::Imm(0xffff));
+                }
             }
             other => return Err(format!("t{} is {other:?}", term.0)),
         }
@@ -428,6 +442,9 @@ impl Generator<'_> {
 
     /// Computes what is written from the packet as it came in, then writes it.
     fn exit(&mut self, at: StepId, exit: &Exit) -> Refused<()> {
+        if !exit.copies.is_empty() {
+            return Err("copies leave".into());
+        }
         for effect in &exit.effects {
             match effect {
                 Effect::Count { counter, length } => {
@@ -438,6 +455,7 @@ impl Generator<'_> {
                     self.code.push(Insn::Call(Call::Note(*element, *reason)));
                 }
                 Effect::Update { .. } => return Err("a flow is updated".into()),
+                Effect::Set { .. } => return Err("a cell is written".into()),
             }
         }
         let writes = &exit.writes;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ir::program::{Exit, Step, Term};
 use ir::{Base, Model, Op, Program};
 
-use super::{Visit, Way, closure, is_sum, verifies};
+use super::{Visit, Way, closure, is_sum};
 
 /// What is done to a packet of a class, of the ways that lead to it on the one with the fewest
 /// decisions. Places that overlap count as one.
@@ -59,7 +59,7 @@ pub fn of_way(program: &Program, models: &[Model], way: &Way, exit: &Exit) -> Fi
         terms.extend(step.terms());
         match step {
             Step::Test { .. } => {
-                all.verified += usize::from(step.terms().iter().any(|t| verifies(program, *t)));
+                all.verified += usize::from(step.terms().iter().any(|t| program.verifies(*t)));
             }
             Step::Switch { element, .. } => {
                 let model = models.get(*element);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use ir::field::meta;
-use ir::model::{BinaryOp, CompareOp, Rule};
+use ir::model::{CompareOp, Rule};
 use ir::program::{Atom, End, Exit, Step, Term};
 use ir::{Base, Cond, Expr, Field, Graph, IntervalSet, Model, NodeId, Op, Port, Program, Reason};
 
@@ -566,7 +566,11 @@ impl State<'_> {
                 self.eval(known, length);
                 None
             }
-            Expr::Hash(all) => {
+            Expr::Fold16(sum) => {
+                self.eval(known, sum);
+                None
+            }
+            Expr::Hash(_, all) => {
                 all.iter().for_each(|e| {
                     self.eval(known, e);
                 });
@@ -639,8 +643,7 @@ impl State<'_> {
     /// Whether an expression computes a ones' complement sum.
     fn sums(&self, expr: &Expr) -> bool {
         match expr {
-            Expr::Sum16 { .. } => true,
-            Expr::Binary(BinaryOp::Rem, _, by) if **by == Expr::Const(0xffff) => true,
+            Expr::Sum16 { .. } | Expr::Fold16(_) => true,
             Expr::Binary(_, a, b) | Expr::Choose(_, a, b) => self.sums(a) || self.sums(b),
             Expr::Reg(reg) => self.registers.get(&reg.0).is_some_and(|r| r.1),
             _ => false,

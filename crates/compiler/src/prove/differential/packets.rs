@@ -1,9 +1,12 @@
 //! Packets that may tell two ways of processing apart.
 
-use ir::field::{ip, tcp, transport};
+use std::ops::Range;
+
+use ir::field::{eth, icmp, ip, tcp, transport};
+use ir::layout::{Header, Kind, Layout};
 use ir::program::{LookupId, TermId};
 use ir::state::StateValue;
-use ir::{Graph, IntervalSet, Port, Program, Store};
+use ir::{Field, Graph, IntervalSet, Port, Program, Store};
 use net::checksum::checksum;
 
 use super::{Arrival, Walk};
@@ -76,48 +79,59 @@ impl Aim {
     }
 }
 
-/// Where the IPv4 header of a packet is, if it has one: right at its start or behind Ethernet.
-fn ipv4_at(frame: &[u8]) -> Option<usize> {
-    let is = |at: usize| frame.len() >= at + 20 && frame[at] >> 4 == 4 && frame[at] & 15 >= 5;
-    if frame.get(12..14) == Some(&[8, 0]) && is(14) {
-        return Some(14);
-    }
-    match (is(0), is(14)) {
-        (true, _) => Some(0),
-        (false, true) => Some(14),
-        _ => None,
-    }
+/// The outermost IPv4 header of a packet.
+fn ipv4(frame: &[u8]) -> Option<Header> {
+    let layout = Layout::of_bytes(frame);
+    layout.headers().iter().find(|header| header.kind == Kind::Ipv4).copied()
 }
 
-fn byte(field: ir::Field) -> usize {
-    field.byte_range().0
+/// The bytes that a field takes in a packet.
+fn place(frame: &[u8], field: Field) -> Option<Range<usize>> {
+    let bit = Layout::of_bytes(frame).header_of(field)?.bit(field);
+    let first = usize::try_from(bit / 8).ok()?;
+    let range = first..first + usize::from(field.width).div_ceil(8);
+    (range.end <= frame.len()).then_some(range)
+}
+
+/// Sets a field of whole bytes, if the packet has it; says whether that changes it.
+fn set(frame: &mut [u8], field: Field, number: u32) -> bool {
+    let Some(range) = place(frame, field) else { return false };
+    let number = number.to_be_bytes();
+    let new = &number[number.len() - range.len()..];
+    let changed = frame[range.clone()] != *new;
+    frame[range].copy_from_slice(new);
+    changed
+}
+
+/// Swaps two fields of one width.
+fn swap(frame: &mut [u8], one: Field, other: Field) {
+    if let (Some(one), Some(other)) = (place(frame, one), place(frame, other)) {
+        one.zip(other).for_each(|(one, other)| frame.swap(one, other));
+    }
 }
 
 /// Makes the IPv4 header's checksum right.
 fn mend(frame: &mut [u8]) {
-    let Some(at) = ipv4_at(frame) else { return };
-    let length = usize::from(frame[at] & 15) * 4;
-    let Some(header) = frame.get_mut(at..at + length) else { return };
-    header[10..12].fill(0);
-    let sum = checksum(header);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let Some(header) = ipv4(frame) else { return };
+    set(frame, ip::CHECKSUM, 0);
+    let start = header.offset as usize;
+    if let Some(bytes) = frame.get(start..start + usize::from(header.length)) {
+        let sum = checksum(bytes);
+        set(frame, ip::CHECKSUM, sum.into());
+    }
+}
+
+/// How many bytes there are from the IPv4 header on.
+fn left(frame: &[u8]) -> Option<u16> {
+    Some((frame.len() - ipv4(frame)?.offset as usize) as u16)
 }
 
 /// Makes the IPv4 header's length that of the packet; says whether it was not.
 fn fit(frame: &mut [u8]) -> bool {
-    let Some(at) = ipv4_at(frame) else { return false };
-    let length = ((frame.len() - at) as u16).to_be_bytes();
-    let changed = frame[at + 2..at + 4] != length;
-    frame[at + 2..at + 4].copy_from_slice(&length);
+    let Some(length) = left(frame) else { return false };
+    let changed = set(frame, ip::LEN, length.into());
     mend(frame);
     changed
-}
-
-/// Where the transport header is, if there is room for ports.
-fn transport_at(frame: &[u8]) -> Option<usize> {
-    let at = ipv4_at(frame)?;
-    let transport = at + usize::from(frame[at] & 15) * 4;
-    (frame.len() >= transport + 4).then_some(transport)
 }
 
 /// A packet changed a little.
@@ -125,8 +139,7 @@ fn mutate(packet: &Witness, random: &mut Random) -> Witness {
     let mut other = packet.clone();
     let frame = &mut other.frame;
     for _ in 0..=random.below(2) {
-        let ip_at = ipv4_at(frame);
-        match (random.below(12), ip_at) {
+        match (random.below(12), left(frame)) {
             (0, _) => {
                 let to = random.below(frame.len() + 1);
                 frame.truncate(to);
@@ -139,33 +152,33 @@ fn mutate(packet: &Witness, random: &mut Random) -> Witness {
                 let at = random.below(48);
                 other.annotations[at] = random.next() as u8;
             }
-            (3, Some(at)) => frame[at + byte(ip::TTL)] = [0, 1, 2, 3, 64, 255][random.below(6)],
-            (4, Some(at)) => frame[at + byte(ip::PROTO)] = [1, 2, 6, 17, 33, 50][random.below(6)],
-            (5, Some(at)) => {
-                let value = [0u16, 1, 0x2000, 0x2001, 0x4000, 0x8000][random.below(6)];
-                frame[at + 6..at + 8].copy_from_slice(&value.to_be_bytes());
+            (3, Some(_)) => _ = set(frame, ip::TTL, [0, 1, 2, 3, 64, 255][random.below(6)]),
+            (4, Some(_)) => _ = set(frame, ip::PROTO, [1, 2, 6, 17, 33, 50][random.below(6)]),
+            (5, Some(_)) => {
+                let value = [0, 1, 0x2000, 0x2001, 0x4000, 0x8000][random.below(6)];
+                set(frame, ip::FLAGS_FRAG, value);
             }
-            (6, Some(at)) => {
+            (6, Some(_)) => {
                 let address =
                     [0u32, u32::MAX, 0x0a00_0001, 0x1400_0001, 0xe000_0001, random.next() as u32]
                         [random.below(6)];
-                let field = if random.once_in(2) { ip::SRC } else { ip::DST };
-                frame[at + byte(field)..][..4].copy_from_slice(&address.to_be_bytes());
+                set(frame, if random.once_in(2) { ip::SRC } else { ip::DST }, address);
             }
-            (7, Some(at)) => {
-                let length = (frame.len() - at) as u16;
+            (7, Some(length)) => {
                 let value = [length, length.wrapping_add(1), length.saturating_sub(1), 20, 19]
                     [random.below(5)];
-                frame[at + 2..at + 4].copy_from_slice(&value.to_be_bytes());
+                set(frame, ip::LEN, value.into());
             }
-            (8, Some(at)) => frame[at] = 0x40 | [4, 5, 6, 8, 15][random.below(5)],
-            (9, Some(_)) => {
-                if let Some(at) = transport_at(frame) {
-                    let port = [0u16, 1, 22, 53, 80, 443, 1023, 1024, 65535, random.next() as u16]
-                        [random.below(10)];
-                    let at = at + 2 * random.below(2);
-                    frame[at..at + 2].copy_from_slice(&port.to_be_bytes());
+            (8, Some(_)) => {
+                if let Some(at) = place(frame, ip::VERSION) {
+                    frame[at.start] = 0x40 | [4, 5, 6, 8, 15][random.below(5)];
                 }
+            }
+            (9, Some(_)) => {
+                let port = [0u16, 1, 22, 53, 80, 443, 1023, 1024, 65535, random.next() as u16]
+                    [random.below(10)];
+                let field = if random.once_in(2) { transport::SPORT } else { transport::DPORT };
+                set(frame, field, port.into());
             }
             _ => {
                 if !frame.is_empty() {
@@ -185,39 +198,25 @@ fn mutate(packet: &Witness, random: &mut Random) -> Witness {
 fn answer(packet: &Witness, random: &mut Random) -> Option<Witness> {
     let mut other = Witness::new(packet.frame.clone());
     let frame = &mut other.frame;
-    let at = ipv4_at(frame)?;
-    if at >= 12 {
-        let (to, from) = frame.split_at_mut(6);
-        to.swap_with_slice(&mut from[..6]);
+    ipv4(frame)?;
+    for (one, other) in
+        [(eth::DST, eth::SRC), (ip::SRC, ip::DST), (transport::SPORT, transport::DPORT)]
+    {
+        swap(frame, one, other);
     }
-    let (source, destination) = (at + byte(ip::SRC), at + byte(ip::DST));
-    for i in 0..4 {
-        frame.swap(source + i, destination + i);
-    }
-    let transport_at = transport_at(frame)?;
-    match frame[at + byte(ip::PROTO)] {
-        1 => frame[transport_at] = if frame[transport_at] == 8 { 0 } else { 8 },
-        _ => {
-            for i in 0..2 {
-                frame.swap(transport_at + byte(transport::SPORT) + i, transport_at + 2 + i);
-            }
-        }
+    if let Some(kind) = place(frame, icmp::TYPE) {
+        let kind = &mut frame[kind.start];
+        *kind = if *kind == 8 { 0 } else { 8 };
     }
     flags(frame, random);
-    frame[at + byte(ip::TTL)] = 64;
+    set(frame, ip::TTL, 64);
     mend(frame);
     Some(other)
 }
 
 /// Sets some TCP flags.
 fn flags(frame: &mut [u8], random: &mut Random) {
-    let Some(at) = ipv4_at(frame) else { return };
-    if let Some(transport_at) = transport_at(frame)
-        && frame[at + byte(ip::PROTO)] == 6
-        && let Some(flags) = frame.get_mut(transport_at + byte(tcp::FLAGS))
-    {
-        *flags = [0x02, 0x12, 0x10, 0x18, 0x11, 0x01, 0x04, 0x14][random.below(8)];
-    }
+    set(frame, tcp::FLAGS, [0x02, 0x12, 0x10, 0x18, 0x11, 0x01, 0x04, 0x14][random.below(8)]);
 }
 
 /// Packets that follow one another through a chain with state.
@@ -350,32 +349,29 @@ pub(in crate::prove) fn simplifications() -> Vec<Simplification> {
     }
     // What stands in the packet is made ordinary, as far as it does not matter.
     let seed = seeds().into_iter().next().map_or_else(Vec::new, |seed| seed.frame);
-    let put = |range: std::ops::Range<usize>, inner: bool| -> Simplification {
-        let (seed, start) = (seed.clone(), range.start);
+    let put = |field: Field| -> Simplification {
+        let seed = seed.clone();
         Box::new(move |packet| {
-            let Some(at) = ipv4_at(&packet.frame).filter(|&at| inner || at == 14) else {
+            let (from, to) = (place(&seed, field), place(&packet.frame, field));
+            let (Some(from), Some(to), Some(_)) = (from, to, ipv4(&packet.frame)) else {
                 return false;
             };
-            let at = if inner { at } else { 0 };
-            let ordinary = seed.get(if inner { 14 } else { 0 }..);
-            let ordinary = ordinary.and_then(|seed| seed.get(range.clone()));
-            let bytes = packet.frame.get_mut(at + start..at + range.end);
-            let (Some(ordinary), Some(bytes)) = (ordinary, bytes) else { return false };
-            let changed = bytes != ordinary;
-            bytes.copy_from_slice(ordinary);
+            let changed = packet.frame[to.clone()] != seed[from.clone()];
+            packet.frame[to].copy_from_slice(&seed[from]);
             mend(&mut packet.frame);
             changed
         })
     };
-    all.extend([put(0..12, false), put(12..14, false)]);
-    all.extend([1..2, 4..6, 6..8, 8..9, 12..16, 16..20].map(|range| put(range, true)));
-    all.extend([20..22, 22..24].map(|range| put(range, true)));
+    let ports = [transport::SPORT, transport::DPORT];
+    let of_ip = [ip::TOS, ip::ID, ip::FLAGS_FRAG, ip::TTL, ip::SRC, ip::DST];
+    all.extend([eth::DST, eth::SRC, eth::TYPE].into_iter().chain(of_ip).chain(ports).map(put));
     all.push(Box::new(|packet| fit(&mut packet.frame)));
     for from in (0..64).step_by(4) {
         all.push(Box::new(move |packet| {
-            let Some(at) = transport_at(&packet.frame) else { return false };
-            let end = packet.frame.len().min(at + 8 + from + 4);
-            let Some(bytes) = packet.frame.get_mut(at + 8 + from..end) else { return false };
+            let Some(ports) = place(&packet.frame, transport::DPORT) else { return false };
+            let at = ports.end + 4 + from;
+            let end = packet.frame.len().min(at + 4);
+            let Some(bytes) = packet.frame.get_mut(at..end) else { return false };
             let changed = bytes.iter().any(|&b| b != 0);
             bytes.fill(0);
             changed

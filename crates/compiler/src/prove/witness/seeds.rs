@@ -1,20 +1,25 @@
 //! Ordinary packets to begin with.
 
+use ir::Field;
+use ir::field::{icmp, ip, tcp, udp};
 use net::checksum::checksum;
+use net::wire::{ether_type, ip_protocol};
 
 use super::Witness;
 
 const ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
-fn sum_to(parts: &[&[u8]]) -> [u8; 2] {
-    // Every part but the last has an even length.
-    let all: Vec<u8> = parts.concat();
-    checksum(&all).to_be_bytes()
+/// Writes two bytes of a header, if they are there.
+fn put(header: &mut [u8], field: Field, number: u16) {
+    let (first, last) = field.byte_range();
+    if let Some(bytes) = header.get_mut(first..last) {
+        bytes.copy_from_slice(&number.to_be_bytes());
+    }
 }
 
-fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
+fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = ETHERNET.to_vec();
-    frame.extend(ether_type.to_be_bytes());
+    frame.extend(kind.to_be_bytes());
     frame.extend(payload);
     frame
 }
@@ -27,25 +32,23 @@ pub(crate) fn ipv4(source: u32, destination: u32, protocol: u8, payload: &[u8]) 
     packet.extend(source.to_be_bytes());
     packet.extend(destination.to_be_bytes());
     let sum = checksum(&packet);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet.extend(payload);
+    put(&mut packet, ip::CHECKSUM, sum);
     let length = (payload.len() as u16).to_be_bytes();
-    let pseudo = [&packet[12..20], &[0, protocol], &length].concat();
-    let at = match protocol {
-        6 => 36,
-        17 => 26,
-        1 => 22,
-        _ => return packet,
+    let addresses = ip::SRC.byte_range().0..ip::DST.byte_range().1;
+    let mut pseudo = [&packet[addresses], &[0, protocol], &length].concat();
+    let field = match protocol {
+        ip_protocol::TCP => tcp::CHECKSUM,
+        ip_protocol::UDP => udp::CHECKSUM,
+        ip_protocol::ICMP => {
+            pseudo.clear();
+            icmp::CHECKSUM
+        }
+        _ => return [packet, payload.to_vec()].concat(),
     };
-    if packet.len() < at + 2 {
-        return packet;
-    }
-    let sum = match protocol {
-        1 => sum_to(&[&packet[20..]]),
-        _ => sum_to(&[&pseudo, &packet[20..]]),
-    };
-    packet[at..at + 2].copy_from_slice(&sum);
-    packet
+    let mut message = payload.to_vec();
+    let sum = checksum(&[&pseudo[..], payload].concat());
+    put(&mut message, field, sum);
+    [packet, message].concat()
 }
 
 /// A TCP segment without its checksum.
@@ -89,20 +92,20 @@ pub(crate) fn seeds() -> Vec<Witness> {
     ];
     let mut all: Vec<Vec<u8>> = Vec::new();
     for packet in &inner {
-        all.push(ethernet(0x0800, packet));
+        all.push(ethernet(ether_type::IPV4, packet));
         all.push(packet.clone());
     }
     let mut tagged = vec![0x20, 0x0a, 0x08, 0];
     tagged.extend(&inner[0]);
-    all.push(ethernet(0x8100, &tagged));
+    all.push(ethernet(ether_type::VLAN, &tagged));
     let mut ip6 = vec![0x60, 0, 0, 0, 0, 26, 17, 64];
     ip6.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     ip6.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
     ip6.extend(udp(1234, 53, &data));
-    all.push(ethernet(0x86dd, &ip6));
+    all.push(ethernet(ether_type::IPV6, &ip6));
     let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1];
     arp.extend([0, 0, 0, 0, 0, 0, 20, 0, 0, 1]);
     arp.extend([0; 18]);
-    all.push(ethernet(0x0806, &arp));
+    all.push(ethernet(ether_type::ARP, &arp));
     all.into_iter().map(Witness::new).collect()
 }

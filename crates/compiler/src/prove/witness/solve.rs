@@ -137,7 +137,7 @@ impl Search<'_> {
     }
 
     fn is_sum(&self, goal: &Goal) -> bool {
-        let sum = |t: &TermId| matches!(self.arena.term(*t), Term::Sum16 { .. } | Term::Fold(_));
+        let sum = |t: &TermId| matches!(self.arena.term(*t), Term::Sum16 { .. } | Term::OnesSum(_));
         match goal {
             Goal::Set(term, _) => sum(term),
             Goal::Compare(_, a, b, _) => sum(a) || sum(b),
@@ -266,7 +266,7 @@ impl Search<'_> {
         let depth = depth + 1;
         self.memo.forget();
         match self.arena.term(term).clone() {
-            Term::Const(_) | Term::Hash(_) | Term::Cell(..) => {}
+            Term::Const(_) | Term::Hash(..) | Term::Cell(..) => {}
             Term::Input(field) => {
                 let (_, end) = field.byte_range();
                 if field.base == Base::Data && end > self.values.witness.frame.len() && end < 9000 {
@@ -300,7 +300,8 @@ impl Search<'_> {
                 self.assign(high, value >> width, depth);
                 self.assign(low, value & ((1 << width) - 1), depth);
             }
-            Term::Fold(of) => {
+            Term::OnesSum(sum) => {
+                let Some(of) = sum.only() else { return };
                 let (inner, now) = (self.value(of), self.value(term));
                 let more = inner.wrapping_add((value + 0xffff - now) % 0xffff);
                 // What is summed may have no room for more, but for less.
@@ -346,14 +347,19 @@ impl Search<'_> {
     fn set_mark(&mut self, field: ir::Field, value: u128) {
         let witness = &mut self.values.witness;
         let end = witness.frame.len() as i32;
+        let layout = witness.layout();
+        let network = layout.network();
+        let behind = || Some(network?.offset + i32::from(network?.length));
         let at = |available: u128| i32::try_from(available).ok().map(|n| end - n);
         match field {
             meta::AVAIL_MAC => witness.marks[0] = at(value),
             meta::AVAIL_NET => witness.marks[1] = at(value),
             meta::AVAIL_TRANSPORT => witness.marks[2] = at(value),
             meta::HAS_MAC => witness.marks[0] = (value == 1).then_some(0),
-            meta::HAS_NET => witness.marks[1] = (value == 1).then_some(14),
-            meta::HAS_TRANSPORT => witness.marks[2] = (value == 1).then_some(34),
+            meta::HAS_NET => {
+                witness.marks[1] = (value == 1).then(|| network.map_or(0, |header| header.offset))
+            }
+            meta::HAS_TRANSPORT => witness.marks[2] = (value == 1).then(|| behind().unwrap_or(0)),
             _ => {}
         }
     }

@@ -173,10 +173,7 @@ impl Values {
             Term::Concat { high, low, width } => {
                 of(high).checked_shl((*width).into()).unwrap_or(0) | of(low)
             }
-            Term::Fold(t) => match of(t) {
-                0 => 0,
-                sum => (sum - 1) % 0xffff + 1,
-            },
+            Term::OnesSum(sum) => sum.value(|t| of(&t)),
             Term::NonZero(t) => match of(t) {
                 0 => 0xffff,
                 value => value,
@@ -189,9 +186,7 @@ impl Values {
                 of(if holds { a } else { b })
             }
             Term::Map(number, table) => table.get(of(number)),
-            Term::Hash(numbers) => {
-                ir::hash::hash(numbers.iter().map(of).collect::<Vec<_>>()).into()
-            }
+            Term::Hash(function, numbers) => function.hash(numbers.iter().map(of)).into(),
             Term::Now => self.witness.now.into(),
             // Imported as what a lookup binds.
             Term::Cell(..) => 0,

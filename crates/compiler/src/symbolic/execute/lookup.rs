@@ -175,11 +175,7 @@ impl<'a> Machine<'a> {
     /// The table of declared flows.
     pub(super) fn flows(&mut self, way: &Way<'a>, state: StateRef, key: &[TermId]) -> TableId {
         let state = self.state(way, state);
-        let width = |&term: &TermId| {
-            let (_, most) = self.terms.bounds(term);
-            (128 - most.leading_zeros()).max(1) as u16
-        };
-        let widths = key.iter().map(width).collect();
+        let widths = key.iter().map(|&term| self.terms.width(term)).collect();
         self.table(way.at.node, widths, Entries::Flows(state))
     }
 
@@ -215,7 +211,9 @@ impl<'a> Machine<'a> {
         let element = way.at.node;
         let table = self.cache.rules(element, rules);
         let few = rules.len() <= MAX_ROWS;
-        if let Some(table) = table.as_ref().filter(|t| self.chain.tables && !t.exprs.is_empty()) {
+        if let Some(table) =
+            table.as_ref().filter(|t| self.chain.tables && !t.of_headers().keys.is_empty())
+        {
             match self.match_whole(way, rules, table, arms, otherwise) {
                 // Not all that rules ask can be computed of all packets that come here.
                 Err(Stop::Unsupported(_)) if few => {}
@@ -223,7 +221,7 @@ impl<'a> Machine<'a> {
             }
         }
         let few = table.as_ref().is_none_or(|t| {
-            self.chain.tables && few || t.are_few() || few && t.exprs.len() > MAX_KEYS
+            self.chain.tables && few || t.are_few() || few && t.exprs.len() > MAX_DIMENSIONS
         });
         if few {
             self.cache.ask(element, rules, Asked::InTurn);
@@ -268,10 +266,10 @@ impl<'a> Machine<'a> {
         });
         let possible: Known = possible.collect();
         let fit = || self.cache.all_fit(element, rules, &table, &possible);
-        let whole = keys.len() <= MAX_KEYS && fit();
+        let whole = keys.len() <= MAX_DIMENSIONS && fit();
         let split = match whole {
             true => Split::Keys((0..keys.len()).collect(), Arc::clone(&table.rules)),
-            false => split(&table, &known, MAX_KEYS),
+            false => split(&table, &known, MAX_DIMENSIONS),
         };
         let now = if whole { Asked::Whole(vec![possible]) } else { Asked::InPart };
         self.cache.ask(element, rules, now);
@@ -323,21 +321,31 @@ impl<'a> Machine<'a> {
                 return Ok(Next::Enter(block));
             }
         }
-        let mut keys = Vec::with_capacity(table.exprs.len());
-        let mut widths = Vec::with_capacity(table.exprs.len());
+        let mut all = Vec::with_capacity(table.exprs.len());
         for expr in &table.exprs {
-            let key = self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?;
-            widths.push(match expr {
-                Some(Expr::Field(field)) => field.width,
-                Some(_) => (128 - self.terms.bounds(key).1.leading_zeros()).max(1) as u16,
-                None => 1,
-            });
-            keys.push(key);
+            all.push(self.expr(way, expr.as_ref().unwrap_or(&Expr::Const(0)))?);
         }
+        // Whether the headers are there is asked once, not by each rule.
+        let of_headers = table.of_headers();
+        for (at, enough) in &of_headers.needed {
+            let there = self.terms.test(all[*at], enough);
+            match way.facts.resolve(&mut self.terms, &there) {
+                Some(true) => {}
+                Some(false) => return Err(Stop::Unsupported(Barrier::MissingHeader)),
+                None => return Err(Stop::Split(there)),
+            }
+        }
+        let keys: Vec<TermId> = of_headers.keys.iter().map(|&at| all[at]).collect();
+        let width = |&at: &usize| match &table.exprs[at] {
+            Some(Expr::Field(field)) => field.width,
+            Some(_) => self.terms.width(all[at]),
+            None => 1,
+        };
+        let widths = of_headers.keys.iter().map(width).collect();
+        let rules = Arc::clone(&of_headers.rules);
         let element = way.at.node;
-        let id = self.table(element, widths, Entries::Rules(Arc::clone(&table.rules)));
-        let (arms, otherwise) = self.follow(way, table, &keys, &table.rules, arms, otherwise)?;
-        let rules = Arc::clone(&table.rules);
+        let id = self.table(element, widths, Entries::Rules(Arc::clone(&rules)));
+        let (arms, otherwise) = self.follow(way, table, &all, &rules, arms, otherwise)?;
         Ok(Next::Forked(Step::Classify { table: Some(id), keys, rules, arms, otherwise, element }))
     }
 

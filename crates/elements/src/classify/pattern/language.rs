@@ -212,7 +212,7 @@ impl<'t> Parser<'_, 't, '_> {
             let value =
                 next.filter(|w| !["and", "&&", "or", "||", ")", "?", ":"].contains(&w.text));
             match value {
-                Some(word) if message.contains("missing") => {
+                Some(word) if primitive.lacks_value => {
                     let stray = self.stray(word);
                     Wrong { message: format!("{message}: '{}' is none", word.text), ..stray }
                 }

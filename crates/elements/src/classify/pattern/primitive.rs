@@ -204,9 +204,16 @@ pub(crate) struct Primitive {
     pub(crate) op: Op,
     pub(crate) negated: bool,
     pub(crate) data: Data,
+    /// Whether it means nothing for want of a value.
+    pub(crate) lacks_value: bool,
 }
 
 impl Primitive {
+    fn missing<T>(&mut self, name: &str, what: &str) -> Result<T, String> {
+        self.lacks_value = true;
+        Err(format!("'{name}' is missing its {what}"))
+    }
+
     /// Fails if another protocol was named before.
     pub(crate) fn set_protocol(&mut self, protocol: Protocol) -> Result<(), ()> {
         match self.protocol.replace(protocol) {
@@ -276,14 +283,13 @@ impl Primitive {
 
     fn pattern(&mut self, kind: &mut Kind) -> Result<Pattern, String> {
         let name = kind.name();
-        let missing = |what: &str| Err(format!("'{name}' is missing its {what}"));
         match *kind {
             Kind::Host | Kind::Net => {
                 let (address, prefix) = match (*kind, self.data) {
                     (Kind::Host, Data::Host(address)) => (address, u32::MAX),
                     (Kind::Net, Data::Net(address, mask)) => (address, mask),
-                    (Kind::Host, _) => return missing("address, such as 10.0.0.1"),
-                    _ => return missing("network, such as 10.0.0.0/8"),
+                    (Kind::Host, _) => return self.missing(name, "address, such as 10.0.0.1"),
+                    _ => return self.missing(name, "network, such as 10.0.0.0/8"),
                 };
                 self.only_equal(name)?;
                 let mask = match self.mask {
@@ -298,7 +304,7 @@ impl Primitive {
             }
             Kind::Ether => {
                 let Data::Ether(address) = self.data else {
-                    return missing("address, such as 00:11:22:33:44:55");
+                    return self.missing(name, "address, such as 00:11:22:33:44:55");
                 };
                 self.only_equal(name)?;
                 let mask = match self.mask {
@@ -313,7 +319,7 @@ impl Primitive {
                 let port = match self.data {
                     Data::Int(port) => port,
                     Data::Port(port) => u32::from(port),
-                    _ => return missing("value, a port's number or name"),
+                    _ => return self.missing(name, "value, a port's number or name"),
                 };
                 match *self.protocol.get_or_insert(TCP_OR_UDP) {
                     TCP | UDP | TCP_OR_UDP | DCCP => {}
@@ -331,7 +337,7 @@ impl Primitive {
                         return Err(format!("'{name}' {flags} is out of range: 0 to 255"));
                     }
                     Data::TcpOpt(flags) => u32::from(flags),
-                    _ => return missing("flag: syn, ack, fin, rst, psh or urg"),
+                    _ => return self.missing(name, "flag: syn, ack, fin, rst, psh or urg"),
                 };
                 if *self.protocol.get_or_insert(TCP) != TCP {
                     return Err(format!("'{name}' is a test of TCP"));
@@ -351,7 +357,7 @@ impl Primitive {
                 let set = match self.data {
                     Data::Nothing => (0x3, range(1, 3)),
                     Data::Int(value) => self.compare(name, value, 0x3)?,
-                    _ => return missing("value"),
+                    _ => return self.missing(name, "value"),
                 };
                 let set = (set.0, if self.negated { complement(&set) } else { set.1 });
                 *kind = Kind::Field(TOS);
@@ -378,7 +384,7 @@ impl Primitive {
                 let value = match self.data {
                     Data::Int(value) => value,
                     Data::IcmpType(value) if field == ICMP_TYPE => u32::from(value),
-                    _ => return missing("value, a number"),
+                    _ => return self.missing(name, "value, a number"),
                 };
                 let (place, bits) = field.place();
                 let shift = bits.trailing_zeros();
@@ -408,7 +414,7 @@ impl Primitive {
                 u32::from(value)
             }
             (Data::Nothing, Some(named)) => u32::from(named),
-            _ => return Err("'proto' is missing its value, a protocol's number or name".into()),
+            _ => return self.missing("proto", "value, a protocol's number or name"),
         };
         self.protocol = None;
         if let Some(special) = u16::try_from(value).ok().filter(|v| *v > 255) {

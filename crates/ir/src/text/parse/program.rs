@@ -7,7 +7,7 @@ use net::Header;
 
 use super::super::lexer::Token;
 use super::super::print::level;
-use super::{Parsed, Parser, base};
+use super::{Parsed, Parser, base, hash_function};
 use crate::diagnostic::{Diagnostic, FileId, Span};
 use crate::field::Base;
 use crate::graph::{NodeId, Port};
@@ -17,7 +17,7 @@ use crate::model::{BinaryOp, CompareOp, Reason, StateKind};
 use crate::prefix_table::{PrefixEntry, PrefixTable};
 use crate::program::{
     Atom, Barrier, ClassifyRule, Continuation, Effect, End, Entries, Exit, Lookup, LookupId, Mark,
-    Program, StateId, StateOf, Step, StepId, Table, TableId, Term, TermId, Write,
+    OnesSum, Program, StateId, StateOf, Step, StepId, Table, TableId, Term, TermId, Write,
 };
 
 /// Programs that were read, and the names of the elements that they name.
@@ -455,12 +455,22 @@ impl Parser<'_> {
                 let value = self.constant()?;
                 return Ok(making.term(Term::Const(value)));
             }
+            Token::Symbol("~") => {
+                self.bump();
+                self.expect("ones")?;
+                return self.ones_sum(making, true);
+            }
             Token::Word(word) => word,
             _ => return Err(self.expected("a number")),
         };
+        if let Some(function) = hash_function(word) {
+            self.bump();
+            let all = self.terms(making)?;
+            return Ok(making.term(Term::Hash(function, all)));
+        }
         let known = [
-            "now", "position", "sum16", "concat", "fold", "nonzero", "choose", "map", "hash",
-            "min", "max", "cell",
+            "now", "position", "sum16", "concat", "ones", "nonzero", "choose", "map", "min", "max",
+            "cell",
         ];
         if !known.contains(&word) {
             let field = self.field()?;
@@ -469,6 +479,9 @@ impl Parser<'_> {
         self.bump();
         if word == "now" {
             return Ok(making.term(Term::Now));
+        }
+        if word == "ones" {
+            return self.ones_sum(making, false);
         }
         self.expect("(")?;
         let term = match word {
@@ -488,7 +501,6 @@ impl Parser<'_> {
                 self.expect(",")?;
                 Term::Concat { high, low, width: self.small()? }
             }
-            "fold" => Term::Fold(self.term(making, level::OR)?),
             "nonzero" => Term::NonZero(self.term(making, level::OR)?),
             "choose" => {
                 let atom = self.atom(making)?;
@@ -515,10 +527,6 @@ impl Parser<'_> {
                 }
                 Term::Map(of, Arc::new(Mapping::new(intervals)))
             }
-            "hash" => {
-                let all = self.list(")", |p| p.term(making, level::OR))?;
-                return Ok(making.term(Term::Hash(all)));
-            }
             _ => {
                 let [a, b] = self.two(making)?;
                 let op = if word == "min" { BinaryOp::Min } else { BinaryOp::Max };
@@ -527,6 +535,25 @@ impl Parser<'_> {
         };
         self.expect(")")?;
         Ok(making.term(term))
+    }
+
+    /// What follows `ones`.
+    fn ones_sum(&mut self, making: &mut Making, complement: bool) -> Parsed<TermId> {
+        let mut sum = OnesSum { complement, ..OnesSum::default() };
+        self.expect("(")?;
+        loop {
+            if self.takes("~") {
+                sum.minus.push(self.term(making, level::UNARY)?);
+            } else if let Token::Number(_) = self.token {
+                sum.constant = self.small()?;
+            } else {
+                sum.plus.push(self.term(making, level::UNARY)?);
+            }
+            if !self.takes("+") {
+                self.expect(")")?;
+                return Ok(making.term(Term::OnesSum(sum)));
+            }
+        }
     }
 
     fn two(&mut self, making: &mut Making) -> Parsed<[TermId; 2]> {

@@ -2,7 +2,7 @@
 
 use super::super::lexer::Token;
 use super::super::print::level;
-use super::{Parsed, Parser, reg};
+use super::{Parsed, Parser, hash_function, reg};
 use crate::field::Base;
 use crate::interval::IntervalSet;
 use crate::model::{BinaryOp, CompareOp, Cond, Expr};
@@ -173,6 +173,11 @@ impl<'a> Parser<'a> {
             self.bump();
             return Ok(Term::Number(Expr::Reg(reg)));
         }
+        if let Some(function) = hash_function(word) {
+            self.bump();
+            self.expect("(")?;
+            return Ok(Term::Number(Expr::Hash(function, self.list(")", Self::expr)?)));
+        }
         let known = FUNCTIONS.contains(&word);
         if !known {
             return Ok(Term::Number(Expr::Field(self.field()?)));
@@ -187,7 +192,6 @@ impl<'a> Parser<'a> {
         Ok(match word {
             "all" => Term::Cond(Cond::All(self.list(")", Self::cond)?)),
             "any" => Term::Cond(Cond::Any(self.list(")", Self::cond)?)),
-            "hash" => Term::Number(Expr::Hash(self.list(")", Self::expr)?)),
             "exists" => {
                 let flows = self.state_ref()?;
                 let more = self.takes(",");
@@ -221,6 +225,7 @@ impl<'a> Parser<'a> {
                 self.expect(",")?;
                 Expr::choose(cond, then, self.expr()?)
             }
+            "fold16" => self.expr()?.fold16(),
             "load" => {
                 let (base, offset, width) = self.place()?;
                 Expr::load(base, offset, width)
@@ -270,7 +275,7 @@ impl<'a> Parser<'a> {
 }
 
 const FUNCTIONS: &[&str] = &[
-    "true", "false", "now", "all", "any", "hash", "exists", "min", "max", "choose", "load",
+    "true", "false", "now", "all", "any", "exists", "min", "max", "choose", "load", "fold16",
     "sum16", "bytesum", "position", "random", "compare",
 ];
 
