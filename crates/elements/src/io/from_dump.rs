@@ -6,6 +6,8 @@ use std::rc::Rc;
 use click::config::Argument;
 use ir::{Diagnostic, Model, Processing, Reason, Span};
 use net::annotation::EXTRA_LENGTH;
+use net::wire::ether_type::IPV4;
+use net::wire::{Ethernet, Ipv4};
 use net::{Batch, Packet, checksum};
 
 use crate::argument::{Nanoseconds, parse_value};
@@ -429,14 +431,13 @@ fn force_length(packet: &mut Packet, length: u32, link_type: u32) {
     packet.put(wanted - packet.len());
     let extra = original.saturating_sub(wanted as u32);
     packet.annotations_mut().set_u32(EXTRA_LENGTH, extra);
-    let is_ip = is_raw(link_type) || packet.data().get(12..14) == Some(&[0x08, 0x00]);
-    let Some(ip) = packet.data_mut().get_mut(header as usize..) else { return };
-    let total = ip.len() as u16;
-    if let Some(ip) = ip.first_chunk_mut::<20>().filter(|ip| is_ip && ip[0] >> 4 == 4) {
-        let old = u16::from_be_bytes([ip[2], ip[3]]);
-        let sum = checksum::update_u16(u16::from_be_bytes([ip[10], ip[11]]), old, total);
-        ip[2..4].copy_from_slice(&total.to_be_bytes());
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let is_ip = is_raw(link_type)
+        || Ethernet::new(packet.data()).is_some_and(|frame| frame.ether_type() == IPV4);
+    let Some(bytes) = packet.data_mut().get_mut(header as usize..) else { return };
+    if let Some(mut ip) = Ipv4::new(bytes).filter(|ip| is_ip && ip.version() == 4) {
+        let total = ip.bytes().len() as u16;
+        ip.set_checksum(checksum::update_u16(ip.checksum(), ip.total_len(), total));
+        ip.set_total_len(total);
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ir::field::{ip, meta};
 use ir::{Model, Op, Reason};
-use net::wire::ipv4::MF;
+use net::wire::Ipv4;
+use net::wire::ipv4::{DF, MF, RF};
 use net::{Batch, Header, Packet};
 
 use crate::argument::AnnotationOffset;
@@ -115,21 +116,20 @@ struct Place {
 impl Place {
     /// The place of a valid fragment, given its header and the bytes from there on.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let header = bytes.first_chunk::<20>()?;
-        let word = ip_header::word(header, 6);
-        let header_length = ip_header::length(header);
-        let length = usize::from(ip_header::word(header, 2));
+        let ip = Ipv4::new(bytes)?;
+        let header_length = ip.header_len();
+        let length = usize::from(ip.total_len());
         let payload = length.checked_sub(header_length).filter(|n| *n > 0)?;
-        let start = usize::from(word & 0x1fff) * 8;
-        let (end, more) = (start + payload, word & MF != 0);
+        let start = ip.fragment_offset();
+        let (end, more) = (start + payload, ip.more_fragments());
         let fits = header_length >= 20
             && length <= bytes.len()
             && end + header_length <= 0xffff
             && (!more || payload.is_multiple_of(8));
-        let key = u128::from(ip_header::long(header, 12)) << 56
-            | u128::from(ip_header::long(header, 16)) << 24
-            | u128::from(header[9]) << 16
-            | u128::from(ip_header::word(header, 4));
+        let key = u128::from(ip.src().to_bits()) << 56
+            | u128::from(ip.dst().to_bits()) << 24
+            | u128::from(ip.protocol()) << 16
+            | u128::from(ip.id());
         fits.then_some(Self { key, header_length, start, end, more })
     }
 }
@@ -175,14 +175,17 @@ impl Incomplete {
 
     /// Takes over all that lies before the payload of the first fragment.
     fn take_front(&mut self, fragment: &Packet, at: usize, header_length: usize) {
-        let flags = ip_header::word(&self.packet.data()[self.header..], 6);
+        let flags =
+            Ipv4::new(&self.packet.data()[self.header..]).map_or(0, |ip| ip.fragment_word());
         let (old, new) = (self.header + self.header_length, at + header_length);
         self.packet.pull(old);
         self.packet.push(new);
         (self.header, self.header_length) = (at, header_length);
         let front = &mut self.packet.data_mut()[..new];
         front.copy_from_slice(&fragment.data()[..new]);
-        ip_header::put_word(&mut front[at..], 6, flags);
+        if let Some(mut ip) = Ipv4::new(&mut front[at..]) {
+            ip.set_fragment_word(flags);
+        }
         *self.packet.annotations_mut() = *fragment.annotations();
         self.packet.set_packet_type(fragment.packet_type());
         self.packet.set_ip_header(at, header_length);
@@ -208,11 +211,11 @@ impl Incomplete {
     fn finish(mut self, payload: usize, more: u16, timestamp: u64) -> Packet {
         let length = self.header_length + payload;
         self.packet.truncate(self.header + length);
-        let bytes = &mut self.packet.data_mut()[self.header..];
-        let flags = ip_header::word(bytes, 6) & 0xc000 | more;
-        ip_header::put_word(bytes, 2, length as u16);
-        ip_header::put_word(bytes, 6, flags);
-        ip_header::fill_checksum(bytes);
+        if let Some(mut ip) = Ipv4::new(&mut self.packet.data_mut()[self.header..]) {
+            ip.set_total_len(length as u16);
+            ip.set_fragment_word(ip.fragment_word() & (RF | DF) | more);
+            ip.fill_checksum();
+        }
         self.packet.set_timestamp(timestamp);
         self.packet
     }
@@ -283,10 +286,10 @@ impl IPReassembler {
 
     fn begin(&mut self, place: &Place, fragment: &Packet, now: u64, cx: &mut Context<'_>) {
         let mut packet = cx.core.pool.alloc(20);
-        let header = fragment.network().and_then(|n| n.first_chunk::<20>());
-        let mut header = *header.unwrap_or(&[0; 20]);
-        header[0] = 0x45;
-        packet.data_mut().copy_from_slice(&header);
+        let header = fragment.network().and_then(|n| n.first_chunk());
+        let mut ip = Ipv4::of(*header.unwrap_or(&[0; 20]));
+        ip.set_header_len(20);
+        packet.data_mut().copy_from_slice(ip.bytes());
         packet.set_ip_header(0, 20);
         let entry = Incomplete {
             packet,
@@ -347,7 +350,7 @@ impl IPReassembler {
 
 /// Whether the packet passes as it is.
 fn passes(packet: &Packet) -> bool {
-    ip_header::split(packet).is_some_and(|(header, _)| ip_header::word(header, 6) & 0x3fff == 0)
+    ip_header::view(packet).is_some_and(|ip| !ip.is_fragment())
 }
 
 impl Element for IPReassembler {
@@ -359,7 +362,7 @@ impl Element for IPReassembler {
         for packet in batch.drain() {
             if passes(&packet) {
                 kept.push(packet);
-            } else if ip_header::split(&packet).is_none() {
+            } else if ip_header::view(&packet).is_none() {
                 cx.drop(packet, NO_HEADER);
             } else {
                 kept.extend(self.collect(packet, cx));

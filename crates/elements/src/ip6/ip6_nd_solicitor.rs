@@ -9,7 +9,7 @@ use ir::model::Block;
 use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
 use net::wire::icmpv6::{self, message, option};
 use net::wire::{EtherAddr, Ethernet, Icmpv6, Ipv6, ether, ether_type, ipv6};
-use net::{Batch, Packet, annotation};
+use net::{Batch, Packet};
 
 use crate::argument::{EtherAddress, Ip6, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
@@ -119,7 +119,7 @@ impl Resolver for IP6NDSolicitor {
 
     #[inline]
     fn next_hop(packet: &Packet) -> u128 {
-        ip6_header::address(packet.annotations().bytes(), annotation::DST_IP6)
+        packet.annotations().dst_ip6().to_bits()
     }
 
     #[inline]

@@ -65,19 +65,15 @@ fn has_ports(protocol: u8) -> bool {
 }
 
 fn key(packet: &Packet) -> Option<Key> {
-    let (header, _) = ip_header::split(packet)?;
-    let first = ip_header::word(header, 6) & 0x1fff == 0;
-    let ports = match packet.transport().and_then(|t| t.first_chunk::<4>()) {
-        Some(ports) if first && has_ports(header[9]) => ports,
-        _ => &[0; 4],
+    let ip = ip_header::view(packet)?;
+    let ports = match packet.transport().and_then(|t| t.first_chunk()) {
+        Some(&ports) if !ip.is_later_fragment() && has_ports(ip.protocol()) => ports,
+        _ => [0; 4],
     };
-    Some(Key::new(
-        header[9].into(),
-        ip_header::long(header, 12),
-        ip_header::word(ports, 0),
-        ip_header::long(header, 16),
-        ip_header::word(ports, 2),
-    ))
+    let ports = u32::from_be_bytes(ports);
+    let (src_port, dst_port) = ((ports >> 16) as u16, ports as u16);
+    let (src, dst) = (ip.src().to_bits(), ip.dst().to_bits());
+    Some(Key::new(ip.protocol().into(), src, src_port, dst, dst_port))
 }
 
 impl IPRRSwitch {

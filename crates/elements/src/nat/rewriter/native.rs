@@ -20,6 +20,7 @@ use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
+use crate::ip::ip_header;
 use crate::legacy::{Legacy, Scope};
 use crate::listing::{FlowRecord, Slice};
 
@@ -215,13 +216,14 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
         }
         Kind::Ping => {
             let identifier = if side == 0 { to.src_port() } else { to.dst_port() };
+            // The message may end within the sequence number, so there is no view of it.
             if let Some(place) = transport.get_mut(4..).and_then(|rest| rest.first_chunk_mut()) {
                 *place = identifier.to_be_bytes();
             }
             adjust_at(transport, 2, |sum| adjust(sum, delta));
             // Of the two zeros, a message without a set bit has 0xffff.
-            if transport[2..4] == [0, 0] && transport.iter().all(|&b| b == 0) {
-                transport[2..4].fill(0xff);
+            if transport.iter().all(|&b| b == 0) {
+                adjust_at(transport, 2, |_| 0xffff);
             }
         }
     }
@@ -423,8 +425,7 @@ impl<S: Scheme> Element for Rewriter<S> {
             let mut found = holder.filter(|&(number, _)| set.table.flow(number).expiry() > now);
             if S::KIND == Kind::Address && found.is_none() {
                 // Then the destination may be the new address of some source.
-                let dst = packet.network().and_then(|n| n.get(16..20)).unwrap_or(&[0; 4]);
-                let dst = dst.try_into().map_or(0, u32::from_be_bytes);
+                let dst = ip_header::view(packet).map_or(0, |ip| ip.dst().to_bits());
                 found = set.table.lookup(&Key::new(seen.at.key.map, 0, 0, dst, 0), now);
             }
             let (number, side) = match found {
