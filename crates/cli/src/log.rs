@@ -149,16 +149,16 @@ impl Log {
     /// What makes a listener that tells so.
     pub(crate) fn listener(self) -> fn() -> Box<dyn Listener> {
         match self {
-            Self::Text => || Box::new(Told(Self::Text)),
-            Self::Json => || Box::new(Told(Self::Json)),
+            Self::Text => || Box::new(LogListener(Self::Text)),
+            Self::Json => || Box::new(LogListener(Self::Json)),
         }
     }
 }
 
-/// Tells what elements say.
-struct Told(Log);
+/// Logs what elements report.
+struct LogListener(Log);
 
-impl Listener for Told {
+impl Listener for LogListener {
     fn message(&mut self, text: &str) {
         self.0.info(text);
     }

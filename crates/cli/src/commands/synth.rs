@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use compiler::prove::{Assurance, BUDGET, Verdict, assure_programs, prove_programs};
 use compiler::{Chain, Note};
-use dataplane::place;
+use dataplane::guarded_path;
 use engine::Closed;
 use ir::text::parse_programs;
 use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
@@ -256,7 +256,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         if path.as_os_str() == "-" {
             print(&drawn);
         } else {
-            place::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+            guarded_path::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
         }
     } else if args.json {
         print(&format!("{:#}\n", synth::json::to_json(&report)));

@@ -44,9 +44,9 @@ use faults::Faulty;
 use interface::Interface;
 use live::{Handle, Live};
 
-use crate::place;
+use crate::guarded_path;
 
-pub use dispatch::{Dispatch, MOST_GROUPS, Tag, Tags, Way};
+pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags};
 pub use faults::{FaultInjection, Faults};
 pub use generator::Generator;
 pub use interface::{Choice, InterfaceSpec, Mode};
@@ -340,7 +340,8 @@ impl Bindings {
         if path == "-" {
             return Ok(Box::new(std::io::stdout()));
         }
-        let file = place::create(&self.folder.join(path), false).map_err(|e| e.to_string())?;
+        let file =
+            guarded_path::create(&self.folder.join(path), false).map_err(|e| e.to_string())?;
         Ok(Box::new(BufWriter::new(file)))
     }
 

@@ -133,7 +133,7 @@ enum Limit {
 }
 
 /// What a timestamp means to a [`Window`].
-enum Place {
+enum WindowPosition {
     Before,
     Within,
     Behind,
@@ -158,21 +158,21 @@ impl Window {
         });
     }
 
-    fn place(&mut self, time: u64) -> Place {
+    fn place(&mut self, time: u64) -> WindowPosition {
         if !self.settled {
             self.settle(time);
         }
         match (self.first, self.last) {
-            (Some(Limit::At(first)), _) if time < first => return Place::Before,
+            (Some(Limit::At(first)), _) if time < first => return WindowPosition::Before,
             (_, Some(Limit::At(last))) if time >= last => {
                 self.passed = Some(last);
                 self.last = None;
-                return Place::Behind;
+                return WindowPosition::Behind;
             }
             _ => {}
         }
         self.first = None;
-        Place::Within
+        WindowPosition::Within
     }
 }
 
@@ -342,17 +342,17 @@ impl FromDump {
                 }
             };
             match self.window.place(packet.timestamp()) {
-                Place::Before => {
+                WindowPosition::Before => {
                     cx.core.pool.recycle(packet);
                     continue;
                 }
-                Place::Behind => {
+                WindowPosition::Behind => {
                     // Whoever hears of the end may put it off.
                     self.held = Some(packet);
                     self.reach_window_end(cx);
                     return Next::Wait;
                 }
-                Place::Within => {}
+                WindowPosition::Within => {}
             }
             if self.sampling < ALWAYS
                 && cx.random(0, u64::from(ALWAYS) - 1) >= u64::from(self.sampling)

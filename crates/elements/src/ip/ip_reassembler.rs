@@ -12,8 +12,8 @@ use crate::argument::AnnotationOffset;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::{Legacy, Scope};
 use crate::lru_table::LruTable;
 
 element! {
@@ -104,8 +104,8 @@ const LEAST_ROOM: usize = 16 << 20;
 /// What a part of a payload takes in a tree whose nodes are half full.
 const PART: usize = 48;
 
-/// A fragment's place.
-struct Place {
+/// Where a fragment's payload lies in the packet.
+struct FragmentSpan {
     key: Key,
     header_length: usize,
     start: usize,
@@ -113,8 +113,8 @@ struct Place {
     more: bool,
 }
 
-impl Place {
-    /// The place of a valid fragment, given its header and the bytes from there on.
+impl FragmentSpan {
+    /// The span of a valid fragment, given its header and the bytes from there on.
     fn of(bytes: &[u8]) -> Option<Self> {
         let ip = Ipv4::new(bytes)?;
         let header_length = ip.header_len();
@@ -146,30 +146,30 @@ impl Incomplete {
     }
 
     /// Puts a fragment's payload in. `false` if it contradicts what is known of the length.
-    fn add(&mut self, place: &Place, fragment: &Packet, at: usize) -> bool {
-        let ends_differ = match (self.total, place.more) {
-            (Some(total), true) => place.end > total,
-            (Some(total), false) => place.end != total,
+    fn add(&mut self, span: &FragmentSpan, fragment: &Packet, at: usize) -> bool {
+        let ends_differ = match (self.total, span.more) {
+            (Some(total), true) => span.end > total,
+            (Some(total), false) => span.end != total,
             (None, true) => false,
-            (None, false) => place.end < self.extent(),
+            (None, false) => span.end < self.extent(),
         };
-        let front = at + place.header_length;
-        let Some(payload) = fragment.data().get(front..front + place.end - place.start) else {
+        let front = at + span.header_length;
+        let Some(payload) = fragment.data().get(front..front + span.end - span.start) else {
             return false;
         };
         if ends_differ {
             return false;
         }
-        self.packet.put(place.end.saturating_sub(self.extent()));
-        if place.start == 0 {
-            self.take_front(fragment, at, place.header_length);
+        self.packet.put(span.end.saturating_sub(self.extent()));
+        if span.start == 0 {
+            self.take_front(fragment, at, span.header_length);
         }
-        let start = self.header + self.header_length + place.start;
+        let start = self.header + self.header_length + span.start;
         self.packet.data_mut()[start..start + payload.len()].copy_from_slice(payload);
-        if !place.more {
-            self.total = Some(place.end);
+        if !span.more {
+            self.total = Some(span.end);
         }
-        self.mark(place.start, place.end);
+        self.mark(span.start, span.end);
         true
     }
 
@@ -254,18 +254,18 @@ impl IPReassembler {
         }
         self.reap(cx);
         let at = fragment.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
-        let place = fragment.network().and_then(Place::of);
-        let (Some(place), Some(at)) = (place, at) else {
+        let span = fragment.network().and_then(FragmentSpan::of);
+        let (Some(span), Some(at)) = (span, at) else {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
         };
         self.make_room(cx);
-        if self.incomplete.get(place.key).is_none() {
-            self.begin(&place, &fragment, now, cx);
+        if self.incomplete.get(span.key).is_none() {
+            self.begin(&span, &fragment, now, cx);
         }
-        let entry = self.incomplete.get_mut(place.key)?;
+        let entry = self.incomplete.get_mut(span.key)?;
         let before = (entry.extent(), entry.taken());
-        let added = entry.add(&place, &fragment, at);
+        let added = entry.add(&span, &fragment, at);
         self.memory += entry.extent() - before.0;
         // Parts that join take less.
         self.taken = self.taken + entry.taken() - before.1;
@@ -273,18 +273,18 @@ impl IPReassembler {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
         }
-        entry.longest = entry.longest.max((place.header_length + place.end - place.start) as u16);
+        entry.longest = entry.longest.max((span.header_length + span.end - span.start) as u16);
         if let Some(mtu) = self.mtu_annotation {
             entry.packet.annotations_mut().set_u16(mtu, entry.longest);
         }
         cx.core.pool.recycle(fragment);
         let total = entry.total.filter(|total| entry.present.get(&0) == Some(total))?;
-        let entry = self.remove(place.key)?;
+        let entry = self.remove(span.key)?;
         self.whole += 1;
         Some(entry.finish(total, 0, now))
     }
 
-    fn begin(&mut self, place: &Place, fragment: &Packet, now: u64, cx: &mut Context<'_>) {
+    fn begin(&mut self, span: &FragmentSpan, fragment: &Packet, now: u64, cx: &mut Context<'_>) {
         let mut packet = cx.core.pool.alloc(20);
         let header = fragment.network().and_then(|n| n.first_chunk());
         let mut ip = Ipv4::of(*header.unwrap_or(&[0; 20]));
@@ -302,7 +302,7 @@ impl IPReassembler {
         };
         self.memory += OVERHEAD;
         self.taken += entry.taken();
-        self.incomplete.insert(place.key, entry, ALL);
+        self.incomplete.insert(span.key, entry, ALL);
     }
 
     fn remove(&mut self, key: Key) -> Option<Incomplete> {
@@ -385,9 +385,9 @@ impl Element for IPReassembler {
         self.incomplete.len()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         let incomplete = std::mem::take(&mut self.incomplete);
         let numbers = [
@@ -398,12 +398,13 @@ impl Element for IPReassembler {
             self.whole,
             self.failed,
         ];
-        Legacy { native: Some(Box::new(incomplete)), ..Legacy::numbers(numbers) }
+        HandoverState { native: Some(Box::new(incomplete)), ..HandoverState::numbers(numbers) }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
-        if let Some([memory, next_reap, old_before, fragments, whole, failed]) = legacy.counts()
-            && let Some(incomplete) = legacy.take_native::<LruTable<Incomplete>>()
+    fn take_over(&mut self, mut handover_state: HandoverState, _: &mut Context<'_>) {
+        if let Some([memory, next_reap, old_before, fragments, whole, failed]) =
+            handover_state.counts()
+            && let Some(incomplete) = handover_state.take_native::<LruTable<Incomplete>>()
         {
             self.incomplete = *incomplete;
             self.taken = self.incomplete.iter_list(ALL).map(|(_, entry)| entry.taken()).sum();

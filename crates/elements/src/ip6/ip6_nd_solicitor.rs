@@ -19,9 +19,9 @@ use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
-use crate::legacy::{Legacy, Scope};
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -293,15 +293,15 @@ impl Element for IP6NDSolicitor {
         Some(Rc::clone(&self.neighbours) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         self.neighbours.borrow_mut().hand_over()
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.neighbours.borrow_mut().take_over(legacy);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        self.neighbours.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::{Legacy, Scope};
 use crate::listing::{self, Record, SLICE, Slice};
 
 element! {
@@ -211,29 +211,29 @@ impl Element for IPRRSwitch {
         Some(Rc::clone(&self.flows) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         let mut flows = self.flows.borrow_mut();
         match scope {
             Scope::All => {
                 let native = Box::new(flows.hand_over());
-                Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+                HandoverState { native: Some(native), ..HandoverState::numbers([self.max.into()]) }
             }
             Scope::Group(group) => {
                 let native = Box::new(flows.export_group(group));
-                Legacy { native: Some(native), ..Legacy::default() }
+                HandoverState { native: Some(native), ..HandoverState::default() }
             }
         }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
+    fn take_over(&mut self, mut handover_state: HandoverState, cx: &mut Context<'_>) {
         let mut table = self.flows.borrow_mut();
-        if let Some(flows) = legacy.take_native::<GroupFlows>() {
+        if let Some(flows) = handover_state.take_native::<GroupFlows>() {
             table.import_group(*flows, cx.now(), |_| Some(self.class));
-        } else if let Some(flows) = legacy.take_native::<HandedOver>() {
+        } else if let Some(flows) = handover_state.take_native::<HandedOver>() {
             table.take_over(*flows);
             self.class = table.class(FOREVER, 0);
             let max = self.max;
-            if legacy.counts() != Some([u64::from(max)]) {
+            if handover_state.counts() != Some([u64::from(max)]) {
                 table.retain(|flow| flow.output(1) < max);
             }
         }

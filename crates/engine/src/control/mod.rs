@@ -107,7 +107,7 @@ pub struct Controlled {
     /// How its configurations are elaborated.
     pub elaboration: compiler::Options,
     /// What is told of its dispatch.
-    pub dispatch: dispatch::Told,
+    pub dispatch: dispatch::DispatchState,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
     pub interfaces: Vec<(String, String)>,
     /// Faults on its devices, if they were asked for.

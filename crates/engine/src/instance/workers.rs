@@ -85,7 +85,7 @@ impl Instance {
         let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
         let Workers { running, most } = self.workers();
         if !dispatch.is_elastic() {
-            return Err(Error::FixedWorkers { mode: dispatch.way(), workers: most });
+            return Err(Error::FixedWorkers { mode: dispatch.mode(), workers: most });
         }
         if !(1..=most).contains(&wanted) {
             return Err(Error::WorkerCount { wanted, most });
@@ -147,7 +147,7 @@ impl Instance {
         let _one = lock(&self.changing);
         let dispatch = &self.options.dispatch;
         let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
-            0 => Error::NoGroups { mode: dispatch.way() },
+            0 => Error::NoGroups { mode: dispatch.mode() },
             groups => Error::NoGroup { group, groups },
         })?;
         let Workers { running: workers, .. } = self.workers();

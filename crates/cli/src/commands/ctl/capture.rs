@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use dataplane::place;
+use dataplane::guarded_path;
 use engine::control::Received;
 use engine::control::protocol::{self, Piece};
 use net::pcap::Reader;
@@ -72,7 +72,7 @@ impl Sink {
         Ok(match path {
             Some("-") => Self::File(Box::new(stdout())),
             Some(path) => {
-                let file = place::create(Path::new(path), false);
+                let file = guarded_path::create(Path::new(path), false);
                 Self::File(Box::new(file.map_err(|e| format!("{path}: {e}"))?))
             }
             None => {

@@ -3,14 +3,14 @@
 use net::wire::Ipv4;
 use net::{Header, Packet};
 
-use super::expr::{Origin, Pattern, Place};
+use super::expr::{Origin, PacketBytes, Pattern};
 
 /// Jumps from here on lead to the result that is this much less.
 const RESULT: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    place: Place,
+    place: PacketBytes,
     mask: u32,
     low: u32,
     /// Greatest number less the least.
@@ -69,7 +69,7 @@ impl<'p> Headers<'p> {
 
     /// The number at a place.
     #[inline]
-    pub(crate) fn number(&self, place: Place) -> Option<u32> {
+    pub(crate) fn number(&self, place: PacketBytes) -> Option<u32> {
         let bytes = match place.origin {
             Origin::Data => self.data,
             Origin::Mac => self.mac,
