@@ -421,14 +421,14 @@ fn control_socket(
     }
 }
 
-/// Tells the user something unless nothing is to be told.
+/// Prints a line for the user unless output is to be quiet.
 fn say(run: &Run, text: &str) {
     if !run.quiet {
         run.log.info(text);
     }
 }
 
-/// Logs what happens to a run, shows how far it is, and tells the service manager.
+/// Logs what happens to a run, shows its progress, and notifies the service manager.
 struct Reporter {
     log: Log,
     progress: Mutex<Progress>,

@@ -51,7 +51,7 @@ element! {
     ///
     /// program (read): how packets are sorted.
     /// rules (read): the patterns with their numbers, one a line.
-    /// rule_replace `N PATTERN` (write): puts a pattern in the place of the Nth, from 1 on.
+    /// rule_replace `N PATTERN` (write): replaces the Nth pattern, counted from 1.
     /// config (read, write): the configuration; what is written takes its place.
     ///
     /// = EXAMPLE

@@ -42,11 +42,11 @@ element! {
     ///
     /// = HANDLERS
     ///
-    /// program (read): the rules and how they are carried out.
+    /// program (read): the rules and how they are evaluated.
     /// rules (read): the rules with their numbers, one a line.
     /// rule_insert `N ACTION PATTERN` (write): inserts a rule, which becomes the Nth, from 1 on.
     /// rule_remove `N` (write): removes the Nth rule.
-    /// rule_replace `N ACTION PATTERN` (write): puts a rule in the place of the Nth.
+    /// rule_replace `N ACTION PATTERN` (write): replaces the Nth rule.
     /// config (read, write): the configuration; what is written takes its place.
     /// cache_hits_count, cache_misses_count, cache_total_count (read): -1, as there is no cache.
     /// cache_hits_ratio, cache_misses_ratio (read): likewise.

@@ -14,7 +14,7 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ip::ip_header;
 
 element! {
-    /// HostEtherFilter(ETHER [, DROP_OWN, DROP_OTHER, KEYWORDS OFFSET]) -- tells for whom frames are
+    /// HostEtherFilter(ETHER [, DROP_OWN, DROP_OTHER, KEYWORDS OFFSET]) -- finds for whom frames are
     ///
     /// Expects Ethernet frames and sets their packet type annotation by their destination: to
     /// this host, whose address is ETHER, to all, to many, or to another host. Frames to other

@@ -28,7 +28,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// STOP (bool, default false): whether the driver is told to stop at the end.
+    /// STOP (bool, default false): whether the driver stops at the end.
     /// TIMING (bool, default false): whether packets come at the intervals of the capture.
     /// ACCELERATION (number, default 100): per cent of the capture's speed, with TIMING.
     /// SAMPLE (number, default 1): the probability with which each packet is kept.
@@ -60,7 +60,7 @@ element! {
     /// packet_filepos (read): where the last packet began.
     /// extend_interval (write): puts the end off by so much time, and goes on.
     /// reset_timing (write): forgets the times of the packets so far.
-    /// stop (write): stops reading, and tells the driver to stop.
+    /// stop (write): stops reading and asks the driver to stop.
     ///
     /// = SEE ALSO
     ///
@@ -420,7 +420,7 @@ impl FromDump {
 }
 
 /// Cuts or fills up a frame; 0 gives it the length that it had on the wire. An IPv4 packet in it
-/// is told its new length.
+/// gets its new length.
 fn force_length(packet: &mut Packet, length: u32, link_type: u32) {
     let original = packet.len() as u32 + packet.annotations().u32(EXTRA_LENGTH);
     let header = if is_raw(link_type) { 0 } else { 14 };

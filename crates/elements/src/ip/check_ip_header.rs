@@ -153,7 +153,7 @@ const PLAIN: u8 = 0x45;
 /// Sources that a list of bad sources always holds.
 const NEVER_SOURCES: [u32; 2] = [0, u32::MAX];
 
-/// A few addresses. Nearly all others are told apart from them by one bit of a hash.
+/// A few addresses. One bit of a hash rules out nearly all others.
 #[derive(Default)]
 pub(crate) struct AddressList {
     list: Vec<u32>,

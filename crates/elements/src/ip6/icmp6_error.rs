@@ -32,7 +32,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// MTU (number, default 1500): the MTU that "packet too big" tells.
+    /// MTU (number, default 1500): the MTU that "packet too big" reports.
     ///
     /// = SEE ALSO
     ///

@@ -322,7 +322,7 @@ impl ICMPRewriter {
     }
 }
 
-/// Rewrites what is quoted, and tells what that adds to the message's sum.
+/// Rewrites what is quoted, and returns what that adds to the message's sum.
 fn rewrite_inside(packet: &mut Packet, quote: &Quote, new: &Translation) -> u16 {
     let mut message = packet.transport_mut();
     let addresses = address_delta(pair(quote.src, quote.dst), pair(new.src, new.dst));

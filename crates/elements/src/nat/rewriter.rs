@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Ip,
     /// TCP.
     Tcp,
-    /// UDP, TCP and DCCP, not told apart.
+    /// UDP, TCP and DCCP, as one protocol.
     Udp,
     /// Source addresses.
     Address,

@@ -23,7 +23,7 @@ element! {
     /// Expects IP packets with their header marked. All packets of a flow leave on one output; a
     /// new flow gets the output after the one that the last new flow got, the first flow output
     /// 1. A flow is the packets of the same addresses, protocol and, for TCP, UDP, DCCP, SCTP and
-    /// UDP-Lite, ports. Fragments that do not start with the ports are told apart without them.
+    /// UDP-Lite, ports. Fragments that do not start with the ports are distinguished without them.
     /// Packets without an IP header are dropped.
     ///
     /// = KEYWORDS

@@ -66,7 +66,7 @@ pub(crate) fn cubes(rules: &[(&Pattern, u32)]) -> Option<(Keys, RuleSet)> {
     Some((keys, set))
 }
 
-/// More different tests of a byte than this are not told apart by classes.
+/// More different tests of a byte than this are in no classes of their own.
 const MAX_TESTS: usize = 64;
 
 fn dimension(place: PacketBytes, mask: u32, tests: &[&Test]) -> Dimension {

@@ -30,7 +30,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// STOP (bool, default false): whether the driver is told to stop at the end.
+    /// STOP (bool, default false): whether the driver stops at the end.
     /// ACTIVE (bool, default true): whether it reads.
     /// CHECKSUM (bool, default false): whether checksums are set, a missing payload taken as
     /// zeros.
@@ -48,7 +48,7 @@ element! {
     /// active (read, write): whether it reads.
     /// encap (read): IP.
     /// filename (read): the file's name.
-    /// stop (write): stops reading, and tells the driver to stop.
+    /// stop (write): stops reading and asks the driver to stop.
     ///
     /// = SEE ALSO
     ///
