@@ -178,7 +178,7 @@ Exit status:
      chain says: its input came to an end, an element stopped it
   1  something failed: the chain is wrong, a device cannot be opened, an element met an error
   2  the command line is wrong
-  3  the run ended by itself though its chain goes on for ever, on interfaces or sources without a
+  3  the run ended by itself although its chain never ends, on interfaces or sources without a
      limit: another chain was swapped in by force, a handler changed what it does, a worker is dead";
 
 /// `NAME=VALUE`, for an option of this name.

@@ -287,7 +287,7 @@ fn covered_rules(programs: &[Program]) -> impl Iterator<Item = Note> {
     })
 }
 
-/// The most memory that the process had so far, in bytes, where the system tells.
+/// The most memory that the process had so far, in bytes, where the system reports it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

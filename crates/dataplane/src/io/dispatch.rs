@@ -183,7 +183,7 @@ impl FromStr for DispatchMode {
 struct Flow {
     /// The same for both directions.
     hash: u32,
-    /// The address and port that it answers to, or that one came from which an ICMP error tells of;
+    /// The address and port that it answers to, or that one came from which an ICMP error quotes;
     /// of a ping its identifier.
     answered: Option<(u32, u16)>,
 }

@@ -471,7 +471,7 @@ impl Interface {
         self.spec.batch
     }
 
-    /// Whether nothing tells when frames come.
+    /// Whether nothing signals when frames come.
     pub(super) fn is_polled(&self) -> bool {
         #[cfg(feature = "dpdk")]
         return self.mode == Mode::Dpdk;

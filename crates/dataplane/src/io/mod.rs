@@ -119,7 +119,7 @@ struct Shared {
     interfaces: HashMap<String, Weak<Interface>>,
     /// By the interface's name and the worker.
     live: HashMap<(String, usize), Weak<Mutex<Live>>>,
-    /// What is to be told of interfaces that were opened.
+    /// What is to be reported of interfaces that were opened.
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
     asked: HashSet<(String, bool)>,

@@ -336,7 +336,7 @@ impl Hook {
         lines
     }
 
-    /// Goes on with the packet that an ICMP error tells of: its source in register 9, its
+    /// Goes on with the packet that an ICMP error quotes: its source in register 9, its
     /// addresses summed, its transport header at register 8. The error's own header begins there
     /// before.
     fn named_by_error(self) -> Vec<Line> {

@@ -175,7 +175,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Writes how many packets there were; missing ones cannot be told apart by interface.
+    /// Writes how many packets there were; missing ones are not counted by interface.
     fn finish(&mut self, missing: u64) -> io::Result<()> {
         self.write_until(u64::MAX)?;
         let mut missing = missing;

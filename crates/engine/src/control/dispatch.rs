@@ -123,7 +123,7 @@ pub(super) fn balance(instance: &Instance) -> Result<Balanced, Error> {
 }
 
 /// Which groups go to which other workers, so that none has much more to do than another; `groups`
-/// tells the worker of each and its packets. As few go as will do: who has least to do gets from
+/// gives the worker of each and its packets. As few go as will do: who has least to do gets from
 /// who has most what evens them out best, while that takes a twentieth off what the latter does.
 fn moves(groups: &[(usize, u64)], workers: usize) -> Vec<(usize, usize)> {
     let mut at: Vec<usize> = groups.iter().map(|group| group.0).collect();

@@ -198,7 +198,7 @@ impl Instance {
     }
 }
 
-/// Which groups go from which worker to which when the number of workers changes; `at` tells the worker of each
+/// Which groups go from which worker to which when the number of workers changes; `at` gives the worker of each
 /// group. Those of workers that go come to who has fewest; workers that come take from who has most, until
 /// they have their part.
 fn resettle(at: &[usize], running: usize, wanted: usize) -> Vec<(usize, usize, Vec<usize>)> {

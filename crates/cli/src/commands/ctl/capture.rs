@@ -19,7 +19,7 @@ use crate::terminal::{for_output, print_as_it_is, print_error};
 /// Where what is captured goes.
 enum Sink {
     File(Box<dyn Write>),
-    /// A thread that tells of each packet.
+    /// A thread that reports each packet.
     Lines(Sender<Vec<u8>>, JoinHandle<()>),
 }
 

@@ -24,7 +24,7 @@ pub(super) const BURST: usize = 64;
 /// Drivers whose frames come from senders on this host, which leave checksums half done.
 const VIRTUAL: [&str; 3] = ["net_af_packet", "net_af_xdp", "net_tap"];
 
-/// Drivers that spread flows, both directions to the same queue, without being told to.
+/// Drivers that spread flows, both directions to the same queue, by default.
 const SPREADING: [(&str, &str); 1] = [("net_af_packet", "the kernel's symmetric hash")];
 
 /// What DPDK is started with if the user does not say: no files that other processes share.
