@@ -2,14 +2,12 @@
 
 use std::hint::black_box;
 
-use net::flow::{FlowHash, FlowKey, FlowKeyV6};
 use net::notation::describe;
 use net::wire::{
-    Arp, Ethernet, Gre, Icmpv4, Icmpv6, Ipv4, Ipv6, Nsh, Tcp, Udp, Vxlan, ether_type, ip_protocol,
-    vlan,
+    Arp, Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, Tcp, Udp, ether_type, ip_protocol, vlan,
 };
 
-/// Tunnels are followed this deep.
+/// Packets in packets are followed this deep.
 const MAX_DEPTH: u32 = 8;
 
 /// The header views: whatever a header claims, views stay inside the frame.
@@ -34,12 +32,6 @@ fn network(kind: u16, bytes: &[u8], depth: u32) {
         }
         ether_type::IPV4 => ipv4(bytes, depth),
         ether_type::IPV6 => ipv6(bytes, depth),
-        ether_type::NSH => {
-            if let Some(view) = Nsh::new(bytes) {
-                black_box((view.service_path(), view.service_index(), view.context()));
-                ethernet(view.payload(), depth);
-            }
-        }
         _ => {}
     }
 }
@@ -47,10 +39,6 @@ fn network(kind: u16, bytes: &[u8], depth: u32) {
 fn ipv4(bytes: &[u8], depth: u32) {
     let Some(ip) = Ipv4::new(bytes) else { return };
     black_box((ip.checksum_ok(), ip.options().count()));
-    if let Some(key) = FlowKey::of(&ip) {
-        assert_eq!(key.reverse().reverse(), key);
-        black_box(FlowHash::new(1).v4(&key));
-    }
     if ip.fragment_offset() > 0 {
         return;
     }
@@ -65,7 +53,7 @@ fn ipv4(bytes: &[u8], depth: u32) {
         ip_protocol::UDP => {
             if let Some(udp) = Udp::new(payload) {
                 black_box(udp.checksum_ok(ip.pseudo_header(length)));
-                datagram(udp.dst_port(), udp.payload(), depth);
+                network(ether_type::IPV4, udp.payload(), depth);
             }
         }
         ip_protocol::ICMP => {
@@ -75,35 +63,23 @@ fn ipv4(bytes: &[u8], depth: u32) {
                 network(ether_type::IPV4, icmp.payload(), depth);
             }
         }
-        ip_protocol::GRE => {
-            if let Some(gre) = Gre::new_checked(payload) {
-                black_box((gre.key(), gre.sequence(), gre.checksum_ok()));
-                network(gre.ether_type(), gre.payload(), depth);
-            }
-        }
         _ => network(ether_type::IPV4, payload, depth),
     }
 }
 
 fn ipv6(bytes: &[u8], depth: u32) {
     let Some(ip) = Ipv6::new(bytes) else { return };
-    black_box(ip.extensions().count());
-    if let Some(key) = FlowKeyV6::of(&ip) {
-        assert_eq!(key.reverse().reverse(), key);
-        black_box(FlowHash::new(1).v6(&key));
-    }
-    let Ok(upper) = ip.upper_layer() else { return };
-    let payload = bytes.get(upper.offset..).expect("the upper layer starts inside the packet");
+    let payload = ip.payload();
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    let pseudo_header = ip.pseudo_header(upper.protocol, length);
-    match upper.protocol {
+    let pseudo_header = ip.pseudo_header(ip.next_header(), length);
+    match ip.next_header() {
         ip_protocol::TCP => {
             black_box(Tcp::new(payload).map(|tcp| tcp.checksum_ok(pseudo_header)));
         }
         ip_protocol::UDP => {
             if let Some(udp) = Udp::new(payload) {
                 black_box(udp.checksum_ok(pseudo_header));
-                datagram(udp.dst_port(), udp.payload(), depth);
+                network(ether_type::IPV4, udp.payload(), depth);
             }
         }
         ip_protocol::ICMPV6 => {
@@ -112,14 +88,5 @@ fn ipv6(bytes: &[u8], depth: u32) {
             }
         }
         _ => {}
-    }
-}
-
-fn datagram(port: u16, payload: &[u8], depth: u32) {
-    const VXLAN_PORT: u16 = 4789;
-    if port == VXLAN_PORT
-        && let Some(vxlan) = Vxlan::new(payload)
-    {
-        ethernet(vxlan.payload(), depth);
     }
 }

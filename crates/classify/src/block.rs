@@ -27,7 +27,7 @@ pub(crate) struct Layout {
 }
 
 /// What a key finds in a block.
-pub(crate) struct Found {
+pub(crate) struct BlockMatch {
     /// The first rule that holds the key, or [`NO_RULE`].
     pub(crate) rule: u32,
     /// 1 if there is no such rule, and the list goes on in the next block.
@@ -106,10 +106,10 @@ impl Layout {
 
 /// Compares a key, spread in the order of the layout, with the block of `W` dimensions at the head of some lines.
 #[inline(always)]
-pub(crate) fn find<const W: usize>(isa: impl Isa, block: &[Line], key: &Line) -> Found {
+pub(crate) fn find<const W: usize>(isa: impl Isa, block: &[Line], key: &Line) -> BlockMatch {
     let block = &block[..lines(W)];
     let matches = isa.matches::<W>(block, key);
     let rules = &block[W / 2].0[W % 2 * SLOT..][..SLOT];
     let rule = rules[(matches | 1 << NOTHING).trailing_zeros() as usize % SLOT];
-    Found { rule, continues: u32::from(matches == 0) & rules[CONTINUES] }
+    BlockMatch { rule, continues: u32::from(matches == 0) & rules[CONTINUES] }
 }

@@ -153,7 +153,7 @@ fn priority(position: u64, arm: u32) -> u64 {
     position << ARM_BITS | u64::from(arm)
 }
 
-/// A part of a list that another part takes the place of.
+/// A part of a list that another part replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// Indices in the old list.

@@ -74,12 +74,12 @@ fn hash(a: u64, b: u64) -> u64 {
 struct Part {
     /// The least of its rules.
     least: u32,
-    way: Way,
+    search: Search,
 }
 
 /// How to come to rules.
 #[derive(Clone, Debug)]
-enum Way {
+enum Search {
     /// By what stands in a table.
     Table(Table),
     /// Down a tree from this root.
@@ -210,8 +210,8 @@ impl Forest {
             let [lower, upper] = best.each_ref().map(|line| isa.not_above(line, part.least));
             let coming = Lanes(all & !(lower | upper << 16));
             let (mut nodes, mut leaves) = (Lanes(0), Lanes(0));
-            match &part.way {
-                Way::Table(table) => {
+            match &part.search {
+                Search::Table(table) => {
                     if FAR {
                         for lane in coming {
                             at[lane] = table.slot(&keys[lane]) as u32;
@@ -229,7 +229,7 @@ impl Forest {
                         leaves.add(lane, root.cast_signed() > 0);
                     }
                 }
-                Way::Tree(root) => {
+                Search::Tree(root) => {
                     at = [*root; LANES];
                     [nodes, leaves] = coming.all_at(*root);
                 }
@@ -268,12 +268,12 @@ impl Forest {
         let line = LINE_COST.iter().find(far).map_or(0, |(_, cost)| *cost);
         let mut cost = self.parts.len() * PART_COST;
         for part in self.parts.iter().filter(|part| part.least <= rule) {
-            let mut at = match &part.way {
-                Way::Table(table) => {
+            let mut at = match &part.search {
+                Search::Table(table) => {
                     cost += TABLE_COST + line;
                     self.slots[table.slot(&spread)]
                 }
-                Way::Tree(root) => *root,
+                Search::Tree(root) => *root,
             };
             while at & NODE != 0 {
                 cost += NODE_COST + 2 * line;
@@ -301,7 +301,7 @@ impl Classifier for Forest {
     }
 
     fn describe(&self) -> String {
-        let tables = self.parts.iter().filter(|p| matches!(p.way, Way::Table(_))).count();
+        let tables = self.parts.iter().filter(|p| matches!(p.search, Search::Table(_))).count();
         let trees = self.parts.len() - tables;
         let (nodes, entries) = (self.nodes, self.entries);
         format!(

@@ -1,4 +1,4 @@
-//! What a run tells on the standard error: lines for people, or for whatever collects logs.
+//! Logs on standard error: text for people, or JSON for whatever collects logs.
 
 mod writer;
 
@@ -13,15 +13,15 @@ use view::paint::shown;
 use crate::terminal::for_output;
 use writer::{To, Writer};
 
-/// Writes what is told, once a run asked for it; as the streams are, it is the process's.
+/// Writes lines from a thread of its own, once a run asked for it. It is global, as the streams are.
 static WRITER: OnceLock<Arc<Writer>> = OnceLock::new();
 
-/// Whether the last line of the terminal tells how far the run is.
+/// Whether the last line of the terminal shows progress.
 static IN_PROGRESS: AtomicBool = AtomicBool::new(false);
 /// Goes back to the beginning of the line and wipes it.
 const WIPE: &str = "\r\x1b[K";
 
-/// Writes a text now, or has it written after what was told before.
+/// Writes a text now, or has it written after what was logged before.
 fn write(to: To, text: &str) {
     wipe_progress();
     match to {
@@ -37,7 +37,7 @@ fn tell(to: To, text: &str) {
     }
 }
 
-/// Tells a terminal how far the run is, on a line that the next one takes the place of.
+/// Shows progress on a line of the terminal that the next one replaces.
 pub(crate) fn progress(line: &str) {
     IN_PROGRESS.store(true, Ordering::Relaxed);
     let text = format!("{WIPE}{line}");
@@ -47,21 +47,21 @@ pub(crate) fn progress(line: &str) {
     }
 }
 
-/// Wipes the line that tells how far the run is.
+/// Wipes the line that shows progress.
 pub(crate) fn wipe_progress() {
     if IN_PROGRESS.load(Ordering::Relaxed) && IN_PROGRESS.swap(false, Ordering::Relaxed) {
         tell(To::Error, WIPE);
     }
 }
 
-/// Waits until all that was told is written.
+/// Waits until all that was logged is written.
 pub(crate) fn flush() {
     if let Some(writer) = WRITER.get() {
         writer.flush();
     }
 }
 
-/// How it is told.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Log {
     /// Text for people
@@ -76,7 +76,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// How grave it is.
+/// Severity.
 #[derive(Clone, Copy)]
 enum Level {
     Info,
@@ -109,7 +109,7 @@ impl Log {
         write(To::Error, &line);
     }
 
-    /// From now on nobody waits until what is told is written, as workers of a live chain must
+    /// From now on nobody waits until a line is written, as workers of a live chain must
     /// not. What there is no room for is counted, and not written.
     pub(crate) fn write_aside(self) {
         let missing: fn(u64) -> String = match self {
@@ -146,19 +146,19 @@ impl Log {
         self.tell(Level::Error, None, text.trim_end());
     }
 
-    /// What makes a listener that tells so.
+    /// What makes a listener that logs in this format.
     pub(crate) fn listener(self) -> fn() -> Box<dyn Listener> {
         match self {
-            Self::Text => || Box::new(Told(Self::Text)),
-            Self::Json => || Box::new(Told(Self::Json)),
+            Self::Text => || Box::new(LogListener(Self::Text)),
+            Self::Json => || Box::new(LogListener(Self::Json)),
         }
     }
 }
 
-/// Tells what elements say.
-struct Told(Log);
+/// Logs what elements report.
+struct LogListener(Log);
 
-impl Listener for Told {
+impl Listener for LogListener {
     fn message(&mut self, text: &str) {
         self.0.info(text);
     }

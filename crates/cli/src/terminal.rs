@@ -45,7 +45,7 @@ pub(crate) fn for_output(text: &str) -> Cow<'_, str> {
 }
 
 /// Writes to the standard output what may go there. Whether it was written: a reader that has gone
-/// away wants no more; other failures are told once.
+/// away wants no more; other failures are reported once.
 pub(crate) fn print_as_it_is(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -73,7 +73,7 @@ pub(crate) fn print_error_as_it_is(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Columns and rows of the terminal that the standard output is, if it is one that tells.
+/// Columns and rows of the terminal that the standard output is, if it is one that reports them.
 pub(crate) fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))

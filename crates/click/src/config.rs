@@ -303,11 +303,11 @@ impl<'a> Text<'a> {
                         Reference::Found(found, end) => (found, end),
                     };
                     let (value, fallback) = match found {
-                        Found::Name { name, default } => {
+                        VariableReference::Name { name, default } => {
                             let value = lookup(Variable::Name(name));
                             (value.or_else(|| default.map(Argument::bare)), None)
                         }
-                        Found::Call { call, nested } => {
+                        VariableReference::Call { call, nested } => {
                             if nested && depth < MAX_NESTED_EXPANSION {
                                 let inner = Text::bare(call).expand_nested(lookup, depth + 1);
                                 let inner = inner.as_str();
@@ -396,10 +396,10 @@ enum Reference<'a> {
     /// Nothing closes `${` or `$(`.
     Unclosed,
     /// With the end of the reference.
-    Found(Found<'a>, usize),
+    Found(VariableReference<'a>, usize),
 }
 
-enum Found<'a> {
+enum VariableReference<'a> {
     Name { name: &'a str, default: Option<&'a str> },
     Call { call: &'a str, nested: bool },
 }
@@ -417,7 +417,7 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
                 Some((name, default)) => (name, Some(default)),
                 None => (inside, None),
             };
-            Reference::Found(Found::Name { name, default }, at + 3 + length)
+            Reference::Found(VariableReference::Name { name, default }, at + 3 + length)
         }
         Some(b'(') => {
             let (mut level, mut quote, mut nested) = (1, 0, false);
@@ -437,11 +437,12 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
                 }
                 end += 1;
             }
-            Reference::Found(Found::Call { call: &text[at + 2..end - 1], nested }, end)
+            Reference::Found(VariableReference::Call { call: &text[at + 2..end - 1], nested }, end)
         }
-        Some(b'?' | b'#') => {
-            Reference::Found(Found::Name { name: &text[at + 1..at + 2], default: None }, at + 2)
-        }
+        Some(b'?' | b'#') => Reference::Found(
+            VariableReference::Name { name: &text[at + 1..at + 2], default: None },
+            at + 2,
+        ),
         _ => {
             let name = bytes[at + 1..].iter();
             let length = name.take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -449,7 +450,10 @@ fn variable_at(text: &str, at: usize) -> Reference<'_> {
                 return Reference::None;
             }
             let end = at + 1 + length;
-            Reference::Found(Found::Name { name: &text[at + 1..end], default: None }, end)
+            Reference::Found(
+                VariableReference::Name { name: &text[at + 1..end], default: None },
+                end,
+            )
         }
     }
 }

@@ -23,7 +23,7 @@ pub const MAX_TOKENS: usize = 1 << 21;
 /// A file with more errors than this is not read to its end.
 const MAX_DIAGNOSTICS: usize = 200;
 
-/// Parses a file, and tells the sources of the `#line` directives in it. The tree holds all that could
+/// Parses a file, and returns the sources of the `#line` directives in it. The tree holds all that could
 /// be made sense of; it is the whole file only if no diagnostic is an error.
 pub fn parse(sources: &mut Sources, file: FileId) -> (File, Vec<Diagnostic>) {
     let text = sources.text(file).clone();

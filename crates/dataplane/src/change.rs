@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use elements::context::{Core, Tally};
-use elements::legacy::Legacy;
+use elements::handover_state::HandoverState;
 use ir::model::StateKind;
 use ir::{StateValue, Store};
 
@@ -308,16 +308,16 @@ pub(crate) struct Heirloom {
     pub(crate) tally: Tally,
     /// Packets that came to it.
     pub(crate) packets: u64,
-    pub(crate) legacy: Legacy,
+    pub(crate) handover_state: HandoverState,
 }
 
 /// What of a router goes with a group of traffic classes to another worker's.
-pub struct Estate(pub(crate) Vec<(String, Legacy)>);
+pub struct Estate(pub(crate) Vec<(String, HandoverState)>);
 
 impl Estate {
     /// How many packets are in it.
     pub fn packets(&self) -> usize {
-        self.0.iter().map(|(_, legacy)| legacy.packets.len()).sum()
+        self.0.iter().map(|(_, handover_state)| handover_state.packets.len()).sum()
     }
 }
 

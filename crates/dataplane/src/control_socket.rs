@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use elements::device::{ControlAddress, ControlSocketRequest};
 
-use crate::place::{Place, SocketFile};
+use crate::guarded_path::{GuardedPath, SocketFile};
 use crate::router::Router;
 
 /// What a session reads and writes.
@@ -436,7 +436,7 @@ fn listen(request: &ControlSocketRequest) -> std::io::Result<Listener> {
             Listener::Tcp(listener)
         }
         ControlAddress::Unix { path } => {
-            let (listener, file) = Place::find(Path::new(path))?.listen()?;
+            let (listener, file) = GuardedPath::find(Path::new(path))?.listen()?;
             listener.set_nonblocking(true)?;
             Listener::Unix(listener, Arc::new(file))
         }

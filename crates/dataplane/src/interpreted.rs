@@ -8,8 +8,8 @@ use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
+use elements::handover_state::{HandoverState, Scope};
 use elements::interpreted::{Decisions, Interpreter};
-use elements::legacy::{Legacy, Scope};
 use elements::listing::FlowRecord;
 use ir::interp::FlowEvent;
 use ir::model::Rule;
@@ -178,12 +178,12 @@ impl Element for Interpreted {
         self.element.borrow().starts_over()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         self.native(|element| element.hand_over(scope))
     }
 
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        self.native(|element| element.take_over(legacy, cx));
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        self.native(|element| element.take_over(handover_state, cx));
     }
 
     fn parts_packets(&self) -> bool {

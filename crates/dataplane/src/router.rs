@@ -33,10 +33,10 @@ use net::{Batch, Packet};
 
 use crate::clock::Clock;
 use crate::functions::Functions;
+use crate::guarded_path;
 use crate::io::Waiter;
 use crate::latency::{Latency, Sampler};
 use crate::pipeline::{Library, Pipeline, Prepared};
-use crate::place;
 use crate::stats::Load;
 use arrivals::Arrivals;
 pub(crate) use carry::Delivery;
@@ -879,7 +879,7 @@ impl Services for Nodes {
         if !self.writes_files {
             return Ok(());
         }
-        let file = place::create(&self.folder.join(path), append);
+        let file = guarded_path::create(&self.folder.join(path), append);
         file.and_then(|mut file| file.write_all(bytes)).map_err(|e| e.to_string())
     }
 

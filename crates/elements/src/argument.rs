@@ -105,7 +105,7 @@ impl FromArgument for String {
     }
 }
 
-/// Bytes, quotation marks removed and escapes carried out.
+/// Bytes, quotation marks removed and escapes resolved.
 impl FromArgument for Vec<u8> {
     const EXPECTED: &'static str = "a string";
 

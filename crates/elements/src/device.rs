@@ -49,7 +49,7 @@ pub enum Received {
     End,
 }
 
-/// What tells that there is something to receive.
+/// What signals that there is something to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// This becomes readable.
@@ -141,7 +141,7 @@ pub trait Device {
         None
     }
 
-    /// What tells that there is something to receive, for a device whose frames come from outside;
+    /// What signals that there is something to receive, for a device whose frames come from outside;
     /// `None` for one that needs no waiting for.
     fn wait_on(&self) -> Option<Wake> {
         None

@@ -11,7 +11,7 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{ControlSocketRequest, Owned, Wake};
 use crate::flow_access::FlowAccess;
-use crate::legacy::{Legacy, Scope, UNCLAIMED};
+use crate::handover_state::{HandoverState, Scope, UNCLAIMED};
 use crate::listing::{FlowRecord, Slice};
 
 /// What happens to a packet after an element looked at it.
@@ -93,14 +93,14 @@ pub trait Element {
     /// which it then exports as empty: another element of the same class and name is about to take its place, and this
     /// one is asked for nothing but [`Element::export`] any more. Of [`Scope::Group`] it is the group's flows, and its
     /// packets in their order; all else stays, and the element goes on.
-    fn hand_over(&mut self, _scope: Scope) -> Legacy {
-        Legacy::default()
+    fn hand_over(&mut self, _scope: Scope) -> HandoverState {
+        HandoverState::default()
     }
 
     /// Takes what [`Element::hand_over`] of an element of the same class and name gave: of all, after all elements of the
     /// chain imported their declared state; of a group, from the same element of another worker, at any time.
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        legacy.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        handover_state.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 
     /// Whether the packets that the element holds go along with their groups.

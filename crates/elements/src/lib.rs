@@ -20,8 +20,8 @@ pub mod selector;
 
 mod flow_table;
 mod handler_call;
+pub mod handover_state;
 mod header_check;
-pub mod legacy;
 mod lru_table;
 mod rate;
 mod reconfigure;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use net::wire::{Ethernet, Ipv4, Tcp};
+use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4};
 use net::{Packet, Pool};
 
 /// Records that a slice looks at, at the most.
@@ -74,21 +76,29 @@ impl Tuple {
     /// A packet of it, to be looked at; the source port is the identifier of a ping.
     pub fn packet(&self, protocol: u8, pool: &mut Pool) -> Packet {
         let mut bytes = [0; 60];
-        bytes[12..14].copy_from_slice(&[8, 0]);
-        let (ip, transport) = bytes[14..].split_at_mut(20);
-        ip[0] = 0x45;
-        ip[3] = 46;
-        ip[8] = 64;
-        ip[9] = protocol;
-        ip[12..16].copy_from_slice(&self.src.octets());
-        ip[16..20].copy_from_slice(&self.dst.octets());
-        transport[..2].copy_from_slice(&self.src_port.to_be_bytes());
-        transport[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
-        // Where a TCP header has its length.
-        transport[12] = 0x50;
-        if protocol == 1 {
+        let (ether, packet) = bytes.split_at_mut(ether::HEADER_LEN);
+        let length = packet.len() as u16;
+        let (ip, transport) = packet.split_at_mut(ipv4::HEADER_LEN);
+        if let Some(mut ether) = Ethernet::new(ether) {
+            ether.set_ether_type(ether_type::IPV4);
+        }
+        if let Some(mut ip) = Ipv4::new(ip) {
+            ip.set_header_len(ipv4::HEADER_LEN);
+            ip.set_total_len(length);
+            ip.set_ttl(64);
+            ip.set_protocol(protocol);
+            ip.set_src(self.src);
+            ip.set_dst(self.dst);
+        }
+        // Ports lie where TCP has them, whatever the protocol.
+        if let Some(mut tcp) = Tcp::new(&mut *transport) {
+            tcp.set_src_port(self.src_port);
+            tcp.set_dst_port(self.dst_port);
+            tcp.set_header_len(20);
+        }
+        if protocol == ip_protocol::ICMP {
             transport.copy_within(..2, 4);
-            transport[..4].copy_from_slice(&[8, 0, 0, 0]);
+            transport[..4].copy_from_slice(&[icmpv4::message::ECHO, 0, 0, 0]);
         }
         pool.packet(&bytes)
     }

@@ -9,7 +9,7 @@ use crate::configure::{Allowance, Configure, Failed, Files, Part, Shared, Surrou
 use crate::context::Context;
 use crate::names::Names;
 
-/// Errors that are told; of more there is only the number.
+/// Errors that are reported; of more there is only the number.
 const MAX_ERRORS: usize = 8;
 /// Bytes of a file that a running chain reads rules from, at the most.
 const MAX_FILE: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dataplane::io::Way;
+use dataplane::io::DispatchMode;
 
 use crate::findings::Findings;
 
@@ -27,7 +27,7 @@ pub enum Error {
     /// There are no groups to move.
     NoGroups {
         /// How packets find their workers.
-        mode: Way,
+        mode: DispatchMode,
     },
     /// There is no group of this number, only so many.
     NoGroup {
@@ -47,7 +47,7 @@ pub enum Error {
     /// started.
     FixedWorkers {
         /// How packets find their workers.
-        mode: Way,
+        mode: DispatchMode,
         /// How many workers there are.
         workers: usize,
     },
@@ -183,7 +183,7 @@ impl fmt::Display for Error {
             Error::NoWorker { worker, workers } => {
                 write!(f, "there is no worker {worker}, only 0 to {}", workers.saturating_sub(1))
             }
-            Error::FixedWorkers { mode: Way::Hash, workers } => write!(
+            Error::FixedWorkers { mode: DispatchMode::Hash, workers } => write!(
                 f,
                 "the number of workers, {workers}, is fixed: the run did not begin with a number that can change"
             ),

@@ -179,7 +179,7 @@ impl Installer {
         self.prover.is_busy() || self.starts
     }
 
-    /// Takes a program out that was found wrong, and tells of it.
+    /// Takes a program out that was found wrong, and reports it.
     fn react(&mut self, router: &mut Router, finding: Finding) {
         let Finding { entry, assurance, replaced } = finding;
         let name = self.name(entry);

@@ -31,7 +31,7 @@ use crate::installer;
 use crate::session::{self, Path, Setup};
 pub use state::Imported;
 use taps::{Carrier, Taps};
-pub use taps::{Place, Tapping, Watcher};
+pub use taps::{TapPoint, Tapping, Watcher};
 pub use workers::{Moved, Workers};
 
 /// A configuration with every text that it was made from, so that it can be made again as it was.

@@ -1,7 +1,7 @@
 //! Packet annotations: 48 bytes that travel with a packet, laid out as Click lays them out, so
 //! that configurations which name them by offset mean the same here.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Size of the annotation area in bytes.
 pub const SIZE: usize = 48;
@@ -83,6 +83,19 @@ impl Annotations {
     #[inline]
     pub fn set_dst_ip(&mut self, address: Ipv4Addr) {
         self.set_u32(DST_IP, address.to_bits());
+    }
+
+    /// The IPv6 destination address annotation.
+    #[inline]
+    pub fn dst_ip6(&self) -> Ipv6Addr {
+        let bytes = self.0[DST_IP6..DST_IP6 + 16].iter();
+        Ipv6Addr::from_bits(bytes.fold(0, |n, &b| n << 8 | u128::from(b)))
+    }
+
+    /// Sets the IPv6 destination address annotation.
+    #[inline]
+    pub fn set_dst_ip6(&mut self, address: Ipv6Addr) {
+        self.0[DST_IP6..DST_IP6 + 16].copy_from_slice(&address.octets());
     }
 
     /// The whole area.

@@ -126,7 +126,7 @@ impl Packet {
         p.annotations = Annotations::default();
     }
 
-    /// A number that tells apart the packets that live at one time. A packet keeps it until it is
+    /// A number that no other packet has that lives at the same time. A packet keeps it until it is
     /// given back to its pool, whatever happens to its bytes.
     pub fn identity(&self) -> usize {
         std::ptr::from_ref(&*self.0).addr()

@@ -76,7 +76,7 @@ fn is_escaped(c: char) -> bool {
 }
 
 /// As much of a text without colours as a terminal of this size shows at once, the cursor's line
-/// at its end included; the last line tells how many are missing.
+/// at its end included; the last line states how many are missing.
 pub fn fit(text: &str, columns: usize, rows: usize) -> String {
     let (lines, room) = (text.lines().count(), rows.saturating_sub(1).max(1));
     let shown = if lines > room { room.saturating_sub(1) } else { lines };

@@ -9,11 +9,11 @@ use crate::simd::prefetch;
 const LEAF: u32 = 1 << 31;
 /// The reference to no number.
 const NOTHING: u32 = u32::MAX;
-/// Bits that a node tells apart.
+/// Bits that a node distinguishes.
 const STRIDE: u8 = 6;
 /// Children of a node.
 const CHILDREN: usize = 1 << STRIDE;
-/// Bits that the table tells apart, for some prefixes and for many.
+/// Bits that the table distinguishes, for some prefixes and for many.
 const DIRECT: [u8; 2] = [16, 18];
 /// Addresses that a batch takes down the trie side by side.
 const LANES: usize = 32;
@@ -202,7 +202,7 @@ impl Trie {
         }
     }
 
-    /// Makes the node that tells bits from `offset` on apart, of prefixes that are longer than
+    /// Makes the node that distinguishes bits from `offset` on, of prefixes that are longer than
     /// `offset` bits and have these in common.
     fn grow<A: Address>(&mut self, offset: u8, prefixes: &[(A, u8, u32)], around: u32) -> Node {
         let mut children =
@@ -364,7 +364,7 @@ fn uniform(children: &Children) -> Option<u32> {
     same.then_some(leaf)
 }
 
-/// The children that a prefix covers of a node that tells bits from `offset` on apart; it is at
+/// The children that a prefix covers of a node that distinguishes bits from `offset` on; it is at
 /// most as long as the node reaches.
 fn span<A: Address>(address: A, length: u8, offset: u8) -> RangeInclusive<usize> {
     let reach = offset + STRIDE;

@@ -12,8 +12,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BLOCK_COST, EMPTY, Forest, MAX_PARTS, NODE, NODE_COST, PART_COST, Part, TABLE_COST, Table,
-    WAYS, Way, hash,
+    BLOCK_COST, EMPTY, Forest, MAX_PARTS, NODE, NODE_COST, PART_COST, Part, Search, TABLE_COST,
+    Table, WAYS, hash,
 };
 use crate::block::{Layout, NO_RULE};
 use crate::classifier::{mean_cost, points};
@@ -283,7 +283,7 @@ impl Forest {
             let budget = members.len() * REPLICATION + BUCKET_SPARE;
             self.slots[bucket[0].0] = Builder::new(self, rules, growth).plant(members, budget);
         }
-        self.add(rules, members, Way::Table(table));
+        self.add(rules, members, Search::Table(table));
     }
 
     /// Adds a tree over some cubes, in order of their rules.
@@ -291,12 +291,12 @@ impl Forest {
         let budget = members.len() * REPLICATION + SPARE;
         let growth = growth(members.len());
         let root = Builder::new(self, rules, growth).plant(members.clone(), budget);
-        self.add(rules, &members, Way::Tree(root));
+        self.add(rules, &members, Search::Tree(root));
     }
 
-    fn add(&mut self, rules: &RuleSet, members: &[u32], way: Way) {
+    fn add(&mut self, rules: &RuleSet, members: &[u32], search: Search) {
         let least = members.first().map_or(NO_RULE, |&m| rules.cubes()[m as usize].rule);
-        self.parts.push(Part { least, way });
+        self.parts.push(Part { least, search });
         self.memory = size_of_val(&self.slots[..]) + size_of_val(&self.lines[..]);
     }
 }

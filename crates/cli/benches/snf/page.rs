@@ -51,10 +51,10 @@ It needs the shared data folder (`CATENA_SHARED`, or `../shared`) with the chain
 | machine | 8 cores of an Intel Xeon E5-2667 v3, four 10-Gbit/s ports, two machines that send and receive | one core, no ports |
 | element by element | FastClick | Catena without synthesis |
 | access lists | made with ClassBench, of 251, 713 and 8,550 rules | {}, {} and {} rules made from the ClassBench seed `{FAMILY}` |
-| traffic of routers and NAPTs | not told | 10,000 flows of TCP and UDP |
+| traffic of routers and NAPTs | not stated | 10,000 flows of TCP and UDP |
 | traffic of the ISP chains | frames of varying length that reach every rule | frames of each size that reach every rule |
 
-The thesis prints its curves without numbers; what its text tells of them stands beside each table.
+The thesis prints its curves without numbers; what its text states of them stands beside each table.
 ",
             effort.rounds,
             thousands(effort.packets),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use dataplane::io::Way;
+use dataplane::io::DispatchMode;
 use elements::Element;
 use engine::{Closed, Findings};
 use ir::model::StateKind;
@@ -34,7 +34,7 @@ pub(crate) struct Check {
     pub(crate) json: bool,
     /// Warn about elements that do not work with this dispatch mode of 'catena run'
     #[arg(long, value_name = "MODE")]
-    dispatch: Option<Way>,
+    dispatch: Option<DispatchMode>,
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -69,7 +69,7 @@ pub(crate) fn spread_by_queue(element: &str) -> String {
 fn check(
     name: &str,
     variables: &[(String, String)],
-    dispatch: Option<Way>,
+    dispatch: Option<DispatchMode>,
     limits: &Limits,
 ) -> Checked {
     let mut checked = Checked {
@@ -113,7 +113,9 @@ fn check(
             let kinds = element.model().state;
             kinds.iter().any(|state| matches!(state.kind, StateKind::Flows { .. }))
         };
-        for (node, _) in nodes.filter(|(_, e)| dispatch == Some(Way::Queue) && has_flows(&***e)) {
+        for (node, _) in
+            nodes.filter(|(_, e)| dispatch == Some(DispatchMode::Queue) && has_flows(&***e))
+        {
             let why = spread_by_queue(&node.name);
             diagnostics.push(Diagnostic::warning("flows-by-queue", why).label(node.span, ""));
         }

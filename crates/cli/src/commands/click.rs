@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::Bindings;
-use dataplane::{Rest, Router, place};
+use dataplane::{Rest, Router, guarded_path};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use engine::Disk;
@@ -276,7 +276,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         None => {}
         Some("-") => print(&flat),
         Some(path) => {
-            if let Err(why) = place::write(std::path::Path::new(path), &flat) {
+            if let Err(why) = guarded_path::write(std::path::Path::new(path), &flat) {
                 print_error(&format!("click: {path}: {why}\n"));
                 failed = true;
             }

@@ -475,7 +475,7 @@ fn show_workers(answer: &protocol::WorkersAnswer, is_changed: bool) -> String {
     out + &held_back(moved)
 }
 
-/// What is to be said of packets that did not go along with their group.
+/// What is reported of packets that did not move with their group.
 fn held_back(moved: &protocol::Moved) -> String {
     match moved.held_back {
         0 => String::new(),

@@ -72,7 +72,7 @@ enum Item {
 
 const OPTIONS: [(&str, &str, &str); 4] = [
     ("packet", "PACKET", "A packet, described in words"),
-    ("pcap", "FILE", "A capture file; its first packet is taken unless --frame selects others"),
+    ("pcap", "FILE", "A capture file; its first packet is used unless --frame selects others"),
     ("frame", "N[-M]", "Packets of the capture named before, counted from 1"),
     (
         "in",

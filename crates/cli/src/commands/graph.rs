@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use dataplane::place;
+use dataplane::guarded_path;
 use ir::{Sources, has_errors};
 use view::picture::Picture;
 use view::svg::Theme;
@@ -78,7 +78,7 @@ pub(crate) fn main(args: &Graph) -> Result<ExitCode, String> {
     };
     match &args.output {
         Some(path) if path.as_os_str() != "-" => {
-            place::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+            guarded_path::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         _ => print(&drawn),
     }

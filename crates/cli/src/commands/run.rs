@@ -17,8 +17,8 @@ use dataplane::change::{Fate, Line};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, Handlers, SocketFiles};
 use dataplane::io::{
-    Binding, Bindings, Choice, Dispatch, FaultInjection, Faults, Interfaces, MOST_GROUPS, Polling,
-    Way,
+    Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces,
+    MOST_GROUPS, Polling,
 };
 use dataplane::ports::Ports;
 use dataplane::stats::Interval;
@@ -178,7 +178,7 @@ Exit status:
      chain says: its input came to an end, an element stopped it
   1  something failed: the chain is wrong, a device cannot be opened, an element met an error
   2  the command line is wrong
-  3  the run ended by itself though its chain goes on for ever, on interfaces or sources without a
+  3  the run ended by itself although its chain never ends, on interfaces or sources without a
      limit: another chain was swapped in by force, a handler changed what it does, a worker is dead";
 
 /// `NAME=VALUE`, for an option of this name.
@@ -286,36 +286,40 @@ fn dispatch(
     (workers, most): (usize, usize),
     bindings: &Bindings,
 ) -> Result<(Dispatch, String, Option<String>), String> {
-    let asked: Option<Way> = match run.dispatch.as_str() {
+    let asked: Option<DispatchMode> = match run.dispatch.as_str() {
         "auto" => None,
         text => Some(text.parse().map_err(|why| format!("--dispatch {why}"))?),
     };
-    let way = asked.unwrap_or_default();
+    let dispatch_mode = asked.unwrap_or_default();
     let why = match asked {
         Some(_) => "asked for",
         None if most == 1 => "there is one worker",
         None => "the default",
     };
-    let Way::Tags(_) = way else {
+    let DispatchMode::Tags(_) = dispatch_mode else {
         if run.groups.is_some() {
             return Err("--groups needs --dispatch tags=mac or tags=vlan".to_string());
         }
-        if way == Way::Hash && run.workers.is_some() && most > 1 && can_grow(run, bindings) {
+        if dispatch_mode == DispatchMode::Hash
+            && run.workers.is_some()
+            && most > 1
+            && can_grow(run, bindings)
+        {
             let line = format!(
-                "dispatch: {way} ({why}) to {workers} of {most} workers; `catena ctl workers N` changes how many"
+                "dispatch: {dispatch_mode} ({why}) to {workers} of {most} workers; `catena ctl workers N` changes how many"
             );
             return Ok((Dispatch::elastic(workers, most), why.to_string(), Some(line)));
         }
-        let what = match way {
-            Way::Software => "; the first worker hands packets to the others",
-            Way::HandOff => "; workers hand each other what is of others' flows",
+        let what = match dispatch_mode {
+            DispatchMode::Software => "; the first worker hands packets to the others",
+            DispatchMode::HandOff => "; workers hand each other what is of others' flows",
             _ => "",
         };
-        let line = (workers > 1).then(|| format!("dispatch: {way} ({why}){what}"));
-        return Ok((Dispatch::new(way, workers, 0)?, why.to_string(), line));
+        let line = (workers > 1).then(|| format!("dispatch: {dispatch_mode} ({why}){what}"));
+        return Ok((Dispatch::new(dispatch_mode, workers, 0)?, why.to_string(), line));
     };
     if run.interpret {
-        return Err(format!("--dispatch {way}: the interpreter does not support groups"));
+        return Err(format!("--dispatch {dispatch_mode}: the interpreter does not support groups"));
     }
     if let Some(groups) = run.groups.filter(|groups| !(1..=MOST_GROUPS).contains(groups)) {
         return Err(format!("--groups {groups}: must be 1 to {MOST_GROUPS}"));
@@ -329,10 +333,10 @@ fn dispatch(
         ));
     }
     let line = format!(
-        "dispatch: {way} ({why}), {classes} traffic classes in {groups} groups; `catena ctl dispatch` \
+        "dispatch: {dispatch_mode} ({why}), {classes} traffic classes in {groups} groups; `catena ctl dispatch` \
          lists their tags"
     );
-    Ok((Dispatch::new(way, workers, groups)?, why.to_string(), Some(line)))
+    Ok((Dispatch::new(dispatch_mode, workers, groups)?, why.to_string(), Some(line)))
 }
 
 /// Whether flows can go from worker to worker.
@@ -417,14 +421,14 @@ fn control_socket(
     }
 }
 
-/// Tells the user something unless nothing is to be told.
+/// Prints a line for the user unless output is to be quiet.
 fn say(run: &Run, text: &str) {
     if !run.quiet {
         run.log.info(text);
     }
 }
 
-/// Logs what happens to a run, shows how far it is, and tells the service manager.
+/// Logs what happens to a run, shows its progress, and notifies the service manager.
 struct Reporter {
     log: Log,
     progress: Mutex<Progress>,
@@ -547,7 +551,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     if !dispatch.is_elastic() {
         cpus.truncate(workers);
     }
-    let by_queue = dispatch.way() == Way::Queue;
+    let by_queue = dispatch.mode() == DispatchMode::Queue;
     bindings.dispatch = dispatch.clone();
     line.iter().filter(|_| bindings.is_live()).for_each(|line| say(run, line));
     let options = Options {
@@ -616,7 +620,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         elaboration,
         interfaces: bindings.names(),
         faults: bindings.faults.clone(),
-        dispatch: control::dispatch::Told::new(why),
+        dispatch: control::dispatch::DispatchState::new(why),
         presenter: Box::new(Words),
         handle,
         answering: AtomicUsize::new(0),

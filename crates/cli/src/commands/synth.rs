@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use compiler::prove::{Assurance, BUDGET, Verdict, assure_programs, prove_programs};
 use compiler::{Chain, Note};
-use dataplane::place;
+use dataplane::guarded_path;
 use engine::Closed;
 use ir::program::LookupId;
 use ir::text::parse_programs;
@@ -286,7 +286,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         if path.as_os_str() == "-" {
             print(&drawn);
         } else {
-            place::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+            guarded_path::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
         }
     } else if args.json {
         print(&format!("{:#}\n", synth::json::to_json(&report)));
@@ -317,7 +317,7 @@ fn covered_rules(programs: &[Program]) -> impl Iterator<Item = Note> {
     })
 }
 
-/// The most memory that the process had so far, in bytes, where the system tells.
+/// The most memory that the process had so far, in bytes, where the system reports it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -14,7 +14,7 @@ use clap::Args;
 use compiler::Chain;
 use compiler::prove::differential::Effort;
 use compiler::prove::{Outcome, Subjects, verify_chain, verify_pair};
-use dataplane::place;
+use dataplane::guarded_path;
 use elements::device::DeviceRequest;
 use engine::Closed;
 use engine::Disk;
@@ -174,14 +174,15 @@ fn write_capture(path: &Path, inputs: &[Input<'_>]) -> std::io::Result<()> {
     if interfaces.len() < 2 {
         let link_type = interfaces.first().map_or(LinkType::ETHERNET, |interface| interface.1);
         let options = Options { link_type, ..Options::for_file_name(path) };
-        let mut writer = Writer::new(place::create(path, false)?, &options)?;
+        let mut writer = Writer::new(guarded_path::create(path, false)?, &options)?;
         for Input { frame, time, .. } in inputs {
             writer.write(*time, frame, length(frame))?;
         }
         return writer.finish().map(|_| ());
     }
     let comment = "packets that show a difference";
-    let mut writer = PcapngWriter::new(place::create(path, false)?, "catena verify", comment)?;
+    let mut writer =
+        PcapngWriter::new(guarded_path::create(path, false)?, "catena verify", comment)?;
     for (name, link_type) in &interfaces {
         let name = name.to_string();
         let about = InterfaceOptions { name, description: String::new(), filter: String::new() };

@@ -50,7 +50,7 @@ impl Waiting {
     }
 }
 
-/// What waits to be written. What there is no room for is counted, and told of where it is missing.
+/// What waits to be written. What there is no room for is counted, and reported where it is missing.
 pub(super) struct Writer {
     waiting: Mutex<Waiting>,
     changed: Condvar,
@@ -130,7 +130,7 @@ impl Writer {
         std::mem::take(&mut waiting.texts)
     }
 
-    /// Waits until all that was told is written.
+    /// Waits until all that was logged is written.
     pub(super) fn flush(&self) {
         let mut waiting = self.lock();
         while waiting.writing || !waiting.is_empty() {

@@ -32,7 +32,7 @@ const KERNEL_HEADROOM: usize = 256;
 const TAGS: usize = 8;
 /// The most pieces of a frame that is sent.
 const MAX_PIECES: usize = 17;
-/// Times that the kernel is told to go on sending before the rest is left for later.
+/// Times that the kernel is asked to go on sending before the rest is left for later.
 const KICKS: u32 = RING / 16;
 /// Bytes of frames on their way out.
 const SEND_BUFFER: c_int = 16 << 20;

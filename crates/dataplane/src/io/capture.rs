@@ -8,7 +8,7 @@ use net::annotation::EXTRA_LENGTH;
 use net::pcap::{Options, Reader, Writer};
 use net::{Batch, Pool};
 
-use crate::place;
+use crate::guarded_path;
 
 /// A capture file that is read. `-` is the standard input.
 pub(super) struct Input {
@@ -112,7 +112,7 @@ impl Output {
         let file: Box<dyn Write + Send> = if path.as_os_str() == "-" {
             Box::new(std::io::stdout())
         } else {
-            Box::new(place::create(path, false).map_err(|e| explain(path, e))?)
+            Box::new(guarded_path::create(path, false).map_err(|e| explain(path, e))?)
         };
         let writer = Writer::new(file, options).map_err(|e| explain(path, e))?;
         let link_type = options.link_type.0;

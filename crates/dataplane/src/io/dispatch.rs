@@ -32,7 +32,7 @@ pub enum Tags {
 
 /// How a frame's worker is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum DispatchMode {
     /// By a hash of its flow, the same for both directions.
     #[default]
     Hash,
@@ -41,17 +41,17 @@ pub enum Way {
     /// By its tag; frames without one by their hash.
     Tags(Tags),
     /// By a hash, computed by the first worker: all frames come to it, and it does nothing but hand
-    /// them on (E2's way, Metron's figure 2a).
+    /// them on (as in E2, and Metron's figure 2a).
     Software,
     /// By the queue that it comes on, and from there, if another worker has its flow, to that one
-    /// (RSS as it is, and OpenBox's way to keep flows together).
+    /// (RSS as it is, and as OpenBox keeps flows together).
     HandOff,
 }
 
-impl Way {
+impl DispatchMode {
     /// Whether workers hand frames to each other.
     pub(super) fn hands_on(self) -> bool {
-        matches!(self, Way::Software | Way::HandOff)
+        matches!(self, DispatchMode::Software | DispatchMode::HandOff)
     }
 }
 
@@ -140,34 +140,34 @@ impl fmt::Display for Tag {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for DispatchMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Hash => f.write_str("hash"),
-            Way::Queue => f.write_str("queue"),
-            Way::Tags(Tags::Mac) => f.write_str("tags=mac"),
-            Way::Tags(Tags::Vlan(first)) => write!(f, "tags=vlan:{first}"),
-            Way::Software => f.write_str("software"),
-            Way::HandOff => f.write_str("hand-off"),
+            DispatchMode::Hash => f.write_str("hash"),
+            DispatchMode::Queue => f.write_str("queue"),
+            DispatchMode::Tags(Tags::Mac) => f.write_str("tags=mac"),
+            DispatchMode::Tags(Tags::Vlan(first)) => write!(f, "tags=vlan:{first}"),
+            DispatchMode::Software => f.write_str("software"),
+            DispatchMode::HandOff => f.write_str("hand-off"),
         }
     }
 }
 
-impl FromStr for Way {
+impl FromStr for DispatchMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         Ok(match text {
-            "hash" => Way::Hash,
-            "queue" => Way::Queue,
-            "software" => Way::Software,
-            "hand-off" => Way::HandOff,
-            "tags" | "tags=mac" => Way::Tags(Tags::Mac),
-            "tags=vlan" => Way::Tags(Tags::Vlan(FIRST_VLAN)),
+            "hash" => DispatchMode::Hash,
+            "queue" => DispatchMode::Queue,
+            "software" => DispatchMode::Software,
+            "hand-off" => DispatchMode::HandOff,
+            "tags" | "tags=mac" => DispatchMode::Tags(Tags::Mac),
+            "tags=vlan" => DispatchMode::Tags(Tags::Vlan(FIRST_VLAN)),
             _ => {
                 let first = text.strip_prefix("tags=vlan:").and_then(|first| first.parse().ok());
                 let first = first.filter(|first| (1..=LAST_VLAN).contains(first));
-                Way::Tags(Tags::Vlan(first.ok_or_else(|| {
+                DispatchMode::Tags(Tags::Vlan(first.ok_or_else(|| {
                     format!(
                         "'{text}' is not a dispatch mode; the modes are auto, hash, queue, \
                          tags=mac, tags=vlan[:FIRST], software and hand-off"
@@ -183,7 +183,7 @@ impl FromStr for Way {
 struct Flow {
     /// The same for both directions.
     hash: u32,
-    /// The address and port that it answers to, or that one came from which an ICMP error tells of;
+    /// The address and port that it answers to, or that one came from which an ICMP error quotes;
     /// of a ping its identifier.
     answered: Option<(u32, u16)>,
 }
@@ -288,7 +288,7 @@ pub struct Dispatch(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    way: Way,
+    mode: DispatchMode,
     /// By share: the worker that it is at. The first shares are the workers' own, then come the groups'.
     at: Vec<AtomicUsize>,
     /// The workers that get packets: the first of all, so many.
@@ -306,21 +306,21 @@ impl Dispatch {
     ///
     /// # Errors
     /// A message, if there are not so many tags.
-    pub fn new(way: Way, workers: usize, groups: usize) -> Result<Self, String> {
-        let groups = match way {
-            Way::Tags(tags) if groups > MOST_GROUPS || !tags.suffice(groups) => {
-                return Err(format!("there are fewer than {groups} tags with {way}"));
+    pub fn new(mode: DispatchMode, workers: usize, groups: usize) -> Result<Self, String> {
+        let groups = match mode {
+            DispatchMode::Tags(tags) if groups > MOST_GROUPS || !tags.suffice(groups) => {
+                return Err(format!("there are fewer than {groups} tags with {mode}"));
             }
-            Way::Tags(_) => groups,
+            DispatchMode::Tags(_) => groups,
             _ => 0,
         };
-        if way == Way::Software && workers < 2 {
+        if mode == DispatchMode::Software && workers < 2 {
             return Err(format!(
-                "--dispatch {way} needs at least two workers: the first hands packets to the others; \
+                "--dispatch {mode} needs at least two workers: the first hands packets to the others; \
                  --cores 0,1 makes two"
             ));
         }
-        Ok(Self::spread(way, workers, groups, workers))
+        Ok(Self::spread(mode, workers, groups, workers))
     }
 
     /// Dispatch by a hash to so many workers at first, and up to `most` later: flows are in groups, which
@@ -328,11 +328,11 @@ impl Dispatch {
     pub fn elastic(running: usize, most: usize) -> Self {
         let most = most.max(1);
         let groups = (most * GROUPS_PER_WORKER).min(MOST_GROUPS);
-        Self::spread(Way::Hash, most, groups, running.clamp(1, most))
+        Self::spread(DispatchMode::Hash, most, groups, running.clamp(1, most))
     }
 
     /// Groups are spread over the workers that get packets.
-    fn spread(way: Way, workers: usize, groups: usize, running: usize) -> Self {
+    fn spread(mode: DispatchMode, workers: usize, groups: usize, running: usize) -> Self {
         let own = (0..workers).map(|worker| if worker < running { worker } else { 0 });
         let at = own.chain((0..groups).map(|group| group % running.max(1)));
         let at = at.map(AtomicUsize::new).collect();
@@ -342,12 +342,12 @@ impl Dispatch {
         };
         let (counts, handed) = (counters(groups), counters(workers));
         let running = AtomicUsize::new(running);
-        Self(Arc::new(Shared { way, at, running, counts, handed, map: OnceLock::new() }))
+        Self(Arc::new(Shared { mode, at, running, counts, handed, map: OnceLock::new() }))
     }
 
     /// Whether the number of workers can change.
     pub fn is_elastic(&self) -> bool {
-        self.0.way == Way::Hash && self.groups() > 0
+        self.0.mode == DispatchMode::Hash && self.groups() > 0
     }
 
     /// How many workers get packets; the others stand by, where their number can change.
@@ -370,8 +370,8 @@ impl Dispatch {
     }
 
     /// How a frame's worker is found.
-    pub fn way(&self) -> Way {
-        self.0.way
+    pub fn mode(&self) -> DispatchMode {
+        self.0.mode
     }
 
     fn workers(&self) -> usize {
@@ -438,7 +438,7 @@ impl Dispatch {
     /// that is whom it came to.
     pub(super) fn home(&self, packet: &Packet, owned: &[Owned]) -> Option<usize> {
         // The worker that hands on all has no flows.
-        let first = usize::from(self.way() == Way::Software);
+        let first = usize::from(self.mode() == DispatchMode::Software);
         let network = Network::of(packet.data());
         if network.as_ref().is_some_and(Network::is_neighbours_answer) {
             return None;
@@ -497,8 +497,8 @@ impl Dispatch {
         }
         let counts = self.0.counts.get(worker);
         for packet in packets {
-            let group = match self.0.way {
-                Way::Tags(tags) => tags.take_off(packet, self.groups(), own),
+            let group = match self.0.mode {
+                DispatchMode::Tags(tags) => tags.take_off(packet, self.groups(), own),
                 _ => self.group_by_hash(packet, owned),
             };
             if let Some(group) = group {
@@ -541,23 +541,24 @@ mod tests {
     #[test]
     fn ways_are_read_as_they_are_written() {
         for text in ["hash", "queue", "tags=mac", "tags=vlan:7", "software", "hand-off"] {
-            assert_eq!(text.parse::<Way>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<DispatchMode>().unwrap().to_string(), text);
         }
-        assert_eq!("tags".parse(), Ok(Way::Tags(Tags::Mac)));
-        assert_eq!("tags=vlan".parse(), Ok(Way::Tags(Tags::Vlan(100))));
+        assert_eq!("tags".parse(), Ok(DispatchMode::Tags(Tags::Mac)));
+        assert_eq!("tags=vlan".parse(), Ok(DispatchMode::Tags(Tags::Vlan(100))));
         for text in ["", "rss", "tags=vlan:0", "tags=vlan:4095", "tags=vlan:x", "tags=ip"] {
-            assert!(text.parse::<Way>().is_err(), "{text}");
+            assert!(text.parse::<DispatchMode>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn there_must_be_tags_for_all_groups() {
-        let dispatch = |first, groups| Dispatch::new(Way::Tags(Tags::Vlan(first)), 2, groups);
+        let dispatch =
+            |first, groups| Dispatch::new(DispatchMode::Tags(Tags::Vlan(first)), 2, groups);
         assert!(dispatch(4090, 5).is_ok());
         assert!(dispatch(4090, 6).is_err());
         assert!(dispatch(1, 4094).is_ok());
         assert!(dispatch(1, 4095).is_err());
-        let macs = |groups| Dispatch::new(Way::Tags(Tags::Mac), 2, groups);
+        let macs = |groups| Dispatch::new(DispatchMode::Tags(Tags::Mac), 2, groups);
         assert!(macs(MOST_GROUPS).is_ok() && macs(MOST_GROUPS + 1).is_err());
     }
 
@@ -572,7 +573,7 @@ mod tests {
     #[test]
     fn answers_are_of_the_group_whose_share_they_go_to() {
         let (workers, groups, address) = (2, 5, 0x0102_0304);
-        let dispatch = Dispatch::new(Way::Tags(Tags::Mac), workers, groups).unwrap();
+        let dispatch = Dispatch::new(DispatchMode::Tags(Tags::Mac), workers, groups).unwrap();
         let part = Part { index: 0, count: workers, groups };
         let own = [
             Owned { addresses: (address, address), ports: (1024, 65535) },
@@ -617,9 +618,9 @@ mod tests {
         let mut pool = Pool::new();
         let rest = [6, 7, 8, 9, 10, 11, 8, 0, 0x45, 1, 2];
         let plain = [&own[..], &rest].concat();
-        for (way, groups) in [("tags=mac", 3), ("tags=vlan:4000", 3), ("tags=mac", 300)] {
-            let dispatch = Dispatch::new(way.parse().unwrap(), 2, groups).unwrap();
-            let Way::Tags(tags) = dispatch.way() else { panic!() };
+        for (mode, groups) in [("tags=mac", 3), ("tags=vlan:4000", 3), ("tags=mac", 300)] {
+            let dispatch = Dispatch::new(mode.parse().unwrap(), 2, groups).unwrap();
+            let DispatchMode::Tags(tags) = dispatch.mode() else { panic!() };
             for group in (0..groups + 1).filter(|group| *group < 3 || groups - group < 2) {
                 let tagged = match tags.of(group) {
                     Tag::Mac(address) => [&address[..], &rest].concat(),
@@ -632,7 +633,7 @@ mod tests {
                     let mut packets = [pool.packet(&tagged[..length])];
                     dispatch.sort(1, &mut packets, own, &[]);
                     let [packet] = packets;
-                    let whole = length >= if way == "tags=mac" { 6 } else { 16 };
+                    let whole = length >= if mode == "tags=mac" { 6 } else { 16 };
                     if group < groups && whole {
                         let taken_off = tagged.len() - plain.len();
                         assert_eq!(packet.data(), &plain[..length - taken_off]);

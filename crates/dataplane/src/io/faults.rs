@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// What comes of 10,000 frames, and how many are told as lost.
+    /// What comes of 10,000 frames, and how many are reported as lost.
     fn through(text: &str) -> (Vec<Vec<u8>>, u64) {
         let injection = FaultInjection::new(text.parse().unwrap());
         let mut device = Faulty::new(Box::new(Numbers::default()), injection);

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use elements::device::{Device, Received};
-use net::checksum::{Sum, pseudo_header_v4};
+use net::wire::{EtherAddr, Ethernet, Icmpv4, Ipv4, Tcp, Udp};
+use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4, tcp};
 use net::{Batch, Packet, Pool};
 
 /// What traffic is generated. Written as `key=value` pairs with commas; see [`Generator::KEYS`].
@@ -278,61 +279,82 @@ impl Device for Running {
 /// An Ethernet frame of `size` bytes with an IPv4 packet of this protocol, addresses zero.
 fn template(protocol: Protocol, size: usize) -> Vec<u8> {
     let mut frame = vec![0u8; size];
-    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
-    frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    let ip_length = (size - 14) as u16;
-    frame[14] = 0x45;
-    frame[16..18].copy_from_slice(&ip_length.to_be_bytes());
-    frame[22] = 64;
-    frame[23] = match protocol {
-        Protocol::Udp => 17,
-        Protocol::Tcp => 6,
-        Protocol::Icmp => 1,
-    };
+    let (ethernet, packet) = frame.split_at_mut(ether::HEADER_LEN);
+    let length = packet.len() as u16;
+    let (ip, transport) = packet.split_at_mut(ipv4::HEADER_LEN);
+    if let Some(mut ethernet) = Ethernet::new(ethernet) {
+        ethernet.set_dst(EtherAddr([2, 0, 0, 0, 0, 1]));
+        ethernet.set_src(EtherAddr([2, 0, 0, 0, 0, 2]));
+        ethernet.set_ether_type(ether_type::IPV4);
+    }
+    if let Some(mut ip) = Ipv4::new(ip) {
+        ip.set_header_len(ipv4::HEADER_LEN);
+        ip.set_total_len(length);
+        ip.set_ttl(64);
+        ip.set_protocol(match protocol {
+            Protocol::Udp => ip_protocol::UDP,
+            Protocol::Tcp => ip_protocol::TCP,
+            Protocol::Icmp => ip_protocol::ICMP,
+        });
+    }
     match protocol {
-        Protocol::Udp => frame[38..40].copy_from_slice(&(ip_length - 20).to_be_bytes()),
-        Protocol::Tcp => {
-            frame[46] = 0x50;
-            frame[47] = 0x10;
-            frame[48..50].copy_from_slice(&[0xff, 0xff]);
+        Protocol::Udp => {
+            if let Some(mut udp) = Udp::new(transport) {
+                udp.set_len(udp.bytes().len() as u16);
+            }
         }
-        Protocol::Icmp => frame[34] = 8,
+        Protocol::Tcp => {
+            if let Some(mut tcp) = Tcp::new(transport) {
+                tcp.set_header_len(tcp::HEADER_LEN);
+                tcp.set_flags(tcp::flag::ACK);
+                tcp.set_window(0xffff);
+            }
+        }
+        Protocol::Icmp => {
+            if let Some(mut icmp) = Icmpv4::new(transport) {
+                icmp.set_message_type(icmpv4::message::ECHO);
+            }
+        }
     }
     frame
 }
 
 /// Writes a flow's addresses and ports into a frame and completes its checksums.
 fn address(frame: &mut [u8], protocol: Protocol, source: u32, destination: u32, ports: (u16, u16)) {
-    frame[26..30].copy_from_slice(&source.to_be_bytes());
-    frame[30..34].copy_from_slice(&destination.to_be_bytes());
-    let checksum = Sum::of(&frame[14..34]).checksum();
-    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
-    let at = match protocol {
+    let (ip, transport) = frame[ether::HEADER_LEN..].split_at_mut(ipv4::HEADER_LEN);
+    let Some(mut ip) = Ipv4::new(ip) else { return };
+    ip.set_src(source.into());
+    ip.set_dst(destination.into());
+    ip.fill_checksum();
+    let pseudo = ip.pseudo_header(transport.len() as u16);
+    match protocol {
         Protocol::Icmp => {
-            frame[38..40].copy_from_slice(&ports.0.to_be_bytes());
-            36
+            if let Some(mut icmp) = Icmpv4::new(transport) {
+                icmp.set_id(ports.0);
+                icmp.fill_checksum();
+            }
         }
-        Protocol::Udp | Protocol::Tcp => {
-            frame[34..36].copy_from_slice(&ports.0.to_be_bytes());
-            frame[36..38].copy_from_slice(&ports.1.to_be_bytes());
-            if protocol == Protocol::Udp { 40 } else { 50 }
+        Protocol::Udp => {
+            if let Some(mut udp) = Udp::new(transport) {
+                udp.set_src_port(ports.0);
+                udp.set_dst_port(ports.1);
+                udp.fill_checksum(pseudo);
+            }
         }
-    };
-    let pseudo = match protocol {
-        Protocol::Icmp => Sum::ZERO,
-        _ => {
-            let length = (frame.len() - 34) as u16;
-            pseudo_header_v4(source.into(), destination.into(), frame[23], length)
+        Protocol::Tcp => {
+            if let Some(mut tcp) = Tcp::new(transport) {
+                tcp.set_src_port(ports.0);
+                tcp.set_dst_port(ports.1);
+                tcp.fill_checksum(pseudo);
+            }
         }
-    };
-    let checksum = pseudo.plus(Sum::of(&frame[34..])).checksum();
-    // A UDP checksum that comes out as zero is sent as all ones (RFC 768).
-    let checksum = if checksum == 0 && protocol == Protocol::Udp { 0xffff } else { checksum };
-    frame[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use net::checksum::{Sum, pseudo_header_v4};
+
     use super::*;
 
     fn frames(spec: &str) -> Vec<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Network interfaces of the host: which way of I/O each gets and why, what is switched off for
+//! Network interfaces of the host: which I/O mode each gets and why, what is switched off for
 //! it, and that all is as it was in the end.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use super::af_packet::{AfPacket, Group, Hold};
 use super::af_xdp::{self, AfXdp, Layout};
 use super::bpf::{self, Attached, SocketMap};
 use super::claim::Claim;
-use super::dispatch::{Dispatch, Tags, Way};
+use super::dispatch::{Dispatch, DispatchMode, Tags};
 #[cfg(feature = "dpdk")]
 use super::dpdk;
 use super::hand_off::HandOff;
@@ -26,7 +26,7 @@ use super::steering::{self, Steering};
 use super::sys;
 use super::tap::Tap;
 
-/// A way of carrying frames between the kernel and the chain.
+/// An I/O mode: how frames go between the kernel and the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// AF_XDP: frames go past the kernel's stack.
@@ -228,7 +228,7 @@ pub(super) struct Interface {
     /// What is given out, as far as frames to it are brought to their workers. Locked after
     /// `opened`.
     owned: Mutex<Vec<Owned>>,
-    /// Each worker's way to the others, until the worker fetches it; none if they hand nothing to
+    /// Each worker's channel to the others, until the worker fetches it; none if they hand nothing to
     /// each other.
     hand_offs: Mutex<Vec<Option<HandOff>>>,
 }
@@ -274,34 +274,34 @@ impl Interface {
             owned: Mutex::new(Vec::new()),
             hand_offs: Mutex::new(Vec::new()),
         };
-        let way = interface.dispatch.way();
-        if way.hands_on() && workers > 1 {
-            let hands_on = |from, _| from == 0 || way == Way::HandOff;
+        let dispatch_mode = interface.dispatch.mode();
+        if dispatch_mode.hands_on() && workers > 1 {
+            let hands_on = |from, _| from == 0 || dispatch_mode == DispatchMode::HandOff;
             let all = HandOff::connect(workers, hands_on);
             let all = all.map_err(|e| format!("{name}: {}", in_words(&e)))?;
             interface.hand_offs = Mutex::new(all.into_iter().map(Some).collect());
         }
         if !interface.mode.is_choice() {
             let mode = interface.mode;
-            let is_refused = match way {
-                Way::Tags(_) => true,
-                Way::Hash if interface.dispatch.is_elastic() => true,
-                Way::Software => mode != Mode::Tap,
-                Way::Hash | Way::Queue | Way::HandOff => false,
+            let is_refused = match dispatch_mode {
+                DispatchMode::Tags(_) => true,
+                DispatchMode::Hash if interface.dispatch.is_elastic() => true,
+                DispatchMode::Software => mode != Mode::Tap,
+                DispatchMode::Hash | DispatchMode::Queue | DispatchMode::HandOff => false,
             };
             if interface.workers > 1 && is_refused {
-                return Err(match way {
-                    Way::Software => format!(
+                return Err(match dispatch_mode {
+                    DispatchMode::Software => format!(
                         "{name}: by {mode} frames come to all workers, not to the first; --dispatch \
                          hand-off has them handed on from there"
                     ),
-                    Way::Hash => format!(
+                    DispatchMode::Hash => format!(
                         "{name}: {mode} does not move flows between workers; the number of workers \
                          cannot change there"
                     ),
                     _ => format!(
                         "{name}: {mode} does not dispatch frames by their tags; use one worker with \
-                         --dispatch {way} there"
+                         --dispatch {dispatch_mode} there"
                     ),
                 });
             }
@@ -391,7 +391,7 @@ impl Interface {
     /// # Errors
     /// A message.
     pub(super) fn steer(&self, owned: &[Owned]) -> Result<Option<OwnedFd>, String> {
-        if self.workers == 1 || self.dispatch.way().hands_on() {
+        if self.workers == 1 || self.dispatch.mode().hands_on() {
             return Ok(None);
         }
         let name = &self.spec.name;
@@ -415,9 +415,9 @@ impl Interface {
         let fail = |e: Error| format!("{name}: {}", explain(&e, "CAP_BPF"));
         let program = match self.mode {
             Mode::Tap => Some(steering::for_sockets(&self.steering(&wanted)).map_err(fail)?),
-            _ if !self.mode.is_choice() || self.dispatch.way() == Way::Queue => {
+            _ if !self.mode.is_choice() || self.dispatch.mode() == DispatchMode::Queue => {
                 let how = match self.mode.is_choice() {
-                    true => self.dispatch.way().to_string(),
+                    true => self.dispatch.mode().to_string(),
                     false => self.mode.to_string(),
                 };
                 return Err(format!(
@@ -471,7 +471,7 @@ impl Interface {
         self.spec.batch
     }
 
-    /// Whether nothing tells when frames come.
+    /// Whether nothing signals when frames come.
     pub(super) fn is_polled(&self) -> bool {
         #[cfg(feature = "dpdk")]
         return self.mode == Mode::Dpdk;
@@ -533,7 +533,7 @@ impl Interface {
         is_new
     }
 
-    /// A worker's way to the others, if they hand frames to each other.
+    /// A worker's channel to the others, if they hand frames to each other.
     pub(super) fn fetch_hand_off(&self, part: Part) -> Option<HandOff> {
         let mut all = self.hand_offs.lock().unwrap_or_else(PoisonError::into_inner);
         all.get_mut(part.index)?.take()
@@ -594,19 +594,23 @@ impl Interface {
     fn how_flows_are_spread(&self) -> String {
         let workers = self.workers;
         let by = if self.has_queues() { "queue" } else { "a symmetric hash, as tap has no queues" };
-        match self.dispatch.way() {
-            Way::Hash if self.dispatch.is_elastic() => {
+        match self.dispatch.mode() {
+            DispatchMode::Hash if self.dispatch.is_elastic() => {
                 let (running, groups) = (self.dispatch.running(), self.dispatch.groups());
                 format!(
                     "flows in {groups} groups to {running} of {workers} workers by a symmetric hash"
                 )
             }
-            Way::Hash => format!("flows to {workers} workers by a symmetric hash"),
-            Way::Queue => format!("frames to {workers} workers by {by}"),
-            Way::Tags(Tags::Mac) => format!("groups to {workers} workers by destination MAC"),
-            Way::Tags(Tags::Vlan(_)) => format!("groups to {workers} workers by VLAN"),
-            Way::Software => "all frames to the worker that hands them on".to_string(),
-            Way::HandOff => format!("frames to {workers} workers by {by}, and on to their flow's"),
+            DispatchMode::Hash => format!("flows to {workers} workers by a symmetric hash"),
+            DispatchMode::Queue => format!("frames to {workers} workers by {by}"),
+            DispatchMode::Tags(Tags::Mac) => {
+                format!("groups to {workers} workers by destination MAC")
+            }
+            DispatchMode::Tags(Tags::Vlan(_)) => format!("groups to {workers} workers by VLAN"),
+            DispatchMode::Software => "all frames to the worker that hands them on".to_string(),
+            DispatchMode::HandOff => {
+                format!("frames to {workers} workers by {by}, and on to their flow's")
+            }
         }
     }
 

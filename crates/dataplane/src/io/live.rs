@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use elements::device::{Device, Event, Owned, Received, Wake};
 use net::{Batch, Packet, Pool};
 
-use super::dispatch::Way;
+use super::dispatch::DispatchMode;
 use super::hand_off::HandOff;
 use super::interface::Interface;
 use super::netdev::{Link, Monitor, in_words};
@@ -22,7 +22,7 @@ const EMPTY_ROUNDS: u32 = 16;
 const ROUNDS: u32 = 4096;
 /// Rounds after which a worker that others feed looks for frames of its own.
 const FED_ROUNDS: u32 = 32;
-/// Packets that are put aside while their group is on its way.
+/// Packets that are put aside while their group moves.
 const MOST_PARKED: usize = 1 << 17;
 
 /// What a worker has open on an interface.
@@ -51,7 +51,7 @@ pub(super) struct Live {
     awaited: Vec<u16>,
     /// Packets of groups that were awaited, which come before all others.
     parked: VecDeque<Packet>,
-    /// The way to other workers, where workers hand frames to each other.
+    /// The channel to other workers, where workers hand frames to each other.
     hand_off: Option<Box<HandOff>>,
     /// Whether next to nothing comes but from other workers.
     is_fed: bool,
@@ -88,7 +88,7 @@ impl Live {
             owned: Vec::new(),
             awaited: Vec::new(),
             parked: VecDeque::new(),
-            is_fed: interface.dispatch().way() == Way::Software && part.index > 0,
+            is_fed: interface.dispatch().mode() == DispatchMode::Software && part.index > 0,
             hand_off,
         })
     }

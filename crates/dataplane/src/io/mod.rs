@@ -44,9 +44,9 @@ use faults::Faulty;
 use interface::Interface;
 use live::{Handle, Live};
 
-use crate::place;
+use crate::guarded_path;
 
-pub use dispatch::{Dispatch, MOST_GROUPS, Tag, Tags, Way};
+pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags};
 pub use faults::{FaultInjection, Faults};
 pub use generator::Generator;
 pub use interface::{Choice, InterfaceSpec, Mode};
@@ -119,7 +119,7 @@ struct Shared {
     interfaces: HashMap<String, Weak<Interface>>,
     /// By the interface's name and the worker.
     live: HashMap<(String, usize), Weak<Mutex<Live>>>,
-    /// What is to be told of interfaces that were opened.
+    /// What is to be reported of interfaces that were opened.
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
     asked: HashSet<(String, bool)>,
@@ -340,7 +340,8 @@ impl Bindings {
         if path == "-" {
             return Ok(Box::new(std::io::stdout()));
         }
-        let file = place::create(&self.folder.join(path), false).map_err(|e| e.to_string())?;
+        let file =
+            guarded_path::create(&self.folder.join(path), false).map_err(|e| e.to_string())?;
         Ok(Box::new(BufWriter::new(file)))
     }
 

@@ -85,7 +85,7 @@ impl Asker {
         Ok([address[2], address[3], address[4], address[5], address[6], address[7]])
     }
 
-    /// The name of its driver, empty if it has none that tells.
+    /// The name of its driver, empty if it reports none.
     pub(super) fn driver(&self, name: &str) -> String {
         let Ok(info) = sys::ethtool(&self.0, name, sys::DRIVER, [0; _]) else {
             return String::new();

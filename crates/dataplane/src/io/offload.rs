@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use ir::Reason;
 use net::checksum::{self, Sum};
+use net::wire::{Ipv4, Ipv6, ipv4, ipv6};
 use net::{Batch, Packet, Pool};
 
 use super::port::{ETHERNET, NOT_SEGMENTED};
@@ -250,19 +251,17 @@ fn partial_checksum(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     let packet = frame.get(network..)?;
     let (protocol, header, length, addresses) = match kind {
         0x0800 => {
-            let fixed: &[u8; 20] = packet.first_chunk()?;
-            let header = usize::from(fixed[0] & 15) * 4;
-            let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-            let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
-            if fragment || header < 20 {
+            let ip = Ipv4::new(packet)?;
+            let header = ip.header_len();
+            if ip.is_fragment() || header < ipv4::HEADER_LEN {
                 return None;
             }
-            (fixed[9], header, total.checked_sub(header)?, &fixed[12..20])
+            let length = usize::from(ip.total_len()).checked_sub(header)?;
+            (ip.protocol(), header, length, &packet[12..20])
         }
         0x86dd => {
-            let fixed: &[u8; 40] = packet.first_chunk()?;
-            let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-            (fixed[6], 40, length, &fixed[8..40])
+            let ip = Ipv6::new(packet)?;
+            (ip.next_header(), ipv6::HEADER_LEN, ip.payload_len(), &packet[8..40])
         }
         _ => return None,
     };

@@ -173,7 +173,7 @@ impl Losses {
         self.0.is_empty()
     }
 
-    /// Has the user told something.
+    /// Reports something to the user.
     #[cold]
     pub(super) fn notice(&mut self, text: String) {
         self.0.push(Event::Notice(text));

@@ -175,7 +175,7 @@ impl<T: Entry> Producer<T> {
         self.0.word(self.0.producer).store(self.0.next, Ordering::Release);
     }
 
-    /// Whether the kernel sleeps and must be told.
+    /// Whether the kernel sleeps and must be woken.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.0.word(self.0.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use elements::device::Owned;
 
 use super::bpf::*;
-use super::dispatch::{Dispatch, MAC_TAG, Tags, Way};
+use super::dispatch::{Dispatch, DispatchMode, MAC_TAG, Tags};
 
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
@@ -80,13 +80,13 @@ impl Steering<'_> {
 /// transport header is (its offset from the network header; in drivers a pointer), 9 the address
 /// whose ports are looked at. In drivers also 1 the end of the frame and 2 its network header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Hook {
     Socket,
     Driver,
 }
-use Place::{Driver, Socket};
+use Hook::{Driver, Socket};
 
-impl Place {
+impl Hook {
     /// Register 0 = a number of the frame, counted from the network header, or from the transport
     /// header. A frame that is too short is the first worker's.
     fn load(self, size: u8, transport: bool, offset: i32) -> Vec<Line> {
@@ -154,7 +154,7 @@ impl Place {
             lines.push(Do(load_memory(WORD, 0, 6, PROTOCOL)));
             return lines;
         }
-        let by_vlan = matches!(steering.dispatch.way(), Way::Tags(Tags::Vlan(_)));
+        let by_vlan = matches!(steering.dispatch.mode(), DispatchMode::Tags(Tags::Vlan(_)));
         let mut lines = vec![
             Do(load_memory(WORD, 2, 6, DATA)),
             Do(load_memory(WORD, 1, 6, DATA_END)),
@@ -186,31 +186,31 @@ impl Place {
     /// Chooses by the tag of a group, if the frame has one. In drivers register 2 is the frame's
     /// first byte, or that of its VLAN tag.
     fn group(self, steering: &Steering<'_>) -> Vec<Line> {
-        let mut lines = match (steering.dispatch.way(), self) {
-            (Way::Tags(Tags::Mac), Socket) => vec![
+        let mut lines = match (steering.dispatch.mode(), self) {
+            (DispatchMode::Tags(Tags::Mac), Socket) => vec![
                 Do(load_link(WORD, 0)),
                 If(NOT_EQUAL, 0, 0, i32::from_be_bytes(MAC_TAG), "no group"),
                 Do(load_link(HALF, 4)),
             ],
-            (Way::Tags(Tags::Mac), Driver) => vec![
+            (DispatchMode::Tags(Tags::Mac), Driver) => vec![
                 Do(load_memory(WORD, 0, 2, 0)),
                 If(NOT_EQUAL, 0, 0, i32::from_ne_bytes(MAC_TAG), "no group"),
                 Do(load_memory(HALF, 0, 2, 4)),
                 Do(from_network(0, 16)),
             ],
-            (Way::Tags(Tags::Vlan(_)), Socket) => vec![
+            (DispatchMode::Tags(Tags::Vlan(_)), Socket) => vec![
                 Do(load_memory(WORD, 0, 6, VLAN_PRESENT)),
                 If(EQUAL, 0, 0, 0, "no group"),
                 Do(load_memory(WORD, 0, 6, VLAN_PROTOCOL)),
                 If(NOT_EQUAL, 0, 0, in_frame(VLAN), "no group"),
                 Do(load_memory(WORD, 0, 6, VLAN_TCI)),
             ],
-            (Way::Tags(Tags::Vlan(_)), Driver) => {
+            (DispatchMode::Tags(Tags::Vlan(_)), Driver) => {
                 vec![Do(load_memory(HALF, 0, 2, 0)), Do(from_network(0, 16))]
             }
             _ => return Vec::new(),
         };
-        if let Way::Tags(Tags::Vlan(first)) = steering.dispatch.way() {
+        if let DispatchMode::Tags(Tags::Vlan(first)) = steering.dispatch.mode() {
             lines.extend([Do(and(0, 0xfff)), Do(advance(0, -i32::from(first)))]);
         }
         lines.extend(steering.with_group("no group"));
@@ -245,11 +245,14 @@ impl Place {
         let mut lines = vec![Do(copy(6, 1)), Do(set(7, 0))];
         lines.extend(self.protocol(steering));
         lines.extend(self.neighbours());
-        lines.extend(match steering.dispatch.way() {
-            Way::Queue | Way::HandOff if steering.has_queues => self.by_queue(),
-            Way::Queue | Way::HandOff | Way::Hash | Way::Tags(_) => self.by_flow(steering),
+        lines.extend(match steering.dispatch.mode() {
+            DispatchMode::Queue | DispatchMode::HandOff if steering.has_queues => self.by_queue(),
+            DispatchMode::Queue
+            | DispatchMode::HandOff
+            | DispatchMode::Hash
+            | DispatchMode::Tags(_) => self.by_flow(steering),
             // The first worker hands them on.
-            Way::Software => vec![Label("IPv6"), Do(set(0, 0))],
+            DispatchMode::Software => vec![Label("IPv6"), Do(set(0, 0))],
         });
         let modulo = |number: usize| Do(instruction(0x94, 0, 0, 0, number as i32));
         let workers = steering.workers;
@@ -333,7 +336,7 @@ impl Place {
         lines
     }
 
-    /// Goes on with the packet that an ICMP error tells of: its source in register 9, its
+    /// Goes on with the packet that an ICMP error quotes: its source in register 9, its
     /// addresses summed, its transport header at register 8. The error's own header begins there
     /// before.
     fn named_by_error(self) -> Vec<Line> {

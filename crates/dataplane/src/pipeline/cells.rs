@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use elements::cells::Cells;
 use ir::model::{BinaryOp, StateKind};
-use ir::program::{Effect, Exit, Program, StateId, Term, TermId};
+use ir::program::{Exit, Program, StateId, Term, TermId};
 use smallvec::SmallVec;
 
 use super::Surroundings;
-use super::compile::Compiler;
+use super::compile::{Compiler, sets, sets_of};
 use super::lanes::{LANES, Lanes, Op, Reg, for_lanes};
 
 /// Elements' cells, by the program's state, and the greatest number that they hold.
@@ -57,32 +57,6 @@ impl CellTable {
         let cells = self.0.get(usize::from(cells.0)).and_then(Option::as_ref);
         cells.map_or(0, |(_, most)| number & most)
     }
-}
-
-/// The cells that exits write, and what.
-fn sets(program: &Program) -> impl Iterator<Item = (StateId, u16, TermId)> {
-    program.exits().flat_map(|(_, exit)| exit.all()).flat_map(sets_of)
-}
-
-/// The cells that an exit writes, and what; not those of copies.
-pub(super) fn sets_of(exit: &Exit) -> impl Iterator<Item = (StateId, u16, TermId)> {
-    exit.effects.iter().filter_map(|effect| match effect {
-        Effect::Set { cells, index, value } => Some((*cells, *index, *value)),
-        _ => None,
-    })
-}
-
-/// By term: whether it is made from a cell that packets change.
-pub(super) fn changing(program: &Program) -> Vec<bool> {
-    let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
-    let mut changing: Vec<bool> = Vec::with_capacity(program.terms.len());
-    for term in &program.terms {
-        changing.push(match term {
-            Term::Cell(cells, index) => written.contains(&(*cells, *index)),
-            other => other.operands().iter().any(|t| changing[t.0 as usize]),
-        });
-    }
-    changing
 }
 
 /// A cell that an exit reads or writes.

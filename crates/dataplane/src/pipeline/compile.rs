@@ -1,16 +1,15 @@
 //! From terms to columns, and from steps to what is done with all lanes that come to them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
 use ir::program::numbers::{Numbers, Range, is_decided, total};
-use ir::program::{Atom, LookupId, OnesSum, Program, StepId, Term, TermId};
+use ir::program::{Atom, Effect, Exit, LookupId, OnesSum, Program, StateId, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Mapping};
 use net::Header;
 
-use super::cells;
 use super::lanes::{Area, Cond, Lanes, Op, Reg};
 use super::prepared::Ranges;
 use super::range_table::ranges_of;
@@ -80,6 +79,32 @@ pub(super) struct Compiler<'a> {
     tables: Vec<(Arc<Mapping>, usize)>,
 }
 
+/// The cells that exits write, and what.
+pub(super) fn sets(program: &Program) -> impl Iterator<Item = (StateId, u16, TermId)> {
+    program.exits().flat_map(|(_, exit)| exit.all()).flat_map(sets_of)
+}
+
+/// The cells that an exit writes, and what; not those of copies.
+pub(super) fn sets_of(exit: &Exit) -> impl Iterator<Item = (StateId, u16, TermId)> {
+    exit.effects.iter().filter_map(|effect| match effect {
+        Effect::Set { cells, index, value } => Some((*cells, *index, *value)),
+        _ => None,
+    })
+}
+
+/// By term: whether it is made from a cell that packets change.
+fn changing(program: &Program) -> Vec<bool> {
+    let written: HashSet<_> = sets(program).map(|(cells, index, _)| (cells, index)).collect();
+    let mut changing: Vec<bool> = Vec::with_capacity(program.terms.len());
+    for term in &program.terms {
+        changing.push(match term {
+            Term::Cell(cells, index) => written.contains(&(*cells, *index)),
+            other => other.operands().iter().any(|t| changing[t.0 as usize]),
+        });
+    }
+    changing
+}
+
 /// Terms may be nested so deeply.
 const DEEPEST: u32 = 500;
 
@@ -108,7 +133,7 @@ impl<'a> Compiler<'a> {
             memo: HashMap::new(),
             layouts: Layout::of(program),
             bound,
-            changing: cells::changing(program),
+            changing: changing(program),
             numbers: program.numbers(),
             depth,
             tables: Vec::new(),

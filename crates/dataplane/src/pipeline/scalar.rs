@@ -13,8 +13,9 @@ use net::{Header, Packet, PacketType};
 use smallvec::SmallVec;
 
 use super::Counted;
-use super::cells::{CellTable, sets_of};
+use super::cells::CellTable;
 use super::classifiers::Classifiers;
+use super::compile::sets_of;
 use super::tables::Tables;
 
 /// How deeply terms are computed by recursion.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Node, Router};
 use elements::Element;
 use elements::context::Context;
-use elements::legacy::Scope;
+use elements::handover_state::Scope;
 use elements::listing::Tuple;
 use ir::Store;
 use ir::model::StateKind;
@@ -110,9 +110,9 @@ impl Router {
         let count = self.nodes.elements;
         for (node, packets) in self.nodes.nodes[..count].iter_mut().zip(arrivals.elements) {
             let Some(cell) = &mut node.cell else { continue };
-            let (legacy, tally) =
+            let (handover_state, tally) =
                 (cell.element.hand_over(Scope::All), std::mem::take(&mut cell.tally));
-            elements.push(Heirloom { name: node.name.clone(), tally, packets, legacy });
+            elements.push(Heirloom { name: node.name.clone(), tally, packets, handover_state });
         }
         let functions = self.nodes.functions.names().iter().cloned();
         let functions = functions.zip(arrivals.functions).collect();
@@ -185,12 +185,12 @@ impl Router {
             if !is_meant(name, &*cell.element) {
                 continue;
             }
-            let mut legacy = cell.element.hand_over(Scope::Group(group));
-            for packet in &mut legacy.packets {
+            let mut handover_state = cell.element.hand_over(Scope::Group(group));
+            for packet in &mut handover_state.packets {
                 self.nodes.let_go(&mut self.core, packet);
             }
-            if legacy.native.is_some() || !legacy.packets.is_empty() {
-                all.push((self.nodes.nodes[node].name.clone(), legacy));
+            if handover_state.native.is_some() || !handover_state.packets.is_empty() {
+                all.push((self.nodes.nodes[node].name.clone(), handover_state));
             }
         }
         Estate(all)
@@ -199,17 +199,20 @@ impl Router {
     /// Takes in what the router of another worker, of the same chain, gave away.
     pub fn import_group(&mut self, estate: Estate) {
         self.core.now = self.clock.now();
-        for (name, legacy) in estate.0 {
-            legacy.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
+        for (name, handover_state) in estate.0 {
+            handover_state.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
             match self.nodes.names.get(&name).copied() {
                 Some(node) => {
                     let take = |element: &mut dyn Element, cx: &mut Context<'_>| {
-                        element.take_over(legacy, cx);
+                        element.take_over(handover_state, cx);
                     };
                     self.nodes.lend(&mut self.core, node, take);
                 }
                 None => {
-                    legacy.packets.into_iter().for_each(|packet| self.core.pool.recycle(packet));
+                    handover_state
+                        .packets
+                        .into_iter()
+                        .for_each(|packet| self.core.pool.recycle(packet));
                 }
             }
         }
@@ -229,11 +232,11 @@ impl Router {
             *before = of.map_or(0, |(_, packets)| *packets);
         }
         let mut done = TakenOver::default();
-        for Heirloom { name, tally, packets, mut legacy } in elements {
+        for Heirloom { name, tally, packets, mut handover_state } in elements {
             let node = self.nodes.names.get(&name).copied().filter(|_| plan.keeps(&name));
             let Some(node) = node else {
-                done.unclaimed += legacy.packets.len() as u64;
-                legacy.packets.drain(..).for_each(|packet| self.core.pool.recycle(packet));
+                done.unclaimed += handover_state.packets.len() as u64;
+                handover_state.packets.drain(..).for_each(|packet| self.core.pool.recycle(packet));
                 continue;
             };
             self.nodes.before.elements[node] = packets;
@@ -241,9 +244,10 @@ impl Router {
                 cell.tally = tally;
             }
             if !plan.carries_flows(&name) {
-                legacy.native = None;
+                handover_state.native = None;
             }
-            self.nodes.lend(&mut self.core, node, |element, cx| element.take_over(legacy, cx));
+            self.nodes
+                .lend(&mut self.core, node, |element, cx| element.take_over(handover_state, cx));
             done.elements += 1;
         }
         // Packets that there is no room for any more leave where such packets leave.

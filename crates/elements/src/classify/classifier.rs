@@ -4,7 +4,9 @@ use click::config::Argument;
 use ir::{IntervalSet, Model, Op, Reason};
 use net::Batch;
 
-use crate::classify::pattern::{Filter, Origin, Pattern, Place, Rule, Text, Vocabulary, Wrong};
+use crate::classify::pattern::{
+    Filter, Origin, PacketBytes, Pattern, Rule, Text, Vocabulary, Wrong,
+};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
@@ -26,7 +28,7 @@ element! {
     ///
     /// program (read): how packets are sorted.
     /// rules (read): the patterns with their numbers, one a line.
-    /// rule_replace `N PATTERN` (write): puts a pattern in the place of the Nth, from 1 on.
+    /// rule_replace `N PATTERN` (write): replaces the Nth pattern, counted from 1.
     /// config (read, write): the configuration; what is written takes its place.
     ///
     /// = EXAMPLE
@@ -49,7 +51,7 @@ element! {
 }
 
 /// See [`Classifier::CLASS`].
-pub(crate) struct Classifier(Sorter);
+pub(crate) struct Classifier(RuleClassifier);
 
 /// No rule matched.
 pub(crate) const NO_MATCH: Reason = Reason("no-match");
@@ -59,7 +61,7 @@ const MAX_OFFSET: usize = 4095;
 
 impl Classifier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        Sorter::configure(cx, NO_MATCHES, Self::rules).map(Self)
+        RuleClassifier::configure(cx, NO_MATCHES, Self::rules).map(Self)
     }
 
     fn rules(cx: &mut Configure<'_>) -> Result<Vec<Rule>, Failed> {
@@ -171,8 +173,11 @@ fn clause(text: &str) -> Result<Pattern, String> {
         let number = |part: fn(&(u8, u8)) -> u8| {
             run[first..=last].iter().fold(0u32, |n, b| n << 8 | u32::from(part(b)))
         };
-        let place =
-            Place::new(Origin::Data, (offset + 4 * i + first) as u16, (last - first + 1) as u8);
+        let place = PacketBytes::new(
+            Origin::Data,
+            (offset + 4 * i + first) as u16,
+            (last - first + 1) as u8,
+        );
         let value = IntervalSet::single(u128::from(number(|b| b.0)));
         tests.push(Pattern::test(place, number(|b| b.1), value));
     }
@@ -198,7 +203,7 @@ fn nibbles(text: &str) -> Result<Vec<(u8, u8)>, String> {
 }
 
 /// Sorts packets by rules, which handlers change while it does.
-pub(crate) struct Sorter {
+pub(crate) struct RuleClassifier {
     filter: Filter,
     outputs: usize,
     /// Why packets are dropped, by how much their arm is beyond the outputs.
@@ -216,7 +221,7 @@ pub(crate) const HANDLERS: &[Handler] = &[
     Handler::both("config"),
 ];
 
-impl Sorter {
+impl RuleClassifier {
     /// Sorts by the rules that `read` yields.
     pub(crate) fn configure(
         cx: &mut Configure<'_>,
@@ -310,7 +315,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Writes `config`: puts the rules that `read` yields in the place of those that there are.
+    /// Writes `config`: replaces the rules by those that `read` yields.
     pub(crate) fn reconfigure(
         &mut self,
         config: &str,

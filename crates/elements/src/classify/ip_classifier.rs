@@ -3,7 +3,7 @@
 use ir::Model;
 use net::Batch;
 
-use crate::classify::classifier::{self, NO_MATCHES, Sorter, patterns};
+use crate::classify::classifier::{self, NO_MATCHES, RuleClassifier, patterns};
 use crate::classify::pattern::{Rule, parse};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -51,7 +51,7 @@ element! {
     ///
     /// program (read): how packets are sorted.
     /// rules (read): the patterns with their numbers, one a line.
-    /// rule_replace `N PATTERN` (write): puts a pattern in the place of the Nth, from 1 on.
+    /// rule_replace `N PATTERN` (write): replaces the Nth pattern, counted from 1.
     /// config (read, write): the configuration; what is written takes its place.
     ///
     /// = EXAMPLE
@@ -84,11 +84,11 @@ element! {
 }
 
 /// See [`IPClassifier::CLASS`].
-pub(crate) struct IPClassifier(Sorter);
+pub(crate) struct IPClassifier(RuleClassifier);
 
 impl IPClassifier {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
-        Sorter::configure(cx, NO_MATCHES, Self::rules).map(Self)
+        RuleClassifier::configure(cx, NO_MATCHES, Self::rules).map(Self)
     }
 
     fn rules(cx: &mut Configure<'_>) -> Result<Vec<Rule>, Failed> {

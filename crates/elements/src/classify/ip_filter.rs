@@ -5,7 +5,7 @@ use ir::{Model, Reason};
 use net::Batch;
 
 use crate::argument::parse_integer;
-use crate::classify::classifier::{NO_MATCH, Sorter};
+use crate::classify::classifier::{NO_MATCH, RuleClassifier};
 use crate::classify::pattern::{
     Pattern, Rule, Text, Vocabulary, Word, Wrong, class_bench, parse_words, words,
 };
@@ -42,11 +42,11 @@ element! {
     ///
     /// = HANDLERS
     ///
-    /// program (read): the rules and how they are carried out.
+    /// program (read): the rules and how they are evaluated.
     /// rules (read): the rules with their numbers, one a line.
     /// rule_insert `N ACTION PATTERN` (write): inserts a rule, which becomes the Nth, from 1 on.
     /// rule_remove `N` (write): removes the Nth rule.
-    /// rule_replace `N ACTION PATTERN` (write): puts a rule in the place of the Nth.
+    /// rule_replace `N ACTION PATTERN` (write): replaces the Nth rule.
     /// config (read, write): the configuration; what is written takes its place.
     /// cache_hits_count, cache_misses_count, cache_total_count (read): -1, as there is no cache.
     /// cache_hits_ratio, cache_misses_ratio (read): likewise.
@@ -77,7 +77,7 @@ element! {
 
 /// See [`IPFilter::CLASS`].
 pub(crate) struct IPFilter {
-    sorter: Sorter,
+    rule_classifier: RuleClassifier,
     /// The arm of rules without an action.
     default: u32,
 }
@@ -91,8 +91,9 @@ const REASONS: &[Reason] = &[NO_MATCH, DENIED];
 impl IPFilter {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut default = 0;
-        let sorter = Sorter::configure(cx, REASONS, |cx| Self::rules(cx, &mut default))?;
-        Ok(Self { sorter, default })
+        let rule_classifier =
+            RuleClassifier::configure(cx, REASONS, |cx| Self::rules(cx, &mut default))?;
+        Ok(Self { rule_classifier, default })
     }
 
     /// Reads the rules, and what those do that have no action.
@@ -210,11 +211,11 @@ fn action(word: Word<'_>, outputs: usize) -> Result<u32, Wrong> {
 
 impl Element for IPFilter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        self.sorter.push(batch, cx);
+        self.rule_classifier.push(batch, cx);
     }
 
     fn model(&self) -> Model {
-        self.sorter.model()
+        self.rule_classifier.model()
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -239,22 +240,22 @@ impl Element for IPFilter {
         if handler.starts_with("cache_") {
             return Ok("-1".to_string());
         }
-        let default = match self.default.checked_sub(self.sorter.outputs() as u32) {
+        let default = match self.default.checked_sub(self.rule_classifier.outputs() as u32) {
             Some(_) => Some("ACTION drop".to_string()),
             None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
         };
-        self.sorter.read(handler, default.as_slice())
+        self.rule_classifier.read(handler, default.as_slice())
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         if handler == "config" {
             let mut default = 0;
-            self.sorter.reconfigure(value, cx, |cx| Self::rules(cx, &mut default))?;
+            self.rule_classifier.reconfigure(value, cx, |cx| Self::rules(cx, &mut default))?;
             self.default = default;
             return Ok(());
         }
-        let (outputs, default) = (self.sorter.outputs(), self.default);
-        self.sorter
+        let (outputs, default) = (self.rule_classifier.outputs(), self.default);
+        self.rule_classifier
             .change(handler, value, |text, _, vocabulary| rule(text, outputs, default, vocabulary))
     }
 }

@@ -45,7 +45,7 @@ macro_rules! information {
 element! {
     /// ScheduleInfo(ELEMENT TICKETS, ...) -- accepted, without effect
     ///
-    /// In Click, tells how often elements that do work of their own are scheduled. Here every
+    /// In Click, sets how often elements that do work of their own are scheduled. Here every
     /// such element gets its turn, and takes a burst.
     ///
     /// = SEE ALSO
@@ -58,7 +58,7 @@ information!(ScheduleInfo, 1);
 element! {
     /// StaticThreadSched(ELEMENT THREAD, ...) -- accepted, without effect
     ///
-    /// In Click, tells which thread runs an element. Here a packet stays on the core that its
+    /// In Click, sets which thread runs an element. Here a packet stays on the core that its
     /// flow belongs to.
     ///
     /// = SEE ALSO
@@ -84,7 +84,7 @@ information!(BalancedThreadSched, 0);
 element! {
     /// AlignmentInfo(...) -- information that is accepted and not needed
     ///
-    /// In Click, tells elements how packets are aligned in memory. Its arguments are ignored.
+    /// In Click, declares how packets are aligned in memory. Its arguments are ignored.
     ///
     /// = SEE ALSO
     ///

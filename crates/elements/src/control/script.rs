@@ -44,7 +44,7 @@ element! {
     /// labels begin, loop, end, exit, stop and error are always there. A script that makes 1000
     /// jumps without waiting is given up. A text has at most 1 MiB, all variables together 16 MiB.
     /// loop: goes on at the first instruction.
-    /// end: ends the script. exit: ends it; a packet is dropped. stop: ends it and tells the
+    /// end: ends the script. exit: ends it; a packet is dropped. stop: ends it and asks the
     /// driver to stop. error [TEXT]: ends it with an error.
     /// return [VALUE], returnq: ends it with a value.
     ///
@@ -57,7 +57,7 @@ element! {
     /// port it leaves on. end means port 0. The default with ports.
     /// PROXY: runs for every handler that it does not have; $0 is the handler's name, and $write
     /// says whether it is written.
-    /// DRIVER: runs from the start, and takes a step whenever the driver is told to stop; the
+    /// DRIVER: runs from the start, and takes a step whenever the driver is asked to stop; the
     /// driver stops when the script has ended. A script without instructions lets it stop.
     /// SIGNAL NAME ...: runs when the process receives a signal.
     ///
@@ -132,7 +132,7 @@ enum Kind {
 /// Who makes a script take a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// The driver was told to stop.
+    /// The driver was asked to stop.
     Stop,
     Other,
 }
@@ -865,13 +865,13 @@ pub(crate) struct DriverManager;
 element! {
     /// DriverManager(INSTRUCTION, ...) -- decides when the driver stops
     ///
-    /// A Script of type DRIVER: it takes a step whenever the driver is told to stop, and the
+    /// A Script of type DRIVER: it takes a step whenever the driver is asked to stop, and the
     /// driver stops when the script has ended.
     ///
     /// = EXAMPLE
     ///
     /// DriverManager(wait_stop, write u.active true, wait 0.2s) stops the driver 0.2 seconds
-    /// after something told it to.
+    /// after something asked it to.
     ///
     /// = SEE ALSO
     ///

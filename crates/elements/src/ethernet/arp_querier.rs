@@ -20,8 +20,8 @@ use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
-use crate::legacy::{Legacy, Scope};
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -279,22 +279,22 @@ impl Element for ARPQuerier {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
-        let legacy = match self.owner {
+        let handover_state = match self.owner {
             None => self.table.borrow_mut().hand_over(),
-            Some(_) => Legacy::default(),
+            Some(_) => HandoverState::default(),
         };
-        Legacy { numbers: vec![self.queries, self.responses], ..legacy }
+        HandoverState { numbers: vec![self.queries, self.responses], ..handover_state }
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        if let Some(counts) = legacy.counts() {
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        if let Some(counts) = handover_state.counts() {
             [self.queries, self.responses] = counts;
         }
-        self.table.borrow_mut().take_over(legacy);
+        self.table.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
 use crate::flow_access::FlowAccess;
-use crate::legacy::{Legacy, Scope};
+use crate::handover_state::{HandoverState, Scope};
 
 element! {
     /// ARPTable([KEYWORDS]) -- keeps the Ethernet addresses of IP addresses
@@ -93,15 +93,15 @@ impl Element for ARPTable {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         self.table.borrow_mut().hand_over()
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.table.borrow_mut().take_over(legacy);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        self.table.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -5,11 +5,11 @@ use ir::model::reject;
 use ir::{IntervalSet, Model, Op, Reason};
 use net::Batch;
 use net::wire::ether_type;
+use net::wire::{Ethernet, Vlan};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::ip::ip_header;
 
 element! {
     /// CheckVLAN([VLAN_ID ...]) -- lets frames of some VLANs pass
@@ -70,13 +70,11 @@ impl CheckVLAN {
 impl Element for CheckVLAN {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let Some(frame) = packet.data().first_chunk::<18>() else {
-                return Verdict::Reject(1, UNTAGGED);
-            };
-            if !ether_type::is_vlan(ip_header::word(frame, 12)) {
-                return Verdict::Reject(1, UNTAGGED);
-            }
-            let id = ip_header::word(frame, 14) & 0xfff;
+            let tag = Ethernet::new(packet.data())
+                .filter(|frame| ether_type::is_vlan(frame.ether_type()))
+                .and_then(|frame| Some(Vlan::new(frame.payload())?.tci()));
+            let Some(tag) = tag else { return Verdict::Reject(1, UNTAGGED) };
+            let id = tag.vid();
             if self.ids.is_empty() || self.ids.binary_search(&id).is_ok() {
                 Verdict::Pass
             } else {

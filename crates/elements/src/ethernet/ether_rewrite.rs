@@ -51,16 +51,15 @@ impl EtherRewrite {
 
 impl Element for EtherRewrite {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let mut addresses = [0; 12];
-        addresses[..6].copy_from_slice(&self.destination.0);
-        addresses[6..].copy_from_slice(&self.source.0);
+        let addresses = [self.destination.0, self.source.0];
+        let addresses = addresses.as_flattened();
         cx.each(batch, |packet, _| {
             let bytes = match packet.header_offset(Header::Mac) {
                 Some(_) => packet.header_mut(Header::Mac).unwrap_or_default(),
                 None => packet.data_mut(),
             };
-            let Some(front) = bytes.first_chunk_mut() else { return Verdict::Drop(TOO_SHORT) };
-            *front = addresses;
+            let Some(front) = bytes.get_mut(..12) else { return Verdict::Drop(TOO_SHORT) };
+            front.copy_from_slice(addresses);
             Verdict::Pass
         });
     }

@@ -10,6 +10,7 @@ use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::{Expr, IntervalSet, Model, Op, Reason, StateValue, Store};
 use net::Batch;
 use net::wire::EtherAddr;
+use net::wire::Ethernet;
 
 use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
@@ -171,10 +172,6 @@ impl EtherSwitch {
     }
 }
 
-fn number(address: &[u8]) -> u64 {
-    address.iter().fold(0, |n, &b| n << 8 | u64::from(b))
-}
-
 impl Element for EtherSwitch {
     fn push(&mut self, input: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let now = cx.now();
@@ -184,13 +181,14 @@ impl Element for EtherSwitch {
         let last = allowed.iter().rposition(|allowed| *allowed);
         // Copies and packets of one output must stay in order, so none stays in the batch.
         for packet in batch.drain() {
-            let Some(frame) = packet.data().first_chunk::<14>() else {
+            let Some(frame) = Ethernet::new(packet.data()) else {
                 cx.drop(packet, TOO_SHORT);
                 continue;
             };
             if learned.timeout > 0 {
-                learned.learn(number(&frame[6..12]), input, now);
-                let port = learned.port(number(&frame[..6]), now).filter(|_| frame[0] & 1 == 0);
+                learned.learn(frame.src().to_bits(), input, now);
+                let to = frame.dst();
+                let port = learned.port(to.to_bits(), now).filter(|_| !to.is_multicast());
                 if let Some(port) = port {
                     match allowed.get(port) {
                         Some(true) => cx.emit(port, packet),

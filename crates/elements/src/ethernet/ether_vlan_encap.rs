@@ -1,10 +1,14 @@
 //! EtherVLANEncap and StripEtherVLANHeader.
 
+use crate::ethernet::ether_encap;
 use ir::field::{anno, eth, meta, vlan};
-use ir::model::{Reg, reject, set_bytes};
-use ir::{Base, Model, Op, Reason};
+use ir::model::{Reg, reject};
+use ir::{Model, Op, Reason};
 use net::wire::EtherAddr;
+use net::wire::ether;
 use net::wire::ether_type::VLAN;
+use net::wire::vlan::{HEADER_LEN as TAG_LEN, Tci};
+use net::wire::{Ethernet, Vlan};
 use net::{Batch, Header, annotation};
 
 use crate::argument::{EtherAddress, parse_value};
@@ -12,7 +16,6 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ethernet::vlan_tag::Tag;
-use crate::ip::ip_header;
 
 element! {
     /// EtherVLANEncap(ETHERTYPE, SRC, DST [, VLAN_TCI, VLAN_PCP, KEYWORDS]) -- puts an Ethernet header with a VLAN tag in front of packets
@@ -47,7 +50,8 @@ element! {
 
 /// See [`EtherVLANEncap::CLASS`].
 pub(crate) struct EtherVLANEncap {
-    addresses: [u8; 12],
+    source: EtherAddr,
+    destination: EtherAddr,
     tag: Tag,
     ether_type: u16,
 }
@@ -68,10 +72,16 @@ impl EtherVLANEncap {
         let destination: EtherAddress = arguments.required("DST");
         let tag = Tag::configure_with_native(&mut arguments);
         arguments.finish()?;
-        let mut addresses = [0; 12];
-        addresses[..6].copy_from_slice(&destination.0);
-        addresses[6..].copy_from_slice(&source.0);
-        Ok(Self { addresses, tag, ether_type })
+        Ok(Self { source, destination, tag, ether_type })
+    }
+}
+
+/// Bytes of an Ethernet header with a VLAN tag.
+const TAGGED: isize = (ether::HEADER_LEN + TAG_LEN) as isize;
+
+impl EtherVLANEncap {
+    fn header(&self, ether_type: u16) -> [u8; ether::HEADER_LEN] {
+        ether_encap::header(self.destination, self.source, ether_type)
     }
 }
 
@@ -79,17 +89,17 @@ impl Element for EtherVLANEncap {
     fn push(&mut self, _port: usize, batch: &mut Batch, _cx: &mut Context<'_>) {
         for packet in batch.iter_mut() {
             let tci = self.tag.tci(packet.annotations());
-            let length = if self.tag.is_native(tci) { 14 } else { 18 };
-            packet.push(length);
-            let data = packet.data_mut();
-            data[..12].copy_from_slice(&self.addresses);
-            if length == 18 {
-                ip_header::put_word(data, 12, VLAN);
-                ip_header::put_word(data, 14, tci);
+            if self.tag.is_native(tci) {
+                ether_encap::encapsulate(packet, &self.header(self.ether_type));
+                continue;
             }
-            ip_header::put_word(data, length - 2, self.ether_type);
+            let mut tag = Vlan::of([0; TAG_LEN]);
+            tag.set_tci(Tci(tci));
+            tag.set_ether_type(self.ether_type);
+            packet.prepend(&tag.into_inner());
+            packet.prepend(&self.header(VLAN));
             packet.set_header_offset(Header::Mac, 0);
-            packet.set_header_offset(Header::Network, length as isize);
+            packet.set_header_offset(Header::Network, TAGGED);
         }
     }
 
@@ -98,7 +108,10 @@ impl Element for EtherVLANEncap {
         let (tci, native) = self.tag.model();
         let header = |length: i32| {
             let mut block = vec![Op::pull(-length)];
-            block.extend(set_bytes(Base::Data, 0, &self.addresses));
+            block.extend([
+                eth::DST.set(self.destination.to_bits()),
+                eth::SRC.set(self.source.to_bits()),
+            ]);
             block.extend([
                 Op::Mark(Header::Mac, 0u8.into()),
                 Op::Mark(Header::Network, length.into()),
@@ -127,19 +140,18 @@ impl Element for EtherVLANEncap {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let address = |at: usize| self.addresses[at..at + 6].try_into().map(EtherAddr);
-        Ok(match (handler, address(0), address(6)) {
-            ("src", _, Ok(source)) => format!("{source:#}"),
-            ("dst", Ok(destination), _) => format!("{destination:#}"),
-            ("ethertype", ..) => self.ether_type.to_string(),
+        Ok(match handler {
+            "src" => format!("{:#}", self.source),
+            "dst" => format!("{:#}", self.destination),
+            "ethertype" => self.ether_type.to_string(),
             _ => self.tag.read(handler),
         })
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         match handler {
-            "src" => self.addresses[6..].copy_from_slice(&parse_value::<EtherAddress>(value)?.0),
-            "dst" => self.addresses[..6].copy_from_slice(&parse_value::<EtherAddress>(value)?.0),
+            "src" => self.source = parse_value(value)?,
+            "dst" => self.destination = parse_value(value)?,
             "ethertype" => self.ether_type = parse_value(value)?,
             _ => self.tag.write(handler, value)?,
         }
@@ -196,13 +208,14 @@ impl StripEtherVLANHeader {
 impl Element for StripEtherVLANHeader {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let data = packet.data();
-            if data.len() < 14 {
+            let Some(frame) = Ethernet::new(packet.data()) else {
                 return Verdict::Reject(1, TOO_SHORT);
-            }
-            let (tci, length) = match (ip_header::word(data, 12), self.native) {
-                (VLAN, _) if data.len() < 18 => return Verdict::Reject(1, TOO_SHORT),
-                (VLAN, _) => (ip_header::word(data, 14), 18),
+            };
+            let (tci, length) = match (frame.ether_type(), self.native) {
+                (VLAN, _) => match Vlan::new(frame.payload()) {
+                    Some(tag) => (tag.tci().0, 18),
+                    None => return Verdict::Reject(1, TOO_SHORT),
+                },
                 (_, Some(native)) => (native, 14),
                 (_, None) => return Verdict::Reject(1, UNTAGGED),
             };

@@ -4,6 +4,7 @@ use ir::field::{eth, meta};
 use ir::model::{Block, reject};
 use ir::{Expr, Model, Op, Reason};
 use net::wire::EtherAddr;
+use net::wire::Ethernet;
 use net::{Batch, Packet, PacketType};
 
 use crate::argument::{EtherAddress, parse_value};
@@ -13,7 +14,7 @@ use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ip::ip_header;
 
 element! {
-    /// HostEtherFilter(ETHER [, DROP_OWN, DROP_OTHER, KEYWORDS OFFSET]) -- tells for whom frames are
+    /// HostEtherFilter(ETHER [, DROP_OWN, DROP_OTHER, KEYWORDS OFFSET]) -- finds for whom frames are
     ///
     /// Expects Ethernet frames and sets their packet type annotation by their destination: to
     /// this host, whose address is ETHER, to all, to many, or to another host. Frames to other
@@ -72,12 +73,11 @@ impl HostEtherFilter {
 
     fn filter(&self, packet: &mut Packet) -> Verdict {
         let offset = usize::from(self.offset);
-        let frame = packet.data().get(offset..).and_then(|d| d.first_chunk::<14>());
-        let Some([d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, _, _]) = frame.copied() else {
+        let Some(frame) = packet.data().get(offset..).and_then(Ethernet::new) else {
             return Verdict::Reject(1, TOO_SHORT);
         };
-        let destination = EtherAddr([d0, d1, d2, d3, d4, d5]);
-        if self.drop_own && self.address.0 == [s0, s1, s2, s3, s4, s5] {
+        let destination = frame.dst();
+        if self.drop_own && self.address == frame.src() {
             return Verdict::Reject(1, OWN);
         }
         let packet_type = if destination == self.address {

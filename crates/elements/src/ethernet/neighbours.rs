@@ -17,7 +17,7 @@ use crate::configure::Arguments;
 use crate::context::Context;
 use crate::ethernet::ether_encap;
 use crate::flow_access::Watchers;
-use crate::legacy::Legacy;
+use crate::handover_state::HandoverState;
 use crate::lru_table::LruTable;
 use crate::names::Names;
 use crate::token_bucket::TokenBucket;
@@ -579,17 +579,17 @@ impl Neighbours {
     }
 
     /// Gives away all entries, with the packets that wait.
-    pub(crate) fn hand_over(&mut self) -> Legacy {
+    pub(crate) fn hand_over(&mut self) -> HandoverState {
         self.watchers.changed_all();
         let entries = std::mem::take(&mut self.entries);
         let waiting = std::mem::take(&mut self.waiting);
         let handed = HandedOver { entries, waiting, drops: self.drops };
-        Legacy { native: Some(Box::new(handed)), ..Legacy::default() }
+        HandoverState { native: Some(Box::new(handed)), ..HandoverState::default() }
     }
 
     /// Takes the entries of another. What there is no room for goes when the next one is added.
-    pub(crate) fn take_over(&mut self, mut legacy: Legacy) {
-        if let Some(handed) = legacy.take_native::<HandedOver>() {
+    pub(crate) fn take_over(&mut self, mut handover_state: HandoverState) {
+        if let Some(handed) = handover_state.take_native::<HandedOver>() {
             self.watchers.changed_all();
             (self.entries, self.waiting) = (handed.entries, handed.waiting);
             self.drops = handed.drops;

@@ -4,13 +4,13 @@ use ir::field::{anno, eth, meta, vlan};
 use ir::model::Reg;
 use ir::{Model, Op, Reason};
 use net::wire::ether_type::VLAN;
+use net::wire::{Ethernet, Vlan};
 use net::{Batch, Header, annotation};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ethernet::vlan_tag::Tag;
-use crate::ip::ip_header;
 
 element! {
     /// VLANEncap([VLAN_TCI, VLAN_PCP, KEYWORDS]) -- puts a VLAN tag into Ethernet frames
@@ -71,10 +71,10 @@ impl Element for VLANEncap {
                     return Verdict::Drop(TOO_SHORT);
                 };
                 packet.push(4);
-                let data = packet.data_mut();
-                data[..12].copy_from_slice(&addresses);
-                ip_header::put_word(data, 12, self.ether_type);
-                ip_header::put_word(data, 14, tci);
+                let (front, rest) = packet.data_mut().split_at_mut(addresses.len());
+                front.copy_from_slice(&addresses);
+                let tag = [self.ether_type.to_be_bytes(), tci.to_be_bytes()];
+                rest[..4].copy_from_slice(tag.as_flattened());
                 header = 18;
             }
             packet.set_header_offset(Header::Mac, 0);
@@ -163,17 +163,16 @@ impl VLANDecap {
 impl Element for VLANDecap {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let data = packet.data_mut();
-            if data.len() < 14 {
+            let Some(mut frame) = Ethernet::new(packet.data_mut()) else {
                 return Verdict::Drop(TOO_SHORT);
-            }
+            };
             let mut tci = 0;
-            if ip_header::word(data, 12) == self.ether_type {
-                if data.len() < 18 {
+            if frame.ether_type() == self.ether_type {
+                let Some(tag) = Vlan::new(frame.payload_mut()) else {
                     return Verdict::Drop(TOO_SHORT);
-                }
-                tci = ip_header::word(data, 14);
-                data.copy_within(..12, 4);
+                };
+                tci = tag.tci().0;
+                frame.into_inner().copy_within(..12, 4);
                 packet.pull(4);
             }
             packet.set_header_offset(Header::Mac, 0);

@@ -34,7 +34,7 @@ impl FlowTable {
     }
 
     /// Takes over flows as declared; those that are not of this table's kind are left out.
-    /// `class_of` tells a flow's class, and `deltas` what rewriting it adds to checksums. A flow
+    /// `class_of` gives a flow's class, and `deltas` what rewriting it adds to checksums. A flow
     /// whose expiry does not fit its class (timeouts were changed) keeps it, as far as the class
     /// allows.
     pub(crate) fn import(

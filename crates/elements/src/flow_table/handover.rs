@@ -108,7 +108,7 @@ impl FlowTable {
     }
 
     /// Looks at some of the flows that had no packet since timeouts changed, those first that expire first:
-    /// they do not live longer than they would had they come when that was. `class_of` tells a flow's class.
+    /// they do not live longer than they would had they come when that was. `class_of` gives a flow's class.
     #[cold]
     pub(crate) fn regroup(&mut self, class_of: impl Fn(&Flow) -> Option<u16>) {
         let Some(changed) = self.changed else { return };
@@ -208,7 +208,7 @@ impl FlowTable {
     }
 
     /// Takes in flows of another worker's table, in the order in which they were touched there. They
-    /// expire when they would have there. `class_of` tells a flow's class.
+    /// expire when they would have there. `class_of` gives a flow's class.
     pub(crate) fn import_group(
         &mut self,
         GroupFlows { group, flows }: GroupFlows,

@@ -6,7 +6,7 @@ use net::flow::FlowHash;
 
 use crate::listing::Tuple;
 
-/// What packets of one direction of a flow have in common. The map tells apart tables that share
+/// What packets of one direction of a flow have in common. The map distinguishes tables that share
 /// a capacity: a rewriter's number among those that share, and what else is part of the key, such
 /// as the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

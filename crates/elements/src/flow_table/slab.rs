@@ -80,7 +80,7 @@ impl<T: Linked> Slab<T> {
         if self.free == NONE { self.room as u32 } else { self.free }
     }
 
-    /// Keeps a record and tells its number.
+    /// Keeps a record and returns its number.
     #[inline]
     pub(crate) fn insert(&mut self, record: T) -> u32 {
         self.used += 1;

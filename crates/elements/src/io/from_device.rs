@@ -12,9 +12,9 @@ use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
+use crate::handover_state::{HandoverState, Scope};
 use crate::io::from_dump::LinkType;
 use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
-use crate::legacy::{Legacy, Scope};
 use crate::token_bucket::TokenBucket;
 
 element! {
@@ -301,15 +301,15 @@ impl Element for FromDevice {
         }
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
-        Legacy::numbers([self.count, self.bytes])
+        HandoverState::numbers([self.count, self.bytes])
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        [self.count, self.bytes] = legacy.counts().unwrap_or([self.count, self.bytes]);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        [self.count, self.bytes] = handover_state.counts().unwrap_or([self.count, self.bytes]);
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -524,20 +524,20 @@ impl Element for ToDevice {
         self.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         let numbers = vec![self.count, self.bytes, self.drops];
-        Legacy { numbers, packets: self.held.drain().collect(), native: None }
+        HandoverState { numbers, packets: self.held.drain().collect(), native: None }
     }
 
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        if let Some(counts) = legacy.counts() {
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        if let Some(counts) = handover_state.counts() {
             [self.count, self.bytes, self.drops] = counts;
         }
         let mut held = Batch::new();
-        held.extend(legacy.packets);
+        held.extend(handover_state.packets);
         match self.pulls {
             true => self.held.append(&mut held),
             false => self.send(&mut held, cx),

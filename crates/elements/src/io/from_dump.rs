@@ -6,6 +6,8 @@ use std::rc::Rc;
 use click::config::Argument;
 use ir::{Diagnostic, Model, Processing, Reason, Span};
 use net::annotation::EXTRA_LENGTH;
+use net::wire::ether_type::IPV4;
+use net::wire::{Ethernet, Ipv4};
 use net::{Batch, Packet, checksum};
 
 use crate::argument::{Nanoseconds, parse_value};
@@ -26,7 +28,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// STOP (bool, default false): whether the driver is told to stop at the end.
+    /// STOP (bool, default false): whether the driver stops at the end.
     /// TIMING (bool, default false): whether packets come at the intervals of the capture.
     /// ACCELERATION (number, default 100): per cent of the capture's speed, with TIMING.
     /// SAMPLE (number, default 1): the probability with which each packet is kept.
@@ -58,7 +60,7 @@ element! {
     /// packet_filepos (read): where the last packet began.
     /// extend_interval (write): puts the end off by so much time, and goes on.
     /// reset_timing (write): forgets the times of the packets so far.
-    /// stop (write): stops reading, and tells the driver to stop.
+    /// stop (write): stops reading and asks the driver to stop.
     ///
     /// = SEE ALSO
     ///
@@ -131,7 +133,7 @@ enum Limit {
 }
 
 /// What a timestamp means to a [`Window`].
-enum Place {
+enum WindowPosition {
     Before,
     Within,
     Behind,
@@ -156,21 +158,21 @@ impl Window {
         });
     }
 
-    fn place(&mut self, time: u64) -> Place {
+    fn place(&mut self, time: u64) -> WindowPosition {
         if !self.settled {
             self.settle(time);
         }
         match (self.first, self.last) {
-            (Some(Limit::At(first)), _) if time < first => return Place::Before,
+            (Some(Limit::At(first)), _) if time < first => return WindowPosition::Before,
             (_, Some(Limit::At(last))) if time >= last => {
                 self.passed = Some(last);
                 self.last = None;
-                return Place::Behind;
+                return WindowPosition::Behind;
             }
             _ => {}
         }
         self.first = None;
-        Place::Within
+        WindowPosition::Within
     }
 }
 
@@ -340,17 +342,17 @@ impl FromDump {
                 }
             };
             match self.window.place(packet.timestamp()) {
-                Place::Before => {
+                WindowPosition::Before => {
                     cx.core.pool.recycle(packet);
                     continue;
                 }
-                Place::Behind => {
+                WindowPosition::Behind => {
                     // Whoever hears of the end may put it off.
                     self.held = Some(packet);
                     self.reach_window_end(cx);
                     return Next::Wait;
                 }
-                Place::Within => {}
+                WindowPosition::Within => {}
             }
             if self.sampling < ALWAYS
                 && cx.random(0, u64::from(ALWAYS) - 1) >= u64::from(self.sampling)
@@ -418,7 +420,7 @@ impl FromDump {
 }
 
 /// Cuts or fills up a frame; 0 gives it the length that it had on the wire. An IPv4 packet in it
-/// is told its new length.
+/// gets its new length.
 fn force_length(packet: &mut Packet, length: u32, link_type: u32) {
     let original = packet.len() as u32 + packet.annotations().u32(EXTRA_LENGTH);
     let header = if is_raw(link_type) { 0 } else { 14 };
@@ -429,14 +431,13 @@ fn force_length(packet: &mut Packet, length: u32, link_type: u32) {
     packet.put(wanted - packet.len());
     let extra = original.saturating_sub(wanted as u32);
     packet.annotations_mut().set_u32(EXTRA_LENGTH, extra);
-    let is_ip = is_raw(link_type) || packet.data().get(12..14) == Some(&[0x08, 0x00]);
-    let Some(ip) = packet.data_mut().get_mut(header as usize..) else { return };
-    let total = ip.len() as u16;
-    if let Some(ip) = ip.first_chunk_mut::<20>().filter(|ip| is_ip && ip[0] >> 4 == 4) {
-        let old = u16::from_be_bytes([ip[2], ip[3]]);
-        let sum = checksum::update_u16(u16::from_be_bytes([ip[10], ip[11]]), old, total);
-        ip[2..4].copy_from_slice(&total.to_be_bytes());
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let is_ip = is_raw(link_type)
+        || Ethernet::new(packet.data()).is_some_and(|frame| frame.ether_type() == IPV4);
+    let Some(bytes) = packet.data_mut().get_mut(header as usize..) else { return };
+    if let Some(mut ip) = Ipv4::new(bytes).filter(|ip| is_ip && ip.version() == 4) {
+        let total = ip.bytes().len() as u16;
+        ip.set_checksum(checksum::update_u16(ip.checksum(), ip.total_len(), total));
+        ip.set_total_len(total);
     }
 }
 

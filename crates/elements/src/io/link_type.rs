@@ -1,6 +1,6 @@
 //! What frames of a link type begin with, and where the IP packet in them is.
 
-use net::annotation::DST_IP;
+use net::wire::Ipv4;
 use net::{Header, Packet};
 
 /// Link types by the names that configurations use; of several names the first is shown.
@@ -116,13 +116,13 @@ pub(crate) fn mark_ip(packet: &mut Packet, link_type: u32) -> bool {
     let header = &packet.data()[at.min(packet.len())..];
     match header.first().map(|b| b >> 4) {
         Some(4) => {
-            let length = usize::from(header[0] & 0xf) * 4;
+            let Some(ip) = Ipv4::new(header) else { return false };
+            let (length, to) = (ip.header_len(), ip.dst());
             if length < 20 || header.len() < length {
                 return false;
             }
-            let to = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
             packet.set_ip_header(at, length);
-            packet.annotations_mut().set_u32(DST_IP, to);
+            packet.annotations_mut().set_dst_ip(to);
             true
         }
         Some(6) if header.len() >= 40 => {
@@ -159,7 +159,7 @@ mod tests {
         assert!(mark_ip(&mut packet, 1));
         assert_eq!(packet.header_offset(Header::Network), Some(18));
         assert_eq!(packet.header_offset(Header::Transport), Some(38));
-        assert_eq!(packet.annotations().u32(DST_IP), 9);
+        assert_eq!(packet.annotations().dst_ip().to_bits(), 9);
         assert!(mark_ip(&mut pool.packet(&ip), 101));
         ip[0] = 0x44;
         assert!(!mark_ip(&mut pool.packet(&ip), 101));

@@ -185,7 +185,7 @@ element! {
     /// TIMESTAMP (bool, default true): whether packets are stamped with the time.
     /// LENGTH (number, default -1): length of the packets, to which DATA is cut or repeated; a
     /// negative number leaves it as it is. DATASIZE is an older name.
-    /// STOP (bool, default false): whether the driver is told to stop after the last packet.
+    /// STOP (bool, default false): whether the driver stops after the last packet.
     /// END_CALL (HANDLER [VALUE]): a handler to write after the last packet.
     ///
     /// = HANDLERS
@@ -352,7 +352,7 @@ element! {
     /// LENGTH (number, default -1): length of the packets, to which DATA is cut or repeated; a
     /// negative number leaves it as it is. DATASIZE is an older name.
     /// BANDWIDTH (bandwidth): the rate in bytes or bits per second, instead of RATE.
-    /// STOP (bool, default false): whether the driver is told to stop after the last packet.
+    /// STOP (bool, default false): whether the driver stops after the last packet.
     /// END_CALL (HANDLER [VALUE]): a handler to write after the last packet.
     /// HEADROOM is accepted and means nothing.
     ///
@@ -531,7 +531,7 @@ element! {
     /// DATA (string): what the packet holds; some text of 69 bytes by default.
     /// LIMIT (number, default -1): packets in all; a negative number means without end.
     /// ACTIVE (bool, default true): whether it works.
-    /// STOP (bool, default false): whether the driver is told to stop one INTERVAL after the last
+    /// STOP (bool, default false): whether the driver stops one INTERVAL after the last
     /// packet.
     /// HEADROOM is accepted and means nothing.
     ///

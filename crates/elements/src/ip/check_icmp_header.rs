@@ -3,9 +3,10 @@
 use ir::field::{icmp, ip, meta};
 use ir::model::Block;
 use ir::{Expr, IntervalSet, Op, Reason};
+use net::Packet;
+use net::wire::Icmpv4;
 use net::wire::icmpv4::{self, message};
 use net::wire::ip_protocol::ICMP;
-use net::{Packet, checksum};
 
 use crate::configure::{Configure, Failed};
 use crate::header_check::{Check, HeaderCheck, Reasons};
@@ -70,15 +71,15 @@ impl CheckICMPHeader {
 
 impl Check for CheckICMPHeader {
     fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
-        if ip_header::split(packet).is_none_or(|(header, _)| header[9] != ICMP) {
+        if ip_header::view(packet).is_none_or(|ip| ip.protocol() != ICMP) {
             return Err(NOT_ICMP);
         }
-        let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
-        let (least, most) = lengths(bytes[0]);
-        if bytes.len() < least || bytes.len() > most {
+        let message = packet.transport().and_then(Icmpv4::new).ok_or(LENGTH)?;
+        let (least, most) = lengths(message.message_type());
+        if message.bytes().len() < least || message.bytes().len() > most {
             return Err(LENGTH);
         }
-        if checksum::checksum(bytes) == 0 { Ok(()) } else { Err(CHECKSUM) }
+        if message.checksum_ok() { Ok(()) } else { Err(CHECKSUM) }
     }
 
     fn model(&self, invalid: &dyn Fn(Reason) -> Block) -> Block {

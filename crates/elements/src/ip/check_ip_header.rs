@@ -4,7 +4,8 @@ use click::config::Argument;
 use ir::field::{anno, ip, meta};
 use ir::model::Block;
 use ir::{Base, Cond, Expr, IntervalSet, Op, Reason};
-use net::{Header, Packet, annotation, checksum};
+use net::wire::Ipv4;
+use net::{Header, Packet, annotation};
 
 use crate::argument::{Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Configure, Failed};
@@ -146,10 +147,13 @@ fn sums_up(header: &[u8; 20]) -> bool {
     sum.is_multiple_of(0xffff)
 }
 
+/// The first byte of nearly all headers: version 4, and no options.
+const PLAIN: u8 = 0x45;
+
 /// Sources that a list of bad sources always holds.
 const NEVER_SOURCES: [u32; 2] = [0, u32::MAX];
 
-/// A few addresses. Nearly all others are told apart from them by one bit of a hash.
+/// A few addresses. One bit of a hash rules out nearly all others.
 #[derive(Default)]
 pub(crate) struct AddressList {
     list: Vec<u32>,
@@ -222,22 +226,22 @@ impl ValidHeader {
     fn check_any(&self, packet: &mut Packet) -> Result<(), Reason> {
         let offset = usize::from(self.offset);
         let bytes = packet.data().get(offset..).unwrap_or(&[]);
-        let header = bytes.first_chunk::<20>().ok_or(TINY)?;
-        if header[0] >> 4 != 4 {
+        let ip = Ipv4::new(bytes).ok_or(TINY)?;
+        if ip.version() != 4 {
             return Err(VERSION);
         }
-        let header_length = ip_header::length(header);
+        let header_length = ip.header_len();
         if header_length < 20 {
             return Err(HEADER_LENGTH);
         }
-        let length = usize::from(ip_header::word(header, 2));
+        let length = usize::from(ip.total_len());
         if length > bytes.len() || length < header_length {
             return Err(LENGTH);
         }
-        if self.checksum && checksum::checksum(&bytes[..header_length]) != 0 {
+        if self.checksum && !ip.checksum_ok() {
             return Err(CHECKSUM);
         }
-        let (source, destination) = (ip_header::long(header, 12), ip_header::long(header, 16));
+        let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
         if self.bad_sources.contains(source) && !self.good_destinations.contains(&destination) {
             return Err(SOURCE);
         }
@@ -254,13 +258,13 @@ impl Check for ValidHeader {
         let offset = usize::from(self.offset);
         let header = packet.window::<20>(i32::from(self.offset));
         // Nearly all headers are valid and have no options.
-        let Some(header) = header.filter(|header| header[0] == 0x45) else {
+        let Some(header) = header.filter(|header| header[0] == PLAIN) else {
             return self.check_any(packet);
         };
-        let length = usize::from(ip_header::word(header, 2));
+        let ip = Ipv4::of(header);
+        let length = usize::from(ip.total_len());
         let sum_is_right = !self.checksum || sums_up(header);
-        let source = ip_header::long(header, 12);
-        let destination = ip_header::long(header, 16);
+        let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
         let fits = 20 <= length && offset + length <= packet.len();
         if !fits || !sum_is_right || self.bad_sources.contains(source) {
             return self.check_any(packet);

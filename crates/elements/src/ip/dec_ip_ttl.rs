@@ -60,16 +60,16 @@ impl Element for DecIPTTL {
         cx.each(batch, |packet, _| {
             let exempt =
                 !self.multicast && packet.annotations().u32(annotation::DST_IP) >> 28 == 0xe;
-            let Some(header) = ip_header::fixed_mut(packet) else {
+            let Some(mut header) = ip_header::fixed_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
             if exempt {
                 return Verdict::Pass;
             }
-            if header[8] <= 1 {
+            if header.ttl() <= 1 {
                 return Verdict::Reject(1, EXPIRED);
             }
-            ip_header::decrement_ttl(header);
+            header.decrement_ttl();
             Verdict::Pass
         });
     }

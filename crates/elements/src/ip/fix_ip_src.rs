@@ -46,10 +46,10 @@ impl Element for FixIPSrc {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
             if packet.annotations().u8(annotation::FIX_IP_SRC) != 0
-                && let Some(header) = packet.network_mut().filter(|h| h.len() >= 20)
+                && let Some(mut ip) = ip_header::view_mut(packet)
             {
-                header[12..16].copy_from_slice(&self.address.octets());
-                ip_header::fill_checksum(header);
+                ip.set_src(self.address);
+                ip.fill_checksum();
                 packet.annotations_mut().set_u8(annotation::FIX_IP_SRC, 0);
             }
             Verdict::Pass

@@ -1,6 +1,6 @@
 //! GetIPAddress.
 
-use ir::field::{ip, meta};
+use ir::field::meta;
 use ir::{Base, Diagnostic, Field, Model, Op, Reason};
 use net::{Batch, annotation};
 
@@ -8,7 +8,7 @@ use crate::argument::AnnotationOffset;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::ip::ip_header::{self, NO_HEADER};
+use crate::ip::ip_header::{self, End, NO_HEADER};
 
 element! {
     /// GetIPAddress(OFFSET [, ANNO, KEYWORDS IP]) -- copies an IP address into an annotation
@@ -40,8 +40,8 @@ pub(crate) struct GetIPAddress {
 enum From {
     /// So many bytes behind the start of the data.
     Data(u16),
-    /// So many bytes behind the start of the marked IP header.
-    Header(u8),
+    /// From the marked IP header.
+    Header(End),
 }
 
 const TOO_SHORT: Reason = Reason("too-short");
@@ -56,16 +56,16 @@ impl GetIPAddress {
             (Some(offset), None) => {
                 From::Data(ip_header::parse_offset(&mut arguments, "OFFSET", &offset))
             }
-            (None, Some(word)) if word.text == "src" => From::Header(12),
-            (None, Some(word)) if word.text == "dst" => From::Header(16),
+            (None, Some(word)) if word.text == "src" => From::Header(End::Source),
+            (None, Some(word)) if word.text == "dst" => From::Header(End::Destination),
             (None, Some(word)) => {
                 arguments.error(&word, format!("'{}' is neither src nor dst", word.text));
-                From::Header(12)
+                From::Header(End::Source)
             }
             _ => {
                 let error = "one of OFFSET and IP is needed";
                 arguments.report(Diagnostic::error("bad-argument", error).label(span, ""));
-                From::Header(12)
+                From::Header(End::Source)
             }
         };
         arguments.finish()?;
@@ -87,11 +87,11 @@ impl Element for GetIPAddress {
                 packet.annotations_mut().set_u32(to, u32::from_be_bytes(address));
                 Verdict::Pass
             }),
-            From::Header(offset) => cx.each(batch, |packet, _| {
-                let Some(header) = ip_header::fixed(packet) else {
+            From::Header(end) => cx.each(batch, |packet, _| {
+                let Some(ip) = ip_header::fixed(packet) else {
                     return Verdict::Drop(NO_HEADER);
                 };
-                let address = ip_header::long(header, usize::from(offset));
+                let address = end.address(&ip);
                 packet.annotations_mut().set_u32(to, address);
                 Verdict::Pass
             }),
@@ -103,8 +103,7 @@ impl Element for GetIPAddress {
             From::Data(offset) => {
                 (meta::LEN.lt(offset + 4), TOO_SHORT, Field::bytes(Base::Data, offset, 4))
             }
-            From::Header(12) => (ip_header::is_missing(), NO_HEADER, ip::SRC),
-            From::Header(_) => (ip_header::is_missing(), NO_HEADER, ip::DST),
+            From::Header(end) => (ip_header::is_missing(), NO_HEADER, end.field()),
         };
         let to = Field::bytes(Base::Annotation, self.to as u16, 4);
         Model::from_block(vec![

@@ -8,7 +8,8 @@ use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Store};
 use net::wire::icmpv4;
 use net::wire::ip_protocol::ICMP;
 use net::wire::ipv4::Options;
-use net::{Annotations, Batch, Header, Packet, PacketType, annotation, checksum};
+use net::wire::{Icmpv4, Ipv4};
+use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
 
 use crate::argument::{Ip, parse_integer, parse_value};
 use crate::cells::Cells;
@@ -178,29 +179,29 @@ impl ICMPError {
     }
 
     fn turn(&self, packet: &mut Packet, now: u64) -> Verdict {
-        let Some((header, rest)) = ip_header::split(packet) else {
+        let Some(ip) = ip_header::view(packet) else {
             return Verdict::Drop(NO_HEADER);
         };
-        if header[9] == ICMP {
-            let quoted = packet.transport().and_then(|t| t.first_chunk::<4>());
-            if quoted.is_none_or(|t| icmpv4::is_error(t[0])) {
+        if ip.protocol() == ICMP {
+            let quoted = packet.transport().and_then(|t| t.first_chunk());
+            if quoted.is_none_or(|&[kind, _, _, _]| icmpv4::is_error(kind)) {
                 return Verdict::Drop(ABOUT_ERROR);
             }
         }
-        if !self.is_unicast(ip_header::long(header, 16)) {
+        if !self.is_unicast(ip.dst().to_bits()) {
             return Verdict::Drop(ABOUT_BROADCAST);
         }
         if matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
             return Verdict::Drop(ABOUT_LINK_BROADCAST);
         }
-        let to = ip_header::long(header, 12);
-        if !self.is_source(to) {
+        let to = ip.src();
+        if !self.is_source(to.to_bits()) {
             return Verdict::Drop(BAD_SOURCE);
         }
-        if ip_header::word(header, 6) & 0x1fff != 0 {
+        if ip.is_later_fragment() {
             return Verdict::Drop(ABOUT_FRAGMENT);
         }
-        let options = ip_options::of(header, rest);
+        let options = ip_options::of(ip);
         let mut route = SourceRoute::find(options.clone());
         if let Some(found) = &route {
             if self.message_type == icmpv4::message::REDIRECT {
@@ -216,7 +217,7 @@ impl ICMPError {
         let option = route.map_or(&[][..], |r| r.reverse(options.as_bytes(), &mut reversed));
         let headers = HEADERS + option.len();
         let second = self.rest(packet.annotations());
-        let quoted = (20 + rest.len()).min(usize::from(self.mtu).saturating_sub(headers));
+        let quoted = ip.bytes().len().min(usize::from(self.mtu).saturating_sub(headers));
         let start = packet.header_offset(Header::Network).unwrap_or(0);
         if start >= 0 {
             packet.pull(start as usize)
@@ -231,23 +232,25 @@ impl ICMPError {
         let data = packet.data_mut();
         let length = data.len() as u16;
         let (header, message) = data.split_at_mut(headers - 8);
-        header[0] = 0x40 | (header.len() / 4) as u8;
-        header[1] = 0;
-        ip_header::put_word(header, 2, length);
-        ip_header::put_word(header, 4, id);
-        header[6..12].copy_from_slice(&[0, 0, 200, ICMP, 0, 0]);
-        header[12..16].copy_from_slice(&self.source.octets());
-        header[16..20].copy_from_slice(&to.to_be_bytes());
-        header[20..].copy_from_slice(option);
-        let sum = checksum::checksum(header);
-        ip_header::put_word(header, 10, sum);
-        message[..4].copy_from_slice(&[self.message_type, self.code, 0, 0]);
-        message[4..8].copy_from_slice(&second.to_be_bytes());
-        let sum = checksum::checksum(message);
-        ip_header::put_word(message, 2, sum);
+        header.fill(0);
+        if let (Some(mut ip), Some(mut icmp)) = (Ipv4::new(header), Icmpv4::new(message)) {
+            ip.set_header_len(headers - 8);
+            ip.set_total_len(length);
+            ip.set_id(id);
+            ip.set_ttl(200);
+            ip.set_protocol(ICMP);
+            ip.set_src(self.source);
+            ip.set_dst(to);
+            ip.options_mut().copy_from_slice(option);
+            ip.fill_checksum();
+            icmp.set_message_type(self.message_type);
+            icmp.set_code(self.code);
+            icmp.set_rest(second);
+            icmp.fill_checksum();
+        }
 
         let mut annotations = Annotations::default();
-        annotations.set_u32(annotation::DST_IP, to);
+        annotations.set_u32(annotation::DST_IP, to.to_bits());
         annotations.set_u8(annotation::FIX_IP_SRC, self.fix_source.into());
         *packet.annotations_mut() = annotations;
         packet.set_packet_type(PacketType::Host);

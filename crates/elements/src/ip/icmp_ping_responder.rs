@@ -3,7 +3,8 @@
 use ir::field::{anno, icmp, ip, meta};
 use ir::model::{Reg, reject};
 use ir::{Expr, Field, Model, Op, Reason};
-use net::checksum::{Sum, update_u16};
+use net::checksum::{Delta, Sum, update_u16};
+use net::wire::Icmpv4;
 use net::wire::icmpv4::message::{ECHO, ECHO_REPLY};
 use net::wire::ip_protocol::ICMP;
 use net::{Batch, Packet, annotation};
@@ -49,28 +50,35 @@ impl ICMPPingResponder {
     }
 }
 
+/// The 16-bit word whose first byte this is.
+fn word(first: u8) -> u16 {
+    u16::from(first) << 8
+}
+
 fn respond(packet: &mut Packet, now: u64) -> Verdict {
-    let is_echo = ip_header::split(packet).is_some_and(|(header, _)| header[9] == ICMP)
-        && packet.transport().is_some_and(|t| t.len() >= 8 && t[0] == ECHO);
-    let Some(header) = ip_header::fixed_mut(packet).filter(|_| is_echo) else {
+    let is_echo = ip_header::view(packet).is_some_and(|ip| ip.protocol() == ICMP)
+        && packet.transport().and_then(Icmpv4::new).is_some_and(|m| m.message_type() == ECHO);
+    let Some(mut ip) = ip_header::fixed_mut(packet).filter(|_| is_echo) else {
         return Verdict::Reject(1, NOT_ECHO);
     };
-    let to = ip_header::long(header, 12);
-    header[12..].rotate_left(4);
-    ip_header::replace_word(header, 6, 0);
-    let ttl = ip_header::word(header, 8) & 0xff | u16::from(TTL) << 8;
-    ip_header::replace_word(header, 8, ttl);
-    packet.annotations_mut().set_u32(annotation::DST_IP, to);
+    let to = ip.src();
+    ip.swap_addresses();
+    let delta = Delta::NONE.u16(ip.fragment_word(), 0).u16(word(ip.ttl()), word(TTL));
+    ip.set_checksum(delta.apply(ip.checksum()));
+    ip.set_fragment_word(0);
+    ip.set_ttl(TTL);
+    packet.annotations_mut().set_u32(annotation::DST_IP, to.to_bits());
     packet.annotations_mut().set_u8(annotation::PAINT, 0);
     packet.set_timestamp(now);
-    if let Some(bytes) = packet.transport_mut().filter(|t| t.len() >= 8) {
-        let new = u16::from(ECHO_REPLY) << 8;
-        let sum = update_u16(ip_header::word(bytes, 2), ip_header::word(bytes, 0), new);
-        ip_header::put_word(bytes, 0, new);
-        ip_header::put_word(bytes, 2, sum);
+    if let Some(mut message) = packet.transport_mut().and_then(Icmpv4::new) {
+        let old = word(message.message_type()) | u16::from(message.code());
+        let sum = update_u16(message.checksum(), old, word(ECHO_REPLY));
+        message.set_message_type(ECHO_REPLY);
+        message.set_code(0);
+        message.set_checksum(sum);
         // The sum of nothing but zeros is complemented to the other zero.
-        if sum == 0 && Sum::of(bytes).fold() == 0 {
-            ip_header::put_word(bytes, 2, 0xffff);
+        if sum == 0 && Sum::of(message.bytes()).fold() == 0 {
+            message.set_checksum(0xffff);
         }
     }
     Verdict::Pass

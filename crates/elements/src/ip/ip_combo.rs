@@ -139,21 +139,20 @@ impl Element for IPOutputCombo {
                 cx.emit(REDIRECT, copy);
             }
             let fix = packet.annotations().u8(annotation::FIX_IP_SRC) != 0;
-            let Some(bytes) = packet.network_mut().filter(|n| n.len() >= 20) else {
+            let Some(mut ip) = ip_header::view_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            if let Err(at) = self.router.process(bytes, cx.now()) {
+            if let Err(at) = self.router.process(&mut ip, cx.now()) {
                 packet.annotations_mut().set_u8(annotation::ICMP_PARAMETER_PROBLEM, at);
                 return Verdict::Reject(PROBLEM, BAD_OPTION);
             }
             if fix {
-                bytes[12..16].copy_from_slice(&self.address.octets());
-                ip_header::fill_checksum(bytes);
+                ip.set_src(self.address);
+                ip.fill_checksum();
             }
-            let alive = bytes.first_chunk_mut::<20>().filter(|header| header[8] > 1);
-            let expired = alive.is_none();
-            if let Some(header) = alive {
-                ip_header::decrement_ttl(header);
+            let expired = ip.ttl() <= 1;
+            if !expired {
+                ip.decrement_ttl();
             }
             if fix {
                 packet.annotations_mut().set_u8(annotation::FIX_IP_SRC, 0);

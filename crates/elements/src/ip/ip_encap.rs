@@ -4,8 +4,9 @@ use ir::field::{anno, ip, meta};
 use ir::model::{Reg, StateKind, set_bytes};
 use ir::{Base, Expr, Model, Op, Reason, Store};
 use net::checksum::Delta;
+use net::wire::Ipv4;
 use net::wire::{ip_protocol, ipv4};
-use net::{Batch, Header, annotation, checksum};
+use net::{Batch, Header, annotation};
 
 use crate::argument::{FromArgument, Ip, parse_integer, parse_value};
 use crate::cells::Cells;
@@ -52,7 +53,7 @@ element! {
 /// See [`IPEncap::CLASS`].
 pub(crate) struct IPEncap {
     /// The header with everything but length, identification, and a destination that varies.
-    template: [u8; 20],
+    template: Ipv4<[u8; 20]>,
     to_annotation: bool,
     /// Identification of the next packet.
     id: Cells,
@@ -128,24 +129,16 @@ impl IPEncap {
         }
         let dont_fragment = arguments.keyword("DF").unwrap_or(false);
         arguments.finish()?;
-        let mut template =
-            [0x45, tos, 0, 0, 0, 0, 0, 0, ttl, protocol.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        if dont_fragment {
-            ip_header::put_word(&mut template, 6, ipv4::DF);
-        }
-        template[12..16].copy_from_slice(&source.0.octets());
-        template[16..20].copy_from_slice(&destination.0.unwrap_or(0).to_be_bytes());
-        let mut element =
-            Self { template, to_annotation: destination.0.is_none(), id: Cells::new([0]) };
-        element.sum_up();
-        Ok(element)
-    }
-
-    /// Computes the template's checksum.
-    fn sum_up(&mut self) {
-        ip_header::put_word(&mut self.template, 10, 0);
-        let sum = checksum::checksum(&self.template);
-        ip_header::put_word(&mut self.template, 10, sum);
+        let mut template = Ipv4::of([0; 20]);
+        template.set_header_len(20);
+        template.set_tos(tos);
+        template.set_fragment_word(if dont_fragment { ipv4::DF } else { 0 });
+        template.set_ttl(ttl);
+        template.set_protocol(protocol.0);
+        template.set_src(source.0);
+        template.set_dst(destination.0.unwrap_or(0).into());
+        template.fill_checksum();
+        Ok(Self { template, to_annotation: destination.0.is_none(), id: Cells::new([0]) })
     }
 }
 
@@ -161,20 +154,15 @@ impl Element for IPEncap {
             if self.to_annotation {
                 let to = packet.annotations().u32(annotation::DST_IP);
                 delta = delta.u32(0, to);
-                header[16..20].copy_from_slice(&to.to_be_bytes());
+                header.set_dst(to.into());
             } else {
-                let to = ip_header::long(&header, 16);
-                packet.annotations_mut().set_u32(annotation::DST_IP, to);
+                packet.annotations_mut().set_u32(annotation::DST_IP, header.dst().to_bits());
             }
-            ip_header::put_word(&mut header, 2, length);
-            ip_header::put_word(&mut header, 4, id);
-            let sum = delta.apply(ip_header::word(&header, 10));
-            ip_header::put_word(&mut header, 10, sum);
+            header.set_total_len(length);
+            header.set_id(id);
+            header.set_checksum(delta.apply(header.checksum()));
             id = id.wrapping_add(1);
-            packet.push(20);
-            if let Some(front) = packet.data_mut().first_chunk_mut() {
-                *front = header;
-            }
+            packet.prepend(&header.into_inner());
             packet.set_ip_header(0, 20);
             Verdict::Pass
         });
@@ -193,7 +181,7 @@ impl Element for IPEncap {
             Op::Mark(Header::Network, 0u8.into()),
             Op::Mark(Header::Transport, 20u8.into()),
         ];
-        block.extend(set_bytes(Base::Header(Header::Network), 0, &self.template));
+        block.extend(set_bytes(Base::Header(Header::Network), 0, self.template.bytes()));
         block.extend([ip::LEN.set(meta::LEN), ip::ID.set(ID)]);
         block.push(if self.to_annotation {
             ip::DST.set(anno::DST_IP)
@@ -223,23 +211,22 @@ impl Element for IPEncap {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let address = |at| std::net::Ipv4Addr::from_bits(ip_header::long(&self.template, at));
         Ok(match handler {
-            "src" => address(12).to_string(),
+            "src" => self.template.src().to_string(),
             _ if self.to_annotation => "DST_ANNO".to_string(),
-            _ => address(16).to_string(),
+            _ => self.template.dst().to_string(),
         })
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         if handler == "src" {
-            self.template[12..16].copy_from_slice(&parse_value::<Ip>(value)?.0.octets());
+            self.template.set_src(parse_value::<Ip>(value)?.0);
         } else {
             let destination = parse_value::<Destination>(value)?.0;
             self.to_annotation = destination.is_none();
-            self.template[16..20].copy_from_slice(&destination.unwrap_or(0).to_be_bytes());
+            self.template.set_dst(destination.unwrap_or(0).into());
         }
-        self.sum_up();
+        self.template.fill_checksum();
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use ir::field::{ip, meta};
 use ir::model::{StateKind, reject};
 use ir::{Model, Op, Reason, StateValue, Store};
+use net::wire::Ipv4;
 use net::wire::ipv4::{DF, MF, option};
 use net::{Batch, Header, Packet};
 
@@ -79,13 +80,12 @@ impl IPFragmenter {
     /// What is to be done with a packet that does not pass as it is.
     #[cold]
     fn judge(&self, packet: &mut Packet) -> Cut {
-        let Some((header, rest)) = ip_header::split(packet) else {
+        let Some(ip) = ip_header::view(packet) else {
             return Cut::Settle(Verdict::Drop(NO_HEADER));
         };
         let mtu = usize::from(self.mtu);
-        let available = 20 + rest.len();
-        let (header_length, length) =
-            (ip_header::length(header), usize::from(ip_header::word(header, 2)));
+        let available = ip.bytes().len();
+        let (header_length, length) = (ip.header_len(), usize::from(ip.total_len()));
         if header_length < 20 || header_length > length || length > available {
             return Cut::Settle(Verdict::Drop(LENGTH));
         }
@@ -94,7 +94,7 @@ impl IPFragmenter {
             packet.take(available - length);
             return Cut::Settle(Verdict::Pass);
         }
-        let dont_fragment = ip_header::word(header, 6) & DF != 0 && self.honor_df;
+        let dont_fragment = ip.dont_fragment() && self.honor_df;
         if dont_fragment || mtu < header_length + 8 {
             return Cut::Settle(Verdict::Reject(1, MUST_FRAGMENT));
         }
@@ -105,18 +105,18 @@ impl IPFragmenter {
     /// Cuts a packet that [`IPFragmenter::judge`] found to be valid and too long.
     fn cut(&mut self, mut packet: Packet, out: &mut Batch, cx: &mut Context<'_>) {
         let mtu = usize::from(self.mtu);
-        let Some(bytes) = packet.network_mut() else { return };
-        let Some(header) = bytes.first_chunk_mut::<20>() else { return };
-        let header_length = ip_header::length(header);
-        let word = ip_header::word(header, 6) & !DF;
+        let Some(mut ip) = ip_header::view_mut(&mut packet) else { return };
+        let header_length = ip.header_len();
+        let word = ip.fragment_word() & !DF;
         let last_word = word & !MF;
         let had_more = word & MF;
-        let length = usize::from(ip_header::word(header, 2));
+        let length = usize::from(ip.total_len());
         let payload = length - header_length;
         let first = (mtu - header_length) & !7;
-        ip_header::put_word(header, 2, (header_length + first) as u16);
-        ip_header::put_word(header, 6, word | MF);
-        ip_header::fill_checksum(bytes);
+        ip.set_total_len((header_length + first) as u16);
+        ip.set_fragment_word(word | MF);
+        ip.fill_checksum();
+        let bytes = ip.into_inner();
 
         let mut later = [0u8; 60];
         let later_length = later_header(bytes, &mut later);
@@ -130,11 +130,12 @@ impl IPFragmenter {
             data[..later_length].copy_from_slice(&later[..later_length]);
             let from = header_length + at;
             data[later_length..].copy_from_slice(&bytes[from..from + piece]);
-            ip_header::put_word(data, 2, (later_length + piece) as u16);
+            let Some(mut ip) = Ipv4::new(data) else { return };
+            ip.set_total_len((later_length + piece) as u16);
             // An offset that does not fit wraps, as it must for a packet that should not exist.
             let offset = last_word.wrapping_add((at / 8) as u16);
-            ip_header::put_word(data, 6, offset | more);
-            ip_header::fill_checksum(data);
+            ip.set_fragment_word(offset | more);
+            ip.fill_checksum();
             fragment.set_ip_header(0, later_length);
             fragments.push(fragment);
             at += piece;
@@ -157,7 +158,7 @@ impl IPFragmenter {
 fn later_header(first: &[u8], later: &mut [u8; 60]) -> usize {
     later[..20].copy_from_slice(&first[..20]);
     let mut length = 20;
-    if let Some(ip) = net::wire::Ipv4::new(first) {
+    if let Some(ip) = Ipv4::new(first) {
         for found in ip.options().map_while(Result::ok) {
             let size = 2 + found.data.len();
             if option::is_copied(found.kind) {
@@ -169,7 +170,9 @@ fn later_header(first: &[u8], later: &mut [u8; 60]) -> usize {
         }
     }
     length = length.next_multiple_of(4);
-    later[0] = 0x40 | (length / 4) as u8;
+    if let Some(mut ip) = Ipv4::new(later) {
+        ip.set_header_len(length);
+    }
     length
 }
 

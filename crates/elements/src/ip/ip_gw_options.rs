@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use ir::field::{anno, ip};
 use ir::model::{Block, Reg, reject};
 use ir::{Expr, IntervalSet, Model, Op, Reason};
+use net::wire::Ipv4;
 use net::wire::ipv4::option;
 use net::{Batch, annotation};
 
@@ -70,13 +71,13 @@ impl IPGWOptions {
 impl Element for IPGWOptions {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, cx| {
-            let Some(bytes) = packet.network_mut().filter(|n| n.len() >= 20) else {
+            let Some(mut ip) = ip_header::view_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            if bytes[0] & 0xf <= 5 {
+            if ip.header_len() <= 20 {
                 return Verdict::Pass;
             }
-            match self.router.process(bytes, cx.now()) {
+            match self.router.process(&mut ip, cx.now()) {
                 Ok(()) => Verdict::Pass,
                 Err(at) => {
                     packet.annotations_mut().set_u8(annotation::ICMP_PARAMETER_PROBLEM, at);
@@ -116,35 +117,37 @@ impl Router {
         Self { address, addresses: vec![address.to_bits()] }
     }
 
-    /// Fills in the options of the header that the bytes (at least 20) start with; `now` is in
-    /// nanoseconds.
+    /// Fills in the options of the header; `now` is in nanoseconds.
     ///
     /// # Errors
     /// The offset of the bad byte of a malformed option.
-    pub(crate) fn process(&self, bytes: &mut [u8], now: u64) -> Result<(), u8> {
-        let end = usize::from(bytes[0] & 0xf) * 4;
-        let Some(header) = bytes.get_mut(..end) else { return Ok(()) };
-        let (mut at, mut touched) = (20, false);
-        while at < end && header[at] != option::END {
-            let kind = header[at];
+    pub(crate) fn process(&self, ip: &mut Ipv4<&mut [u8]>, now: u64) -> Result<(), u8> {
+        let length = ip.header_len().saturating_sub(20);
+        let options = ip.options_mut();
+        if options.len() < length {
+            return Ok(());
+        }
+        let (mut at, mut touched) = (0, false);
+        while at < length && options[at] != option::END {
+            let kind = options[at];
             if kind == option::NOP {
                 at += 1;
                 continue;
             }
-            let length = header.get(at + 1).map_or(0, |&length| usize::from(length));
-            let option = header.get_mut(at..at + length).filter(|o| o.len() >= 2);
+            let size = options.get(at + 1).map_or(0, |&size| usize::from(size));
+            let option = options.get_mut(at..at + size).filter(|o| o.len() >= 2);
             let result = match (option, kind) {
                 (Some(option), option::RECORD_ROUTE) => self.record_route(option),
                 (Some(option), option::TIMESTAMP) => self.put_timestamp(option, now),
                 (Some(_), _) => Ok(()),
                 (None, _) => Err(1),
             };
-            result.map_err(|offset| (at + offset) as u8)?;
+            result.map_err(|offset| (20 + at + offset) as u8)?;
             touched |= kind == option::RECORD_ROUTE || kind == option::TIMESTAMP;
-            at += length;
+            at += size;
         }
         if touched {
-            ip_header::fill_checksum(bytes);
+            ip.fill_checksum();
         }
         Ok(())
     }
@@ -185,15 +188,14 @@ impl Router {
         let time = milliseconds(now).to_be_bytes();
         match (flag, entry) {
             (0, entry) => entry.copy_from_slice(&time),
-            (1, entry) => {
-                entry[..4].copy_from_slice(&self.address.octets());
-                entry[4..].copy_from_slice(&time);
-            }
-            (_, entry) => {
-                if !self.addresses.contains(&ip_header::long(entry, 0)) {
+            (flag, entry) => {
+                let (address, stamp) = entry.split_at_mut(4);
+                if flag == 1 {
+                    address.copy_from_slice(&self.address.octets());
+                } else if !self.addresses.iter().any(|known| *address == known.to_be_bytes()) {
                     return Ok(());
                 }
-                entry[4..].copy_from_slice(&time);
+                stamp.copy_from_slice(&time);
             }
         }
         option[2] += size as u8;

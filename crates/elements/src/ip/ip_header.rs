@@ -4,7 +4,8 @@ use click::config::Argument;
 use ir::field::{ip, meta};
 use ir::model::Block;
 use ir::{Base, Cond, Expr, Field, Op, Reason};
-use net::{Header, Packet, checksum};
+use net::wire::Ipv4;
+use net::{Header, Packet};
 
 use crate::configure::Arguments;
 
@@ -16,73 +17,28 @@ pub(crate) const NETWORK: Base = Base::Header(Header::Network);
 /// Base of the transport header's fields.
 pub(crate) const TRANSPORT: Base = Base::Header(Header::Transport);
 
-/// The bytes from the marked header to the end, its first 20 apart.
+/// The packet from the marked header on.
 #[inline]
-pub(crate) fn split(packet: &Packet) -> Option<(&[u8; 20], &[u8])> {
-    packet.network()?.split_first_chunk()
+pub(crate) fn view(packet: &Packet) -> Option<Ipv4<&[u8]>> {
+    Ipv4::new(packet.network()?)
+}
+
+/// The packet from the marked header on, to change.
+#[inline]
+pub(crate) fn view_mut(packet: &mut Packet) -> Option<Ipv4<&mut [u8]>> {
+    Ipv4::new(packet.network_mut()?)
 }
 
 /// The marked header's first 20 bytes.
 #[inline]
-pub(crate) fn fixed(packet: &Packet) -> Option<&[u8; 20]> {
-    packet.header_chunk(Header::Network)
+pub(crate) fn fixed(packet: &Packet) -> Option<Ipv4<&[u8; 20]>> {
+    packet.header_chunk(Header::Network).map(Ipv4::of)
 }
 
 /// The marked header's first 20 bytes, to change.
 #[inline]
-pub(crate) fn fixed_mut(packet: &mut Packet) -> Option<&mut [u8; 20]> {
-    packet.header_chunk_mut(Header::Network)
-}
-
-/// The header's length with options as it says itself, in bytes.
-#[inline]
-pub(crate) fn length(header: &[u8; 20]) -> usize {
-    usize::from(header[0] & 0xf) * 4
-}
-
-/// The 16-bit number at a constant offset.
-#[inline]
-pub(crate) fn word(header: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([header[at], header[at + 1]])
-}
-
-/// The 32-bit number at a constant offset.
-#[inline]
-pub(crate) fn long(header: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-}
-
-/// Writes a 16-bit number at a constant offset.
-#[inline]
-pub(crate) fn put_word(header: &mut [u8], at: usize, value: u16) {
-    header[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
-
-/// Sets the checksum of the header that `bytes` (at least 20) start with: of as much of it as
-/// there is, and of 20 bytes if it claims fewer.
-#[inline]
-pub(crate) fn fill_checksum(bytes: &mut [u8]) {
-    if let Some(mut header) = net::wire::Ipv4::new(bytes) {
-        header.fill_checksum();
-    }
-}
-
-/// Decrements a time-to-live above 0 and updates the checksum (RFC 1624): what is added to the
-/// complement of the checksum is the complement of the old word and the new one, which is less
-/// by 0x100.
-#[inline]
-pub(crate) fn decrement_ttl(header: &mut [u8; 20]) {
-    header[8] -= 1;
-    let sum = u32::from(!word(header, 10)) + (0xffff - 0x100);
-    put_word(header, 10, !((sum + (sum >> 16)) as u16));
-}
-
-/// Replaces 16 bits of the header and updates the checksum (RFC 1624).
-#[inline]
-pub(crate) fn replace_word(header: &mut [u8; 20], at: usize, new: u16) {
-    let sum = checksum::update_u16(word(header, 10), word(header, at), new);
-    put_word(header, at, new);
-    put_word(header, 10, sum);
+pub(crate) fn fixed_mut(packet: &mut Packet) -> Option<Ipv4<&mut [u8; 20]>> {
+    packet.header_chunk_mut(Header::Network).map(Ipv4::of)
 }
 
 /// Parses where in the data something starts. Offsets beyond any headers are refused.
@@ -100,6 +56,32 @@ pub(crate) fn parse_offset(
     offset
 }
 
+/// One of a header's two addresses.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Source,
+    Destination,
+}
+
+impl End {
+    /// Its address.
+    #[inline]
+    pub(crate) fn address(self, ip: &Ipv4<impl AsRef<[u8]>>) -> u32 {
+        match self {
+            Self::Source => ip.src().to_bits(),
+            Self::Destination => ip.dst().to_bits(),
+        }
+    }
+
+    /// The field of a marked header that holds it.
+    pub(crate) fn field(self) -> Field {
+        match self {
+            Self::Source => ip::SRC,
+            Self::Destination => ip::DST,
+        }
+    }
+}
+
 // The same as parts of models.
 
 /// No IP header is marked, or fewer than 20 bytes of it are there.
@@ -115,13 +97,13 @@ pub(crate) fn says_length() -> Expr {
 /// "More fragments" and the fragment offset: 0 in packets that are no fragments.
 pub(crate) const FRAGMENT: Field = Field::bits(NETWORK, 50, 14);
 
-/// Computes the checksum as [`fill_checksum`] does.
+/// Computes the checksum as [`Ipv4::fill_checksum`] does.
 pub(crate) fn model_fill_checksum() -> Block {
     let length = says_length().max(20u8).min(meta::AVAIL_NET);
     vec![ip::CHECKSUM.set(0u8), ip::CHECKSUM.set(Expr::sum16(NETWORK, 0u8, length) ^ 0xffffu16)]
 }
 
-/// What [`decrement_ttl`] means.
+/// What [`Ipv4::decrement_ttl`] means.
 pub(crate) fn model_decrement_ttl() -> [Op; 2] {
     let sum = (ip::CHECKSUM.get() ^ 0xffffu16) + (0xffffu16 - 0x100);
     [ip::TTL.set(ip::TTL.get() - 1u8), ip::CHECKSUM.set(sum.fold16() ^ 0xffffu16)]

@@ -42,13 +42,12 @@ impl IPMirror {
     }
 
     fn mirror(&self, packet: &mut Packet) -> Verdict {
-        let Some(header) = ip_header::fixed_mut(packet) else { return Verdict::Drop(NO_HEADER) };
-        let source = ip_header::long(header, 12);
-        let (_, addresses) = header.split_at_mut(12);
-        addresses.rotate_left(4);
-        let (protocol, is_first) = (header[9], ip_header::word(header, 6) & 0x1fff == 0);
+        let Some(mut ip) = ip_header::fixed_mut(packet) else { return Verdict::Drop(NO_HEADER) };
+        let source = ip.src();
+        ip.swap_addresses();
+        let (protocol, is_first) = (ip.protocol(), !ip.is_later_fragment());
         if self.annotate {
-            packet.annotations_mut().set_u32(annotation::DST_IP, source);
+            packet.annotations_mut().set_u32(annotation::DST_IP, source.to_bits());
         }
         if matches!(protocol, TCP | UDP)
             && is_first

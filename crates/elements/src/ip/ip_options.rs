@@ -3,16 +3,15 @@
 use ir::field::meta;
 use ir::model::{Block, Reg};
 use ir::{Cond, Expr, IntervalSet, Op};
-use net::wire::ipv4::{Options, option};
+use net::wire::Ipv4;
+use net::wire::ipv4::{HEADER_LEN, Options, option};
 
 use crate::ip::ip_header::{self, NETWORK};
 
-/// The options of a header, given its first 20 bytes and what follows; none if the packet ends
-/// within them.
+/// The options of a header; none if the packet ends within them.
 #[inline]
-pub(crate) fn of<'a>(header: &[u8; 20], rest: &'a [u8]) -> Options<'a> {
-    let length = ip_header::length(header).saturating_sub(20);
-    Options::new(rest.get(..length).unwrap_or(&[]))
+pub(crate) fn of(ip: Ipv4<&[u8]>) -> Options<'_> {
+    Options::new(ip.into_inner().get(HEADER_LEN..ip.header_len()).unwrap_or(&[]))
 }
 
 /// Whether options of this kind are loose or strict source routes.

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use ir::field::{ip, meta};
 use ir::{Model, Op, Reason};
-use net::wire::ipv4::MF;
+use net::wire::Ipv4;
+use net::wire::ipv4::{DF, MF, RF};
 use net::{Batch, Header, Packet};
 
 use crate::argument::AnnotationOffset;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::{Legacy, Scope};
 use crate::lru_table::LruTable;
 
 element! {
@@ -103,8 +104,8 @@ const LEAST_ROOM: usize = 16 << 20;
 /// What a part of a payload takes in a tree whose nodes are half full.
 const PART: usize = 48;
 
-/// A fragment's place.
-struct Place {
+/// Where a fragment's payload lies in the packet.
+struct FragmentSpan {
     key: Key,
     header_length: usize,
     start: usize,
@@ -112,24 +113,23 @@ struct Place {
     more: bool,
 }
 
-impl Place {
-    /// The place of a valid fragment, given its header and the bytes from there on.
+impl FragmentSpan {
+    /// The span of a valid fragment, given its header and the bytes from there on.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let header = bytes.first_chunk::<20>()?;
-        let word = ip_header::word(header, 6);
-        let header_length = ip_header::length(header);
-        let length = usize::from(ip_header::word(header, 2));
+        let ip = Ipv4::new(bytes)?;
+        let header_length = ip.header_len();
+        let length = usize::from(ip.total_len());
         let payload = length.checked_sub(header_length).filter(|n| *n > 0)?;
-        let start = usize::from(word & 0x1fff) * 8;
-        let (end, more) = (start + payload, word & MF != 0);
+        let start = ip.fragment_offset();
+        let (end, more) = (start + payload, ip.more_fragments());
         let fits = header_length >= 20
             && length <= bytes.len()
             && end + header_length <= 0xffff
             && (!more || payload.is_multiple_of(8));
-        let key = u128::from(ip_header::long(header, 12)) << 56
-            | u128::from(ip_header::long(header, 16)) << 24
-            | u128::from(header[9]) << 16
-            | u128::from(ip_header::word(header, 4));
+        let key = u128::from(ip.src().to_bits()) << 56
+            | u128::from(ip.dst().to_bits()) << 24
+            | u128::from(ip.protocol()) << 16
+            | u128::from(ip.id());
         fits.then_some(Self { key, header_length, start, end, more })
     }
 }
@@ -146,43 +146,46 @@ impl Incomplete {
     }
 
     /// Puts a fragment's payload in. `false` if it contradicts what is known of the length.
-    fn add(&mut self, place: &Place, fragment: &Packet, at: usize) -> bool {
-        let ends_differ = match (self.total, place.more) {
-            (Some(total), true) => place.end > total,
-            (Some(total), false) => place.end != total,
+    fn add(&mut self, span: &FragmentSpan, fragment: &Packet, at: usize) -> bool {
+        let ends_differ = match (self.total, span.more) {
+            (Some(total), true) => span.end > total,
+            (Some(total), false) => span.end != total,
             (None, true) => false,
-            (None, false) => place.end < self.extent(),
+            (None, false) => span.end < self.extent(),
         };
-        let front = at + place.header_length;
-        let Some(payload) = fragment.data().get(front..front + place.end - place.start) else {
+        let front = at + span.header_length;
+        let Some(payload) = fragment.data().get(front..front + span.end - span.start) else {
             return false;
         };
         if ends_differ {
             return false;
         }
-        self.packet.put(place.end.saturating_sub(self.extent()));
-        if place.start == 0 {
-            self.take_front(fragment, at, place.header_length);
+        self.packet.put(span.end.saturating_sub(self.extent()));
+        if span.start == 0 {
+            self.take_front(fragment, at, span.header_length);
         }
-        let start = self.header + self.header_length + place.start;
+        let start = self.header + self.header_length + span.start;
         self.packet.data_mut()[start..start + payload.len()].copy_from_slice(payload);
-        if !place.more {
-            self.total = Some(place.end);
+        if !span.more {
+            self.total = Some(span.end);
         }
-        self.mark(place.start, place.end);
+        self.mark(span.start, span.end);
         true
     }
 
     /// Takes over all that lies before the payload of the first fragment.
     fn take_front(&mut self, fragment: &Packet, at: usize, header_length: usize) {
-        let flags = ip_header::word(&self.packet.data()[self.header..], 6);
+        let flags =
+            Ipv4::new(&self.packet.data()[self.header..]).map_or(0, |ip| ip.fragment_word());
         let (old, new) = (self.header + self.header_length, at + header_length);
         self.packet.pull(old);
         self.packet.push(new);
         (self.header, self.header_length) = (at, header_length);
         let front = &mut self.packet.data_mut()[..new];
         front.copy_from_slice(&fragment.data()[..new]);
-        ip_header::put_word(&mut front[at..], 6, flags);
+        if let Some(mut ip) = Ipv4::new(&mut front[at..]) {
+            ip.set_fragment_word(flags);
+        }
         *self.packet.annotations_mut() = *fragment.annotations();
         self.packet.set_packet_type(fragment.packet_type());
         self.packet.set_ip_header(at, header_length);
@@ -208,11 +211,11 @@ impl Incomplete {
     fn finish(mut self, payload: usize, more: u16, timestamp: u64) -> Packet {
         let length = self.header_length + payload;
         self.packet.truncate(self.header + length);
-        let bytes = &mut self.packet.data_mut()[self.header..];
-        let flags = ip_header::word(bytes, 6) & 0xc000 | more;
-        ip_header::put_word(bytes, 2, length as u16);
-        ip_header::put_word(bytes, 6, flags);
-        ip_header::fill_checksum(bytes);
+        if let Some(mut ip) = Ipv4::new(&mut self.packet.data_mut()[self.header..]) {
+            ip.set_total_len(length as u16);
+            ip.set_fragment_word(ip.fragment_word() & (RF | DF) | more);
+            ip.fill_checksum();
+        }
         self.packet.set_timestamp(timestamp);
         self.packet
     }
@@ -251,18 +254,18 @@ impl IPReassembler {
         }
         self.reap(cx);
         let at = fragment.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
-        let place = fragment.network().and_then(Place::of);
-        let (Some(place), Some(at)) = (place, at) else {
+        let span = fragment.network().and_then(FragmentSpan::of);
+        let (Some(span), Some(at)) = (span, at) else {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
         };
         self.make_room(cx);
-        if self.incomplete.get(place.key).is_none() {
-            self.begin(&place, &fragment, now, cx);
+        if self.incomplete.get(span.key).is_none() {
+            self.begin(&span, &fragment, now, cx);
         }
-        let entry = self.incomplete.get_mut(place.key)?;
+        let entry = self.incomplete.get_mut(span.key)?;
         let before = (entry.extent(), entry.taken());
-        let added = entry.add(&place, &fragment, at);
+        let added = entry.add(&span, &fragment, at);
         self.memory += entry.extent() - before.0;
         // Parts that join take less.
         self.taken = self.taken + entry.taken() - before.1;
@@ -270,23 +273,23 @@ impl IPReassembler {
             cx.drop(fragment, BAD_FRAGMENT);
             return None;
         }
-        entry.longest = entry.longest.max((place.header_length + place.end - place.start) as u16);
+        entry.longest = entry.longest.max((span.header_length + span.end - span.start) as u16);
         if let Some(mtu) = self.mtu_annotation {
             entry.packet.annotations_mut().set_u16(mtu, entry.longest);
         }
         cx.core.pool.recycle(fragment);
         let total = entry.total.filter(|total| entry.present.get(&0) == Some(total))?;
-        let entry = self.remove(place.key)?;
+        let entry = self.remove(span.key)?;
         self.whole += 1;
         Some(entry.finish(total, 0, now))
     }
 
-    fn begin(&mut self, place: &Place, fragment: &Packet, now: u64, cx: &mut Context<'_>) {
+    fn begin(&mut self, span: &FragmentSpan, fragment: &Packet, now: u64, cx: &mut Context<'_>) {
         let mut packet = cx.core.pool.alloc(20);
-        let header = fragment.network().and_then(|n| n.first_chunk::<20>());
-        let mut header = *header.unwrap_or(&[0; 20]);
-        header[0] = 0x45;
-        packet.data_mut().copy_from_slice(&header);
+        let header = fragment.network().and_then(|n| n.first_chunk());
+        let mut ip = Ipv4::of(*header.unwrap_or(&[0; 20]));
+        ip.set_header_len(20);
+        packet.data_mut().copy_from_slice(ip.bytes());
         packet.set_ip_header(0, 20);
         let entry = Incomplete {
             packet,
@@ -299,7 +302,7 @@ impl IPReassembler {
         };
         self.memory += OVERHEAD;
         self.taken += entry.taken();
-        self.incomplete.insert(place.key, entry, ALL);
+        self.incomplete.insert(span.key, entry, ALL);
     }
 
     fn remove(&mut self, key: Key) -> Option<Incomplete> {
@@ -347,7 +350,7 @@ impl IPReassembler {
 
 /// Whether the packet passes as it is.
 fn passes(packet: &Packet) -> bool {
-    ip_header::split(packet).is_some_and(|(header, _)| ip_header::word(header, 6) & 0x3fff == 0)
+    ip_header::view(packet).is_some_and(|ip| !ip.is_fragment())
 }
 
 impl Element for IPReassembler {
@@ -359,7 +362,7 @@ impl Element for IPReassembler {
         for packet in batch.drain() {
             if passes(&packet) {
                 kept.push(packet);
-            } else if ip_header::split(&packet).is_none() {
+            } else if ip_header::view(&packet).is_none() {
                 cx.drop(packet, NO_HEADER);
             } else {
                 kept.extend(self.collect(packet, cx));
@@ -382,9 +385,9 @@ impl Element for IPReassembler {
         self.incomplete.len()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         let incomplete = std::mem::take(&mut self.incomplete);
         let numbers = [
@@ -395,12 +398,13 @@ impl Element for IPReassembler {
             self.whole,
             self.failed,
         ];
-        Legacy { native: Some(Box::new(incomplete)), ..Legacy::numbers(numbers) }
+        HandoverState { native: Some(Box::new(incomplete)), ..HandoverState::numbers(numbers) }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, _: &mut Context<'_>) {
-        if let Some([memory, next_reap, old_before, fragments, whole, failed]) = legacy.counts()
-            && let Some(incomplete) = legacy.take_native::<LruTable<Incomplete>>()
+    fn take_over(&mut self, mut handover_state: HandoverState, _: &mut Context<'_>) {
+        if let Some([memory, next_reap, old_before, fragments, whole, failed]) =
+            handover_state.counts()
+            && let Some(incomplete) = handover_state.take_native::<LruTable<Incomplete>>()
         {
             self.incomplete = *incomplete;
             self.taken = self.incomplete.iter_list(ALL).map(|(_, entry)| entry.taken()).sum();

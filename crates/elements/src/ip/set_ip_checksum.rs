@@ -2,12 +2,14 @@
 
 use ir::field::{ip, meta};
 use ir::{Base, Expr, Field, Model, Op, Reason};
+use net::wire::Ipv4;
+use net::wire::ipv4::HEADER_LEN;
 use net::{Batch, Header};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
-use crate::ip::ip_header::{self, NETWORK};
+use crate::ip::ip_header::NETWORK;
 
 element! {
     /// SetIPChecksum() -- computes the checksum of IP headers
@@ -48,14 +50,10 @@ impl Element for SetIPChecksum {
                 Some(_) => packet.network_mut().unwrap_or_default(),
                 None => packet.data_mut(),
             };
-            let valid = bytes.first_chunk::<20>().is_some_and(|header| {
-                let length = ip_header::length(header);
-                length >= 20 && length <= bytes.len()
-            });
-            if !valid {
-                return Verdict::Drop(BAD_HEADER);
-            }
-            ip_header::fill_checksum(bytes);
+            let ip = Ipv4::new(bytes)
+                .filter(|ip| (HEADER_LEN..=ip.bytes().len()).contains(&ip.header_len()));
+            let Some(mut ip) = ip else { return Verdict::Drop(BAD_HEADER) };
+            ip.fill_checksum();
             Verdict::Pass
         });
     }

@@ -61,12 +61,12 @@ impl SetIPDSCP {
 
 impl Element for SetIPDSCP {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let bits = u16::from(self.dscp.0) << 2;
+        let dscp = self.dscp.0 << 2;
         cx.each(batch, |packet, _| {
-            let Some(header) = ip_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip_header::fixed_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            ip_header::replace_word(header, 0, ip_header::word(header, 0) & 0xff03 | bits);
+            ip.replace_tos(dscp | ip.ecn());
             Verdict::Pass
         });
     }
@@ -148,12 +148,12 @@ impl SetIPECN {
 
 impl Element for SetIPECN {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        let bits = u16::from(self.ecn.0);
+        let ecn = self.ecn.0;
         cx.each(batch, |packet, _| {
-            let Some(header) = ip_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip_header::fixed_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            ip_header::replace_word(header, 0, ip_header::word(header, 0) & 0xfffc | bits);
+            ip.replace_tos(ip.tos() & !CONGESTION | ecn);
             Verdict::Pass
         });
     }
@@ -208,14 +208,14 @@ impl MarkIPCE {
 impl Element for MarkIPCE {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let Some(header) = ip_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip_header::fixed_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            match header[1] & 3 {
+            match ip.ecn() {
                 0 if !self.force => Verdict::Drop(NOT_CAPABLE),
                 CONGESTION => Verdict::Pass,
                 _ => {
-                    ip_header::replace_word(header, 0, ip_header::word(header, 0) | 3);
+                    ip.replace_tos(ip.tos() | CONGESTION);
                     Verdict::Pass
                 }
             }

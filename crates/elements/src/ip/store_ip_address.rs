@@ -7,13 +7,14 @@ use ir::model::{Reg, reject};
 use ir::{Base, Expr, Field, Model, Op, Reason};
 use net::checksum::Delta;
 use net::wire::ip_protocol;
+use net::wire::{Tcp, Udp};
 use net::{Batch, Packet};
 
 use crate::argument::Ip;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::ip::ip_header::{self, NO_HEADER};
+use crate::ip::ip_header::{self, End, NO_HEADER};
 
 element! {
     /// StoreIPAddress([ADDR,] OFFSET) -- writes an IP address into packets
@@ -49,8 +50,8 @@ pub(crate) struct StoreIPAddress {
 enum To {
     /// So many bytes behind the start of the data.
     Data(u16),
-    /// So many bytes behind the start of the marked IP header.
-    Header(u8),
+    /// Into the marked IP header.
+    Header(End),
 }
 
 const TOO_SHORT: Reason = Reason("too-short");
@@ -68,8 +69,8 @@ impl StoreIPAddress {
             None => None,
         };
         let to = match offset.or_else(|| arguments.next_raw()) {
-            Some(word) if word.text.eq_ignore_ascii_case("src") => To::Header(12),
-            Some(word) if word.text.eq_ignore_ascii_case("dst") => To::Header(16),
+            Some(word) if word.text.eq_ignore_ascii_case("src") => To::Header(End::Source),
+            Some(word) if word.text.eq_ignore_ascii_case("dst") => To::Header(End::Destination),
             Some(word) => To::Data(ip_header::parse_offset(&mut arguments, "OFFSET", &word)),
             None => {
                 let error = "StoreIPAddress is missing its argument OFFSET, a number, src or dst";
@@ -95,16 +96,17 @@ impl StoreIPAddress {
                 };
                 bytes.copy_from_slice(&address.octets());
             }
-            To::Header(at) => {
-                let header = ip_header::fixed_mut(packet).filter(|h| h[0] & 0xf >= 5);
-                let Some(header) = header else { return Verdict::Reject(1, NO_HEADER) };
-                let at = usize::from(at);
-                let delta = Delta::NONE.u32(ip_header::long(header, at), address.to_bits());
-                let sum = delta.apply(ip_header::word(header, 10));
-                ip_header::put_word(header, 10, sum);
-                header[at..at + 4].copy_from_slice(&address.octets());
-                if ip_header::word(header, 6) & 0x1fff == 0 {
-                    update_transport(header[9], packet, delta);
+            To::Header(end) => {
+                let ip = ip_header::fixed_mut(packet).filter(|ip| ip.header_len() >= 20);
+                let Some(mut ip) = ip else { return Verdict::Reject(1, NO_HEADER) };
+                let delta = Delta::NONE.u32(end.address(&ip), address.to_bits());
+                ip.set_checksum(delta.apply(ip.checksum()));
+                match end {
+                    End::Source => ip.set_src(address),
+                    End::Destination => ip.set_dst(address),
+                }
+                if !ip.is_later_fragment() {
+                    update_transport(ip.protocol(), packet, delta);
                 }
             }
         }
@@ -117,13 +119,15 @@ impl StoreIPAddress {
 fn update_transport(protocol: u8, packet: &mut Packet, delta: Delta) {
     let Some(bytes) = packet.transport_mut() else { return };
     match protocol {
-        ip_protocol::TCP if bytes.len() >= 20 => {
-            let sum = delta.apply(ip_header::word(bytes, 16));
-            ip_header::put_word(bytes, 16, sum);
+        ip_protocol::TCP => {
+            if let Some(mut tcp) = Tcp::new(bytes) {
+                tcp.set_checksum(delta.apply(tcp.checksum()));
+            }
         }
-        ip_protocol::UDP if bytes.len() >= 8 => {
-            let sum = delta.apply_udp(ip_header::word(bytes, 6));
-            ip_header::put_word(bytes, 6, sum);
+        ip_protocol::UDP => {
+            if let Some(mut udp) = Udp::new(bytes) {
+                udp.set_checksum(delta.apply_udp(udp.checksum()));
+            }
         }
         _ => {}
     }
@@ -150,8 +154,8 @@ impl Element for StoreIPAddress {
                 Op::when(meta::LEN.lt(offset + 4), reject(1, self.outputs, TOO_SHORT)),
                 Field::bytes(Base::Data, offset, 4).set(address()),
             ]),
-            To::Header(at) => {
-                let field = if at == 12 { ip::SRC } else { ip::DST };
+            To::Header(end) => {
+                let field = end.field();
                 let updated = |sum: Field| {
                     ip_header::model_update(sum, ip_header::halves(OLD.into(), address()))
                 };

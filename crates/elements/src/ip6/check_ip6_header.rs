@@ -3,6 +3,8 @@
 use ir::field::{ip6, meta};
 use ir::model::Block;
 use ir::{Expr, IntervalSet, Model, Op, Reason};
+use net::wire::Ipv6;
+use net::wire::ipv6::HEADER_LEN;
 use net::{Batch, Header, Packet};
 
 use crate::argument::{Ip6, parse_integer};
@@ -88,15 +90,16 @@ impl Check for CheckIP6Header {
     fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
         let offset = usize::from(self.offset);
         let bytes = packet.data().get(offset..).unwrap_or(&[]);
-        let (header, payload) = bytes.split_first_chunk::<40>().ok_or(TINY)?;
-        if header[0] >> 4 != 6 {
+        let ip = Ipv6::new(bytes).ok_or(TINY)?;
+        if ip.version() != 6 {
             return Err(VERSION);
         }
-        let length = usize::from(ip_header::word(header, 4));
-        if length > payload.len() {
+        let length = ip.payload_len();
+        if HEADER_LEN + length > bytes.len() {
             return Err(LENGTH);
         }
-        if header[8] == 0xff || self.bad_sources.contains(&ip6_header::address(header, 8)) {
+        let source = ip.src();
+        if source.is_multicast() || self.bad_sources.contains(&source.to_bits()) {
             return Err(SOURCE);
         }
         packet.set_ip_header(offset, 40);

@@ -49,13 +49,14 @@ impl DecIP6HLIM {
 impl Element for DecIP6HLIM {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let Some(header) = ip6_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip6_header::view_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            if header[7] <= 1 {
+            let limit = ip.hop_limit();
+            if limit <= 1 {
                 return Verdict::Reject(1, EXPIRED);
             }
-            header[7] -= 1;
+            ip.set_hop_limit(limit - 1);
             Verdict::Pass
         });
     }
@@ -115,11 +116,10 @@ impl Element for SetIP6DSCP {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let dscp = self.dscp.0;
         cx.each(batch, |packet, _| {
-            let Some(header) = ip6_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip6_header::view_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            header[0] = header[0] & 0xf0 | dscp >> 2;
-            header[1] = header[1] & 0x3f | dscp << 6;
+            ip.set_traffic_class(dscp << 2 | ip.ecn());
             Verdict::Pass
         });
     }
@@ -163,11 +163,11 @@ impl IP6Mirror {
 impl Element for IP6Mirror {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         cx.each(batch, |packet, _| {
-            let Some(header) = ip6_header::fixed_mut(packet) else {
+            let Some(mut ip) = ip6_header::view_mut(packet) else {
                 return Verdict::Drop(NO_HEADER);
             };
-            header[8..].rotate_left(16);
-            let has_ports = matches!(header[6], TCP | UDP);
+            ip.swap_addresses();
+            let has_ports = matches!(ip.next_header(), TCP | UDP);
             if has_ports && let Some(ports) = packet.transport_mut().and_then(|t| t.get_mut(..8)) {
                 ports[..4].rotate_left(2);
             }
@@ -246,9 +246,9 @@ impl IP6Fragmenter {
 
 impl Element for IP6Fragmenter {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        cx.each(batch, |packet, _| match ip6_header::split(packet) {
+        cx.each(batch, |packet, _| match ip6_header::view(packet) {
             None => Verdict::Drop(NO_HEADER),
-            Some((_, rest)) if 40 + rest.len() > self.mtu as usize => Verdict::Reject(1, TOO_BIG),
+            Some(ip) if ip.bytes().len() > self.mtu as usize => Verdict::Reject(1, TOO_BIG),
             Some(_) => Verdict::Pass,
         });
     }

@@ -2,7 +2,7 @@
 
 use ir::field::{anno, meta};
 use ir::{Base, Field, Model, Op, Reason};
-use net::{Batch, annotation};
+use net::Batch;
 
 use crate::argument::Ip6;
 use crate::configure::{Configure, Failed};
@@ -47,14 +47,13 @@ impl GetIP6Address {
 
 impl Element for GetIP6Address {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        const TO: std::ops::Range<usize> = annotation::DST_IP6..annotation::DST_IP6 + 16;
         let offset = usize::from(self.offset);
         cx.each(batch, |packet, _| {
             let bytes = packet.data().get(offset..);
             let Some(&address) = bytes.and_then(|b| b.first_chunk::<16>()) else {
                 return Verdict::Drop(TOO_SHORT);
             };
-            packet.annotations_mut().bytes_mut()[TO].copy_from_slice(&address);
+            packet.annotations_mut().set_dst_ip6(address.into());
             Verdict::Pass
         });
     }
@@ -99,9 +98,7 @@ impl SetIP6Address {
 impl Element for SetIP6Address {
     fn push(&mut self, _port: usize, batch: &mut Batch, _cx: &mut Context<'_>) {
         for packet in batch.iter_mut() {
-            let to = annotation::DST_IP6..annotation::DST_IP6 + 16;
-            let address = self.address.0.octets();
-            packet.annotations_mut().bytes_mut()[to].copy_from_slice(&address);
+            packet.annotations_mut().set_dst_ip6(self.address.0);
         }
     }
 

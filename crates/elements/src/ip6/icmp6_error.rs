@@ -5,15 +5,15 @@ use std::net::Ipv6Addr;
 use ir::field::{anno, icmp, ip6, meta};
 use ir::model::{Block, Reg};
 use ir::{Cond, Expr, Field, IntervalSet, Model, Op, Reason};
-use net::checksum::{Sum, pseudo_header_v6};
 use net::wire::icmpv6::message;
+use net::wire::{Icmpv6, Ipv6};
 use net::{Annotations, Batch, Header, Packet, PacketType, annotation};
 
 use crate::argument::Ip6;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
-use crate::ip::ip_header::{self, NETWORK, TRANSPORT};
+use crate::ip::ip_header::{NETWORK, TRANSPORT};
 use crate::ip6::ip6_header::{self, ICMP6, NO_HEADER};
 
 element! {
@@ -32,7 +32,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// MTU (number, default 1500): the MTU that "packet too big" tells.
+    /// MTU (number, default 1500): the MTU that "packet too big" reports.
     ///
     /// = SEE ALSO
     ///
@@ -102,35 +102,35 @@ impl ICMP6Error {
     }
 
     fn turn(&self, packet: &mut Packet, now: u64) -> Verdict {
-        let Some((header, rest)) = ip6_header::split(packet) else {
+        let Some(ip) = ip6_header::view(packet) else {
             return Verdict::Drop(NO_HEADER);
         };
         let is_error = |t: &[u8]| t.first().is_none_or(|&t| t < 128 || t == message::REDIRECT);
-        if header[6] == ICMP6 && is_error(packet.transport().unwrap_or(&[])) {
+        if ip.next_header() == ICMP6 && is_error(packet.transport().unwrap_or(&[])) {
             return Verdict::Drop(ABOUT_ERROR);
         }
         let link_broadcast =
             matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast);
         if !self.is_about_groups_too() {
-            if header[24] == 0xff {
+            if ip.dst().is_multicast() {
                 return Verdict::Drop(ABOUT_GROUP);
             }
             if link_broadcast {
                 return Verdict::Drop(ABOUT_LINK_BROADCAST);
             }
         }
-        let to = ip6_header::address(header, 8);
-        if header[8] == 0xff || to <= 1 {
+        let to = ip.src();
+        if to.is_multicast() || to.is_unspecified() || to.is_loopback() {
             return Verdict::Drop(BAD_SOURCE);
         }
-        let destination = ip6_header::address(header, 24);
+        let destination = ip.dst();
         let headers = self.headers();
-        let mut quoted = (40 + rest.len()).min(MOST - headers);
+        let mut quoted = ip.bytes().len().min(MOST - headers);
         if self.is_redirect() {
             quoted &= !7;
         }
         let annotations = packet.annotations();
-        let target = ip6_header::address(annotations.bytes(), annotation::DST_IP6);
+        let target = annotations.dst_ip6();
         let second = match self.message_type {
             message::PACKET_TOO_BIG => self.mtu,
             message::PARAMETER_PROBLEM => annotations.u8(annotation::ICMP_PARAMETER_PROBLEM).into(),
@@ -145,28 +145,29 @@ impl ICMP6Error {
         }
         packet.truncate(quoted);
         packet.push(headers);
-        let (header, icmp) = packet.data_mut().split_at_mut(40);
-        let length = icmp.len() as u16;
-        header[..4].copy_from_slice(&[0x60, 0, 0, 0]);
-        ip_header::put_word(header, 4, length);
-        (header[6], header[7]) = (ICMP6, 255);
-        header[8..24].copy_from_slice(&self.source.octets());
-        header[24..].copy_from_slice(&to.to_be_bytes());
-        icmp[..4].copy_from_slice(&[self.message_type, self.code, 0, 0]);
-        icmp[4..8].copy_from_slice(&second.to_be_bytes());
-        if self.is_redirect() {
-            icmp[8..24].copy_from_slice(&target.to_be_bytes());
-            icmp[24..40].copy_from_slice(&destination.to_be_bytes());
-            let eights = (quoted / 8 + 1) as u8;
-            icmp[40..48].copy_from_slice(&[REDIRECTED_HEADER, eights, 0, 0, 0, 0, 0, 0]);
+        let (header, message) = packet.data_mut().split_at_mut(40);
+        let length = message.len() as u16;
+        if let (Some(mut ip), Some(mut icmp)) = (Ipv6::new(header), Icmpv6::new(message)) {
+            ip.set_first_word(0, 0);
+            ip.set_payload_len(length);
+            ip.set_next_header(ICMP6);
+            ip.set_hop_limit(255);
+            ip.set_src(self.source);
+            ip.set_dst(to);
+            icmp.set_message_type(self.message_type);
+            icmp.set_code(self.code);
+            icmp.set_rest(second);
+            let (addresses, option) = icmp.payload_mut().split_at_mut(32);
+            if self.is_redirect() {
+                addresses.copy_from_slice(&[target.octets(), destination.octets()].concat());
+                let eights = (quoted / 8 + 1) as u8;
+                option[..8].copy_from_slice(&[REDIRECTED_HEADER, eights, 0, 0, 0, 0, 0, 0]);
+            }
+            icmp.fill_checksum(ip.pseudo_header(ICMP6, length.into()));
         }
-        let pseudo = pseudo_header_v6(self.source, to.into(), ICMP6, length.into());
-        let sum = pseudo.plus(Sum::of(icmp)).checksum();
-        ip_header::put_word(icmp, 2, sum);
 
         let mut annotations = Annotations::default();
-        let bytes = &mut annotations.bytes_mut()[annotation::DST_IP6..annotation::DST_IP6 + 16];
-        bytes.copy_from_slice(&to.to_be_bytes());
+        annotations.set_dst_ip6(to);
         annotations.set_u8(annotation::FIX_IP_SRC, 1);
         *packet.annotations_mut() = annotations;
         packet.set_packet_type(PacketType::Host);

@@ -6,15 +6,14 @@ use click::config::Argument;
 use ir::field::{anno, ip6, meta};
 use ir::model::set_bytes;
 use ir::{Base, Model, Op};
-use net::{Batch, Header, annotation};
+use net::wire::Ipv6;
+use net::{Batch, Header};
 
 use crate::argument::{FromArgument, Ip6, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ip::ip_encap::{Protocol, TOO_LONG};
-use crate::ip::ip_header;
-use crate::ip6::ip6_header;
 use crate::names::Names;
 
 element! {
@@ -49,7 +48,7 @@ element! {
 /// See [`IP6Encap::CLASS`].
 pub(crate) struct IP6Encap {
     /// The header with everything but length, and a destination that varies.
-    template: [u8; 40],
+    template: Ipv6<[u8; 40]>,
     to_annotation: bool,
 }
 
@@ -68,9 +67,6 @@ impl FromArgument for Destination {
     }
 }
 
-/// The annotation's bytes.
-const ANNOTATION: std::ops::Range<usize> = annotation::DST_IP6..annotation::DST_IP6 + 16;
-
 impl IP6Encap {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let mut arguments = cx.arguments(&["PROTO", "SRC", "DST", "HLIM", "CLASS"]);
@@ -80,11 +76,12 @@ impl IP6Encap {
         let hop_limit: u8 = arguments.keyword("HLIM").unwrap_or(250);
         let class: u8 = arguments.keyword("CLASS").unwrap_or(0);
         arguments.finish()?;
-        let mut template = [0; 40];
-        (template[0], template[1]) = (0x60 | class >> 4, class << 4);
-        (template[6], template[7]) = (protocol.0, hop_limit);
-        template[8..24].copy_from_slice(&source.0.octets());
-        template[24..].copy_from_slice(&destination.0.unwrap_or(Ipv6Addr::UNSPECIFIED).octets());
+        let mut template = Ipv6::of([0; 40]);
+        template.set_first_word(class, 0);
+        template.set_next_header(protocol.0);
+        template.set_hop_limit(hop_limit);
+        template.set_src(source.0);
+        template.set_dst(destination.0.unwrap_or(Ipv6Addr::UNSPECIFIED));
         Ok(Self { template, to_annotation: destination.0.is_none() })
     }
 }
@@ -96,17 +93,13 @@ impl Element for IP6Encap {
                 return Verdict::Drop(TOO_LONG);
             };
             let mut header = self.template;
-            ip_header::put_word(&mut header, 4, length);
-            let annotation = &mut packet.annotations_mut().bytes_mut()[ANNOTATION];
+            header.set_payload_len(length);
             if self.to_annotation {
-                header[24..].copy_from_slice(annotation);
+                header.set_dst(packet.annotations().dst_ip6());
             } else {
-                annotation.copy_from_slice(&header[24..]);
+                packet.annotations_mut().set_dst_ip6(header.dst());
             }
-            packet.push(40);
-            if let Some(front) = packet.data_mut().first_chunk_mut() {
-                *front = header;
-            }
+            packet.prepend(&header.into_inner());
             packet.set_ip_header(0, 40);
             Verdict::Pass
         });
@@ -119,7 +112,7 @@ impl Element for IP6Encap {
             Op::Mark(Header::Network, 0u8.into()),
             Op::Mark(Header::Transport, 40u8.into()),
         ];
-        block.extend(set_bytes(Base::Data, 0, &self.template));
+        block.extend(set_bytes(Base::Data, 0, self.template.bytes()));
         block.push(ip6::PLEN.set(meta::LEN.get() - 40u8));
         block.push(if self.to_annotation {
             ip6::DST.set(anno::DST_IP6)
@@ -135,23 +128,21 @@ impl Element for IP6Encap {
     }
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
-        let address = |at| Ipv6Addr::from_bits(ip6_header::address(&self.template, at));
         Ok(match handler {
-            "src" => address(8).to_string(),
+            "src" => self.template.src().to_string(),
             _ if self.to_annotation => "DST_ANNO".to_string(),
-            _ => address(24).to_string(),
+            _ => self.template.dst().to_string(),
         })
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {
         if handler == "src" {
-            self.template[8..24].copy_from_slice(&parse_value::<Ip6>(value)?.0.octets());
+            self.template.set_src(parse_value::<Ip6>(value)?.0);
             return Ok(());
         }
         let destination = parse_value::<Destination>(value)?.0;
         self.to_annotation = destination.is_none();
-        let octets = destination.unwrap_or(Ipv6Addr::UNSPECIFIED).octets();
-        self.template[24..].copy_from_slice(&octets);
+        self.template.set_dst(destination.unwrap_or(Ipv6Addr::UNSPECIFIED));
         Ok(())
     }
 }

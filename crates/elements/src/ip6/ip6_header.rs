@@ -3,6 +3,7 @@
 use ir::field::meta;
 use ir::{Base, Cond, Expr, IntervalSet, Reason};
 use net::Packet;
+use net::wire::Ipv6;
 
 /// The packet has no marked IPv6 header, or fewer than its 40 bytes.
 pub(crate) const NO_HEADER: Reason = Reason("no-ip6-header");
@@ -10,22 +11,16 @@ pub(crate) const NO_HEADER: Reason = Reason("no-ip6-header");
 /// Number of ICMP for IPv6.
 pub(crate) const ICMP6: u8 = 58;
 
-/// The bytes from the marked header to the end, its 40 bytes apart.
+/// The packet from the marked header on.
 #[inline]
-pub(crate) fn split(packet: &Packet) -> Option<(&[u8; 40], &[u8])> {
-    packet.network()?.split_first_chunk()
+pub(crate) fn view(packet: &Packet) -> Option<Ipv6<&[u8]>> {
+    Ipv6::new(packet.network()?)
 }
 
-/// The marked header's 40 bytes, to change.
+/// The packet from the marked header on, to change.
 #[inline]
-pub(crate) fn fixed_mut(packet: &mut Packet) -> Option<&mut [u8; 40]> {
-    packet.network_mut()?.first_chunk_mut()
-}
-
-/// The address at a constant offset.
-#[inline]
-pub(crate) fn address(bytes: &[u8], at: usize) -> u128 {
-    bytes[at..at + 16].iter().fold(0, |n, &b| n << 8 | u128::from(b))
+pub(crate) fn view_mut(packet: &mut Packet) -> Option<Ipv6<&mut [u8]>> {
+    Ipv6::new(packet.network_mut()?)
 }
 
 // The same as parts of models.

@@ -9,7 +9,7 @@ use ir::model::Block;
 use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
 use net::wire::icmpv6::{self, message, option};
 use net::wire::{EtherAddr, Ethernet, Icmpv6, Ipv6, ether, ether_type, ipv6};
-use net::{Batch, Packet, annotation};
+use net::{Batch, Packet};
 
 use crate::argument::{EtherAddress, Ip6, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
@@ -19,9 +19,9 @@ use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
-use crate::legacy::{Legacy, Scope};
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -119,7 +119,7 @@ impl Resolver for IP6NDSolicitor {
 
     #[inline]
     fn next_hop(packet: &Packet) -> u128 {
-        ip6_header::address(packet.annotations().bytes(), annotation::DST_IP6)
+        packet.annotations().dst_ip6().to_bits()
     }
 
     #[inline]
@@ -293,15 +293,15 @@ impl Element for IP6NDSolicitor {
         Some(Rc::clone(&self.neighbours) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         self.neighbours.borrow_mut().hand_over()
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.neighbours.borrow_mut().take_over(legacy);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        self.neighbours.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -2,7 +2,7 @@
 
 use ir::Model;
 use ir::field::anno;
-use net::{Batch, annotation};
+use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
@@ -53,16 +53,13 @@ impl LookupIP6Route {
 
 impl Element for LookupIP6Route {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
-        const AT: std::ops::Range<usize> = annotation::DST_IP6..annotation::DST_IP6 + 16;
         let table = &self.table;
         cx.each(batch, |packet, _| {
-            let place = &mut packet.annotations_mut().bytes_mut()[AT];
-            let mut address = [0; 16];
-            address.copy_from_slice(place);
-            match table.lookup(u128::from_be_bytes(address)) {
+            let annotations = packet.annotations_mut();
+            match table.lookup(annotations.dst_ip6().to_bits()) {
                 Some(hop) => {
                     if hop.gateway != 0 {
-                        place.copy_from_slice(&hop.gateway.to_be_bytes());
+                        annotations.set_dst_ip6(hop.gateway.into());
                     }
                     Verdict::To(hop.port)
                 }

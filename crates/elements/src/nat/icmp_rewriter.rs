@@ -7,6 +7,7 @@ use ir::field::{anno, icmp, ip, meta};
 use ir::model::{Block, Reg, reject};
 use ir::{Base, Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Span};
 use net::annotation::DST_IP;
+use net::wire::{Icmpv4, Ipv4, icmpv4, ip_protocol};
 use net::{Batch, Header, Packet};
 
 use crate::argument::{AnnotationOffset, parse_integer};
@@ -14,6 +15,7 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Verdict};
 use crate::flow_table::{Found, Key};
+use crate::ip::ip_header;
 use crate::nat::rewriter::{
     FLOWS_STATE, Joined, Kind, NO_HEADER, NO_MAPPING, Peer, add_deltas, address_delta, adjust,
     adjust_udp, change16, change32, echo_port, flows_kind, port_delta,
@@ -158,35 +160,31 @@ fn checksum_offset(protocol: u8) -> usize {
 }
 
 fn quote(packet: &Packet) -> Result<Quote, Verdict> {
-    let Some(ip) = packet.network().and_then(|n| n.first_chunk::<20>()) else {
-        return Err(Verdict::Drop(NO_HEADER));
-    };
-    if ip[9] != 1 {
+    let ip = ip_header::view(packet).ok_or(Verdict::Drop(NO_HEADER))?;
+    if ip.protocol() != ip_protocol::ICMP {
         return Err(Verdict::Drop(NOT_ICMP));
     }
     let other = Err(Verdict::Reject(1, NOT_ERROR));
     let message = packet.transport().unwrap_or(&[]);
-    let Some(start) = message.first_chunk::<28>() else { return other };
-    let quoted = &start[QUOTED..];
-    let later = |ip: &[u8]| u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff != 0;
-    let is_error = matches!(message[0], 3 | 4 | 5 | 11 | 12);
-    if later(ip) || !is_error || quoted[0] >> 4 != 4 || quoted[0] & 0xf < 5 {
+    let Some(quoted) = message.get(QUOTED..).and_then(Ipv4::new) else { return other };
+    let is_error = icmpv4::is_error(message[0]);
+    if ip.is_later_fragment() || !is_error || quoted.version() != 4 || quoted.header_len() < 20 {
         return other;
     }
     let word = |at: usize| Some(u16::from_be_bytes([*message.get(at)?, *message.get(at + 1)?]));
     let double = |at: usize| Some(u32::from(word(at)?) << 16 | u32::from(word(at + 2)?));
-    let transport = QUOTED + usize::from(quoted[0] & 0xf) * 4;
-    let protocol = quoted[9];
+    let transport = QUOTED + quoted.header_len();
+    let protocol = quoted.protocol();
     let behind = message.len().saturating_sub(transport);
     let mut quote = Quote {
         protocol,
-        src: double(QUOTED + 12).unwrap_or(0),
-        dst: double(QUOTED + 16).unwrap_or(0),
+        src: quoted.src().to_bits(),
+        dst: quoted.dst().to_bits(),
         transport,
-        checksum: word(QUOTED + 10).unwrap_or(0),
+        checksum: quoted.checksum(),
         ..Quote::default()
     };
-    if !later(quoted) {
+    if !quoted.is_later_fragment() {
         match protocol {
             6 | 17 | 33 if behind >= 8 => quote.ports = double(transport),
             1 if behind >= 6 && message[transport] == 8 => quote.identifier = word(transport + 4),
@@ -296,22 +294,17 @@ impl ICMPRewriter {
             packet.annotations_mut().set_u8(at, flow.annotation);
         }
         let delta = rewrite_inside(packet, &quote, &new);
-        if let Some(message) = packet.transport_mut()
-            && let Some(&[c0, c1]) = message.get(2..4).and_then(|c| c.first_chunk())
-        {
-            let checksum = adjust(u16::from_be_bytes([c0, c1]), delta);
-            put(Some(message), 2, checksum.to_be_bytes());
+        if let Some(mut message) = packet.transport_mut().and_then(Icmpv4::new) {
+            message.set_checksum(adjust(message.checksum(), delta));
         }
         Verdict::To(source.offset.map_or(0, |o| usize::from(o) + usize::from(flow.output(side))))
     }
 
     /// Rewrites the IP header of the error itself.
     fn rewrite_outside(&self, packet: &mut Packet, quote: &Quote, new: &Translation) {
-        let Some(ip) = packet.network_mut().and_then(|n| n.first_chunk_mut::<20>()) else {
-            return;
-        };
-        let old = u64::from_be_bytes(ip[12..20].try_into().unwrap_or_default());
-        let (mut src, mut dst) = ((old >> 32) as u32, old as u32);
+        let Some(mut ip) = ip_header::view_mut(packet) else { return };
+        let (old_src, old_dst) = (ip.src().to_bits(), ip.dst().to_bits());
+        let (mut src, mut dst) = (old_src, old_dst);
         let is_to_source = dst == quote.src;
         if is_to_source {
             dst = new.src;
@@ -319,17 +312,17 @@ impl ICMPRewriter {
         if src == quote.dst {
             src = new.dst;
         }
-        let delta = address_delta(old, pair(src, dst));
-        ip[12..20].copy_from_slice(&pair(src, dst).to_be_bytes());
-        let checksum = adjust(u16::from_be_bytes([ip[10], ip[11]]), delta);
-        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        ip.set_src(src.into());
+        ip.set_dst(dst.into());
+        let delta = address_delta(pair(old_src, old_dst), pair(src, dst));
+        ip.set_checksum(adjust(ip.checksum(), delta));
         if is_to_source && self.dst_annotation {
             packet.annotations_mut().set_u32(DST_IP, dst);
         }
     }
 }
 
-/// Rewrites what is quoted, and tells what that adds to the message's sum.
+/// Rewrites what is quoted, and returns what that adds to the message's sum.
 fn rewrite_inside(packet: &mut Packet, quote: &Quote, new: &Translation) -> u16 {
     let mut message = packet.transport_mut();
     let addresses = address_delta(pair(quote.src, quote.dst), pair(new.src, new.dst));

@@ -24,7 +24,7 @@ fn model(mapper: &Mapper) -> Model {
     model
 }
 
-/// Parses patterns with outputs, each argument's words having been told apart.
+/// Parses patterns with outputs, each argument's words taken apart already.
 fn patterns(
     written: &[(Argument, Vec<Argument>)],
     arguments: &mut Arguments<'_, '_>,

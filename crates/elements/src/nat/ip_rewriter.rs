@@ -55,7 +55,7 @@ element! {
     /// When the table is full, the flow that expires first is given up for a new one, but none
     /// before its guarantee is over: then the new flow's packet is dropped.
     ///
-    /// Flows stay when another configuration takes the place of a running one. They have its
+    /// Flows stay when another configuration replaces a running one. They have its
     /// timeouts from their next packet on, and until then do not outlive one that became shorter.
     /// Those that there is no room for any more are given up as if the table was full, but with a
     /// guarantee too. Both are done bit by bit, with the batches of packets that follow, and first
@@ -174,7 +174,7 @@ pub(crate) type UDPRewriter = Rewriter<Udp>;
 element! {
     /// UDPRewriter(SPEC0, ..., SPECn [, KEYWORDS]) -- rewrites addresses and ports of UDP, TCP and DCCP flows
     ///
-    /// Like IPRewriter, but protocols are not told apart: a flow is known by its addresses and
+    /// Like IPRewriter, but the protocol is not part of a flow's key: a flow is known by its addresses and
     /// ports alone, and all flows live as UDP flows do.
     ///
     /// = KEYWORDS

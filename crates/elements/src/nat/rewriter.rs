@@ -17,7 +17,7 @@ use ir::{Reason, StateValue, Store};
 
 use crate::device::Owned;
 use crate::flow_table::{Flow, GroupFlows};
-use crate::legacy::{Legacy, Scope};
+use crate::handover_state::{HandoverState, Scope};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};
@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Ip,
     /// TCP.
     Tcp,
-    /// UDP, TCP and DCCP, not told apart.
+    /// UDP, TCP and DCCP, as one protocol.
     Udp,
     /// Source addresses.
     Address,
@@ -230,26 +230,26 @@ impl Common {
     }
 
     /// Gives away the flows of a scope, if the capacity is this rewriter's own.
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
-            return Legacy::default();
+            return HandoverState::default();
         };
         let mut set = joined.set.borrow_mut();
         let native: Box<dyn Any + Send> = match scope {
             Scope::All => Box::new(set.hand_over()),
             Scope::Group(group) => Box::new(set.export_group(group)),
         };
-        Legacy { native: Some(native), ..Legacy::default() }
+        HandoverState { native: Some(native), ..HandoverState::default() }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, now: u64) {
+    fn take_over(&mut self, mut handover_state: HandoverState, now: u64) {
         let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
             return;
         };
         let mut set = joined.set.borrow_mut();
-        if let Some(flows) = legacy.take_native::<GroupFlows>() {
+        if let Some(flows) = handover_state.take_native::<GroupFlows>() {
             set.import_group(*flows, now);
-        } else if let Some(flows) = legacy.take_native::<peer::HandedOver>() {
+        } else if let Some(flows) = handover_state.take_native::<peer::HandedOver>() {
             set.take_over(*flows, now);
         }
     }

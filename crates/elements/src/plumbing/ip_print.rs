@@ -1,10 +1,10 @@
 //! IPPrint.
 
 use std::fmt::Write;
-use std::net::Ipv4Addr;
 
 use ir::{Diagnostic, Model, Span};
 use net::annotation::{AGGREGATE, PAINT, VLAN_TCI};
+use net::wire::{EtherAddr, Ethernet, Icmpv4, Ipv4};
 use net::{Batch, Header, Packet};
 
 use crate::configure::{Configure, Failed, Initialize};
@@ -166,52 +166,47 @@ impl IPPrint {
             && let (Some(mac), Some(ip)) =
                 (packet.header_offset(Header::Mac), packet.header_offset(Header::Network))
             && mac + 14 <= ip
-            && let Some(ether) = packet.header(Header::Mac).and_then(|e| e.first_chunk::<14>())
+            && let Some(ether) = packet.header(Header::Mac).and_then(Ethernet::new)
         {
-            let address = |bytes: &[u8]| {
-                let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02X}")).collect();
-                hex.join("-")
-            };
-            let _ = write!(line, "{} > {}: ", address(&ether[6..12]), address(&ether[..6]));
+            let address = |EtherAddr(bytes)| bytes.map(|b| format!("{b:02X}")).join("-");
+            let _ = write!(line, "{} > {}: ", address(ether.src()), address(ether.dst()));
         }
-        match network.first_chunk::<20>() {
+        match Ipv4::new(network) {
             None => line += "truncated-ip",
             Some(ip) => self.ip(&mut line, packet, ip),
         }
         Some(line)
     }
 
-    fn ip(&self, line: &mut String, packet: &Packet, ip: &[u8; 20]) {
-        let u16_at = |at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
-        let (total, header) = (i32::from(u16_at(2)), i32::from(ip[0] & 0xf) * 4);
+    fn ip(&self, line: &mut String, packet: &Packet, ip: Ipv4<&[u8]>) {
+        let (total, header) = (i32::from(ip.total_len()), ip.header_len() as i32);
         let transport = packet.transport().unwrap_or(&[]);
         let present = (transport.len() as i32).min(total - header).max(0);
         let transport = &transport[..present as usize];
         for (shown, name, value) in [
-            (self.shown.id, "id", i32::from(u16_at(4))),
-            (self.shown.ttl, "ttl", i32::from(ip[8])),
-            (self.shown.tos, "tos", i32::from(ip[1])),
+            (self.shown.id, "id", i32::from(ip.id())),
+            (self.shown.ttl, "ttl", i32::from(ip.ttl())),
+            (self.shown.tos, "tos", i32::from(ip.tos())),
             (self.shown.length, "length", total),
         ] {
             if shown {
                 let _ = write!(line, "{name} {value} ");
             }
         }
-        let fragment = u16_at(6) & 0x1fff;
-        let source = Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]);
-        let destination = Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]);
+        let later = ip.is_later_fragment();
+        let (source, destination) = (ip.src(), ip.dst());
         let between = format!("{source} > {destination}: ");
-        match ip[9] {
-            1 if fragment > 0 => *line += &format!("{between}icmp"),
+        match ip.protocol() {
+            1 if later => *line += &format!("{between}icmp"),
             1 => {
                 *line += &between;
                 self.icmp(line, transport);
             }
             protocol @ (6 | 17) => {
                 let name = if protocol == 6 { "tcp" } else { "udp" };
-                let ports = transport.first_chunk::<4>().filter(|_| fragment == 0);
+                let ports = transport.first_chunk::<4>().filter(|_| !later);
                 let Some(ports) = ports else {
-                    let cut = if fragment == 0 { "truncated-" } else { "" };
+                    let cut = if later { "" } else { "truncated-" };
                     *line += &format!("{between}{cut}{name}");
                     return self.tail(line, packet, ip, total - header);
                 };
@@ -237,19 +232,18 @@ impl IPPrint {
     }
 
     /// What is shown of fragments, and of the packet's bytes.
-    fn tail(&self, line: &mut String, packet: &Packet, ip: &[u8; 20], payload: i32) {
-        let u16_at = |at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
-        let (offset, more) = (u16_at(6) & 0x1fff, u16_at(6) & 0x2000 != 0);
-        if offset > 0 || more {
-            let at = u32::from(offset) * 8;
-            let more = if more { "+" } else { "" };
-            let _ = write!(line, " (frag {}:{payload}@{at}{more})", u16_at(4));
+    fn tail(&self, line: &mut String, packet: &Packet, ip: Ipv4<&[u8]>, payload: i32) {
+        if ip.is_fragment() {
+            let at = ip.fragment_offset();
+            let more = if ip.more_fragments() { "+" } else { "" };
+            let _ = write!(line, " (frag {}:{payload}@{at}{more})", ip.id());
         }
         let bytes = if self.payload {
             let transport = packet.transport().unwrap_or(&[]);
-            let header = match ip[9] {
-                6 if offset == 0 => transport.get(12).map_or(0, |b| usize::from(b >> 4) * 4),
-                17 if offset == 0 => 8,
+            let header = match ip.protocol() {
+                _ if ip.is_later_fragment() => 0,
+                6 => transport.get(12).map_or(0, |b| usize::from(b >> 4) * 4),
+                17 => 8,
                 _ => 0,
             };
             transport.get(header..).unwrap_or(&[])
@@ -341,13 +335,12 @@ fn code_name(kind: u8, code: u8) -> Option<&'static str> {
 fn unreachable(line: &mut String, icmp: &[u8], code: u8) {
     let name = code_name(3, code).map_or_else(|| format!("code {code}"), str::to_string);
     let quoted = icmp.get(8..).unwrap_or(&[]);
-    let Some(ip) = quoted.first_chunk::<20>() else {
+    let (Some(ip), Some(message)) = (Ipv4::new(quoted), Icmpv4::new(icmp)) else {
         let _ = write!(line, "icmp unreachable {name} truncated-icmp");
         return;
     };
-    let to = Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]);
-    let _ = write!(line, "icmp {to} unreachable {name}");
-    let protocol = match ip[9] {
+    let _ = write!(line, "icmp {} unreachable {name}", ip.dst());
+    let protocol = match ip.protocol() {
         1 => "icmp".to_string(),
         6 => "tcp".to_string(),
         17 => "udp".to_string(),
@@ -358,14 +351,14 @@ fn unreachable(line: &mut String, icmp: &[u8], code: u8) {
         3 => {
             let named = protocol.parse::<u8>().is_err();
             *line += &if named { format!(" {protocol}") } else { format!(" protocol {protocol}") };
-            let at = usize::from(ip[0] & 0xf) * 4;
+            let at = ip.header_len();
             match quoted.get(at + 2..at + 4) {
                 Some(port) => *line += &format!("/{}", u16::from_be_bytes([port[0], port[1]])),
                 None => *line += "truncated-icmp",
             }
         }
         4 => {
-            let mtu = u16::from_be_bytes([icmp[6], icmp[7]]);
+            let mtu = message.mtu();
             if mtu > 0 {
                 *line += &format!(" (mtu {mtu})");
             }

@@ -7,7 +7,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Work};
-use crate::legacy::{Legacy, Scope};
+use crate::handover_state::{HandoverState, Scope};
 use crate::rate::show_real;
 
 /// The packet that is held back, and for how long.
@@ -50,15 +50,18 @@ impl Delay {
         usize::from(self.held.is_some())
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
-        Legacy { packets: self.held.take().into_iter().collect(), ..Legacy::default() }
+        HandoverState {
+            packets: self.held.take().into_iter().collect(),
+            ..HandoverState::default()
+        }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy) {
-        self.held = legacy.packets.pop();
+    fn take_over(&mut self, mut handover_state: HandoverState) {
+        self.held = handover_state.packets.pop();
     }
 
     fn read(&self) -> String {
@@ -116,12 +119,12 @@ impl Element for DelayShaper {
         self.0.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         self.0.hand_over(scope)
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.0.take_over(legacy);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        self.0.take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -193,12 +196,12 @@ impl Element for DelayUnqueue {
         self.0.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         self.0.hand_over(scope)
     }
 
-    fn take_over(&mut self, legacy: Legacy, _: &mut Context<'_>) {
-        self.0.take_over(legacy);
+    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
+        self.0.take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -6,7 +6,7 @@ use net::Packet;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::Element;
-use crate::legacy::{Legacy, Scope, UNCLAIMED};
+use crate::handover_state::{HandoverState, Scope, UNCLAIMED};
 
 element! {
     /// DRRSched([QUANTUM]) -- pulls from its inputs fairly by bytes
@@ -93,20 +93,21 @@ impl Element for DRRSched {
         self.inputs.iter().filter_map(|input| input.head.as_ref()).for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         if scope != Scope::All {
-            return Legacy::default();
+            return HandoverState::default();
         }
         let (mut numbers, mut packets) = (vec![self.next as u64], Vec::new());
         for input in &mut self.inputs {
             numbers.extend([input.deficit, u64::from(input.head.is_some())]);
             packets.extend(input.head.take());
         }
-        Legacy { numbers, packets, native: None }
+        HandoverState { numbers, packets, native: None }
     }
 
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        let (mut numbers, mut packets) = (legacy.numbers.iter(), legacy.packets.into_iter());
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        let (mut numbers, mut packets) =
+            (handover_state.numbers.iter(), handover_state.packets.into_iter());
         let next = numbers.next().map_or(0, |&next| next as usize);
         self.next = if next < self.inputs.len() { next } else { 0 };
         for input in &mut self.inputs {

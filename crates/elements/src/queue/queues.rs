@@ -9,7 +9,7 @@ use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::legacy::{Legacy, Scope};
+use crate::handover_state::{HandoverState, Scope};
 
 element! {
     /// Queue([CAPACITY]) -- stores packets in a first-in first-out queue
@@ -148,23 +148,23 @@ impl Element for Queue {
         Some(!self.packets.is_empty())
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         let all = std::mem::take(&mut self.packets);
         let Scope::Group(group) = scope else {
             let numbers = vec![self.drops, self.highwater as u64];
-            return Legacy { numbers, packets: all.into(), native: None };
+            return HandoverState { numbers, packets: all.into(), native: None };
         };
         let (packets, others): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|packet| packet.group() == group);
         self.packets = others;
-        Legacy { packets: packets.into(), ..Legacy::default() }
+        HandoverState { packets: packets.into(), ..HandoverState::default() }
     }
 
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        if let Some([drops, highwater]) = legacy.counts() {
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        if let Some([drops, highwater]) = handover_state.counts() {
             (self.drops, self.highwater) = (drops, highwater as usize);
         }
-        self.packets.extend(legacy.packets);
+        self.packets.extend(handover_state.packets);
         self.drop_excess(cx);
         self.highwater = self.highwater.max(self.packets.len());
     }

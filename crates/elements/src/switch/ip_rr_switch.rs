@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
+use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header::{self, NO_HEADER};
-use crate::legacy::{Legacy, Scope};
 use crate::listing::{self, Record, SLICE, Slice};
 
 element! {
@@ -23,7 +23,7 @@ element! {
     /// Expects IP packets with their header marked. All packets of a flow leave on one output; a
     /// new flow gets the output after the one that the last new flow got, the first flow output
     /// 1. A flow is the packets of the same addresses, protocol and, for TCP, UDP, DCCP, SCTP and
-    /// UDP-Lite, ports. Fragments that do not start with the ports are told apart without them.
+    /// UDP-Lite, ports. Fragments that do not start with the ports are distinguished without them.
     /// Packets without an IP header are dropped.
     ///
     /// = KEYWORDS
@@ -65,19 +65,15 @@ fn has_ports(protocol: u8) -> bool {
 }
 
 fn key(packet: &Packet) -> Option<Key> {
-    let (header, _) = ip_header::split(packet)?;
-    let first = ip_header::word(header, 6) & 0x1fff == 0;
-    let ports = match packet.transport().and_then(|t| t.first_chunk::<4>()) {
-        Some(ports) if first && has_ports(header[9]) => ports,
-        _ => &[0; 4],
+    let ip = ip_header::view(packet)?;
+    let ports = match packet.transport().and_then(|t| t.first_chunk()) {
+        Some(&ports) if !ip.is_later_fragment() && has_ports(ip.protocol()) => ports,
+        _ => [0; 4],
     };
-    Some(Key::new(
-        header[9].into(),
-        ip_header::long(header, 12),
-        ip_header::word(ports, 0),
-        ip_header::long(header, 16),
-        ip_header::word(ports, 2),
-    ))
+    let ports = u32::from_be_bytes(ports);
+    let (src_port, dst_port) = ((ports >> 16) as u16, ports as u16);
+    let (src, dst) = (ip.src().to_bits(), ip.dst().to_bits());
+    Some(Key::new(ip.protocol().into(), src, src_port, dst, dst_port))
 }
 
 impl IPRRSwitch {
@@ -215,29 +211,29 @@ impl Element for IPRRSwitch {
         Some(Rc::clone(&self.flows) as Rc<RefCell<dyn FlowAccess>>)
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         let mut flows = self.flows.borrow_mut();
         match scope {
             Scope::All => {
                 let native = Box::new(flows.hand_over());
-                Legacy { native: Some(native), ..Legacy::numbers([self.max.into()]) }
+                HandoverState { native: Some(native), ..HandoverState::numbers([self.max.into()]) }
             }
             Scope::Group(group) => {
                 let native = Box::new(flows.export_group(group));
-                Legacy { native: Some(native), ..Legacy::default() }
+                HandoverState { native: Some(native), ..HandoverState::default() }
             }
         }
     }
 
-    fn take_over(&mut self, mut legacy: Legacy, cx: &mut Context<'_>) {
+    fn take_over(&mut self, mut handover_state: HandoverState, cx: &mut Context<'_>) {
         let mut table = self.flows.borrow_mut();
-        if let Some(flows) = legacy.take_native::<GroupFlows>() {
+        if let Some(flows) = handover_state.take_native::<GroupFlows>() {
             table.import_group(*flows, cx.now(), |_| Some(self.class));
-        } else if let Some(flows) = legacy.take_native::<HandedOver>() {
+        } else if let Some(flows) = handover_state.take_native::<HandedOver>() {
             table.take_over(*flows);
             self.class = table.class(FOREVER, 0);
             let max = self.max;
-            if legacy.counts() != Some([u64::from(max)]) {
+            if handover_state.counts() != Some([u64::from(max)]) {
                 table.retain(|flow| flow.output(1) < max);
             }
         }

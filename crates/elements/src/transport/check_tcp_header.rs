@@ -4,6 +4,7 @@ use ir::field::{ip, meta, tcp};
 use ir::model::{Block, Reg};
 use ir::{Op, Reason};
 use net::Packet;
+use net::wire::Tcp;
 use net::wire::ip_protocol::TCP;
 
 use crate::configure::{Configure, Failed};
@@ -64,17 +65,14 @@ impl CheckTCPHeader {
 
 impl Check for CheckTCPHeader {
     fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
-        let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == TCP) else {
-            return Err(NOT_TCP);
-        };
-        let bytes = packet.transport().filter(|t| t.len() >= 20).ok_or(LENGTH)?;
-        let length = usize::from(ip_header::word(header, 2)).checked_sub(ip_header::length(header));
-        let segment = length.and_then(|length| bytes.get(..length)).ok_or(LENGTH)?;
-        let header_length = usize::from(bytes[12] >> 4) * 4;
-        if header_length < 20 || header_length > segment.len() {
+        let ip = ip_header::view(packet).filter(|ip| ip.protocol() == TCP).ok_or(NOT_TCP)?;
+        let tcp = packet.transport().and_then(Tcp::new).ok_or(LENGTH)?;
+        let length = usize::from(ip.total_len()).checked_sub(ip.header_len());
+        let segment = length.and_then(|length| tcp.bytes().get(..length)).ok_or(LENGTH)?;
+        if tcp.header_len() < 20 || tcp.header_len() > segment.len() {
             return Err(LENGTH);
         }
-        if self.checksum && transport::sum(header, rest, segment).checksum() != 0 {
+        if self.checksum && transport::sum(ip, segment).checksum() != 0 {
             return Err(CHECKSUM);
         }
         Ok(())

@@ -4,7 +4,9 @@ use ir::field::{ip, meta, udp};
 use ir::model::{Block, Reg};
 use ir::{Op, Reason};
 use net::Packet;
+use net::wire::Udp;
 use net::wire::ip_protocol::UDP;
+use net::wire::udp::HEADER_LEN;
 
 use crate::configure::{Configure, Failed};
 use crate::header_check::{Check, HeaderCheck, Reasons};
@@ -64,14 +66,14 @@ impl CheckUDPHeader {
 
 impl Check for CheckUDPHeader {
     fn check(&self, packet: &mut Packet) -> Result<(), Reason> {
-        let Some((header, rest)) = ip_header::split(packet).filter(|(h, _)| h[9] == UDP) else {
-            return Err(NOT_UDP);
-        };
-        let bytes = packet.transport().filter(|t| t.len() >= 8).ok_or(LENGTH)?;
-        let length = usize::from(ip_header::word(bytes, 4));
-        let segment = bytes.get(..length).filter(|s| s.len() >= 8).ok_or(LENGTH)?;
-        let present = self.checksum && ip_header::word(bytes, 6) != 0;
-        if present && transport::sum(header, rest, segment).checksum() != 0 {
+        let ip = ip_header::view(packet).filter(|ip| ip.protocol() == UDP).ok_or(NOT_UDP)?;
+        let udp = packet.transport().and_then(Udp::new).ok_or(LENGTH)?;
+        let segment = udp.bytes().get(..usize::from(udp.len())).ok_or(LENGTH)?;
+        if segment.len() < HEADER_LEN {
+            return Err(LENGTH);
+        }
+        let present = self.checksum && udp.checksum() != 0;
+        if present && transport::sum(ip, segment).checksum() != 0 {
             return Err(CHECKSUM);
         }
         Ok(())

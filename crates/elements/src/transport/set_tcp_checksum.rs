@@ -3,6 +3,7 @@
 use ir::field::{ip, meta, tcp};
 use ir::model::Reg;
 use ir::{Expr, Model, Op, Reason};
+use net::wire::Tcp;
 use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed};
@@ -43,32 +44,26 @@ impl SetTCPChecksum {
     }
 
     fn set(&self, packet: &mut Packet) -> Verdict {
-        let Some((&header, _)) = ip_header::split(packet) else { return Verdict::Drop(NO_HEADER) };
-        let length = usize::from(ip_header::word(&header, 2))
-            .checked_sub(ip_header::length(&header))
-            .filter(|length| *length >= 20);
-        let Some((length, segment)) = length.and_then(|n| {
-            let segment = packet.transport_mut()?.get_mut(..n)?;
-            Some((n, segment))
-        }) else {
-            return Verdict::Drop(LENGTH);
-        };
+        let Some(ip) = ip_header::view(packet) else { return Verdict::Drop(NO_HEADER) };
+        let (length, is_fragment) =
+            (usize::from(ip.total_len()).checked_sub(ip.header_len()), ip.is_fragment());
+        let segment = length.and_then(|n| packet.transport_mut()?.get_mut(..n));
+        let Some(mut tcp) = segment.and_then(Tcp::new) else { return Verdict::Drop(LENGTH) };
+        let length = tcp.bytes().len();
         if self.fix_offset {
-            let words = usize::from(segment[12] >> 4);
-            let is_fragment = ip_header::word(&header, 6) & 0x3fff != 0;
-            let fixed = match words {
-                0..5 => 5,
-                _ if words * 4 > length && !is_fragment => length / 4,
-                _ => words,
+            let fixed = match tcp.header_len() {
+                0..20 => 20,
+                header if header > length && !is_fragment => length & !3,
+                header => header,
             };
-            segment[12] = segment[12] & 0xf | (fixed as u8) << 4;
+            tcp.set_header_len(fixed);
         }
-        ip_header::put_word(segment, 16, 0);
-        let Some((header, rest)) = ip_header::split(packet) else { return Verdict::Pass };
+        tcp.set_checksum(0);
+        let Some(ip) = ip_header::view(packet) else { return Verdict::Pass };
         let segment = packet.transport().and_then(|t| t.get(..length)).unwrap_or(&[]);
-        let sum = transport::sum(header, rest, segment).checksum();
-        if let Some(bytes) = packet.transport_mut() {
-            ip_header::put_word(bytes, 16, sum);
+        let sum = transport::sum(ip, segment).checksum();
+        if let Some(mut tcp) = packet.transport_mut().and_then(Tcp::new) {
+            tcp.set_checksum(sum);
         }
         Verdict::Pass
     }

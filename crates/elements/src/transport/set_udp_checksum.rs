@@ -3,6 +3,7 @@
 use ir::field::{meta, udp};
 use ir::model::Reg;
 use ir::{Expr, Model, Op, Reason};
+use net::wire::Udp;
 use net::{Batch, Packet, checksum};
 
 use crate::configure::{Configure, Failed};
@@ -40,22 +41,19 @@ impl SetUDPChecksum {
 }
 
 fn set(packet: &mut Packet) -> Verdict {
-    if ip_header::split(packet).is_none() {
+    if ip_header::view(packet).is_none() {
         return Verdict::Drop(NO_HEADER);
     }
-    let Some(bytes) = packet.transport_mut().filter(|t| t.len() >= 8) else {
+    let Some(mut udp) = packet.transport_mut().and_then(Udp::new_checked) else {
         return Verdict::Drop(LENGTH);
     };
-    let length = usize::from(ip_header::word(bytes, 4));
-    if length < 8 || length > bytes.len() {
-        return Verdict::Drop(LENGTH);
-    }
-    ip_header::put_word(bytes, 6, 0);
-    let Some((header, rest)) = ip_header::split(packet) else { return Verdict::Pass };
+    let length = usize::from(udp.len());
+    udp.set_checksum(0);
+    let Some(ip) = ip_header::view(packet) else { return Verdict::Pass };
     let segment = packet.transport().and_then(|t| t.get(..length)).unwrap_or(&[]);
-    let sum = checksum::udp_field(transport::sum(header, rest, segment).checksum());
-    if let Some(bytes) = packet.transport_mut() {
-        ip_header::put_word(bytes, 6, sum);
+    let sum = checksum::udp_field(transport::sum(ip, segment).checksum());
+    if let Some(mut udp) = packet.transport_mut().and_then(Udp::new) {
+        udp.set_checksum(sum);
     }
     Verdict::Pass
 }

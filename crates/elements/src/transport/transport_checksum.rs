@@ -4,35 +4,35 @@ use ir::field::ip;
 use ir::model::{Block, Reg};
 use ir::{Expr, Op};
 use net::checksum::{Sum, pseudo_header_v4};
+use net::wire::Ipv4;
+use net::wire::ipv4::HEADER_LEN;
+use std::net::Ipv4Addr;
 
-use crate::ip::ip_header::{self, NETWORK, TRANSPORT};
+use crate::ip::ip_header::{NETWORK, TRANSPORT};
 use crate::ip::ip_options::{self, Walk};
 
 /// The sum over the pseudo-header and `segment`, the transport header and its data.
 #[inline]
-pub(crate) fn sum(header: &[u8; 20], rest: &[u8], segment: &[u8]) -> Sum {
-    let source = ip_header::long(header, 12).into();
-    let mut destination = ip_header::long(header, 16);
-    if header[0] & 0xf > 5 {
-        destination = final_destination(header, rest);
-    }
+pub(crate) fn sum(ip: Ipv4<&[u8]>, segment: &[u8]) -> Sum {
+    let has_options = ip.header_len() > HEADER_LEN;
+    let destination = if has_options { final_destination(ip) } else { ip.dst() };
     let length = segment.len() as u16;
-    pseudo_header_v4(source, destination.into(), header[9], length).plus(Sum::of(segment))
+    pseudo_header_v4(ip.src(), destination, ip.protocol(), length).plus(Sum::of(segment))
 }
 
 /// Where the packet will have arrived at the end of its source route, if it has one: that is
 /// the destination that its sender computed with.
 #[cold]
-fn final_destination(header: &[u8; 20], rest: &[u8]) -> u32 {
-    let mut options = ip_options::of(header, rest).map_while(Result::ok);
+fn final_destination(ip: Ipv4<&[u8]>) -> Ipv4Addr {
+    let mut options = ip_options::of(ip).map_while(Result::ok);
     options
         .find(|found| ip_options::is_source_route(found.kind))
         .and_then(|found| {
-            let &last = found.data[1.min(found.data.len())..].last_chunk()?;
-            let ahead = usize::from(found.data[0]) < found.data.len();
-            ahead.then_some(u32::from_be_bytes(last))
+            let (&pointer, route) = found.data.split_first()?;
+            let &last = route.last_chunk::<4>()?;
+            (usize::from(pointer) < found.data.len()).then_some(last.into())
         })
-        .unwrap_or(ip_header::long(header, 16))
+        .unwrap_or(ip.dst())
 }
 
 // The same as parts of models.

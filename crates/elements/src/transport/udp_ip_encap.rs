@@ -6,8 +6,8 @@ use click::config::Argument;
 use ir::field::{anno, ip, meta, udp};
 use ir::model::{Reg, StateKind, set_bytes};
 use ir::{Base, Expr, Model, Op, Store};
-use net::checksum::{self, Sum, pseudo_header_v4};
 use net::wire::ip_protocol::UDP;
+use net::wire::{Ipv4, Udp, ipv4};
 use net::{Batch, Header, Packet, annotation};
 
 use crate::argument::{FromArgument, Ip, parse_integer, parse_value};
@@ -16,7 +16,7 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
 use crate::ip::ip_encap::{Destination, TOO_LONG};
-use crate::ip::ip_header::{self, NETWORK};
+use crate::ip::ip_header::NETWORK;
 use crate::names::Names;
 use crate::transport::transport_checksum as transport;
 
@@ -102,11 +102,16 @@ impl UDPIPEncap {
     /// varies.
     fn template(&self) -> [u8; HEADERS] {
         let mut headers = [0; HEADERS];
-        (headers[0], headers[8], headers[9]) = (0x45, 250, UDP);
-        headers[12..16].copy_from_slice(&self.source.octets());
-        headers[16..20].copy_from_slice(&self.destination.unwrap_or(0).to_be_bytes());
-        ip_header::put_word(&mut headers, 20, self.source_port);
-        ip_header::put_word(&mut headers, 22, self.destination_port);
+        let (ip, udp) = headers.split_at_mut(ipv4::HEADER_LEN);
+        if let (Some(mut ip), Some(mut udp)) = (Ipv4::new(ip), Udp::new(udp)) {
+            ip.set_header_len(ipv4::HEADER_LEN);
+            ip.set_ttl(250);
+            ip.set_protocol(UDP);
+            ip.set_src(self.source);
+            ip.set_dst(self.destination.unwrap_or(0).into());
+            udp.set_src_port(self.source_port);
+            udp.set_dst_port(self.destination_port);
+        }
         headers
     }
 
@@ -115,20 +120,20 @@ impl UDPIPEncap {
         let Ok(length) = u16::try_from(payload + HEADERS) else { return Verdict::Drop(TOO_LONG) };
         let to = self.destination.unwrap_or(packet.annotations().u32(annotation::DST_IP));
         packet.annotations_mut().set_u32(annotation::DST_IP, to);
-        packet.push(HEADERS);
-        packet.set_ip_header(0, 20);
-        let data = packet.data_mut();
-        data[..HEADERS].copy_from_slice(template);
-        ip_header::put_word(data, 2, length);
-        ip_header::put_word(data, 4, id);
-        data[16..20].copy_from_slice(&to.to_be_bytes());
-        let sum = checksum::checksum(&data[..20]);
-        ip_header::put_word(data, 10, sum);
-        ip_header::put_word(data, 24, length - 20);
+        packet.prepend(template);
+        packet.set_ip_header(0, ipv4::HEADER_LEN);
+        let (ip, udp) = packet.data_mut().split_at_mut(ipv4::HEADER_LEN);
+        let (Some(mut ip), Some(mut udp)) = (Ipv4::new(ip), Udp::new(udp)) else {
+            return Verdict::Pass;
+        };
+        ip.set_total_len(length);
+        ip.set_id(id);
+        ip.set_dst(to.into());
+        ip.fill_checksum();
+        let length = length - ipv4::HEADER_LEN as u16;
+        udp.set_len(length);
         if self.checksum {
-            let pseudo = pseudo_header_v4(self.source, to.into(), UDP, length - 20);
-            let sum = checksum::udp_field(pseudo.plus(Sum::of(&data[20..])).checksum());
-            ip_header::put_word(data, 26, sum);
+            udp.fill_checksum(ip.pseudo_header(length));
         }
         Verdict::Pass
     }

@@ -127,9 +127,7 @@ impl VXLANEncap {
         if let Some(mut udp) = wire::Udp::new(&mut headers[UDP..]) {
             udp.set_dst_port(self.destination_port);
         }
-        if let Some(mut vxlan) = wire::Vxlan::new(&mut headers[VXLAN..]) {
-            vxlan.init(self.vni.0);
-        }
+        headers[VXLAN..].copy_from_slice(&vxlan::header(self.vni.0));
         headers
     }
 }

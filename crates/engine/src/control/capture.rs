@@ -18,7 +18,7 @@ use super::protocol::{self, CaptureEnd};
 use super::stream::Stream;
 use super::{Answer, Controlled, answer};
 use crate::error::Error;
-use crate::instance::{Configuration, Place, Watcher};
+use crate::instance::{Configuration, TapPoint, Watcher};
 
 /// Bytes of a packet that are kept unless asked for otherwise, as tcpdump does.
 const SNAP_LENGTH: u64 = 262_144;
@@ -31,7 +31,7 @@ const PIECE: usize = 1 << 16;
 enum Heard {
     Packets(Vec<Captured>),
     /// Further places, from this number on.
-    Places(u32, Vec<Place>),
+    Places(u32, Vec<TapPoint>),
     /// Nothing more will come.
     Over(Option<String>),
 }
@@ -56,15 +56,19 @@ impl Watch {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error> {
+    fn places(
+        &self,
+        configuration: &Configuration,
+        devices: &InUse,
+    ) -> Result<Vec<TapPoint>, Error> {
         Names { configuration, devices, interfaces: &self.interfaces }.edges(&self.edge)
     }
 
-    fn begins(&self, first: u32, places: &[Place]) {
+    fn begins(&self, first: u32, places: &[TapPoint]) {
         self.tell(Heard::Places(first, places.to_vec()));
     }
 
-    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap> {
+    fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap> {
         let point = self.capture.clone().point(number, worker);
         router.insert_tap(place.from, place.to, point)
     }
@@ -78,7 +82,7 @@ impl Watcher for Watch {
 struct Recorder<'a> {
     stream: &'a mut Stream,
     writer: PcapngWriter<Vec<u8>>,
-    places: HashMap<u32, Place>,
+    places: HashMap<u32, TapPoint>,
     filter: String,
     snap_length: u32,
     /// Interfaces of the capture, by place and link type, and how many packets each has.
@@ -171,7 +175,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Writes how many packets there were; missing ones cannot be told apart by interface.
+    /// Writes how many packets there were; missing ones are not counted by interface.
     fn finish(&mut self, missing: u64) -> io::Result<()> {
         self.write_until(u64::MAX)?;
         let mut missing = missing;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dataplane::io::Way;
+use dataplane::io::DispatchMode;
 use dataplane::stats::Interval;
 use ir::Model;
 
@@ -16,9 +16,9 @@ use crate::instance::{Instance, Workers};
 /// How long packets are counted before groups are spread by how many came.
 const COUNTING: Duration = Duration::from_secs(1);
 
-/// What is told of an instance's dispatch besides what it knows itself.
-pub struct Told {
-    /// Why it is this way.
+/// What is reported of dispatch that the instance does not know.
+pub struct DispatchState {
+    /// Why it is this mode.
     why: String,
     /// The groups of the configuration with this number, of elements that mean this.
     grouping: Mutex<Option<(u64, Vec<Model>, Grouping)>>,
@@ -31,7 +31,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Told {
+impl DispatchState {
     /// Of dispatch in a mode that was chosen for this reason.
     pub fn new(why: String) -> Self {
         Self { why, grouping: Mutex::new(None), counted: Mutex::new(None) }
@@ -44,7 +44,7 @@ impl Told {
     pub(super) fn report(&self, instance: &Instance) -> Result<DispatchAnswer, Error> {
         let (dispatch, Workers { running: workers, most }) =
             (instance.dispatch(), instance.workers());
-        let (mode, why) = (dispatch.way().to_string(), self.why.clone());
+        let (mode, why) = (dispatch.mode().to_string(), self.why.clone());
         let (groups, handed) = (Vec::new(), Vec::new());
         let mut report = DispatchAnswer { mode, why, workers, most, groups, handed };
         let mut counted = lock(&self.counted);
@@ -59,8 +59,8 @@ impl Told {
             counts.push(packets);
             interval.rate(before, packets)
         };
-        if let way @ (Way::Software | Way::HandOff) = dispatch.way() {
-            for from in 0..if way == Way::Software { 1 } else { workers } {
+        if let dispatch_mode @ (DispatchMode::Software | DispatchMode::HandOff) = dispatch.mode() {
+            for from in 0..if dispatch_mode == DispatchMode::Software { 1 } else { workers } {
                 for to in (0..workers).filter(|&to| to != from) {
                     let packets = dispatch.handed(from, to);
                     report.handed.push(Handed { from, to, packets, rate: rate(packets) });
@@ -68,8 +68,8 @@ impl Told {
             }
         } else {
             let mut known = lock(&self.grouping);
-            let tags = match dispatch.way() {
-                Way::Tags(tags) => Some(tags),
+            let tags = match dispatch.mode() {
+                DispatchMode::Tags(tags) => Some(tags),
                 _ => None,
             };
             if tags.is_some() {
@@ -107,7 +107,7 @@ impl Told {
 pub(super) fn balance(instance: &Instance) -> Result<Balanced, Error> {
     let (dispatch, workers) = (instance.dispatch(), instance.workers().running);
     if dispatch.groups() == 0 {
-        return Err(Error::NoGroups { mode: dispatch.way() });
+        return Err(Error::NoGroups { mode: dispatch.mode() });
     }
     let now = || (0..dispatch.groups()).filter_map(|group| dispatch.group(group));
     let (before, time) = (now().collect::<Vec<_>>(), instance.time());
@@ -129,7 +129,7 @@ pub(super) fn balance(instance: &Instance) -> Result<Balanced, Error> {
 }
 
 /// Which groups go to which other workers, so that none has much more to do than another; `groups`
-/// tells the worker of each and its packets. As few go as will do: who has least to do gets from
+/// gives the worker of each and its packets. As few go as will do: who has least to do gets from
 /// who has most what evens them out best, while that takes a twentieth off what the latter does.
 fn moves(groups: &[(usize, u64)], workers: usize) -> Vec<(usize, usize)> {
     let mut at: Vec<usize> = groups.iter().map(|group| group.0).collect();

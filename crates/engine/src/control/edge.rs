@@ -7,12 +7,14 @@ use ir::{Edge, Graph, NodeId, Port, Terminal, Wire, nearest};
 
 use super::protocol::{self, Piece};
 use crate::error::Error;
-use crate::instance::{Configuration, Place};
+use crate::instance::{Configuration, TapPoint};
 
 /// What clients are sent of the connections that are tapped.
-pub(super) fn piece(places: &[Place]) -> Piece {
-    let edge =
-        |place: &Place| protocol::Edge { edge: place.name.clone(), place: place.landmark.clone() };
+pub(super) fn piece(places: &[TapPoint]) -> Piece {
+    let edge = |place: &TapPoint| protocol::Edge {
+        edge: place.name.clone(),
+        place: place.landmark.clone(),
+    };
     Piece::Edges(places.iter().map(edge).collect())
 }
 
@@ -167,7 +169,7 @@ impl Names<'_> {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn edges(&self, text: &str) -> Result<Vec<Place>, Error> {
+    pub(super) fn edges(&self, text: &str) -> Result<Vec<TapPoint>, Error> {
         let graph = self.graph();
         let end = |text: &str| self.end(text).map_err(Error::Connection);
         let found: Vec<&Edge> = match text.split_once("->") {
@@ -194,19 +196,19 @@ impl Names<'_> {
     }
 
     /// The connections by which packets come in.
-    pub(super) fn entrances(&self) -> Vec<Place> {
+    pub(super) fn entrances(&self) -> Vec<TapPoint> {
         let graph = self.graph();
         let comes_in = |edge: &&Edge| graph.nodes[edge.from.node].inputs.is_empty();
         graph.edges.iter().filter(comes_in).map(|edge| self.place(edge)).collect()
     }
 
-    fn place(&self, edge: &Edge) -> Place {
+    fn place(&self, edge: &Edge) -> TapPoint {
         let nodes = &self.graph().nodes;
         let port = |port: usize| if port == 0 { String::new() } else { format!("[{port}]") };
         let (from, to) = (&nodes[edge.from.node].name, &nodes[edge.to.node].name);
         let name = format!("{from}{} -> {}{to}", port(edge.from.port), port(edge.to.port));
         let landmark = self.configuration.sources().landmark(edge.span);
-        Place { from: edge.from, to: edge.to, name, landmark }
+        TapPoint { from: edge.from, to: edge.to, name, landmark }
     }
 }
 

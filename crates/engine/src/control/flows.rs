@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::instance::Instance;
 
 /// A flow of an element on a worker.
-struct Found {
+struct ElementFlow {
     element: String,
     worker: usize,
     flow: FlowRecord,
@@ -30,7 +30,7 @@ fn has(flow: &FlowRecord, selector: &Selector, pool: &mut Pool) -> bool {
 }
 
 /// Puts flows in order; as they come they are in that in which they were touched.
-fn sort(flows: &mut [Found], by: FlowOrder) {
+fn sort(flows: &mut [ElementFlow], by: FlowOrder) {
     match by {
         FlowOrder::Touched => {}
         FlowOrder::Expires => flows.sort_by_key(|found| found.flow.left),
@@ -58,7 +58,7 @@ fn tuple(tuple: &listing::Tuple, form: Form) -> Tuple {
     }
 }
 
-fn shown(Found { element, worker, flow }: &Found) -> Flow {
+fn shown(ElementFlow { element, worker, flow }: &ElementFlow) -> Flow {
     Flow {
         element: element.clone(),
         worker: *worker,
@@ -76,7 +76,7 @@ fn find(
     instance: &Instance,
     element: Option<&str>,
     selector: &Selector,
-) -> Result<(usize, Vec<Found>), Error> {
+) -> Result<(usize, Vec<ElementFlow>), Error> {
     let keepers = instance.flow_keepers();
     if let Some(name) = element.filter(|name| keepers.iter().all(|keeper| keeper != name)) {
         return Err(Error::NoFlows(name.to_string()));
@@ -93,7 +93,7 @@ fn find(
             for flow in flows.into_iter().filter(|flow| flow.is_first) {
                 all += 1;
                 if has(&flow, selector, &mut pool) {
-                    chosen.push(Found { element: keeper.clone(), worker, flow });
+                    chosen.push(ElementFlow { element: keeper.clone(), worker, flow });
                 }
             }
         }

@@ -43,7 +43,7 @@ pub use trace::Followed;
 pub const LONGEST: usize = 1 << 24;
 
 /// Has connections served from now on, each by a thread of this name; those beyond `most` at a
-/// time are told so, and turned away.
+/// time get an error, and are turned away.
 ///
 /// # Errors
 /// If the system gives no thread.
@@ -106,8 +106,8 @@ pub struct Controlled {
     pub instance: Instance,
     /// How its configurations are elaborated.
     pub elaboration: compiler::Options,
-    /// What is told of its dispatch.
-    pub dispatch: dispatch::Told,
+    /// What is reported of its dispatch.
+    pub dispatch: dispatch::DispatchState,
     /// Names that devices have in the chain, with the interfaces that they are bound to.
     pub interfaces: Vec<(String, String)>,
     /// Faults on its devices, if they were asked for.
@@ -331,7 +331,7 @@ fn moved_answer(moved: Moved) -> protocol::Moved {
     protocol::Moved { groups, waited_ms: milliseconds(waited), packets, held_back }
 }
 
-/// How fast a CPU runs, or the first one, if the system tells.
+/// How fast a CPU runs, or the first one, if the system reports it.
 fn megahertz(cpu: Option<usize>) -> Option<f64> {
     let all = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let speeds = all.lines().filter(|line| line.starts_with("cpu MHz"));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use dataplane::place::{Place, SocketFile};
+use dataplane::guarded_path::{GuardedPath, SocketFile};
 
 use super::protocol::Request;
 use super::stream::Stream;
@@ -40,12 +40,12 @@ impl ControlSocket {
     /// Why it cannot be opened.
     pub fn open(path: &Path, user: Option<&User>) -> Result<Self, String> {
         let explain = |e: std::io::Error| format!("{}: {e}", path.display());
-        let own = || Place::make(path).and_then(Place::listen).map_err(explain);
+        let own = || GuardedPath::make(path).and_then(GuardedPath::listen).map_err(explain);
         let (listener, file) = match user {
             None => own()?,
             Some(user) => {
                 let (owner, group) = user.ids();
-                match Place::make_for(path, owner, group) {
+                match GuardedPath::make_for(path, owner, group) {
                     Ok(place) if place.is_guarded() => {
                         let (listener, file) = place.listen().map_err(explain)?;
                         file.leave_to(owner, group).map_err(explain)?;

@@ -21,14 +21,14 @@ use super::stream::Stream;
 use super::{Answer, Controlled, Presenter, answer};
 use crate::error::Error;
 use crate::installer;
-use crate::instance::{Configuration, Place, Watcher};
+use crate::instance::{Configuration, TapPoint, Watcher};
 
 /// Packets that are followed unless asked for otherwise.
 const PACKETS: u64 = 10;
 
 enum Heard {
     Followed(Box<live::Followed>),
-    Places(Vec<Place>),
+    Places(Vec<TapPoint>),
     Over(Option<String>),
 }
 
@@ -52,7 +52,7 @@ struct Watch {
 }
 
 /// What a chain becomes that is tapped at places, as far as no tap is part of it.
-fn synthesise(graph: &Graph, models: &[Model], places: &[Place]) -> Synthesis {
+fn synthesise(graph: &Graph, models: &[Model], places: &[TapPoint]) -> Synthesis {
     let known = graph.nodes.len();
     let taps: Vec<Tapped> = (known..)
         .zip(places)
@@ -70,7 +70,11 @@ fn synthesise(graph: &Graph, models: &[Model], places: &[Place]) -> Synthesis {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error> {
+    fn places(
+        &self,
+        configuration: &Configuration,
+        devices: &InUse,
+    ) -> Result<Vec<TapPoint>, Error> {
         if !configuration.is(&self.configuration) {
             return Err("the configuration changed".into());
         }
@@ -81,14 +85,14 @@ impl Watcher for Watch {
         }
     }
 
-    fn begins(&self, _: u32, places: &[Place]) {
+    fn begins(&self, _: u32, places: &[TapPoint]) {
         let graph = &self.configuration.chain().graph;
         let made = || self.is_synthesised.then(|| synthesise(graph, &self.models, places));
         self.synthesis.get_or_init(made);
         let _ = self.following.to.send(Heard::Places(places.to_vec()));
     }
 
-    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap> {
+    fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap> {
         let synthesis = self.synthesis.get().and_then(Option::as_ref);
         let programs = synthesis.map_or(Vec::new(), |s| s.programs.clone()).into();
         let following = Following { programs, ..self.following.clone() };
@@ -148,7 +152,7 @@ impl Watch {
     fn piece(
         &self,
         followed: live::Followed,
-        place: Option<&Place>,
+        place: Option<&TapPoint>,
         (number, colours): (u64, bool),
         presenter: &dyn Presenter,
     ) -> Piece {

@@ -101,7 +101,7 @@ impl Prover {
         self.waiting = Some(task).filter(|task| !task.programs.is_empty());
     }
 
-    /// Goes on, and tells what was found since the last call.
+    /// Continues, and returns what was found since the last call.
     pub(super) fn proceed(&mut self) -> Vec<Finding> {
         let found = self.found();
         if self.running.is_none()

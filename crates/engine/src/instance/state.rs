@@ -131,7 +131,7 @@ impl Instance {
             return Err(Error::State(format!(
                 "by dispatch mode {} it is not known which of {workers} workers a flow comes to; start with \
                  `catena run --workers {workers}`",
-                dispatch.way()
+                dispatch.mode()
             )));
         }
         let snapshot = Snapshot::parse(text).map_err(Error::State)?;

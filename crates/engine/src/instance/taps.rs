@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// A connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TapPoint {
     /// Where it begins.
     pub from: Port,
     /// Where it ends.
@@ -28,14 +28,18 @@ pub trait Watcher: Send + Sync {
     ///
     /// # Errors
     /// Why there are none.
-    fn places(&self, configuration: &Configuration, devices: &InUse) -> Result<Vec<Place>, Error>;
+    fn places(
+        &self,
+        configuration: &Configuration,
+        devices: &InUse,
+    ) -> Result<Vec<TapPoint>, Error>;
 
     /// Hears which connections are tapped from now on, and the number of the first; the others'
     /// numbers follow.
-    fn begins(&self, first: u32, places: &[Place]);
+    fn begins(&self, first: u32, places: &[TapPoint]);
 
     /// Puts a tap into the connection of a number, on a worker.
-    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap>;
+    fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap>;
 
     /// Hears that no connection is tapped any more, and why.
     fn ends(&self, why: &str);
@@ -74,11 +78,11 @@ pub(super) struct Taps {
 fn insert(
     router: &mut Router,
     watcher: &dyn Watcher,
-    (first, places): (u32, &[Place]),
+    (first, places): (u32, &[TapPoint]),
     worker: usize,
 ) -> Vec<Tap> {
     let numbered = (first..).zip(places);
-    let tap = |(number, place): (u32, &Place)| watcher.tap(router, place, number, worker as u32);
+    let tap = |(number, place): (u32, &TapPoint)| watcher.tap(router, place, number, worker as u32);
     numbered.filter_map(tap).collect()
 }
 
@@ -126,7 +130,7 @@ impl Instance {
             let running = lock(&self.running);
             (running.configuration.clone(), running.in_use.first().cloned().unwrap_or_default())
         };
-        let places: Arc<[Place]> = watcher.places(&configuration, &devices)?.into();
+        let places: Arc<[TapPoint]> = watcher.places(&configuration, &devices)?.into();
         watcher.begins(0, &places);
         let mut at = Vec::new();
         for worker in 0..self.fleet.len() {

@@ -85,7 +85,7 @@ impl Instance {
         let (dispatch, interfaces) = (&self.options.dispatch, &self.options.interfaces);
         let Workers { running, most } = self.workers();
         if !dispatch.is_elastic() {
-            return Err(Error::FixedWorkers { mode: dispatch.way(), workers: most });
+            return Err(Error::FixedWorkers { mode: dispatch.mode(), workers: most });
         }
         if !(1..=most).contains(&wanted) {
             return Err(Error::WorkerCount { wanted, most });
@@ -147,7 +147,7 @@ impl Instance {
         let _one = lock(&self.changing);
         let dispatch = &self.options.dispatch;
         let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
-            0 => Error::NoGroups { mode: dispatch.way() },
+            0 => Error::NoGroups { mode: dispatch.mode() },
             groups => Error::NoGroup { group, groups },
         })?;
         let Workers { running: workers, .. } = self.workers();
@@ -198,7 +198,7 @@ impl Instance {
     }
 }
 
-/// Which groups go from which worker to which when the number of workers changes; `at` tells the worker of each
+/// Which groups go from which worker to which when the number of workers changes; `at` gives the worker of each
 /// group. Those of workers that go come to who has fewest; workers that come take from who has most, until
 /// they have their part.
 fn resettle(at: &[usize], running: usize, wanted: usize) -> Vec<(usize, usize, Vec<usize>)> {

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use catena_engine::Error;
-use catena_engine::instance::{Configuration, Extent, Instance, Place, Tapping, Watcher};
+use catena_engine::instance::{Configuration, Extent, Instance, TapPoint, Tapping, Watcher};
 use catena_engine::session::Path;
 use dataplane::capture::{Capture, Captured};
 use dataplane::ports::InUse;
@@ -21,18 +21,18 @@ struct Watch {
 }
 
 impl Watcher for Watch {
-    fn places(&self, configuration: &Configuration, _: &InUse) -> Result<Vec<Place>, Error> {
+    fn places(&self, configuration: &Configuration, _: &InUse) -> Result<Vec<TapPoint>, Error> {
         let graph = &configuration.chain().graph;
         let [from, to] = self.between.map(|name| graph.find(name));
         let meant = |edge: &&ir::Edge| (Some(edge.from.node), Some(edge.to.node)) == (from, to);
         let edge = graph.edges.iter().find(meant).ok_or("it is gone")?;
         let (name, landmark) = (String::new(), String::new());
-        Ok(vec![Place { from: edge.from, to: edge.to, name, landmark }])
+        Ok(vec![TapPoint { from: edge.from, to: edge.to, name, landmark }])
     }
 
-    fn begins(&self, _: u32, _: &[Place]) {}
+    fn begins(&self, _: u32, _: &[TapPoint]) {}
 
-    fn tap(&self, router: &mut Router, place: &Place, number: u32, worker: u32) -> Option<Tap> {
+    fn tap(&self, router: &mut Router, place: &TapPoint, number: u32, worker: u32) -> Option<Tap> {
         let point = self.capture.clone().point(number, worker);
         router.insert_tap(place.from, place.to, point)
     }

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{DESTINATION, MAX_DEPTH, SOURCE, TCP_FLAGS, parse, parse_nested};
-use crate::wire::{EtherAddr, ip_protocol, vlan};
+use crate::wire::{Arp, Ethernet, Icmpv4, Ipv4, Ipv6, Tcp, Udp};
+use crate::wire::{arp, ip_protocol, ipv4, ipv6, tcp, vlan};
 
 /// Describes a frame, with its Ethernet header or without (`ethernet` false), in words that
 /// [`parse`] makes the same bytes of. What words cannot say is given as raw bytes.
@@ -36,8 +37,8 @@ fn describe_loosely(frame: &[u8], ethernet: bool, depth: u32) -> Option<String> 
     let (mut ether_type, mut network) = (0x0800, frame);
     if ethernet {
         let found = vlan::network(frame)?;
-        let (destination, source) =
-            (EtherAddr(frame[..6].try_into().ok()?), EtherAddr(frame[6..12].try_into().ok()?));
+        let header = Ethernet::new(frame)?;
+        let (destination, source) = (header.dst(), header.src());
         if (source, destination) != (SOURCE, DESTINATION) {
             let _ = write!(text, "eth {source} > {destination} ");
         }
@@ -59,102 +60,103 @@ fn describe_loosely(frame: &[u8], ethernet: bool, depth: u32) -> Option<String> 
         }
     }
     match ether_type {
-        0x0800 => ipv4(network, &mut text, depth)?,
-        0x86dd => ipv6(network, &mut text, depth)?,
-        0x0806 => arp(network, &mut text)?,
+        0x0800 => describe_ipv4(network, &mut text, depth)?,
+        0x86dd => describe_ipv6(network, &mut text, depth)?,
+        0x0806 => describe_arp(network, &mut text)?,
         _ => return None,
     }
     Some(text)
 }
 
-fn arp(arp: &[u8], text: &mut String) -> Option<()> {
-    let ip =
-        |at: usize| Some(std::net::Ipv4Addr::from(<[u8; 4]>::try_from(arp.get(at..at + 4)?).ok()?));
-    match arp.get(6..8)? {
-        [0, 1] => {
-            let _ = write!(text, "arp who-has {} tell {}", ip(24)?, ip(14)?);
-        }
-        _ => {
-            let ether = EtherAddr(arp.get(8..14)?.try_into().ok()?);
-            let _ = write!(text, "arp reply {} is-at {ether} to {}", ip(14)?, ip(24)?);
-        }
-    }
+fn describe_arp(bytes: &[u8], text: &mut String) -> Option<()> {
+    let message = Arp::new(bytes)?;
+    let (sender, target) = (message.sender_ip(), message.target_ip());
+    let _ = match message.operation() {
+        arp::REQUEST => write!(text, "arp who-has {target} tell {sender}"),
+        _ => write!(text, "arp reply {sender} is-at {} to {target}", message.sender_ether()),
+    };
     Some(())
 }
 
-fn ipv4(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
-    let header_length = usize::from(packet.first()? & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
-    let header = packet.get(..header_length.max(20))?;
+fn describe_ipv4(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
+    let ip = Ipv4::new(packet)?;
+    let (header_length, total) = (ip.header_len(), usize::from(ip.total_len()));
     let body = packet.get(header_length..total.min(packet.len()))?;
-    let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let address = |at: usize| {
-        std::net::Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3])
-    };
-    let fragment = (word(6) & 0x1fff) * 8;
     let mut more = String::new();
-    if header[8] != 64 {
-        let _ = write!(more, " ttl {}", header[8]);
+    if ip.ttl() != 64 {
+        let _ = write!(more, " ttl {}", ip.ttl());
     }
-    if header[1] != 0 {
-        let _ = write!(more, " tos {}", header[1]);
+    if ip.tos() != 0 {
+        let _ = write!(more, " tos {}", ip.tos());
     }
-    if word(4) != 0 {
-        let _ = write!(more, " id {}", word(4));
+    if ip.id() != 0 {
+        let _ = write!(more, " id {}", ip.id());
     }
-    for (bit, name) in [(0x4000, " df"), (0x2000, " mf")] {
-        if word(6) & bit != 0 {
+    for (set, name) in [(ip.dont_fragment(), " df"), (ip.more_fragments(), " mf")] {
+        if set {
             more.push_str(name);
         }
     }
-    if header.len() > 20 {
-        let _ = write!(more, " opt {}", hex(&header[20..]));
+    if header_length > ipv4::HEADER_LEN {
+        let _ = write!(more, " opt {}", hex(ip.options().as_bytes()));
     }
-    if crate::checksum::Sum::of(header).checksum() != 0 {
+    if !ip.checksum_ok() {
         more.push_str(" badsum");
     }
-    let ends = (address(12).to_string(), address(16).to_string());
-    transport(text, header[9], ends, fragment, body, &more, (1, depth));
+    let ends = (ip.src().to_string(), ip.dst().to_string());
+    transport(text, ip.protocol(), ends, ip.fragment_offset(), body, &more, (1, depth));
     if total < packet.len() {
         let _ = write!(text, " pad {}", packet.len() - total);
     }
     Some(())
 }
 
-fn ipv6(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
-    let header = packet.get(..40)?;
-    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let body = packet.get(40..(40 + length).min(packet.len()))?;
-    let address = |at: usize| {
-        let octets: [u8; 16] = header[at..at + 16].try_into().expect("16 bytes");
-        std::net::Ipv6Addr::from(octets).to_string()
-    };
+fn describe_ipv6(packet: &[u8], text: &mut String, depth: u32) -> Option<()> {
+    let ip = Ipv6::new(packet)?;
     let mut more = String::new();
-    if header[7] != 64 {
-        let _ = write!(more, " ttl {}", header[7]);
+    if ip.hop_limit() != 64 {
+        let _ = write!(more, " ttl {}", ip.hop_limit());
     }
-    let class = header[0] << 4 | header[1] >> 4;
-    if class != 0 {
-        let _ = write!(more, " tos {class}");
+    if ip.traffic_class() != 0 {
+        let _ = write!(more, " tos {}", ip.traffic_class());
     }
-    transport(text, header[6], (address(8), address(24)), 0, body, &more, (58, depth));
-    if 40 + length < packet.len() {
-        let _ = write!(text, " pad {}", packet.len() - 40 - length);
+    let ends = (ip.src().to_string(), ip.dst().to_string());
+    transport(text, ip.next_header(), ends, 0, ip.payload(), &more, (58, depth));
+    let padding = packet.len().saturating_sub(ipv6::HEADER_LEN + ip.payload_len());
+    if padding > 0 {
+        let _ = write!(text, " pad {padding}");
     }
     Some(())
+}
+
+/// A transport header that there are words for.
+enum Layer4<'a> {
+    Tcp(Tcp<&'a [u8]>),
+    Udp(Udp<&'a [u8]>),
+    /// Of IPv4 or IPv6: what words say lies at the same offsets.
+    Icmp(Icmpv4<&'a [u8]>),
+}
+
+impl<'a> Layer4<'a> {
+    fn of(protocol: u8, icmp: u8, body: &'a [u8]) -> Option<Self> {
+        match protocol {
+            ip_protocol::TCP => Tcp::new(body).map(Self::Tcp),
+            ip_protocol::UDP => Udp::new(body).map(Self::Udp),
+            _ if protocol == icmp => Icmpv4::new(body).map(Self::Icmp),
+            _ => None,
+        }
+    }
 }
 
 fn transport(
     text: &mut String,
     protocol: u8,
     (source, destination): (String, String),
-    fragment: u16,
+    fragment: usize,
     body: &[u8],
     more: &str,
     (icmp, depth): (u8, u32),
 ) {
-    let word = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
-    let long = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
     let socket = |address: &str, port: u16| {
         if address.contains(':') {
             format!("[{address}]:{port}")
@@ -162,55 +164,53 @@ fn transport(
             format!("{address}:{port}")
         }
     };
-    let payload = match (protocol, body.len()) {
-        (17, 8..) if fragment == 0 => {
-            let _ = write!(
-                text,
-                "udp {} > {}{more}",
-                socket(&source, word(0)),
-                socket(&destination, word(2))
-            );
-            if word(6) == 0 {
+    let header = if fragment > 0 { None } else { Layer4::of(protocol, icmp, body) };
+    let payload = match header {
+        Some(Layer4::Udp(udp)) => {
+            let ends = (socket(&source, udp.src_port()), socket(&destination, udp.dst_port()));
+            let _ = write!(text, "udp {} > {}{more}", ends.0, ends.1);
+            if udp.checksum() == 0 {
                 text.push_str(" nosum");
             }
             &body[8..]
         }
-        (6, 20..) if fragment == 0 => {
-            let _ = write!(
-                text,
-                "tcp {} > {}{more}",
-                socket(&source, word(0)),
-                socket(&destination, word(2))
-            );
-            if body[13] != 0x10 {
+        Some(Layer4::Tcp(segment)) => {
+            let ends =
+                (socket(&source, segment.src_port()), socket(&destination, segment.dst_port()));
+            let _ = write!(text, "tcp {} > {}{more}", ends.0, ends.1);
+            let flags = segment.flags();
+            if flags != tcp::flag::ACK {
                 let flags: String = TCP_FLAGS
                     .chars()
                     .enumerate()
-                    .filter(|(i, _)| body[13] >> i & 1 == 1)
+                    .filter(|(i, _)| flags >> i & 1 == 1)
                     .map(|(_, c)| c)
                     .collect();
                 let _ = write!(text, " flags {}", if flags.is_empty() { "." } else { &flags });
             }
-            for (name, value, usual) in
-                [("seq", long(4), 0), ("ack", long(8), 0), ("win", word(14).into(), 65535)]
-            {
+            for (name, value, usual) in [
+                ("seq", segment.seq(), 0),
+                ("ack", segment.ack(), 0),
+                ("win", segment.window().into(), 65535),
+            ] {
                 if value != usual {
                     let _ = write!(text, " {name} {value}");
                 }
             }
             &body[20..]
         }
-        (p, 8..) if p == icmp && fragment == 0 => {
-            let _ = write!(text, "icmp {source} > {destination}{more} type {}", body[0]);
-            if body[1] != 0 {
-                let _ = write!(text, " code {}", body[1]);
+        Some(Layer4::Icmp(message)) => {
+            let kind = message.message_type();
+            let _ = write!(text, "icmp {source} > {destination}{more} type {kind}");
+            if message.code() != 0 {
+                let _ = write!(text, " code {}", message.code());
             }
-            if long(4) != 0 {
-                let _ = write!(text, " rest {}", long(4));
+            if message.rest() != 0 {
+                let _ = write!(text, " rest {}", message.rest());
             }
             &body[8..]
         }
-        _ => {
+        None => {
             let name =
                 ip_protocol::name(protocol).map_or_else(|| protocol.to_string(), str::to_string);
             let _ = write!(text, "ip {source} > {destination}{more} proto {name}");

@@ -20,7 +20,7 @@ use std::fmt;
 /// The longest record that is read, in bytes, whatever snap length a file announces.
 pub const MAX_CAPTURED_LEN: u32 = 16 << 20;
 
-/// The snap length that writers announce unless told otherwise, in bytes.
+/// The snap length that writers announce by default, in bytes.
 pub const DEFAULT_SNAP_LEN: u32 = 1 << 18;
 
 /// What a record's bytes begin with: a number of the tcpdump project's registry.

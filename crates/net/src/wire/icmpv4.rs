@@ -1,8 +1,7 @@
 //! ICMP for IPv4 (RFC 792).
 
-use super::{cut, cut_mut, put_u16, put_u32, u16_at, u32_at, view};
+use super::{cut, put_u16, put_u32, u16_at, u32_at, view};
 use crate::checksum::Sum;
-use std::net::Ipv4Addr;
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
@@ -98,14 +97,6 @@ pub fn code_by_name(message_type: u8, name: &str) -> Option<u8> {
         .map(|&(.., code)| code)
 }
 
-/// Click's name of a code of a message type.
-pub fn code_name(message_type: u8, code: u8) -> Option<&'static str> {
-    CODES
-        .iter()
-        .find(|&&(of, _, known)| of == message_type && known == code)
-        .map(|&(_, name, _)| name)
-}
-
 /// True for the error messages, which quote the packet that caused them and must cause none themselves.
 #[inline]
 pub const fn is_error(message_type: u8) -> bool {
@@ -113,22 +104,6 @@ pub const fn is_error(message_type: u8) -> bool {
     matches!(
         message_type,
         UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM
-    )
-}
-
-/// True for requests and replies that carry identifier and sequence number.
-#[inline]
-pub const fn has_id(message_type: u8) -> bool {
-    use message::*;
-    matches!(
-        message_type,
-        ECHO | ECHO_REPLY
-            | TIMESTAMP
-            | TIMESTAMP_REPLY
-            | INFO_REQUEST
-            | INFO_REPLY
-            | MASK_REQUEST
-            | MASK_REPLY
     )
 }
 
@@ -162,34 +137,10 @@ impl<T: AsRef<[u8]>> Icmpv4<T> {
         u32_at(self.fixed(), 4)
     }
 
-    /// Identifier, in requests and replies.
-    #[inline]
-    pub fn id(&self) -> u16 {
-        u16_at(self.fixed(), 4)
-    }
-
-    /// Sequence number, in requests and replies.
-    #[inline]
-    pub fn seq(&self) -> u16 {
-        u16_at(self.fixed(), 6)
-    }
-
-    /// The gateway of a redirect.
-    #[inline]
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.rest().into()
-    }
-
     /// The next hop's MTU in bytes, in "fragmentation needed" (RFC 1191).
     #[inline]
     pub fn mtu(&self) -> u16 {
         u16_at(self.fixed(), 6)
-    }
-
-    /// Offset of the wrong byte, in a parameter problem.
-    #[inline]
-    pub fn pointer(&self) -> u8 {
-        self.fixed()[4]
     }
 
     /// What follows the header; in an error message, the packet that caused it.
@@ -236,24 +187,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Icmpv4<T> {
         put_u16(self.fixed_mut(), 4, id);
     }
 
-    /// Sets the sequence number.
-    #[inline]
-    pub fn set_seq(&mut self, seq: u16) {
-        put_u16(self.fixed_mut(), 6, seq);
-    }
-
     /// Computes the checksum anew over the buffer; the buffer must end with the message.
     #[inline]
     pub fn fill_checksum(&mut self) {
         self.set_checksum(0);
         let checksum = Sum::of(self.bytes()).checksum();
         self.set_checksum(checksum);
-    }
-
-    /// What follows the header, for writing.
-    #[inline]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        cut_mut(self.buffer.as_mut(), HEADER_LEN, usize::MAX)
     }
 }
 
@@ -263,28 +202,21 @@ mod tests {
 
     #[test]
     fn reads_what_was_written() {
-        let mut bytes = [0u8; 11];
+        let mut bytes = *b"\0\0\0\0\0\0\0\0abc";
         let mut icmp = Icmpv4::new(&mut bytes[..]).unwrap();
         icmp.set_message_type(message::ECHO);
+        icmp.set_code(2);
+        icmp.set_rest(0x1111_0007);
         icmp.set_id(0x1234);
-        icmp.set_seq(7);
-        icmp.payload_mut().copy_from_slice(b"abc");
         icmp.fill_checksum();
         let icmp = Icmpv4::new(&bytes).unwrap();
-        assert_eq!((icmp.message_type(), icmp.code(), icmp.id(), icmp.seq()), (8, 0, 0x1234, 7));
+        assert_eq!((icmp.message_type(), icmp.code(), icmp.rest()), (8, 2, 0x1234_0007));
+        assert_eq!(icmp.mtu(), 7);
         assert!(icmp.checksum_ok());
         assert_eq!(icmp.payload(), b"abc");
         bytes[10] ^= 1;
         assert!(!Icmpv4::new(&bytes).unwrap().checksum_ok());
         assert!(Icmpv4::new(&bytes[..7]).is_none());
-    }
-
-    #[test]
-    fn the_second_word() {
-        let bytes = [5, 1, 0, 0, 10, 1, 2, 3];
-        let icmp = Icmpv4::new(&bytes).unwrap();
-        assert_eq!(icmp.gateway(), Ipv4Addr::new(10, 1, 2, 3));
-        assert_eq!((icmp.mtu(), icmp.pointer(), icmp.rest()), (0x0203, 10, 0x0a010203));
     }
 
     #[test]
@@ -294,8 +226,6 @@ mod tests {
         assert_eq!(type_by_name("none"), None);
         assert_eq!(code_by_name(3, "needfrag"), Some(4));
         assert_eq!(code_by_name(5, "needfrag"), None);
-        assert_eq!(code_name(12, 0), Some("erroratptr"));
         assert!(is_error(3) && !is_error(8));
-        assert!(has_id(8) && !has_id(3));
     }
 }

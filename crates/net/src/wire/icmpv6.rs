@@ -1,6 +1,6 @@
 //! ICMP for IPv6 (RFC 4443) with neighbor discovery (RFC 4861).
 
-use super::{EtherAddr, cut, cut_mut, put_u16, put_u32, u16_at, u32_at, view};
+use super::{EtherAddr, cut, cut_mut, put_u16, put_u32, view};
 use crate::checksum::Sum;
 use std::net::Ipv6Addr;
 
@@ -102,31 +102,6 @@ impl<T: AsRef<[u8]>> Icmpv6<T> {
         self.fixed()[1]
     }
 
-    /// Checksum.
-    #[inline]
-    pub fn checksum(&self) -> u16 {
-        u16_at(self.fixed(), 2)
-    }
-
-    /// The second word of the header: the MTU of "packet too big", the pointer of a parameter problem, the
-    /// [flags](neighbor_flag) of a neighbor advertisement.
-    #[inline]
-    pub fn rest(&self) -> u32 {
-        u32_at(self.fixed(), 4)
-    }
-
-    /// Identifier of an echo message.
-    #[inline]
-    pub fn id(&self) -> u16 {
-        u16_at(self.fixed(), 4)
-    }
-
-    /// Sequence number of an echo message.
-    #[inline]
-    pub fn seq(&self) -> u16 {
-        u16_at(self.fixed(), 6)
-    }
-
     /// What follows the first 8 bytes; in an error message, the packet that caused it.
     #[inline]
     pub fn payload(&self) -> &[u8] {
@@ -145,13 +120,6 @@ impl<T: AsRef<[u8]>> Icmpv6<T> {
     #[inline]
     pub fn neighbor_options(&self) -> NeighborOptions<'_> {
         NeighborOptions { rest: cut(self.bytes(), NEIGHBOR_LEN, usize::MAX) }
-    }
-
-    /// The Ethernet address in the first link-layer option of that kind of a neighbor message.
-    #[inline]
-    pub fn link_layer_addr(&self, kind: u8) -> Option<EtherAddr> {
-        let found = self.neighbor_options().map_while(Result::ok).find(|o| o.kind == kind)?;
-        found.data.first_chunk().map(|&bytes| EtherAddr(bytes))
     }
 
     /// True if the checksum over pseudo-header and buffer is right; the buffer must end with the message.
@@ -272,8 +240,9 @@ mod tests {
         let icmp = Icmpv6::new(&bytes).unwrap();
         assert!(icmp.checksum_ok(pseudo));
         assert_eq!(icmp.neighbor_target(), Some(target));
-        assert_eq!(icmp.link_layer_addr(option::TARGET_LINK_LAYER), Some(addr));
-        assert_eq!(icmp.link_layer_addr(option::SOURCE_LINK_LAYER), None);
+        let options: Vec<_> = icmp.neighbor_options().collect();
+        let data = &addr.0[..];
+        assert_eq!(options, [Ok(NeighborOption { kind: option::TARGET_LINK_LAYER, data })]);
         assert_eq!(icmp.neighbor_options().count(), 1);
         bytes[0] = message::ECHO;
         assert_eq!(Icmpv6::new(&bytes).unwrap().neighbor_target(), None);

@@ -1,7 +1,7 @@
 //! IPv4 (RFC 791).
 
-use super::{cut, cut_mut, put_bits, put_u16, u16_at, view};
-use crate::checksum::{Sum, pseudo_header_v4};
+use super::{cut, cut_mut, put_u16, u16_at, view};
+use crate::checksum::{Sum, pseudo_header_v4, update_u16};
 use std::net::Ipv4Addr;
 
 /// Bytes of a header without options.
@@ -53,12 +53,6 @@ impl<T: AsRef<[u8]>> Ipv4<T> {
         self.fixed()[1]
     }
 
-    /// Differentiated services code point, 0 to 63 (RFC 2474).
-    #[inline]
-    pub fn dscp(&self) -> u8 {
-        self.tos() >> 2
-    }
-
     /// Explicit congestion notification, 0 to 3 (RFC 3168).
     #[inline]
     pub fn ecn(&self) -> u8 {
@@ -105,6 +99,12 @@ impl<T: AsRef<[u8]>> Ipv4<T> {
     #[inline]
     pub fn is_fragment(&self) -> bool {
         self.fragment_word() & (MF | 0x1fff) != 0
+    }
+
+    /// True for all fragments of a datagram but the first: they begin with no transport header.
+    #[inline]
+    pub fn is_later_fragment(&self) -> bool {
+        self.fragment_word() & 0x1fff != 0
     }
 
     /// Time to live.
@@ -190,18 +190,6 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Ipv4<T> {
         self.fixed_mut()[1] = tos;
     }
 
-    /// Sets the differentiated services code point, leaving ECN alone.
-    #[inline]
-    pub fn set_dscp(&mut self, dscp: u8) {
-        put_bits(&mut self.fixed_mut()[1], 0xfc, dscp << 2);
-    }
-
-    /// Sets explicit congestion notification, leaving DSCP alone.
-    #[inline]
-    pub fn set_ecn(&mut self, ecn: u8) {
-        put_bits(&mut self.fixed_mut()[1], 3, ecn);
-    }
-
     /// Sets the length of header and payload in bytes.
     #[inline]
     pub fn set_total_len(&mut self, bytes: u16) {
@@ -248,6 +236,28 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Ipv4<T> {
     #[inline]
     pub fn set_dst(&mut self, addr: Ipv4Addr) {
         self.fixed_mut()[16..20].copy_from_slice(&addr.octets());
+    }
+
+    /// Exchanges source and destination address.
+    #[inline]
+    pub fn swap_addresses(&mut self) {
+        self.fixed_mut()[12..].rotate_left(4);
+    }
+
+    /// Sets DSCP and ECN together and updates the checksum (RFC 1624).
+    #[inline]
+    pub fn replace_tos(&mut self, tos: u8) {
+        self.set_checksum(update_u16(self.checksum(), self.tos().into(), tos.into()));
+        self.set_tos(tos);
+    }
+
+    /// Decrements a time-to-live above 0 and updates the checksum (RFC 1624): what is added to the complement
+    /// of the checksum is the complement of the old word and the new one, which is less by 0x100.
+    #[inline]
+    pub fn decrement_ttl(&mut self) {
+        self.set_ttl(self.ttl() - 1);
+        let sum = u32::from(!self.checksum()) + (0xffff - 0x100);
+        self.set_checksum(!((sum + (sum >> 16)) as u16));
     }
 
     /// Computes the header checksum anew.
@@ -374,8 +384,7 @@ mod tests {
         let mut bytes = [0u8; 32];
         let mut ip = Ipv4::new(&mut bytes[..]).unwrap();
         ip.set_header_len(24);
-        ip.set_dscp(46);
-        ip.set_ecn(1);
+        ip.set_tos(46 << 2 | 1);
         ip.set_total_len(30);
         ip.set_id(0x1234);
         ip.set_fragment_word(DF);
@@ -394,7 +403,7 @@ mod tests {
         let bytes = packet();
         let ip = Ipv4::new_checked(&bytes).unwrap();
         assert_eq!(bytes[..10], [0x46, 0xb9, 0, 30, 0x12, 0x34, 0x40, 0, 64, 17]);
-        assert_eq!((ip.version(), ip.header_len(), ip.dscp(), ip.ecn()), (4, 24, 46, 1));
+        assert_eq!((ip.version(), ip.header_len(), ip.tos(), ip.ecn()), (4, 24, 0xb9, 1));
         assert_eq!((ip.total_len(), ip.id(), ip.ttl(), ip.protocol()), (30, 0x1234, 64, 17));
         assert!(ip.dont_fragment() && !ip.more_fragments() && !ip.is_fragment());
         assert_eq!(ip.src(), Ipv4Addr::new(10, 0, 0, 1));
@@ -412,6 +421,17 @@ mod tests {
     }
 
     #[test]
+    fn updates_keep_the_checksum() {
+        let mut bytes = packet();
+        let mut ip = Ipv4::new(&mut bytes[..]).unwrap();
+        ip.replace_tos(0x12);
+        ip.decrement_ttl();
+        ip.swap_addresses();
+        assert!(ip.checksum_ok());
+        assert_eq!((ip.tos(), ip.ttl(), ip.dst()), (0x12, 63, Ipv4Addr::new(10, 0, 0, 1)));
+    }
+
+    #[test]
     fn a_flipped_bit_breaks_the_checksum() {
         let mut bytes = packet();
         bytes[8] ^= 1;
@@ -426,9 +446,9 @@ mod tests {
         assert!(ip.is_fragment() && ip.more_fragments());
         assert_eq!(ip.fragment_offset(), 1480);
         ip.set_fragment_word(MF);
-        assert!(ip.is_fragment());
+        assert!(ip.is_fragment() && !ip.is_later_fragment());
         ip.set_fragment_word(1);
-        assert!(ip.is_fragment() && !ip.more_fragments());
+        assert!(ip.is_fragment() && ip.is_later_fragment() && !ip.more_fragments());
     }
 
     #[test]

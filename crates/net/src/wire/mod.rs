@@ -16,7 +16,6 @@ pub mod icmpv6;
 pub mod ip_protocol;
 pub mod ipv4;
 pub mod ipv6;
-pub mod nsh;
 pub mod service;
 pub mod tcp;
 pub mod udp;
@@ -25,16 +24,13 @@ pub mod vxlan;
 
 pub use arp::Arp;
 pub use ether::{EtherAddr, Ethernet};
-pub use gre::Gre;
 pub use icmpv4::Icmpv4;
 pub use icmpv6::Icmpv6;
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
-pub use nsh::Nsh;
 pub use tcp::Tcp;
 pub use udp::Udp;
 pub use vlan::Vlan;
-pub use vxlan::Vxlan;
 
 /// Declares a view over a buffer that holds at least the module's `HEADER_LEN` bytes.
 macro_rules! view {
@@ -50,6 +46,15 @@ macro_rules! view {
             #[inline]
             pub fn new(buffer: T) -> Option<Self> {
                 (buffer.as_ref().len() >= HEADER_LEN).then_some(Self { buffer })
+            }
+
+            /// A view of the fixed part of a header.
+            #[inline]
+            pub fn of(header: T) -> Self
+            where
+                T: std::borrow::Borrow<[u8; HEADER_LEN]>,
+            {
+                Self { buffer: header }
             }
 
             /// The buffer back.

@@ -1,7 +1,7 @@
 //! TCP (RFC 9293).
 
 pub use super::ipv4::{BadOption, HeaderOption, Options};
-use super::{cut, cut_mut, put_bits, put_u16, put_u32, u16_at, u32_at, view};
+use super::{cut, put_bits, put_u16, put_u32, u16_at, u32_at, view};
 use crate::checksum::Sum;
 
 /// Bytes of a header without options.
@@ -105,22 +105,10 @@ impl<T: AsRef<[u8]>> Tcp<T> {
         u16_at(self.fixed(), 16)
     }
 
-    /// Urgent pointer.
-    #[inline]
-    pub fn urgent_pointer(&self) -> u16 {
-        u16_at(self.fixed(), 18)
-    }
-
     /// The options.
     #[inline]
     pub fn options(&self) -> Options<'_> {
         Options { area: cut(self.bytes(), HEADER_LEN, self.header_len()), at: 0 }
-    }
-
-    /// What follows the header in the buffer.
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        cut(self.bytes(), self.header_len().max(HEADER_LEN), usize::MAX)
     }
 
     /// True if the checksum over pseudo-header and buffer is right; the buffer must end with the segment.
@@ -180,32 +168,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Tcp<T> {
         put_u16(self.fixed_mut(), 16, checksum);
     }
 
-    /// Sets the urgent pointer.
-    #[inline]
-    pub fn set_urgent_pointer(&mut self, pointer: u16) {
-        put_u16(self.fixed_mut(), 18, pointer);
-    }
-
     /// Computes the checksum anew over pseudo-header and buffer; the buffer must end with the segment.
     #[inline]
     pub fn fill_checksum(&mut self, pseudo_header: Sum) {
         self.set_checksum(0);
         let checksum = pseudo_header.plus(Sum::of(self.bytes())).checksum();
         self.set_checksum(checksum);
-    }
-
-    /// The bytes of the options, for writing.
-    #[inline]
-    pub fn options_mut(&mut self) -> &mut [u8] {
-        let end = self.header_len();
-        cut_mut(self.buffer.as_mut(), HEADER_LEN, end)
-    }
-
-    /// What follows the header, for writing.
-    #[inline]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        let from = self.header_len().max(HEADER_LEN);
-        cut_mut(self.buffer.as_mut(), from, usize::MAX)
     }
 }
 
@@ -217,7 +185,8 @@ mod tests {
 
     #[test]
     fn reads_what_was_written() {
-        let mut bytes = [0u8; 27];
+        let mut bytes = *b"....................\x02\x04\x05\xb4odd";
+        bytes[..HEADER_LEN].fill(0);
         let mut tcp = Tcp::new(&mut bytes[..]).unwrap();
         tcp.set_src_port(40000);
         tcp.set_dst_port(443);
@@ -226,19 +195,14 @@ mod tests {
         tcp.set_header_len(24);
         tcp.set_flags(flag::SYN | flag::ACK);
         tcp.set_window(0x2000);
-        tcp.set_urgent_pointer(5);
-        tcp.options_mut().copy_from_slice(&[2, 4, 5, 0xb4]);
-        tcp.payload_mut().copy_from_slice(b"odd");
         let pseudo = pseudo_header_v4(Ipv4Addr::new(1, 2, 3, 4), Ipv4Addr::new(5, 6, 7, 8), 6, 27);
         tcp.fill_checksum(pseudo);
         let tcp = Tcp::new_checked(&bytes).unwrap();
         assert_eq!((tcp.src_port(), tcp.dst_port()), (40000, 443));
         assert_eq!((tcp.seq(), tcp.ack()), (0x01020304, 0xfffefdfc));
         assert_eq!((tcp.header_len(), tcp.flags(), tcp.window()), (24, 0x12, 0x2000));
-        assert_eq!(tcp.urgent_pointer(), 5);
-        assert_eq!(tcp.payload(), b"odd");
         assert!(tcp.checksum_ok(pseudo));
-        let mss = HeaderOption { kind: option::MSS, offset: 0, data: &[5, 0xb4] };
+        let mss = HeaderOption { kind: 2, offset: 0, data: &[5, 0xb4] };
         assert_eq!(tcp.options().collect::<Vec<_>>(), [Ok(mss)]);
         bytes[26] ^= 0x80;
         assert!(!Tcp::new_checked(&bytes).unwrap().checksum_ok(pseudo));
@@ -253,7 +217,7 @@ mod tests {
             bytes[12] = length;
             assert_eq!(Tcp::new_checked(&bytes).is_some(), ok, "{length:#x}");
             let tcp = Tcp::new(&bytes).unwrap();
-            assert!(tcp.payload().len() <= 4 && tcp.options().count() <= 4);
+            assert!(tcp.options().count() <= 4);
         }
         assert!(Tcp::new(&bytes[..19]).is_none());
     }

@@ -1,6 +1,6 @@
 //! UDP (RFC 768).
 
-use super::{cut, cut_mut, put_u16, u16_at, view};
+use super::{cut, put_u16, u16_at, view};
 use crate::checksum::{Sum, udp_absent, udp_field};
 
 /// Bytes of the header.
@@ -93,13 +93,6 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Udp<T> {
         let checksum = pseudo_header.plus(Sum::of(self.covered())).checksum();
         self.set_checksum(udp_field(checksum));
     }
-
-    /// What follows the header, for writing.
-    #[inline]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        let end = self.len().into();
-        cut_mut(self.buffer.as_mut(), HEADER_LEN, end)
-    }
 }
 
 #[cfg(test)]
@@ -110,13 +103,12 @@ mod tests {
 
     #[test]
     fn reads_what_was_written() {
-        let mut bytes = [0u8; 14];
+        let mut bytes = *b"\0\0\0\0\0\0\0\0abcdef";
         let pseudo = pseudo_header_v4(Ipv4Addr::new(1, 2, 3, 4), Ipv4Addr::new(5, 6, 7, 8), 17, 11);
         let mut udp = Udp::new(&mut bytes[..]).unwrap();
         udp.set_src_port(5353);
         udp.set_dst_port(53);
         udp.set_len(11);
-        udp.payload_mut().copy_from_slice(b"abc");
         assert!(udp.checksum_ok(pseudo), "absent");
         udp.fill_checksum(pseudo);
         assert_ne!(udp.checksum(), 0);

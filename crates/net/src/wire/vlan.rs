@@ -1,6 +1,6 @@
 //! VLAN tags: 802.1Q customer tags and 802.1ad service tags.
 
-use super::{cut, cut_mut, ether, ether_type, put_u16, u16_at, view};
+use super::{ether, ether_type, put_u16, u16_at, view};
 
 /// Bytes of one tag as it lies after the type field that announces it: control information and next type.
 pub const HEADER_LEN: usize = 4;
@@ -10,24 +10,6 @@ pub const HEADER_LEN: usize = 4;
 pub struct Tci(pub u16);
 
 impl Tci {
-    /// Control information of its parts, each cut to its width (3, 1 and 12 bits).
-    #[inline]
-    pub const fn new(pcp: u8, dei: bool, vid: u16) -> Tci {
-        Tci((pcp as u16 & 7) << 13 | (dei as u16) << 12 | vid & 0xfff)
-    }
-
-    /// Priority code point, 0 to 7.
-    #[inline]
-    pub const fn pcp(self) -> u8 {
-        (self.0 >> 13) as u8
-    }
-
-    /// Drop eligible indicator.
-    #[inline]
-    pub const fn dei(self) -> bool {
-        self.0 & 0x1000 != 0
-    }
-
     /// VLAN id, 0 to 4095; 0 means priority only.
     #[inline]
     pub const fn vid(self) -> u16 {
@@ -53,12 +35,6 @@ impl<T: AsRef<[u8]>> Vlan<T> {
     pub fn ether_type(&self) -> u16 {
         u16_at(self.fixed(), 2)
     }
-
-    /// What follows the tag.
-    #[inline]
-    pub fn payload(&self) -> &[u8] {
-        cut(self.bytes(), HEADER_LEN, usize::MAX)
-    }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Vlan<T> {
@@ -72,12 +48,6 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Vlan<T> {
     #[inline]
     pub fn set_ether_type(&mut self, ether_type: u16) {
         put_u16(self.fixed_mut(), 2, ether_type);
-    }
-
-    /// What follows the tag, for writing.
-    #[inline]
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        cut_mut(self.buffer.as_mut(), HEADER_LEN, usize::MAX)
     }
 }
 
@@ -129,13 +99,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_information() {
-        let tci = Tci::new(5, true, 0xabc);
-        assert_eq!(tci.0, 0xbabc);
-        assert_eq!((tci.pcp(), tci.dei(), tci.vid()), (5, true, 0xabc));
-    }
-
-    #[test]
     fn network_header_behind_tags() {
         let mut frame = [0u8; 40];
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -163,7 +126,7 @@ mod tests {
     fn reads_and_writes() {
         let mut bytes = [0u8; 6];
         let mut tag = Vlan::new(&mut bytes[..]).unwrap();
-        tag.set_tci(Tci::new(7, false, 100));
+        tag.set_tci(Tci(7 << 13 | 100));
         tag.set_ether_type(ether_type::ARP);
         assert_eq!(tag.tci().vid(), 100);
         assert_eq!(bytes, [0xe0, 100, 8, 6, 0, 0]);

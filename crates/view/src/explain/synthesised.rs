@@ -15,7 +15,7 @@ use crate::synth::text::{Group, add, destination, lines, title};
 use crate::synth::{Became, Class, Done, Report, Words, named};
 
 /// A passage, with the program and the class that it is about.
-struct Told<'a> {
+struct PassageContext<'a> {
     report: &'a Report<'a>,
     became: &'a Became<'a>,
     class: &'a Class<'a>,
@@ -32,7 +32,7 @@ struct Decided {
     rule: Option<Span>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> PassageContext<'a> {
     fn of(story: &'a Story<'a>, step: &'a Step) -> Option<Self> {
         let (report, passage) = (story.report?, step.passage.as_ref()?);
         let became = report.programs.get(passage.program)?;
@@ -135,7 +135,7 @@ fn bits(packet: &Seen, at: i32, width: u32) -> Option<u128> {
 pub(super) fn tell(story: &Story<'_>, phase: usize, paint: Paint) -> String {
     let mut text = String::new();
     for step in story.trace.steps.iter().filter(|s| s.phase == phase) {
-        let Some(told) = Told::of(story, step) else { continue };
+        let Some(told) = PassageContext::of(story, step) else { continue };
         let decisions = told.passage.steps.len().saturating_sub(1);
         text.push_str(&format!(
             "\n  {}  {}, {}, class {} of {}: {}\n",
@@ -175,7 +175,7 @@ pub(super) fn tell(story: &Story<'_>, phase: usize, paint: Paint) -> String {
 
 /// The same for programs; `None` if no program begins at a step.
 pub(super) fn to_json(story: &Story<'_>, step: StepId) -> Option<Value> {
-    let told = Told::of(story, story.trace.steps.get(step)?)?;
+    let told = PassageContext::of(story, story.trace.steps.get(step)?)?;
     let place = |span: Span| {
         let at = story.sources.line_column(span.file, span.start);
         json!({ "file": story.sources.name(span.file), "line": at.line, "column": at.column })

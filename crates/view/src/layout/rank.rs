@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The layers of a directed graph of `n` boxes, cycles allowed: most arcs lead to a later layer,
-/// and `backward` tells the others. Layers count from 0 without gaps.
+/// and `backward` lists the others. Layers count from 0 without gaps.
 pub(super) struct Ranks {
     pub(super) rank: Vec<usize>,
     pub(super) backward: Vec<bool>,

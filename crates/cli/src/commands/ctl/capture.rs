@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use dataplane::place;
+use dataplane::guarded_path;
 use engine::control::Received;
 use engine::control::protocol::{self, Piece};
 use net::pcap::Reader;
@@ -19,7 +19,7 @@ use crate::terminal::{for_output, print_as_it_is, print_error};
 /// Where what is captured goes.
 enum Sink {
     File(Box<dyn Write>),
-    /// A thread that tells of each packet.
+    /// A thread that reports each packet.
     Lines(Sender<Vec<u8>>, JoinHandle<()>),
 }
 
@@ -72,7 +72,7 @@ impl Sink {
         Ok(match path {
             Some("-") => Self::File(Box::new(stdout())),
             Some(path) => {
-                let file = place::create(Path::new(path), false);
+                let file = guarded_path::create(Path::new(path), false);
                 Self::File(Box::new(file.map_err(|e| format!("{path}: {e}"))?))
             }
             None => {

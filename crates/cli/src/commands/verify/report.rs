@@ -59,7 +59,7 @@ pub(super) struct Report<'a> {
     pub(super) paint: Paint,
 }
 
-/// The two sides of a difference, as people are told of them.
+/// The two sides of a difference, as people read them.
 type Sides = [&'static str; 2];
 
 impl Report<'_> {

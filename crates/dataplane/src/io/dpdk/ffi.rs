@@ -192,9 +192,9 @@ pub(super) fn start(arguments: Vec<CString>) -> Result<(), Refusal> {
 }
 
 /// A port that is known and not open.
-pub(super) struct Found(PortInfo);
+pub(super) struct ClosedPort(PortInfo);
 
-impl Found {
+impl ClosedPort {
     /// Finds the port of the device of this name, which is made with these arguments if there is
     /// none. DPDK must have been started.
     ///

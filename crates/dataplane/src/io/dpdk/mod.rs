@@ -15,7 +15,7 @@ use super::port::{
 
 mod ffi;
 
-use ffi::{Counts, Found, Queue, Refusal};
+use ffi::{ClosedPort, Counts, Queue, Refusal};
 
 /// Frames at a time: enough to share what is done once for all, few enough to stay in the first
 /// cache.
@@ -24,7 +24,7 @@ pub(super) const BURST: usize = 64;
 /// Drivers whose frames come from senders on this host, which leave checksums half done.
 const VIRTUAL: [&str; 3] = ["net_af_packet", "net_af_xdp", "net_tap"];
 
-/// Drivers that spread flows, both directions to the same queue, without being told to.
+/// Drivers that spread flows, both directions to the same queue, by default.
 const SPREADING: [(&str, &str); 1] = [("net_af_packet", "the kernel's symmetric hash")];
 
 /// What DPDK is started with if the user does not say: no files that other processes share.
@@ -63,7 +63,7 @@ pub(super) fn open(
     started.get_or_insert_with(|| start(eal)).clone()?;
     let name = device.split(',').next().unwrap_or_default().to_string();
     let text = |text: &str| CString::new(text).map_err(|e| e.to_string());
-    let found = Found::new(&text(device)?, &text(&name)?);
+    let found = ClosedPort::new(&text(device)?, &text(&name)?);
     let found = found.map_err(|refusal| not_found(&name, &refusal))?;
     let (driver, mtu) = (found.driver(), found.mtu());
     let spreading = SPREADING.iter().find(|(name, _)| *name == driver).map(|(_, how)| *how);

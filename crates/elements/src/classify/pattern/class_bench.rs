@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use ir::IntervalSet;
 
-use super::expr::{Origin, Pattern, Place};
+use super::expr::{Origin, PacketBytes, Pattern};
 use crate::argument::{parse_integer, parse_ipv4};
 
 /// Parses a line. Ranges of all ports say nothing; others ask for a first fragment with ports,
@@ -20,7 +20,7 @@ pub(crate) fn parse(line: &str) -> Option<Pattern> {
         let [address, mask] = [network.network(), network.netmask()].map(Ipv4Addr::to_bits);
         if mask != 0 {
             let address = IntervalSet::single(address.into());
-            tests.push(Pattern::test(Place::new(Origin::Network, at, 4), mask, address));
+            tests.push(Pattern::test(PacketBytes::new(Origin::Network, at, 4), mask, address));
         }
     }
     let mut ports = Vec::with_capacity(2);
@@ -32,13 +32,13 @@ pub(crate) fn parse(line: &str) -> Option<Pattern> {
         let high: u16 = words.next()?.parse().ok()?;
         if (low, high) != (0, u16::MAX) {
             let set = IntervalSet::range(u128::from(low), u128::from(high));
-            ports.push(Pattern::test(Place::new(Origin::Transport, at, 2), 0xffff, set));
+            ports.push(Pattern::test(PacketBytes::new(Origin::Transport, at, 2), 0xffff, set));
         }
     }
     let (protocol, mask) = words.next()?.split_once('/')?;
     let byte = |text| parse_integer(text).and_then(|n| u8::try_from(n).ok()).map(u32::from);
     let (protocol, mask) = (byte(protocol)?, byte(mask)?);
-    let place = Place::new(Origin::Network, 9, 1);
+    let place = PacketBytes::new(Origin::Network, 9, 1);
     if mask != 0 {
         let set = IntervalSet::single(u128::from(protocol & mask));
         tests.push(Pattern::test(place, mask, set));

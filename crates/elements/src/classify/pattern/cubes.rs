@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use classify::{Cube, Key, MAX_DIMENSIONS, RuleSet, TooManyCubes};
 use ir::IntervalSet;
 
-use super::expr::{Origin, Pattern, Place, Test};
+use super::expr::{Origin, PacketBytes, Pattern, Test};
 use super::program::Headers;
 
 /// A rule may make so many cubes.
@@ -18,7 +18,7 @@ const MORE_CUBES: usize = 4096;
 /// that, above all others.
 #[derive(Clone, Debug)]
 struct Dimension {
-    place: Place,
+    place: PacketBytes,
     /// The bits that count.
     mask: u32,
     /// For a single byte: the number of its class. Values that all tests treat alike are one
@@ -39,7 +39,7 @@ type Conjunction = Vec<(usize, IntervalSet)>;
 /// The rules as cubes, numbered as given. `None` if they look at too many places, at places that
 /// cubes cannot express, or make too many cubes.
 pub(crate) fn cubes(rules: &[(&Pattern, u32)]) -> Option<(Keys, RuleSet)> {
-    let mut tests: BTreeMap<(Place, u32), Vec<&Test>> = BTreeMap::new();
+    let mut tests: BTreeMap<(PacketBytes, u32), Vec<&Test>> = BTreeMap::new();
     let mut convertible = true;
     for (pattern, _) in rules {
         pattern.for_each_test(&mut |test| {
@@ -66,10 +66,10 @@ pub(crate) fn cubes(rules: &[(&Pattern, u32)]) -> Option<(Keys, RuleSet)> {
     Some((keys, set))
 }
 
-/// More different tests of a byte than this are not told apart by classes.
+/// More different tests of a byte than this are in no classes of their own.
 const MAX_TESTS: usize = 64;
 
-fn dimension(place: Place, mask: u32, tests: &[&Test]) -> Dimension {
+fn dimension(place: PacketBytes, mask: u32, tests: &[&Test]) -> Dimension {
     let absent = u32::from(!place.is_fixed());
     if place.length > 1 || tests.len() > MAX_TESTS {
         return Dimension { place, mask, classes: None, greatest: mask.max(place.max()) + absent };

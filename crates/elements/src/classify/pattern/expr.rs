@@ -19,7 +19,7 @@ pub(crate) enum Origin {
 
 /// At most four bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct PacketBytes {
     pub(crate) origin: Origin,
     /// Offset in bytes.
     pub(crate) offset: u16,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
     pub(crate) length: u8,
 }
 
-impl Place {
+impl PacketBytes {
     pub(crate) const fn new(origin: Origin, offset: u16, length: u8) -> Self {
         Self { origin, offset, length }
     }
@@ -73,7 +73,7 @@ impl Place {
 /// Whether bytes are there and the number that they make, masked, is in a set.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Test {
-    pub(crate) place: Place,
+    pub(crate) place: PacketBytes,
     /// The bits that count; not 0.
     pub(crate) mask: u32,
     /// Masked numbers that pass.
@@ -82,7 +82,7 @@ pub(crate) struct Test {
 
 impl Test {
     /// A test on all bits if it can be said so, which it can for a mask of leading ones.
-    pub(crate) fn new(place: Place, mask: u32, set: IntervalSet) -> Self {
+    pub(crate) fn new(place: PacketBytes, mask: u32, set: IntervalSet) -> Self {
         let free = place.max() & !mask;
         if free & free.wrapping_add(1) != 0 {
             return Self { place, mask, set };
@@ -99,7 +99,7 @@ impl Test {
 
     /// The condition itself, without guards.
     fn cond(&self) -> Cond {
-        let Place { offset, length, .. } = self.place;
+        let PacketBytes { offset, length, .. } = self.place;
         let width = 8 * u16::from(length);
         let (lead, trail) =
             (self.mask.leading_zeros() as u16 + width - 32, self.mask.trailing_zeros());
@@ -131,7 +131,7 @@ pub(crate) enum Pattern {
 
 impl Pattern {
     /// The number at a place is in a set.
-    pub(crate) fn test(place: Place, mask: u32, set: IntervalSet) -> Self {
+    pub(crate) fn test(place: PacketBytes, mask: u32, set: IntervalSet) -> Self {
         Self::Test(Test::new(place, mask, set))
     }
 

@@ -107,7 +107,7 @@ impl Filter {
         self.rules.iter().map(|made| &made.rule)
     }
 
-    /// Puts rules in the place of `removed` ones from an index on. Looks at no more of the others
+    /// Replaces `removed` rules from an index on. Looks at no more of the others
     /// than it must: they are many, and all over the memory.
     pub(crate) fn splice(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
         let (old, new_end) = (index..index + removed, index + new.len());
@@ -132,7 +132,7 @@ impl Filter {
         self.engine.change(&self.rules, index, removed, inserted, self.otherwise);
     }
 
-    /// Puts rules in the place of all.
+    /// Replaces all rules.
     pub(crate) fn set(&mut self, rules: Vec<Rule>) {
         let same = |i: usize, j: usize| {
             let (old, new) = (&self.rules[i].rule, &rules[j]);
@@ -186,7 +186,7 @@ impl Filter {
         Model::from_block(block)
     }
 
-    /// The rules and how they are carried out, for people.
+    /// The rules and how they are evaluated, for people.
     pub(crate) fn describe(&self, arm: impl Fn(u32) -> String) -> String {
         let mut text = self.engine.describe();
         for rule in self.rules() {

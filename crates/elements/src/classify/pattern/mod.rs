@@ -17,7 +17,7 @@ mod primitive;
 mod program;
 mod text;
 
-pub(crate) use expr::{Origin, Pattern, Place};
+pub(crate) use expr::{Origin, PacketBytes, Pattern};
 pub(crate) use filter::{Filter, Rule};
 pub(crate) use language::{parse, parse_words};
 pub(crate) use primitive::Vocabulary;

@@ -3,7 +3,7 @@
 use ir::IntervalSet;
 use net::wire::{EtherAddr, icmpv4, ip_protocol, service};
 
-use super::expr::{Origin, Pattern, Place};
+use super::expr::{Origin, PacketBytes, Pattern};
 use crate::argument::{IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::names::Names;
 
@@ -48,7 +48,7 @@ impl Field {
     }
 
     /// The bytes, and the bits of them that belong to the field.
-    fn place(self) -> (Place, u32) {
+    fn place(self) -> (PacketBytes, u32) {
         let (origin, offset, width) = match self {
             Field::Ip(offset, width) => (Origin::Network, offset, width),
             Field::Transport(_, offset, width) => (Origin::Transport, offset, width),
@@ -61,7 +61,7 @@ impl Field {
         let end = (offset + u16::from(width)).div_ceil(8);
         let trail = 8 * end - offset - u16::from(width);
         let mask = (u32::MAX >> (32 - width)) << trail;
-        (Place::new(origin, first, (end - first) as u8), mask)
+        (PacketBytes::new(origin, first, (end - first) as u8), mask)
     }
 }
 
@@ -298,7 +298,7 @@ impl Primitive {
                     Some(Mask::Ether(_)) => return bad_mask(name),
                 };
                 *kind = Kind::Host;
-                let addresses = [12, 16].map(|at| (Place::new(Origin::Network, at, 4), mask));
+                let addresses = [12, 16].map(|at| (PacketBytes::new(Origin::Network, at, 4), mask));
                 let pattern = self.either_side(addresses, single(address & mask));
                 Ok(self.with_protocol(pattern))
             }
@@ -326,7 +326,7 @@ impl Primitive {
                     other => return Err(format!("protocol {other} has no ports")),
                 }
                 let (mask, set) = self.compare(name, port, 0xffff)?;
-                let ports = [0, 2].map(|at| (Place::new(Origin::Transport, at, 2), mask));
+                let ports = [0, 2].map(|at| (PacketBytes::new(Origin::Transport, at, 2), mask));
                 let pattern = self.either_side(ports, set);
                 Ok(self.with_protocol(pattern))
             }
@@ -346,7 +346,7 @@ impl Primitive {
                 if self.negated || self.mask.is_some() {
                     return Err(format!("'{name}' takes neither a relation nor a mask"));
                 }
-                let place = Place::new(Origin::Transport, 13, 1);
+                let place = PacketBytes::new(Origin::Transport, 13, 1);
                 let pattern = match flags {
                     0 => Pattern::test(place, 0xff, range(0, 0xff)),
                     flags => Pattern::test(place, flags, single(flags)),
@@ -361,7 +361,7 @@ impl Primitive {
                 };
                 let set = (set.0, if self.negated { complement(&set) } else { set.1 });
                 *kind = Kind::Field(TOS);
-                let pattern = Pattern::test(Place::new(Origin::Network, 1, 1), set.0, set.1);
+                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 1, 1), set.0, set.1);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Ce => {
@@ -369,7 +369,7 @@ impl Primitive {
                 *kind = Kind::Field(TOS);
                 let set = (0x3, single(3));
                 let set = (set.0, if self.negated { complement(&set) } else { set.1 });
-                let pattern = Pattern::test(Place::new(Origin::Network, 1, 1), set.0, set.1);
+                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 1, 1), set.0, set.1);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Frag | Kind::Unfrag => {
@@ -377,7 +377,7 @@ impl Primitive {
                 let whole = (*kind == Kind::Unfrag) != self.negated;
                 *kind = Kind::Frag;
                 let set = if whole { single(0) } else { range(1, 0x3fff) };
-                let pattern = Pattern::test(Place::new(Origin::Network, 6, 2), 0x3fff, set);
+                let pattern = Pattern::test(PacketBytes::new(Origin::Network, 6, 2), 0x3fff, set);
                 Ok(self.with_protocol(pattern))
             }
             Kind::Field(field) => {
@@ -477,7 +477,7 @@ impl Primitive {
 
     /// The test on the sides that were said, either by default. A negated test on either holds
     /// if neither is in the set.
-    fn either_side(&mut self, places: [(Place, u32); 2], set: IntervalSet) -> Pattern {
+    fn either_side(&mut self, places: [(PacketBytes, u32); 2], set: IntervalSet) -> Pattern {
         let tests = places.map(|(place, mask)| {
             let set = if self.negated { complement(&(mask, set.clone())) } else { set.clone() };
             Pattern::test(place, mask, set)
@@ -500,7 +500,7 @@ impl Primitive {
                 let number = |bytes: &[u8; 6]| {
                     bytes[from..from + length].iter().fold(0u32, |n, &b| n << 8 | u32::from(b))
                 };
-                let place = Place::new(Origin::Mac, (at + from) as u16, length as u8);
+                let place = PacketBytes::new(Origin::Mac, (at + from) as u16, length as u8);
                 match number(&mask) {
                     0 => Pattern::test(place, place.max(), range(0, place.max())),
                     mask => Pattern::test(place, mask, single(number(&address) & mask)),
@@ -510,7 +510,7 @@ impl Primitive {
         let negated = self.negated;
         let sides = [6, 0].map(|at| {
             // Negated, it still needs the header to be there.
-            let whole = Place::new(Origin::Mac, at as u16, 1);
+            let whole = PacketBytes::new(Origin::Mac, at as u16, 1);
             let there = Pattern::test(whole, 0xff, range(0, 0xff));
             let same = Pattern::all(parts(at));
             if negated { Pattern::all([there, same.not()]) } else { same }
@@ -532,7 +532,7 @@ impl Primitive {
     }
 }
 
-const PROTOCOL: Place = Place::new(Origin::Network, 9, 1);
+const PROTOCOL: PacketBytes = PacketBytes::new(Origin::Network, 9, 1);
 
 fn bad_mask<T>(name: &str) -> Result<T, String> {
     Err(format!("'{name}' does not take such a mask"))

@@ -1,15 +1,16 @@
 //! Patterns as a program of tests and jumps: the first rule that holds decides.
 
+use net::wire::Ipv4;
 use net::{Header, Packet};
 
-use super::expr::{Origin, Pattern, Place};
+use super::expr::{Origin, PacketBytes, Pattern};
 
 /// Jumps from here on lead to the result that is this much less.
 const RESULT: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    place: Place,
+    place: PacketBytes,
     mask: u32,
     low: u32,
     /// Greatest number less the least.
@@ -46,21 +47,18 @@ impl<'p> Headers<'p> {
             packet.header(header).filter(|bytes| bytes.len() >= length).unwrap_or(&[])
         };
         let network = at_least(Header::Network, 20);
-        let first_fragment =
-            network.first_chunk::<20>().is_some_and(|h| h[6] & 0x1f == 0 && h[7] == 0);
+        let first_fragment = Ipv4::new(network).is_some_and(|ip| !ip.is_later_fragment());
         let transport = if first_fragment { at_least(Header::Transport, 0) } else { &[] };
         Self { data: packet.data(), mac: at_least(Header::Mac, 14), network, transport }
     }
 
     /// The same with an IP header that was not marked, and nothing in its place if it is none.
     pub(crate) fn with_ip(self, network: &'p [u8]) -> Self {
-        let whole = |h: &&[u8; 20]| usize::from(h[0] & 0xf) * 4 >= 20;
-        let Some(header) = network.first_chunk::<20>().filter(whole) else {
+        let Some(ip) = Ipv4::new(network).filter(|ip| ip.header_len() >= 20) else {
             return self.without_ip();
         };
-        let first_fragment = header[6] & 0x1f == 0 && header[7] == 0;
-        let transport = network.get(usize::from(header[0] & 0xf) * 4..);
-        let transport = transport.filter(|_| first_fragment).unwrap_or(&[]);
+        let transport = network.get(ip.header_len()..);
+        let transport = transport.filter(|_| !ip.is_later_fragment()).unwrap_or(&[]);
         Self { network, transport, ..self }
     }
 
@@ -71,7 +69,7 @@ impl<'p> Headers<'p> {
 
     /// The number at a place.
     #[inline]
-    pub(crate) fn number(&self, place: Place) -> Option<u32> {
+    pub(crate) fn number(&self, place: PacketBytes) -> Option<u32> {
         let bytes = match place.origin {
             Origin::Data => self.data,
             Origin::Mac => self.mac,

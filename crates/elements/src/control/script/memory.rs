@@ -66,7 +66,7 @@ impl Variables {
     }
 }
 
-/// What went wrong and was not told yet.
+/// What went wrong and was not reported yet.
 #[derive(Default)]
 pub(super) struct Errors {
     errors: Vec<String>,

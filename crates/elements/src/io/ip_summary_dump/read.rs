@@ -1,14 +1,13 @@
 //! FromIPSummaryDump.
 
 use std::cell::Cell;
-use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use click::config::{unquote, words};
 use ir::{Model, Processing};
 use net::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, FIRST_TIMESTAMP, PAINT};
-use net::checksum::{Sum, pseudo_header_v4, udp_field};
-use net::wire::EtherAddr;
+use net::checksum::{Sum, udp_field};
+use net::wire::{Ethernet, Icmpv4, Ipv4, Tcp, Udp};
 use net::{Batch, Header, Packet, Pool};
 
 use super::{FLAGS, Field, ICMP, TCP, UDP, fields, transport_length};
@@ -17,7 +16,6 @@ use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerCalls, HandlerContext, Traffic, Work};
 use crate::io::from_dump::LinkType;
-use crate::ip::ip_header::{fill_checksum, put_word};
 
 element! {
     /// FromIPSummaryDump(FILENAME [, KEYWORDS]) -- makes packets from lines of text
@@ -32,7 +30,7 @@ element! {
     ///
     /// = KEYWORDS
     ///
-    /// STOP (bool, default false): whether the driver is told to stop at the end.
+    /// STOP (bool, default false): whether the driver stops at the end.
     /// ACTIVE (bool, default true): whether it reads.
     /// CHECKSUM (bool, default false): whether checksums are set, a missing payload taken as
     /// zeros.
@@ -50,7 +48,7 @@ element! {
     /// active (read, write): whether it reads.
     /// encap (read): IP.
     /// filename (read): the file's name.
-    /// stop (write): stops reading, and tells the driver to stop.
+    /// stop (write): stops reading and asks the driver to stop.
     ///
     /// = SEE ALSO
     ///
@@ -172,18 +170,27 @@ fn fragment(word: &str, old_offsets: bool) -> Option<u16> {
 impl Described {
     fn new() -> Self {
         let mut described = Self::default();
-        (described.ip[0], described.ip[8]) = (0x45, 100);
-        described.tcp[12] = 0x50;
+        described.ip().set_header_len(20);
+        described.ip().set_ttl(100);
+        described.tcp().set_header_len(20);
         described
     }
 
-    fn ether(&mut self) -> &mut [u8; 14] {
-        self.ether.get_or_insert([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0])
+    fn ether(&mut self) -> Ethernet<&mut [u8; 14]> {
+        Ethernet::of(self.ether.get_or_insert([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0]))
+    }
+
+    fn ip(&mut self) -> Ipv4<&mut [u8; 20]> {
+        Ipv4::of(&mut self.ip)
+    }
+
+    /// What holds the ports of UDP, too.
+    fn tcp(&mut self) -> Tcp<&mut [u8; 20]> {
+        Tcp::of(&mut self.tcp)
     }
 
     /// Takes over a field; `None` if the word cannot be understood.
     fn set(&mut self, field: Field, word: &str, old_offsets: bool) -> Option<()> {
-        let address = |word| parse_ipv4(word).map(|a: Ipv4Addr| a.octets());
         match field {
             Field::Timestamp => {
                 let time = time(word)?;
@@ -194,39 +201,35 @@ impl Described {
                 self.nanoseconds = number::<u64>(word).filter(|u| *u < 1_000_000)? * 1000;
             }
             Field::FirstTimestamp => self.first_timestamp = time(word)?,
-            Field::EtherSource => {
-                self.ether()[6..12].copy_from_slice(&word.parse::<EtherAddr>().ok()?.0);
-            }
-            Field::EtherDestination => {
-                self.ether()[..6].copy_from_slice(&word.parse::<EtherAddr>().ok()?.0);
-            }
+            Field::EtherSource => self.ether().set_src(word.parse().ok()?),
+            Field::EtherDestination => self.ether().set_dst(word.parse().ok()?),
             Field::EtherType => {
                 let digits = word.strip_prefix("0x").unwrap_or(word);
                 let value = u16::from_str_radix(digits, 16).ok()?;
-                put_word(self.ether(), 12, value);
+                self.ether().set_ether_type(value);
             }
-            Field::Source => self.ip[12..16].copy_from_slice(&address(word)?),
-            Field::Destination => self.ip[16..20].copy_from_slice(&address(word)?),
+            Field::Source => self.ip().set_src(parse_ipv4(word)?),
+            Field::Destination => self.ip().set_dst(parse_ipv4(word)?),
             Field::Length => self.ip_length = Some(number::<u16>(word)?.into()),
             Field::Protocol => self.protocol = Some(protocol(word)?),
-            Field::Id => put_word(&mut self.ip, 4, number(word)?),
-            Field::Ttl => self.ip[8] = number(word)?,
-            Field::Tos => self.ip[1] = number(word)?,
+            Field::Id => self.ip().set_id(number(word)?),
+            Field::Ttl => self.ip().set_ttl(number(word)?),
+            Field::Tos => self.ip().set_tos(number(word)?),
             // The offset tells more than the letter if a line has both.
-            Field::Fragment if self.ip[6..8] != [0, 0] => drop(fragment(word, old_offsets)?),
+            Field::Fragment if self.ip().fragment_word() != 0 => drop(fragment(word, old_offsets)?),
             Field::Fragment | Field::FragmentOffset => {
-                put_word(&mut self.ip, 6, fragment(word, old_offsets)?);
+                self.ip().set_fragment_word(fragment(word, old_offsets)?);
             }
-            Field::SourcePort => put_word(&mut self.tcp, 0, number(word)?),
-            Field::DestinationPort => put_word(&mut self.tcp, 2, number(word)?),
-            Field::TcpSequence => {
-                self.tcp[4..8].copy_from_slice(&number::<u32>(word)?.to_be_bytes());
+            Field::SourcePort => self.tcp().set_src_port(number(word)?),
+            Field::DestinationPort => self.tcp().set_dst_port(number(word)?),
+            Field::TcpSequence => self.tcp().set_seq(number(word)?),
+            Field::TcpAcknowledgement => self.tcp().set_ack(number(word)?),
+            // One flag lies in the byte of the header's length.
+            Field::TcpFlags => {
+                let flags = 0x5000 | tcp_flags(word)?;
+                self.tcp[12..14].copy_from_slice(&flags.to_be_bytes());
             }
-            Field::TcpAcknowledgement => {
-                self.tcp[8..12].copy_from_slice(&number::<u32>(word)?.to_be_bytes());
-            }
-            Field::TcpFlags => put_word(&mut self.tcp, 12, 0x5000 | tcp_flags(word)?),
-            Field::TcpWindow => put_word(&mut self.tcp, 14, number(word)?),
+            Field::TcpWindow => self.tcp().set_window(number(word)?),
             Field::UdpLength => self.udp_length = Some(number(word)?),
             Field::IcmpType => self.icmp[0] = number(word)?,
             Field::IcmpCode => self.icmp[1] = number(word)?,
@@ -251,8 +254,8 @@ impl Described {
 
     fn packet(mut self, default: u8, checksum: bool, pool: &mut Pool) -> Packet {
         let protocol = self.protocol.unwrap_or(default);
-        let offset = u16::from_be_bytes([self.ip[6], self.ip[7]]);
-        let header = if offset & 0x1fff == 0 { transport_length(protocol) } else { 0 };
+        let later = self.ip().is_later_fragment();
+        let header = if later { 0 } else { transport_length(protocol) };
         let link = self.ether.map_or(0, |ether| ether.len());
         let total = (self.ip_length)
             .or_else(|| self.payload_length.map(|n| 20 + header + n))
@@ -261,8 +264,8 @@ impl Described {
             .unwrap_or(20 + header + self.payload.len())
             .min(0xffff);
         let segment = total.saturating_sub(20);
-        self.ip[9] = protocol;
-        put_word(&mut self.ip, 2, total as u16);
+        self.ip().set_protocol(protocol);
+        self.ip().set_total_len(total as u16);
         let mut bytes = self.ip.to_vec();
         match protocol {
             _ if header == 0 => {}
@@ -276,10 +279,10 @@ impl Described {
         }
         bytes.extend(&self.payload);
         bytes.truncate(total.max(20));
-        if checksum {
-            fill_checksum(&mut bytes);
-            if offset & 0x3fff == 0 && segment >= header {
-                fill_transport_checksum(&mut bytes, protocol, segment as u16);
+        if let Some(mut ip) = Ipv4::new(&mut bytes[..]).filter(|_| checksum) {
+            ip.fill_checksum();
+            if !ip.is_fragment() && segment >= header {
+                fill_transport_checksum(ip, segment as u16);
             }
         }
         let wire = self.wire_length.unwrap_or(link + total);
@@ -301,21 +304,32 @@ impl Described {
         annotations.set_u16(EXTRA_PACKETS, self.extra_packets);
         annotations.set_u32(AGGREGATE, self.aggregate);
         annotations.set_u8(PAINT, self.paint);
-        let [.., a, b, c, d] = self.ip;
-        annotations.set_dst_ip(Ipv4Addr::new(a, b, c, d));
+        annotations.set_dst_ip(Ipv4::of(self.ip).dst());
         packet
     }
 }
 
 /// Sets the checksum of the whole transport header behind 20 bytes of IP header.
-fn fill_transport_checksum(bytes: &mut [u8], protocol: u8, length: u16) {
-    let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
-    let pseudo = pseudo_header_v4(address(12), address(16), protocol, length);
-    let sum = Sum::of(&bytes[20..]);
+fn fill_transport_checksum(ip: Ipv4<&mut [u8]>, length: u16) {
+    let (pseudo, protocol) = (ip.pseudo_header(length), ip.protocol());
+    let segment = &mut ip.into_inner()[20..];
+    let sum = Sum::of(segment);
     match protocol {
-        TCP => put_word(bytes, 36, sum.plus(pseudo).checksum()),
-        UDP => put_word(bytes, 26, udp_field(sum.plus(pseudo).checksum())),
-        ICMP => put_word(bytes, 22, sum.checksum()),
+        TCP => {
+            if let Some(mut tcp) = Tcp::new(segment) {
+                tcp.set_checksum(sum.plus(pseudo).checksum());
+            }
+        }
+        UDP => {
+            if let Some(mut udp) = Udp::new(segment) {
+                udp.set_checksum(udp_field(sum.plus(pseudo).checksum()));
+            }
+        }
+        ICMP => {
+            if let Some(mut icmp) = Icmpv4::new(segment) {
+                icmp.set_checksum(sum.checksum());
+            }
+        }
         _ => {}
     }
 }

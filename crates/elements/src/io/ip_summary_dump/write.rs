@@ -2,19 +2,17 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::net::Ipv4Addr;
 
 use click::config::quote;
 use ir::{Model, Span};
 use net::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, FIRST_TIMESTAMP, PAINT};
-use net::wire::EtherAddr;
+use net::wire::{Ethernet, Ipv4, Tcp};
 use net::{Batch, Header, Packet};
 
 use super::{FLAGS, Field, ICMP, TCP, UDP, fields, transport_length};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
-use crate::ip::ip_header::{long, word};
 use crate::plumbing::print::show_time;
 
 element! {
@@ -83,27 +81,27 @@ pub(crate) struct ToIPSummaryDump {
 /// The parts of a packet that fields are taken from.
 struct View<'a> {
     packet: &'a Packet,
-    ether: Option<&'a [u8]>,
-    /// The IPv4 header with what follows it, at least 20 bytes.
-    ip: Option<&'a [u8]>,
+    ether: Option<Ethernet<&'a [u8]>>,
+    /// The IPv4 header with what follows it.
+    ip: Option<Ipv4<&'a [u8]>>,
     /// What follows the header, in a packet that is not a later fragment.
     transport: Option<&'a [u8]>,
 }
 
 impl<'a> View<'a> {
     fn new(packet: &'a Packet) -> Self {
-        let ip = packet.network().filter(|ip| ip.len() >= 20 && ip[0] >> 4 == 4);
-        let transport = ip.filter(|ip| word(ip, 6) & 0x1fff == 0).and_then(|ip| {
-            let end = ip.len().min(usize::from(word(ip, 2)));
-            ip.get(ip_header_length(ip)?..end)
+        let ip = packet.network().and_then(Ipv4::new).filter(|ip| ip.version() == 4);
+        let transport = ip.filter(|ip| !ip.is_later_fragment()).and_then(|ip| {
+            let bytes = ip.into_inner();
+            bytes.get(ip_header_length(ip)?..bytes.len().min(usize::from(ip.total_len())))
         });
-        let ether = packet.header(Header::Mac).filter(|ether| ether.len() >= 14);
+        let ether = packet.header(Header::Mac).and_then(Ethernet::new);
         Self { packet, ether, ip, transport }
     }
 
     /// At least `length` bytes of the transport header of one of these protocols.
     fn transport(&self, protocols: &[u8], length: usize) -> Option<&'a [u8]> {
-        protocols.contains(&self.ip?[9]).then_some(())?;
+        protocols.contains(&self.ip?.protocol()).then_some(())?;
         self.transport.filter(|t| t.len() >= length)
     }
 
@@ -111,21 +109,22 @@ impl<'a> View<'a> {
     fn headers(&self) -> Option<usize> {
         let ip = self.ip?;
         let own = ip_header_length(ip)?;
-        Some(match (word(ip, 6) & 0x1fff, ip[9]) {
-            (0, TCP) => own + (usize::from(self.transport(&[TCP], 13)?[12]) >> 4) * 4,
-            (0, protocol) => own + transport_length(protocol),
-            _ => own,
+        Some(match ip.protocol() {
+            _ if ip.is_later_fragment() => own,
+            TCP => own + (usize::from(self.transport(&[TCP], 13)?[12]) >> 4) * 4,
+            protocol => own + transport_length(protocol),
         })
     }
 
     fn payload(&self) -> Option<&'a [u8]> {
         let Some(ip) = self.ip else { return Some(self.packet.data()) };
-        let end = ip.len().min(usize::from(word(ip, 2)));
-        ip.get(self.headers()?..end)
+        let bytes = ip.into_inner();
+        bytes.get(self.headers()?..bytes.len().min(usize::from(ip.total_len())))
     }
 
     fn wire_length(&self) -> u64 {
-        let held = self.ether.map_or(self.packet.len(), |e| e.len().max(self.packet.len()));
+        let captured = self.packet.len();
+        let held = self.ether.map_or(captured, |e| e.bytes().len().max(captured));
         held as u64 + u64::from(self.packet.annotations().u32(EXTRA_LENGTH))
     }
 
@@ -138,15 +137,16 @@ impl<'a> View<'a> {
                 Some(ip) => format!("IP version {}", ip[0] >> 4),
             });
         };
-        let total = usize::from(word(ip, 2));
+        let total = usize::from(ip.total_len());
         let Some(own) = ip_header_length(ip).filter(|own| *own <= total) else {
             return Some("IP header length".to_string());
         };
-        let wanted = own + transport_length(ip[9]);
-        if word(ip, 6) & 0x1fff == 0 && total < wanted {
+        let wanted = own + transport_length(ip.protocol());
+        if !ip.is_later_fragment() && total < wanted {
             return Some("IP length too short for the transport header".to_string());
         }
-        let there = ip.len() as u64 + u64::from(self.packet.annotations().u32(EXTRA_LENGTH));
+        let there =
+            ip.bytes().len() as u64 + u64::from(self.packet.annotations().u32(EXTRA_LENGTH));
         let missing = (total as u64).saturating_sub(there);
         (careful && missing > 0).then(|| format!("truncated IP missing {missing}"))
     }
@@ -156,50 +156,44 @@ impl<'a> View<'a> {
         let annotations = self.packet.annotations();
         let time = self.packet.timestamp();
         let ports = || self.transport(&[TCP, UDP, 33, 136], 4);
-        let tcp = || self.transport(&[TCP], 20);
+        let tcp = || self.transport(&[TCP], 20).and_then(Tcp::new);
         let icmp = || self.transport(&[ICMP], 2);
-        let ether = |at: usize| {
-            let bytes = self.ether?.get(at..at + 6)?;
-            Some(EtherAddr::from(<[u8; 6]>::try_from(bytes).ok()?))
-        };
         let number = match field {
             Field::Timestamp => return push(line, &show_time(time)),
             Field::FirstTimestamp => {
                 return push(line, &show_time(annotations.u64(FIRST_TIMESTAMP)));
             }
-            Field::EtherSource => return push(line, &ether(6)?.to_string()),
-            Field::EtherDestination => return push(line, &ether(0)?.to_string()),
-            Field::EtherType => return push(line, &format!("{:04x}", word(self.ether?, 12))),
-            Field::Source => return push(line, &Ipv4Addr::from(long(self.ip?, 12)).to_string()),
-            Field::Destination => {
-                return push(line, &Ipv4Addr::from(long(self.ip?, 16)).to_string());
-            }
-            Field::Protocol => match self.ip?[9] {
+            Field::EtherSource => return push(line, &self.ether?.src().to_string()),
+            Field::EtherDestination => return push(line, &self.ether?.dst().to_string()),
+            Field::EtherType => return push(line, &format!("{:04x}", self.ether?.ether_type())),
+            Field::Source => return push(line, &self.ip?.src().to_string()),
+            Field::Destination => return push(line, &self.ip?.dst().to_string()),
+            Field::Protocol => match self.ip?.protocol() {
                 TCP => return push(line, "T"),
                 UDP => return push(line, "U"),
                 ICMP => return push(line, "I"),
                 other => u64::from(other),
             },
             Field::Fragment => {
-                let word = word(self.ip?, 6);
+                let ip = self.ip?;
                 return push(
                     line,
-                    match (word & 0x1fff, word & 0x2000, word & 0x4000) {
-                        (0, 0, 0) => ".",
-                        (0, 0, _) => "!",
-                        (0, ..) => "F",
-                        _ => "f",
+                    match (ip.is_later_fragment(), ip.more_fragments(), ip.dont_fragment()) {
+                        (true, ..) => "f",
+                        (_, true, _) => "F",
+                        (.., true) => "!",
+                        _ => ".",
                     },
                 );
             }
             Field::FragmentOffset => {
-                let word = word(self.ip?, 6);
-                let more = if word & 0x2000 == 0 { "" } else { "+" };
-                let keep = if word & 0x4000 == 0 { "" } else { "!" };
-                return push(line, &format!("{}{more}{keep}", u32::from(word & 0x1fff) * 8));
+                let ip = self.ip?;
+                let more = if ip.more_fragments() { "+" } else { "" };
+                let keep = if ip.dont_fragment() { "!" } else { "" };
+                return push(line, &format!("{}{more}{keep}", ip.fragment_offset()));
             }
             Field::TcpFlags => {
-                let flags = word(tcp()?, 12) & 0x1ff;
+                let flags = word(tcp()?.into_inner(), 12) & 0x1ff;
                 if flags == 0 {
                     line.push('.');
                 }
@@ -216,20 +210,22 @@ impl<'a> View<'a> {
             },
             Field::Seconds => time / 1_000_000_000,
             Field::Microseconds => time % 1_000_000_000 / 1000,
-            Field::Length => self.ip.map_or(self.packet.len() as u64, |ip| u64::from(word(ip, 2))),
-            Field::Id => u64::from(word(self.ip?, 4)),
-            Field::Ttl => u64::from(self.ip?[8]),
-            Field::Tos => u64::from(self.ip?[1]),
+            Field::Length => {
+                self.ip.map_or(self.packet.len() as u64, |ip| u64::from(ip.total_len()))
+            }
+            Field::Id => u64::from(self.ip?.id()),
+            Field::Ttl => u64::from(self.ip?.ttl()),
+            Field::Tos => u64::from(self.ip?.tos()),
             Field::SourcePort => u64::from(word(ports()?, 0)),
             Field::DestinationPort => u64::from(word(ports()?, 2)),
-            Field::TcpSequence => u64::from(long(tcp()?, 4)),
-            Field::TcpAcknowledgement => u64::from(long(tcp()?, 8)),
-            Field::TcpWindow => u64::from(word(tcp()?, 14)),
+            Field::TcpSequence => u64::from(tcp()?.seq()),
+            Field::TcpAcknowledgement => u64::from(tcp()?.ack()),
+            Field::TcpWindow => u64::from(tcp()?.window()),
             Field::UdpLength => u64::from(word(self.transport(&[UDP], 6)?, 4)),
             Field::IcmpType => u64::from(icmp()?[0]),
             Field::IcmpCode => u64::from(icmp()?[1]),
             Field::PayloadLength => match self.ip {
-                Some(ip) => usize::from(word(ip, 2)).checked_sub(self.headers()?)? as u64,
+                Some(ip) => usize::from(ip.total_len()).checked_sub(self.headers()?)? as u64,
                 None => self.packet.len() as u64,
             },
             Field::WireLength => self.wire_length(),
@@ -243,8 +239,13 @@ impl<'a> View<'a> {
 }
 
 /// The length that an IP header says it has, if it can be true.
-fn ip_header_length(ip: &[u8]) -> Option<usize> {
-    Some(usize::from(ip[0] & 0xf) * 4).filter(|own| (20..=ip.len()).contains(own))
+fn ip_header_length(ip: Ipv4<&[u8]>) -> Option<usize> {
+    Some(ip.header_len()).filter(|own| (20..=ip.bytes().len()).contains(own))
+}
+
+/// The 16-bit number at a constant offset.
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 fn push(line: &mut String, text: &str) -> Option<()> {

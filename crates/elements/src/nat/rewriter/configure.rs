@@ -71,7 +71,7 @@ impl Kind {
 
 /// Patterns found while specifications are taken apart; those written there become the
 /// element's own.
-enum Found {
+enum PatternSource {
     Own(usize),
     Named(PatternRef),
 }
@@ -81,7 +81,7 @@ type Reply = Option<(String, Span)>;
 
 /// A pattern with its outputs and, for a rewriter, where answers arrive.
 struct WithPorts {
-    pattern: Found,
+    pattern: PatternSource,
     ports: Ports,
     reply: Reply,
 }
@@ -123,7 +123,7 @@ fn pattern(
     whole: &Argument,
     own: &mut Vec<Pattern>,
     arguments: &mut Arguments<'_, '_>,
-) -> Option<Found> {
+) -> Option<PatternSource> {
     match words {
         [name] => {
             let cx = arguments.cx();
@@ -135,11 +135,11 @@ fn pattern(
                 let message = format!("there is no pattern '{}'", name.text);
                 syntax(arguments, name, &message, "IPRewriterPatterns defines patterns");
             }
-            group.map(Found::Named)
+            group.map(PatternSource::Named)
         }
         [_, _] | [_, _, _] | [_, _, _, _] => {
             own.push(Pattern::parse(words, arguments)?);
-            Some(Found::Own(own.len() - 1))
+            Some(PatternSource::Own(own.len() - 1))
         }
         _ => {
             let help = "a pattern is a name, or SADDR SPORT DADDR DPORT, or SADDR DADDR";
@@ -156,7 +156,7 @@ fn with_ports(
     own: &mut Vec<Pattern>,
     keep: bool,
     arguments: &mut Arguments<'_, '_>,
-) -> Option<(Option<Found>, Ports, Reply)> {
+) -> Option<(Option<PatternSource>, Ports, Reply)> {
     let mut words = words;
     let mut reply = None;
     if let [.., last] = words
@@ -218,11 +218,11 @@ impl MappedParts {
     }
 }
 
-impl Found {
+impl PatternSource {
     fn resolve(self, own: &Rc<Patterns>) -> PatternRef {
         match self {
-            Found::Own(index) => PatternRef { group: Rc::clone(own), index },
-            Found::Named(pattern) => pattern,
+            PatternSource::Own(index) => PatternRef { group: Rc::clone(own), index },
+            PatternSource::Named(pattern) => pattern,
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
-use crate::legacy::{Legacy, Scope};
+use crate::handover_state::{HandoverState, Scope};
+use crate::ip::ip_header;
 use crate::listing::{FlowRecord, Slice};
 
 /// Which rewriter it is; known when the code is made, so that it holds what it needs only.
@@ -215,20 +216,21 @@ fn rewrite(kind: Kind, packet: &mut Packet, seen: &Seen, flow: &Flow, side: usiz
         }
         Kind::Ping => {
             let identifier = if side == 0 { to.src_port() } else { to.dst_port() };
+            // The message may end within the sequence number, so there is no view of it.
             if let Some(place) = transport.get_mut(4..).and_then(|rest| rest.first_chunk_mut()) {
                 *place = identifier.to_be_bytes();
             }
             adjust_at(transport, 2, |sum| adjust(sum, delta));
             // Of the two zeros, a message without a set bit has 0xffff.
-            if transport[2..4] == [0, 0] && transport.iter().all(|&b| b == 0) {
-                transport[2..4].fill(0xff);
+            if transport.iter().all(|&b| b == 0) {
+                adjust_at(transport, 2, |_| 0xffff);
             }
         }
     }
 }
 
 /// A packet that has no flow yet.
-struct Newcomer<'a> {
+struct NewFlow<'a> {
     seen: &'a Seen,
     /// Whether a flow that expired has the packet's key.
     expired: bool,
@@ -242,13 +244,13 @@ impl Common {
     fn create<S: Scheme>(
         &mut self,
         input: usize,
-        newcomer: Newcomer<'_>,
+        new_flow: NewFlow<'_>,
         (set, classes): (&mut FlowSet, &[u16; 5]),
         packet: &Packet,
         cx: &mut Context<'_>,
     ) -> Result<u32, Verdict> {
         let now = cx.now();
-        let Newcomer { seen, expired, expected } = newcomer;
+        let NewFlow { seen, expired, expected } = new_flow;
         let ports = self.specs.get(input).and_then(|spec| spec.action.ports());
         let (reply, ports) = match (expected, ports) {
             (Some(reply), Some(ports)) if set.table.holder(reply).is_none() => (*reply, ports),
@@ -423,8 +425,7 @@ impl<S: Scheme> Element for Rewriter<S> {
             let mut found = holder.filter(|&(number, _)| set.table.flow(number).expiry() > now);
             if S::KIND == Kind::Address && found.is_none() {
                 // Then the destination may be the new address of some source.
-                let dst = packet.network().and_then(|n| n.get(16..20)).unwrap_or(&[0; 4]);
-                let dst = dst.try_into().map_or(0, u32::from_be_bytes);
+                let dst = ip_header::view(packet).map_or(0, |ip| ip.dst().to_bits());
                 found = set.table.lookup(&Key::new(seen.at.key.map, 0, 0, dst, 0), now);
             }
             let (number, side) = match found {
@@ -440,8 +441,8 @@ impl<S: Scheme> Element for Rewriter<S> {
                 }
                 None => {
                     let expected = expected.get(at).and_then(Option::as_ref);
-                    let newcomer = Newcomer { seen, expired: holder.is_some(), expected };
-                    match common.create::<S>(port, newcomer, (set, &classes), packet, cx) {
+                    let new_flow = NewFlow { seen, expired: holder.is_some(), expected };
+                    match common.create::<S>(port, new_flow, (set, &classes), packet, cx) {
                         Ok(number) => (number, 0),
                         Err(verdict) => return verdict,
                     }
@@ -481,12 +482,12 @@ impl<S: Scheme> Element for Rewriter<S> {
         self.common.owns_all_flows()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> Legacy {
+    fn hand_over(&mut self, scope: Scope) -> HandoverState {
         self.common.hand_over(scope)
     }
 
-    fn take_over(&mut self, legacy: Legacy, cx: &mut Context<'_>) {
-        self.common.take_over(legacy, cx.now());
+    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
+        self.common.take_over(handover_state, cx.now());
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

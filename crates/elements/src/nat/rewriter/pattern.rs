@@ -416,7 +416,7 @@ impl Pattern {
     }
 }
 
-/// What packets of an ICMP echo request's flow have as destination port: that tells requests
+/// What packets of an ICMP echo request's flow have as destination port: that distinguishes requests
 /// from replies.
 pub(crate) fn echo_port(identifier: u16) -> u16 {
     identifier.wrapping_add(1)

@@ -17,7 +17,7 @@ pub enum Scope {
 /// All that an element keeps beyond the state that its model declares, in a form that can go to
 /// another thread. Both elements are of one class, so they agree on what stands where.
 #[derive(Default)]
-pub struct Legacy {
+pub struct HandoverState {
     /// Counts that handlers show.
     pub numbers: Vec<u64>,
     /// Packets that were held, in their order.
@@ -30,7 +30,7 @@ pub struct Legacy {
 /// any more.
 pub const UNCLAIMED: Reason = Reason("unclaimed-in-change");
 
-impl Legacy {
+impl HandoverState {
     /// Counts alone.
     pub fn numbers(numbers: impl Into<Vec<u64>>) -> Self {
         Self { numbers: numbers.into(), ..Self::default() }

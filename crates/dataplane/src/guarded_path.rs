@@ -77,7 +77,7 @@ impl Others {
 
 /// Where a file is or will be: a folder, which stays the same whatever becomes of its path, and a
 /// name in it.
-pub struct Place {
+pub struct GuardedPath {
     folder: OwnedFd,
     /// Whether only root and this process's user can change what the path to the folder means, and
     /// the folder is theirs.
@@ -90,7 +90,7 @@ pub struct Place {
     links: u32,
 }
 
-impl Place {
+impl GuardedPath {
     /// The place that a path means.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Place {
     /// The same, where missing folders are made.
     ///
     /// # Errors
-    /// As [`Place::find`], or if a folder cannot be made.
+    /// As [`GuardedPath::find`], or if a folder cannot be made.
     pub fn make(path: &Path) -> Result<Self, Error> {
         Self::reach(path, Missing::Made)
     }
@@ -111,7 +111,7 @@ impl Place {
     /// nobody else can write in.
     ///
     /// # Errors
-    /// As [`Place::make`].
+    /// As [`GuardedPath::make`].
     pub fn make_for(path: &Path, owner: Uid, group: Gid) -> Result<Self, Error> {
         Self::reach(path, Missing::MadeFor(owner, group))
     }
@@ -297,7 +297,7 @@ fn of_descriptor(descriptor: &OwnedFd) -> PathBuf {
 
 /// The file of a socket that is listened on.
 pub struct SocketFile {
-    place: Place,
+    place: GuardedPath,
     file: OwnedFd,
 }
 
@@ -329,7 +329,7 @@ impl SocketFile {
 /// # Errors
 /// Why it cannot be written, or that a link of somebody else is on the way.
 pub fn create(path: &Path, append: bool) -> Result<File, Error> {
-    let mut place = Place::find(path)?;
+    let mut place = GuardedPath::find(path)?;
     let end = if append { OFlags::APPEND } else { OFlags::TRUNC };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | end;
     let mode = Mode::from_raw_mode(0o666);
@@ -388,20 +388,20 @@ mod tests {
         let scratch = Scratch::new("sockets");
         let path = scratch.join("s");
         drop(UnixListener::bind(&path).unwrap());
-        let (listener, file) = Place::find(&path).unwrap().listen().unwrap();
+        let (listener, file) = GuardedPath::find(&path).unwrap().listen().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
         UnixStream::connect(&path).unwrap();
-        let why = Place::find(&path).unwrap().listen().err().unwrap();
+        let why = GuardedPath::find(&path).unwrap().listen().err().unwrap();
         assert_eq!(why.to_string(), "another instance listens there");
         drop(listener);
         // What another program made meanwhile stays.
-        let (_listener, other) = Place::find(&path).unwrap().listen().unwrap();
+        let (_listener, other) = GuardedPath::find(&path).unwrap().listen().unwrap();
         file.remove();
         assert!(path.exists());
         other.remove();
         assert!(!path.exists());
         let _datagrams = UnixDatagram::bind(&path).unwrap();
-        let why = Place::find(&path).unwrap().listen().err().unwrap();
+        let why = GuardedPath::find(&path).unwrap().listen().err().unwrap();
         assert_eq!(why.kind(), ErrorKind::AddrInUse);
     }
 
@@ -412,13 +412,13 @@ mod tests {
         fs::write(&file, "mine").unwrap();
         symlink(scratch.join("nowhere"), &link).unwrap();
         for path in [&file, &link] {
-            let why = Place::find(path).unwrap().listen().err().unwrap();
+            let why = GuardedPath::find(path).unwrap().listen().err().unwrap();
             assert_eq!(why.to_string(), "there is a file that is no socket");
         }
         assert_eq!(fs::read(&file).unwrap(), b"mine");
         assert!(!scratch.join("nowhere").exists());
-        assert!(Place::find(&scratch.join("none/s")).is_err());
-        let (_listener, _) = Place::make(&scratch.join("a/b/s")).unwrap().listen().unwrap();
+        assert!(GuardedPath::find(&scratch.join("none/s")).is_err());
+        let (_listener, _) = GuardedPath::make(&scratch.join("a/b/s")).unwrap().listen().unwrap();
         assert!(fs::metadata(scratch.join("a/b/s")).unwrap().file_type().is_socket());
     }
 
