@@ -9,6 +9,9 @@ use super::execute::{Machine, Way};
 use super::packet::{Stop, field_at};
 use super::terms::Decided;
 
+/// Headers that are pushed, and summed word by word, have so many bytes at the most.
+const MOST_PUSHED: u128 = 60;
+
 impl<'a> Machine<'a> {
     pub(super) fn numbers(&mut self, way: &Way<'a>, exprs: &[Expr]) -> Result<Vec<TermId>, Stop> {
         exprs.iter().map(|e| self.expr(way, e)).collect()
@@ -194,7 +197,7 @@ impl<'a> Machine<'a> {
         let base = way.packet.base(&mut self.terms, &way.facts, base)?;
         let at = i32::try_from(offset).ok().and_then(|o| base.checked_add(o));
         let at = at.ok_or(Stop::Unsupported(Barrier::FarSum))?;
-        let offset = u16::try_from(at).map_err(|_| Stop::Unsupported(Barrier::PushedSum))?;
+        let Ok(offset) = u16::try_from(at) else { return self.pushed_sum(way, at, length) };
         // Without options, most headers: worth a way of its own.
         let linear = self.terms.linear(length);
         if let ([(part, 4)], 0) = (&linear.terms[..], linear.constant) {
@@ -231,6 +234,21 @@ impl<'a> Machine<'a> {
             let old = self.terms.binary(BinaryOp::Sub, ones, old);
             sum = self.terms.binary(BinaryOp::Add, sum, old);
             sum = self.terms.binary(BinaryOp::Add, sum, new);
+        }
+        Ok(self.terms.fold(sum))
+    }
+
+    /// The sum of so many bytes some of which were pushed: word by word.
+    fn pushed_sum(&mut self, way: &Way<'a>, at: i32, length: TermId) -> Result<TermId, Stop> {
+        let length = way.facts.single(&self.terms, length);
+        let length = length.filter(|n| n.is_multiple_of(2) && *n <= MOST_PUSHED);
+        let end = length.and_then(|length| at.checked_add(length as i32));
+        let end = end.ok_or(Stop::Unsupported(Barrier::PushedSum))?;
+        let mut sum = self.terms.constant(0);
+        for at in (at..end).step_by(2) {
+            let word = way.packet.data.read(&mut self.terms, 8 * at, 16);
+            let word = word.ok_or(Stop::Unsupported(Barrier::UnwrittenSum))?;
+            sum = self.terms.binary(BinaryOp::Add, sum, word);
         }
         Ok(self.terms.fold(sum))
     }
