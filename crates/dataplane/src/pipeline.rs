@@ -160,8 +160,7 @@ pub(crate) struct Pipeline {
     decided: Vec<u16>,
     /// Packets that elements made of others, each before the packet of this number.
     extra: Vec<(usize, Delivery)>,
-    /// Copies, each with its target, before the packet of this number.
-    copies: Vec<(usize, u16, Packet)>,
+    copies: Vec<Copied>,
     /// By element.
     arrivals: Rc<[Arrival]>,
     /// Whether a packet may have to come to rest before those behind it are decided.
@@ -171,6 +170,15 @@ pub(crate) struct Pipeline {
 /// A program that other threads may hold, too; to hold on to it for a packet takes no atomic
 /// operation.
 type Counted = Rc<Arc<Program>>;
+
+/// A copy of a packet.
+struct Copied {
+    /// It leaves before the packet of this number, and before copies that were made later.
+    before: usize,
+    order: usize,
+    target: u16,
+    packet: Packet,
+}
 
 /// Instead of a target's number: the packet is dropped.
 const DROP: u16 = u16::MAX;
@@ -417,8 +425,8 @@ impl Pipeline {
         let mut last = None;
         let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
         let mut copies = std::mem::take(&mut self.copies);
-        copies.sort_by_key(|(before, ..)| *before);
-        let mut copies = copies.into_iter().peekable();
+        copies.sort_unstable_by_key(|copy| (copy.before, copy.order));
+        let mut waiting = copies.drain(..).peekable();
         for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
             while let Some((_, Delivery { to, batch, taker, laps })) =
                 extra.next_if(|(before, _)| *before == at)
@@ -426,8 +434,8 @@ impl Pipeline {
                 send(&mut self.used, &mut self.targets, cx);
                 cx.push(to, batch, taker, laps);
             }
-            let before = std::iter::from_fn(|| copies.next_if(|(before, ..)| *before == at));
-            let before = before.map(|(_, number, copy)| (number, copy));
+            let before = std::iter::from_fn(|| waiting.next_if(|copy| copy.before == at));
+            let before = before.map(|copy| (copy.target, copy.packet));
             for (number, packet) in before.chain([(number, packet)]) {
                 if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number)
                 {
@@ -445,6 +453,8 @@ impl Pipeline {
                 }
             }
         }
+        drop(waiting);
+        self.copies = copies;
         send(&mut self.used, &mut self.targets, cx);
     }
 }

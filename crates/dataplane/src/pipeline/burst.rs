@@ -17,7 +17,7 @@ use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
 use super::write::{place, write};
-use super::{DROP, Outcome, Pipeline, Target, exit};
+use super::{Copied, DROP, Outcome, Pipeline, Target, exit};
 use crate::StageContext;
 use crate::router::{Delivery, Taker};
 
@@ -757,7 +757,8 @@ impl Pipeline {
                 Some(target) => {
                     let mut copy = cx.core.pool.copy(packet);
                     self.scalar.write(leaving, &mut copy);
-                    self.copies.push((from + lane, target, copy));
+                    let (before, order) = (from + lane, self.copies.len());
+                    self.copies.push(Copied { before, order, target, packet: copy });
                 }
             }
         }
@@ -845,7 +846,7 @@ fn copy(
     plan: &Plan,
     (lanes, mask): (&Lanes, u32),
     (packets, from): (&mut [Packet], usize),
-    (outcomes, copies): (&mut [Outcome], &mut Vec<(usize, u16, Packet)>),
+    (outcomes, copies): (&mut [Outcome], &mut Vec<Copied>),
     cx: &mut StageContext<'_>,
 ) {
     for copy in &plan.copies {
@@ -864,7 +865,8 @@ fn copy(
         for lane in lanes_of(mask) {
             if let Some(original) = originals[lane].take() {
                 let made = std::mem::replace(&mut packets[lane], original);
-                copies.push((from + lane, target, made));
+                let (before, order) = (from + lane, copies.len());
+                copies.push(Copied { before, order, target, packet: made });
             }
         }
     }
