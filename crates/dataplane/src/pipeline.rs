@@ -143,6 +143,9 @@ pub(crate) struct Pipeline {
     /// By plan: whether what comes after must wait until packets have come to rest where it sends
     /// them.
     barriers: Vec<bool>,
+    /// By plan: whether copies go where flows change that the program looks up: packets behind theirs are decided once
+    /// the copies have come to rest.
+    ends: Vec<bool>,
     sites: Vec<Site>,
     /// Of the time, what the expiry of flows does not depend on.
     tick: u64,
@@ -236,6 +239,7 @@ impl Pipeline {
             asks: Vec::new(),
             plans: Vec::new(),
             barriers: Vec::new(),
+            ends: Vec::new(),
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
@@ -264,21 +268,15 @@ impl Pipeline {
             }
             pipeline.outcome_of[step.0 as usize] = pipeline.outcomes.len() as u32 - 1;
         }
-        let copies = program.exits().flat_map(|(step, exit)| {
-            let last = pipeline.outcome_of[step.0 as usize] as usize;
-            last - exit.copies.len()..last
-        });
-        for copy in copies {
-            let target = pipeline.outcomes[copy].target;
-            if target.is_some_and(|target| pipeline.targets[usize::from(target)].is_barrier()) {
-                return Err("copies go where flows change that it looks up".into());
-            }
-        }
         pipeline.arrivals = pipeline.arrivals(chain);
         let hands_off = |target: &Target| matches!(target.taker, Taker::Continuation(_));
         pipeline.may_end =
             pipeline.arrivals.contains(&Arrival::Ends) || pipeline.targets.iter().any(hands_off);
         pipeline.compile(&prepared.ranges, missed);
+        pipeline.may_end |= program.exits().any(|(step, exit)| {
+            let number = pipeline.outcome_of[step.0 as usize] as usize;
+            pipeline.ends_by_copy(number, exit.copies.len())
+        });
         Ok(pipeline)
     }
 
@@ -343,9 +341,19 @@ impl Pipeline {
         self.burst = Burst::new(nodes.len(), plans.len(), bindings, found);
         let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
         let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
-        self.barriers = plans.iter().map(|plan| target(plan).is_some_and(is_barrier)).collect();
+        let ends = |plan: &Plan| self.ends_by_copy(plan.outcome as usize, plan.copies.len());
+        let ends: Vec<bool> = plans.iter().map(ends).collect();
+        let barrier = |(plan, ends): (&Plan, &bool)| *ends || target(plan).is_some_and(is_barrier);
+        self.barriers = plans.iter().zip(&ends).map(barrier).collect();
+        self.ends = ends;
         (self.lanes, self.nodes, self.asks, self.plans) = (lanes, nodes, asks, plans);
         (self.sites, self.tick) = (sites, tick);
+    }
+
+    /// Whether one of so many copies that leave before an outcome goes where flows change.
+    fn ends_by_copy(&self, outcome: usize, copies: usize) -> bool {
+        let targets = self.outcomes[outcome - copies..outcome].iter().filter_map(|o| o.target);
+        targets.into_iter().any(|target| self.targets[usize::from(target)].is_barrier())
     }
 
     fn outcome(&mut self, exit: &Exit, laps: u32, chain: &dyn Surroundings) -> Outcome {
@@ -480,7 +488,7 @@ impl Stage for Pipeline {
             let most = packets.len().min(lanes::LANES);
             let chunk = self.chunk(&mut packets[..most], now, cx);
             done += chunk;
-            if chunk < most {
+            if chunk < most || self.burst.ended {
                 break;
             }
         }

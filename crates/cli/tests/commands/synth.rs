@@ -226,7 +226,9 @@ fn classes_are_in_words_of_networks() {
     assert!(text.contains("packet type not broadcast or multicast"), "{text}");
     // What sources feed comes first; classes that leave come first, and are counted.
     assert!(
-        text.starts_with("FromDump@5 → lan/HostEtherFilter@1  108 classes\n\nclass 1 of 108  leaves")
+        text.starts_with(
+            "FromDump@5 → lan/HostEtherFilter@1  108 classes\n\nclass 1 of 108  leaves"
+        )
     );
     assert!(text.contains("\nclass 108 of 108  is dropped by "), "{text}");
     let feeders =

@@ -66,6 +66,8 @@ pub(super) struct Burst {
     flows: u32,
     /// Lanes that plans were executed for before others were decided.
     finished: u32,
+    /// Whether packets behind must wait until these came to rest.
+    pub(super) ended: bool,
     /// Lanes that prolong flows and change nothing else of them.
     touching: u32,
     /// Lanes that change more of them.
@@ -209,12 +211,17 @@ impl Pipeline {
         if self.tables.len() > 0 {
             ordered |= self.barriers() | self.updates(u32::MAX, now);
         }
+        self.burst.ended = false;
         let done = match ordered & all {
             0 => {
                 self.pass_cells(all);
                 all
             }
-            ordered => self.commit(packets, ordered, (from, now), cx).unwrap_or(all),
+            ordered => {
+                let done = self.commit(packets, ordered, (from, now), cx);
+                self.burst.ended = done.is_some();
+                done.unwrap_or(all)
+            }
         };
         self.finish(packets, done, from, cx);
         for plan in self.burst.used.drain(..) {
@@ -434,8 +441,9 @@ impl Pipeline {
             }
             let plan = self.burst.plan_of[lane];
             let mut together = 1u32 << lane;
+            let mut ends = plan != NONE && self.ends[plan as usize];
             let target = if plan == NONE {
-                self.run_alone((lane, &mut packets[lane]), from, now, cx)
+                self.run_alone((lane, &mut packets[lane]), (from, now), &mut ends, cx)
             } else {
                 together |= self.collect_updates(lane, left, stale);
                 self.update(together, now);
@@ -448,6 +456,9 @@ impl Pipeline {
                 }
                 self.target_of(plan)
             };
+            if ends {
+                return Some(u32::MAX >> (LANES - 1 - lane));
+            }
             let later = all & (u32::MAX << together.ilog2() << 1);
             stale |= self.changed() & later;
             left |= stale;
@@ -728,13 +739,14 @@ impl Pipeline {
         site.is_some_and(|site| self.cache.is_frequent(self.burst.hashes[lane], site.one_of))
     }
 
-    /// Takes a lane alone from its step to its exit, and does what that says; gives its target.
+    /// Takes a lane alone from its step to its exit, and does what that says; gives its target. Says whether packets
+    /// behind it wait for its copies.
     #[inline(never)]
     fn run_alone(
         &mut self,
         (lane, packet): (usize, &mut Packet),
-        from: usize,
-        now: u64,
+        (from, now): (usize, u64),
+        ends: &mut bool,
         cx: &mut StageContext<'_>,
     ) -> Option<u16> {
         self.scalar.start(now);
@@ -746,6 +758,7 @@ impl Pipeline {
         self.scalar.update(exit, packet, &self.tables);
         let sets = self.scalar.sets(exit, packet);
         let first = number - exit.copies.len();
+        *ends = self.ends_by_copy(number, exit.copies.len());
         for (outcome, leaving) in self.outcomes[first..=number].iter_mut().zip(exit.all()) {
             outcome.packets += 1;
             for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
