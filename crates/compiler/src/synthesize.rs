@@ -375,6 +375,7 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
         stages: HashSet::new(),
         opaque: opaque.collect(),
+        state_and_copies: false,
         changing: changing(graph, models),
         explore_rare_paths: false,
         tables: false,

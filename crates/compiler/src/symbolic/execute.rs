@@ -68,6 +68,9 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<Barrier>>,
+    /// Whether paths go on behind copies, and through elements that keep cells: not before packets in bursts are
+    /// the same by elements and programs.
+    pub state_and_copies: bool,
     /// Cells that packets change, by owner and name.
     pub changing: HashSet<(&'a str, &'static str)>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
@@ -706,6 +709,9 @@ impl<'a> Machine<'a> {
             Op::FlowInsert { .. } | Op::Allocate { .. } => {
                 return Err(Stop::Unsupported(Barrier::NewFlow));
             }
+            Op::EmitCopy(_) if !self.chain.state_and_copies => {
+                return Err(Stop::Unsupported(Barrier::Copies));
+            }
             Op::EmitCopy(port) => {
                 let port = self.expr(way, port)?;
                 return Ok(match self.emit(way, port)? {
@@ -742,6 +748,9 @@ impl<'a> Machine<'a> {
         state: StateRef,
         index: &Expr,
     ) -> Result<((StateId, u16), u16), Stop> {
+        if !self.chain.state_and_copies {
+            return Err(NO_CELL);
+        }
         let index = self.expr(way, index)?;
         let index = way.facts.single(&self.terms, index).ok_or(NO_CELL)?;
         let index = u16::try_from(index).map_err(|_| NO_CELL)?;
