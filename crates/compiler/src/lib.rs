@@ -16,7 +16,7 @@ pub mod prove;
 mod symbolic;
 mod synthesize;
 
-pub use explain::shadowed_rules;
+pub use explain::{count_shadowed_rules, shadowed_rules};
 pub use frontend::{
     Chain, Device, Elements, Limits, Options, elaborate, flatten, instantiate, instantiate_part,
 };

@@ -25,7 +25,7 @@ pub mod worker;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
-pub use pipeline::{Prepared, covered_rules, pays};
+pub use pipeline::{Prepared, pays};
 pub use router::{
     Lifetime, Listener, Planner, Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped,
     Transcript,

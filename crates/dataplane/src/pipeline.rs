@@ -40,7 +40,6 @@ use cache::{FlowCache, Missed};
 use cells::{CellColumns, CellTable};
 use classifiers::Classifiers;
 pub(crate) use classifiers::Library;
-pub use classifiers::covered_rules;
 use compile::Compiler;
 pub use gain::pays;
 use lanes::Lanes;

@@ -1,6 +1,5 @@
 //! `catena synth`: what a chain becomes.
 
-use std::collections::BTreeMap;
 use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ use dataplane::guarded_path;
 use engine::Closed;
 use ir::program::LookupId;
 use ir::text::parse_programs;
-use ir::{FileId, Model, NodeId, Program, Severity, Sources, has_errors};
+use ir::{FileId, Model, Program, Severity, Sources, has_errors};
 use view::paint::{Paint, count};
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
@@ -270,7 +269,7 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         };
         synthesis.notes.push(Note { element: at.node, message });
     }
-    synthesis.notes.extend(covered_rules(&synthesis.programs));
+    synthesis.notes.extend(shadowed_rules(&models));
     let gainless = synthesis.programs.iter().filter(|program| !dataplane::pays(program));
     synthesis.notes.extend(gainless.map(|program| {
         let message =
@@ -298,22 +297,14 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Rules that are not looked up, in none of the lists that they are in.
-fn covered_rules(programs: &[Program]) -> impl Iterator<Item = Note> {
-    let mut lists: BTreeMap<NodeId, BTreeMap<u32, bool>> = BTreeMap::new();
-    for (element, rules) in programs.iter().flat_map(dataplane::covered_rules) {
-        let list = lists.entry(element).or_default();
-        for (number, is_covered) in rules {
-            *list.entry(number).or_insert(true) &= is_covered;
-        }
-    }
-    lists.into_iter().filter_map(|(element, list)| {
-        let covered = list.values().filter(|covered| **covered).count();
+/// Rules that no packet gets to.
+fn shadowed_rules(models: &[ir::Model]) -> impl Iterator<Item = Note> {
+    let counts = compiler::count_shadowed_rules(models).into_iter();
+    counts.map(|(element, shadowed, all)| {
         let message = format!(
-            "{covered} of {} rules can never match, as earlier ones shadow them: they are left out",
-            list.len()
+            "{shadowed} of {all} rules can never match, as earlier ones shadow them: `catena check` names them"
         );
-        (covered > 0).then_some(Note { element, message })
+        Note { element, message }
     })
 }
 

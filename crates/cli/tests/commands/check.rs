@@ -157,7 +157,7 @@ f[1] -> Discard;
 ";
     folder.file("a.click", text);
     let expected = "\
-warning[shadowed-rule]: rule 4 can never match: covered by 1 and 3
+warning[shadowed-rule]: rule 4 can never match: shadowed by 1 and 3
  --> a.click:5:3
   |
 2 |   allow src net 10.0.0.0/9,
@@ -170,7 +170,7 @@ warning[shadowed-rule]: rule 4 can never match: covered by 1 and 3
   |
   = help: its packets get another action before; move it up if they should not
 
-warning[shadowed-rule]: rule 5 can never match: covered by 1
+warning[shadowed-rule]: rule 5 can never match: shadowed by 1
  --> a.click:6:3
   |
 2 |   allow src net 10.0.0.0/9,
@@ -206,7 +206,7 @@ fn a_rule_that_only_packets_without_a_header_get_to_can_match() {
     let warnings: Vec<&str> = ended.well().lines().filter(|l| l.starts_with("warning")).collect();
     assert_eq!(
         warnings,
-        ["warning[shadowed-rule]: rule 3 can never match: covered by 1 and 2"],
+        ["warning[shadowed-rule]: rule 3 can never match: shadowed by 1 and 2"],
         "{}",
         ended.out
     );
@@ -221,7 +221,7 @@ fn rules_are_checked_in_files_and_compounds_and_many_are_summed_up() {
     let text = "elementclass F { input -> IPFilter(file rules) -> output }\n\
                 Idle -> F -> F -> Discard;\n";
     let ended = folder.file("a.click", text).run(["check", "a.click"]);
-    assert_eq!(ended.well().matches("can never match: covered by 1\n").count(), 20);
+    assert_eq!(ended.well().matches("can never match: shadowed by 1\n").count(), 20);
     let further = "81 further rules can never match: 22, 23, 24, ";
     assert_eq!(ended.out.matches(further).count(), 1, "{}", ended.out);
     assert!(ended.out.contains(" and 41 more\n"), "{}", ended.out);

@@ -4,4 +4,4 @@
 pub mod provenance;
 mod shadow;
 
-pub use shadow::shadowed_rules;
+pub use shadow::{count_shadowed_rules, shadowed_rules};

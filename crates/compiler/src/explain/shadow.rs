@@ -14,7 +14,7 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 
 use ir::model::{Block, Rule};
-use ir::{Diagnostic, Model, Op, Span};
+use ir::{Diagnostic, Model, NodeId, Op, Span};
 
 use crate::frontend::report::Report;
 use crate::{Chain, Elements};
@@ -49,6 +49,16 @@ pub fn shadowed_rules(chain: &Chain, elements: &Elements) -> Vec<Diagnostic> {
         report.add(note.label(first, "").help("it would take too much work"));
     }
     report.diagnostics
+}
+
+/// How many rules of each element can never match, and of how many that is, for those that have such rules.
+pub fn count_shadowed_rules(models: &[Model]) -> Vec<(NodeId, usize, usize)> {
+    let mut budget = Budget::default();
+    let lists = models.iter().map(|model| List::of(model, &mut budget).rules).enumerate();
+    let counts = lists.map(|(node, rules)| {
+        (node, rules.iter().filter(|rule| rule.is_dead()).count(), rules.len())
+    });
+    counts.filter(|(_, dead, _)| *dead > 0).collect()
 }
 
 /// The rules of an element as its configuration lists them.
@@ -161,7 +171,7 @@ impl Listed {
         }
         let covers: Vec<usize> = self.covers.keys().copied().collect();
         let text =
-            format!("rule {number} can never match: covered by {}", listing(&covers, MAX_NAMED));
+            format!("rule {number} can never match: shadowed by {}", listing(&covers, MAX_NAMED));
         let mut warning = Diagnostic::warning("shadowed-rule", text).label(self.span, "");
         for (number, (span, same)) in self.covers.iter().take(MAX_NAMED) {
             let action = if *same { "the same action" } else { "another action" };

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use classify::{Edit, MAX_DIMENSIONS, RuleList, RuleSet, edits};
+use ir::IntervalSet;
 use ir::program::{ClassifyRule, Program, Step, StepId, Term, TermId};
-use ir::{IntervalSet, NodeId};
 
 use super::cache::Missed;
 
@@ -175,21 +175,6 @@ impl Structure {
             Self::OneByOne => 0,
         }
     }
-}
-
-/// The lists of rules that a program looks keys up in: whose each is, and for the number of each of its rules
-/// whether it is in no structure because an earlier one covers it.
-pub fn covered_rules(program: &Program) -> Vec<(NodeId, Vec<(u32, bool)>)> {
-    let lists = program.steps.iter().filter_map(|step| {
-        let Step::Classify { rules, keys, element, .. } = step else { return None };
-        let mut most = [u32::MAX; MAX_DIMENSIONS];
-        most.iter_mut().zip(keys).for_each(|(most, &key)| *most = greatest(program, key));
-        let Structure::Built(list) = Structure::new(rules, &most) else { return None };
-        let mut all: Vec<(u32, bool)> = rules.iter().map(|rule| (rule.number, false)).collect();
-        list.covered().into_iter().for_each(|index| all[index].1 = true);
-        Some((*element, all))
-    });
-    lists.collect()
 }
 
 impl Classification {
