@@ -18,6 +18,7 @@ mod pipeline;
 pub mod ports;
 mod router;
 pub mod stats;
+mod thread_owned;
 mod threads;
 pub mod trace;
 mod wake;

@@ -10,6 +10,7 @@ use elements::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use net::{Batch, Pool};
 
 use crate::io::Bindings;
+use crate::thread_owned::ThreadOwned;
 
 /// Opens devices that can go from thread to thread.
 pub trait Opener: Send {
@@ -34,17 +35,15 @@ pub trait Opener: Send {
 /// then by how many of the kind a chain asked for before.
 type Key = (String, usize);
 
-type Shared<T> = Arc<Mutex<T>>;
-
 struct Open {
     opener: Box<dyn Opener>,
-    devices: HashMap<Key, Shared<Box<dyn Device + Send>>>,
-    texts: HashMap<String, Shared<Box<dyn Write + Send>>>,
+    devices: HashMap<Key, ThreadOwned<Box<dyn Device + Send>>>,
+    texts: HashMap<String, ThreadOwned<Box<dyn Write + Send>>>,
 }
 
 /// The devices of a worker. Clones are of the same ones.
 #[derive(Clone)]
-pub struct Ports(Shared<Open>);
+pub struct Ports(Arc<Mutex<Open>>);
 
 /// What a chain asked its worker's [`Ports`] for.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +76,6 @@ pub struct Attachment {
     in_use: InUse,
 }
 
-/// A thread that panicked while it had the lock leaves a device as usable as it was.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,10 +140,10 @@ impl Attachment {
         let key = (name, *asked);
         *asked += 1;
         let device = match open.devices.get(&key) {
-            Some(device) => Arc::clone(device),
+            Some(device) => device.clone(),
             None => {
-                let device = Arc::new(Mutex::new(open.opener.open(element, request)?));
-                open.devices.insert(key.clone(), Arc::clone(&device));
+                let device = ThreadOwned::new(open.opener.open(element, request)?);
+                open.devices.insert(key.clone(), device.clone());
                 device
             }
         };
@@ -153,17 +151,17 @@ impl Attachment {
         if let DeviceRequest::Interface { name, .. } = request {
             self.in_use.interfaces.push((element.to_string(), name.clone()));
         }
-        let shared = lock(&device).share();
+        let shared = device.with(|device| device.share());
         Ok(shared.unwrap_or_else(|| Box::new(Handle(device))))
     }
 
     fn share_text(&mut self, path: &str) -> Result<Text, String> {
         let mut open = lock(&self.ports.0);
         let text = match open.texts.get(path) {
-            Some(text) => Arc::clone(text),
+            Some(text) => text.clone(),
             None => {
-                let text = Arc::new(Mutex::new(open.opener.create(path)?));
-                open.texts.insert(path.to_string(), Arc::clone(&text));
+                let text = ThreadOwned::new(open.opener.create(path)?);
+                open.texts.insert(path.to_string(), text.clone());
                 text
             }
         };
@@ -194,9 +192,8 @@ impl Devices for Attachment {
     }
 }
 
-/// A device that another router may have, too, and that cannot be shared otherwise. Only one of them runs, so
-/// nobody ever waits for the lock.
-struct Handle(Shared<Box<dyn Device + Send>>);
+/// A device that another router may have, too, and that cannot be shared otherwise.
+struct Handle(ThreadOwned<Box<dyn Device + Send>>);
 
 impl Device for Handle {
     fn receive(
@@ -205,67 +202,67 @@ impl Device for Handle {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> Result<Received, String> {
-        lock(&self.0).receive(burst, batch, pool)
+        self.0.with(|device| device.receive(burst, batch, pool))
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
-        lock(&self.0).send(batch, pool)
+        self.0.with(|device| device.send(batch, pool))
     }
 
     fn send_copies(&mut self, batch: &Batch, pool: &mut Pool) -> Result<usize, String> {
-        lock(&self.0).send_copies(batch, pool)
+        self.0.with(|device| device.send_copies(batch, pool))
     }
 
     fn wait_on(&self) -> Option<Wake> {
-        lock(&self.0).wait_on()
+        self.0.with(|device| device.wait_on())
     }
 
     fn steer(&mut self, owned: &[Owned]) -> Result<(), String> {
-        lock(&self.0).steer(owned)
+        self.0.with(|device| device.steer(owned))
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        lock(&self.0).next_event()
+        self.0.with(|device| device.next_event())
     }
 
     fn burst(&self) -> Option<usize> {
-        lock(&self.0).burst()
+        self.0.with(|device| device.burst())
     }
 
     fn flush(&mut self) -> Result<(), String> {
-        lock(&self.0).flush()
+        self.0.with(|device| device.flush())
     }
 
     fn rate(&self) -> Option<u64> {
-        lock(&self.0).rate()
+        self.0.with(|device| device.rate())
     }
 
     fn link_type(&self) -> u32 {
-        lock(&self.0).link_type()
+        self.0.with(|device| device.link_type())
     }
 
     fn position(&self) -> Option<u64> {
-        lock(&self.0).position()
+        self.0.with(|device| device.position())
     }
 
     fn seek(&mut self, position: u64) -> Result<(), String> {
-        lock(&self.0).seek(position)
+        self.0.with(|device| device.seek(position))
     }
 
     fn length(&self) -> Option<u64> {
-        lock(&self.0).length()
+        self.0.with(|device| device.length())
     }
 }
 
-struct Text(Shared<Box<dyn Write + Send>>);
+struct Text(ThreadOwned<Box<dyn Write + Send>>);
 
 impl Write for Text {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        lock(&self.0).write(bytes)
+        self.0.with(|text| text.write(bytes))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        lock(&self.0).flush()
+        self.0.with(|text| text.flush())
     }
 }
 
@@ -382,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_device_that_can_be_shared_takes_no_lock_for_it() {
+    fn devices_that_can_be_shared_are_used_while_another_has_them() {
         for can_be_shared in [true, false] {
             let asked = Arc::default();
             let ports = Ports::new(Box::new(Opening(Arc::clone(&asked), can_be_shared)));
@@ -390,12 +387,16 @@ mod tests {
             let mut first = ports.attach().open_for("x", &request).unwrap();
             let mut next = ports.attach().open_for("x", &request).unwrap();
             let (mut batch, mut pool) = (Batch::new(), Pool::new());
-            let kept = Arc::clone(lock(&ports.0).devices.values().next().unwrap());
-            let locked = can_be_shared.then(|| lock(&kept));
-            // With the lock held by somebody else these would not come to an end.
-            first.receive(1, &mut batch, &mut pool).unwrap();
-            next.receive(1, &mut batch, &mut pool).unwrap();
-            drop(locked);
+            let kept = lock(&ports.0).devices.values().next().unwrap().clone();
+            let mut both = || {
+                first.receive(1, &mut batch, &mut pool).unwrap();
+                next.receive(1, &mut batch, &mut pool).unwrap();
+            };
+            match can_be_shared {
+                // Otherwise this would not come to an end.
+                true => kept.with(|_| both()),
+                false => both(),
+            }
             assert_eq!(asked.load(Relaxed), 2);
         }
     }

@@ -20,6 +20,7 @@ use elements::configure::Part;
 use crate::change::{Handover, Plan, TakenOver};
 use crate::router::{Rest, Router};
 use crate::stats::Holding;
+use crate::thread_owned;
 use crate::threads::{SPARE, Spare, pin};
 pub use crate::threads::{aside, cpus};
 use crate::wake::Mailbox;
@@ -134,7 +135,9 @@ impl Drop for Ending<'_> {
 /// Runs a router until its thread is told to end. `Some` if another goes on, and when all have.
 fn work(router: &mut Router, slot: &Slot) -> Option<(Successor, Receiver<()>)> {
     let bell = slot.mailbox.signal().as_raw_fd();
+    thread_owned::keep(true);
     loop {
+        thread_owned::yield_wanted();
         if slot.mailbox.is_waiting() {
             let mut commands = slot.mailbox.take().into_iter();
             while let Some(command) = commands.next() {
@@ -196,7 +199,9 @@ fn live(mut router: Router, starts: &Receiver<Start>) {
     }
     SPARE.set(slot.spare);
     slot.wake();
-    if let Some((successor, begun)) = work(&mut router, &slot) {
+    let ended = work(&mut router, &slot);
+    thread_owned::keep(false);
+    if let Some((successor, begun)) = ended {
         let since = router.time();
         let handover = Box::new(router.hand_over());
         let next = successor.next.clone();

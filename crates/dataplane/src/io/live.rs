@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use elements::device::{Device, Event, Owned, Received, Wake};
 use net::{Batch, Packet, Pool};
@@ -15,6 +15,7 @@ use super::interface::Interface;
 use super::netdev::{Link, Monitor, in_words};
 use super::port::{LINK_DOWN, Losses, MOST, Multiplexing, OVERRUN, Part, Port, give_up};
 use super::sys;
+use crate::thread_owned::ThreadOwned;
 
 /// Rounds without a frame after which it is looked whether the interface changed.
 const EMPTY_ROUNDS: u32 = 16;
@@ -352,23 +353,31 @@ fn watch(
     sys::any_of(&of)
 }
 
-/// The interface as one element has it: it receives or it sends.
+/// The interface as one element has it: it receives or it sends. Elements of one worker share it, those of the chain
+/// that comes next included, and for a moment the thread that moves a group of flows.
 pub(super) struct Handle {
-    live: Arc<Mutex<Live>>,
+    live: ThreadOwned<Live>,
     receives: bool,
     /// Whether there may be something to report.
     reports: bool,
 }
 
-/// Only the elements of one worker have it, so nobody waits for the lock unless a group of flows moves. It is taken once
-/// for a burst.
-fn lock(live: &Mutex<Live>) -> MutexGuard<'_, Live> {
-    live.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Handle {
-    pub(super) fn new(live: Arc<Mutex<Live>>, receives: bool) -> Self {
+    pub(super) fn new(live: ThreadOwned<Live>, receives: bool) -> Self {
         Self { live, receives, reports: true }
+    }
+
+    fn with<R>(
+        &mut self,
+        work: impl FnOnce(&mut Live) -> Result<R>,
+    ) -> std::result::Result<R, String> {
+        let (result, reports) = self.live.with(|live| {
+            let result = work(live);
+            let result = result.map_err(|error| format!("{}: {error}", live.interface.name()));
+            (result, !live.losses.is_empty())
+        });
+        self.reports = reports;
+        result
     }
 }
 
@@ -379,54 +388,49 @@ impl Device for Handle {
         batch: &mut Batch,
         pool: &mut Pool,
     ) -> std::result::Result<Received, String> {
-        let mut live = lock(&self.live);
-        let result = live.receive(burst, batch, pool);
-        self.reports = !live.losses.is_empty();
-        result.map_err(|error| format!("{}: {error}", live.interface.name()))
+        self.with(|live| live.receive(burst, batch, pool))
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> std::result::Result<(), String> {
-        let mut live = lock(&self.live);
-        let result = live.send(batch, pool);
-        self.reports = !live.losses.is_empty();
-        result.map_err(|error| format!("{}: {error}", live.interface.name()))
+        self.with(|live| live.send(batch, pool))
     }
 
     fn share(&self) -> Option<Box<dyn Device + Send>> {
-        Some(Box::new(Self::new(Arc::clone(&self.live), self.receives)))
+        Some(Box::new(Self::new(self.live.clone(), self.receives)))
     }
 
     fn flush(&mut self) -> std::result::Result<(), String> {
-        let live = &mut *lock(&self.live);
-        if let Some(port) = &mut live.port {
-            port.count_overruns(&mut live.losses);
-        }
+        self.live.with(|live| {
+            if let Some(port) = &mut live.port {
+                port.count_overruns(&mut live.losses);
+            }
+        });
         self.reports = true;
         Ok(())
     }
 
     fn wait_on(&self) -> Option<Wake> {
         self.receives.then(|| {
-            let live = lock(&self.live);
-            match live.interface.is_polled() {
+            self.live.with(|live| match live.interface.is_polled() {
                 true => Wake::Polled,
                 false => Wake::Readable(live.descriptor.as_raw_fd()),
-            }
+            })
         })
     }
 
     fn steer(&mut self, owned: &[Owned]) -> std::result::Result<(), String> {
-        let mut live = lock(&self.live);
-        live.owned = owned.to_vec();
         self.reports = true;
-        live.steer()
+        self.live.with(|live| {
+            live.owned = owned.to_vec();
+            live.steer()
+        })
     }
 
     fn next_event(&mut self) -> Option<Event> {
         if !self.reports {
             return None;
         }
-        let event = lock(&self.live).losses.next(!self.receives);
+        let event = self.live.with(|live| live.losses.next(!self.receives));
         self.reports = event.is_some();
         event
     }

@@ -45,6 +45,7 @@ use interface::Interface;
 use live::{Handle, Live};
 
 use crate::guarded_path;
+use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
 pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags};
 pub use faults::{FaultInjection, Faults};
@@ -55,6 +56,7 @@ pub use wait::{Polling, Waiter};
 
 /// Sleeps until a descriptor becomes readable, or a while less.
 pub(crate) fn sleep_until_readable(on: &[std::os::fd::RawFd]) {
+    thread_owned::release();
     sys::wait_readable(on, std::time::Duration::from_secs(1));
 }
 
@@ -118,7 +120,7 @@ struct Shared {
     /// By the interface's name.
     interfaces: HashMap<String, Weak<Interface>>,
     /// By the interface's name and the worker.
-    live: HashMap<(String, usize), Weak<Mutex<Live>>>,
+    live: HashMap<(String, usize), WeakOwned<Live>>,
     /// What is to be reported of interfaces that were opened.
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
@@ -127,15 +129,14 @@ struct Shared {
 
 impl Interfaces {
     /// What a worker has open.
-    fn of(&self, worker: usize) -> Vec<Arc<Mutex<Live>>> {
+    fn of(&self, worker: usize) -> Vec<ThreadOwned<Live>> {
         let shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = shared.live.iter().filter(|((_, of), _)| *of == worker);
         own.filter_map(|(_, live)| live.upgrade()).collect()
     }
 
     fn each<T>(&self, worker: usize, mut ask: impl FnMut(&mut Live) -> T) -> Vec<T> {
-        let all = self.of(worker).into_iter();
-        all.map(|live| ask(&mut live.lock().unwrap_or_else(PoisonError::into_inner))).collect()
+        self.of(worker).iter().map(|live| live.with(&mut ask)).collect()
     }
 
     /// Leaves all interfaces as they were found, whoever has them still: nothing that is open
@@ -307,7 +308,7 @@ impl Bindings {
     ) -> Result<Box<dyn Device + Send>, String> {
         let shared = &mut *self.shared();
         let key = (spec.name.clone(), self.part.index);
-        if let Some(live) = shared.live.get(&key).and_then(Weak::upgrade) {
+        if let Some(live) = shared.live.get(&key).and_then(WeakOwned::upgrade) {
             return Ok(Box::new(Handle::new(live, receives)));
         }
         let interface = match shared.interfaces.get(&spec.name).and_then(Weak::upgrade) {
@@ -327,8 +328,8 @@ impl Bindings {
                 interface
             }
         };
-        let live = Arc::new(Mutex::new(Live::open(&interface, self.part)?));
-        shared.live.insert(key, Arc::downgrade(&live));
+        let live = ThreadOwned::new(Live::open(&interface, self.part)?);
+        shared.live.insert(key, live.downgrade());
         Ok(Box::new(Handle::new(live, receives)))
     }
 

@@ -10,6 +10,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use super::sys;
+use crate::thread_owned;
 
 /// How a worker with nothing to do waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,7 @@ impl Waiter {
             return;
         }
         let longest = if polled { longest.min(NAP) } else { longest };
+        thread_owned::release();
         let came = sys::wait_readable(on, longest);
         self.napped = polled && !came;
         let slept = begin.elapsed();

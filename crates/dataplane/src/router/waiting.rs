@@ -7,6 +7,7 @@ use elements::device::Wake;
 use super::{Router, Task};
 use crate::clock::PATIENCE;
 use crate::io::{Polling, Waiter, sleep_until_readable};
+use crate::thread_owned;
 
 impl Router {
     /// There was something to do, so that it is worth being awake.
@@ -53,6 +54,7 @@ impl Router {
                 waiter.wait(&on, polled, left.unwrap_or(PATIENCE).min(PATIENCE));
             });
         } else if let Some(time) = until {
+            thread_owned::release();
             self.clock.wait_until(time);
         }
         self.waits_on = on;
@@ -68,6 +70,7 @@ impl Router {
 
     /// Waits a little for something to come from outside.
     pub fn doze(&mut self) {
+        thread_owned::release();
         let soon = self.clock.now() + 10_000_000;
         self.clock.wait_until(soon);
     }
