@@ -86,7 +86,8 @@ fn terms() {
     refused("l1.1", "l9.0", &["no-such-lookup t: there is no l9"]);
     refused("bits(100+28)", "bits(100+29)", &["bad-width t: there are no bits 100+29"]);
     refused("bits(100+28)", "bits(100+0)", &["bad-width t: there are no bits 100+0"]);
-    refused("3, 2)", "4, 2)", &["bad-width t: 4 has more than 2 bits"]);
+    refused("3, 2)", "4, 2)", &["bad-width t: 3 bits are more than 2"]);
+    refused("3, 2)", "data[0+8].bits(0+3), 2)", &["bad-width t: 3 bits are more than 2"]);
     refused("3, 2)", "3, 0)", &["bad-width t: 0 lower bits"]);
     refused("+1), 127)", "+1), 128)", &["bad-width t: 128 lower bits"]);
 }

@@ -28,7 +28,7 @@ pub fn verify(program: &Program) -> Vec<Problem> {
     let mut verifier =
         Verifier { program, problems: Vec::new(), place: String::new(), bound: Vec::new() };
     verifier.terms();
-    verifier.ones_sums();
+    verifier.widths();
     verifier.state();
     verifier.tables();
     verifier.lookups();
@@ -123,19 +123,11 @@ impl Verifier<'_> {
                     self.error("bad-width", format!("there are no bits {low}+{width}"));
                 }
             }
-            Term::Concat { low, width, .. } => {
-                let known = self.program.terms.get(low.0 as usize);
-                match known {
-                    _ if !(1..128).contains(width) => {
-                        self.error("bad-width", format!("{width} lower bits"));
-                    }
-                    Some(Term::Const(value)) if value >> width != 0 => {
-                        self.error("bad-width", format!("{value} has more than {width} bits"));
-                    }
-                    _ => {}
-                }
+            Term::Concat { width, .. } if !(1..128).contains(width) => {
+                self.error("bad-width", format!("{width} lower bits"));
             }
             Term::Const(_)
+            | Term::Concat { .. }
             | Term::Position(_)
             | Term::Sum16 { .. }
             | Term::Binary(..)
@@ -148,19 +140,28 @@ impl Verifier<'_> {
         }
     }
 
-    /// What sums take off are words.
-    fn ones_sums(&mut self) {
-        let takes_off = |term: &Term| matches!(term, Term::OnesSum(sum) if !sum.minus.is_empty());
-        if !self.problems.is_empty() || !self.program.terms.iter().any(takes_off) {
+    /// What sums take off are words, and lower parts have no more bits than there is room for.
+    fn widths(&mut self) {
+        if !self.problems.is_empty() {
             return;
         }
         let numbers = self.program.numbers();
+        let width = |term: &TermId| numbers[term.0 as usize].width;
         for (i, term) in self.program.terms.iter().enumerate() {
-            let Term::OnesSum(sum) = term else { continue };
-            let width = |term: &TermId| numbers[term.0 as usize].width;
-            if let Some(wide) = sum.minus.iter().map(width).find(|width| *width > 16) {
+            let problem = match term {
+                Term::OnesSum(sum) => {
+                    let wide = sum.minus.iter().map(width).find(|width| *width > 16);
+                    wide.map(|wide| format!("a word of {wide} bits is taken off"))
+                }
+                Term::Concat { low, width: room, .. } => {
+                    let wide = Some(width(low)).filter(|width| *width > (*room).into());
+                    wide.map(|wide| format!("{wide} bits are more than {room}"))
+                }
+                _ => None,
+            };
+            if let Some(problem) = problem {
                 self.place = format!("t{i}");
-                self.error("bad-width", format!("a word of {wide} bits is taken off"));
+                self.error("bad-width", problem);
             }
         }
     }
