@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(heard.recv().unwrap(), (To::Output, "a".to_string()));
         // All is missing that came when there was no room, and nothing else.
         assert_eq!(heard.recv().unwrap(), (To::Error, format!("{}[4]", line.repeat(4))));
+        writer.flush();
         writer.offer(To::Output, "c");
         while !writer.lock().writing {
             std::thread::yield_now();
