@@ -35,16 +35,16 @@ const FLOWS: usize = 50;
 
 /// How frames find their worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Method {
     Tags,
     Hash,
     Software,
     HandOff,
 }
 
-impl Way {
+impl Method {
     fn hands_on(self) -> bool {
-        matches!(self, Way::Software | Way::HandOff)
+        matches!(self, Method::Software | Method::HandOff)
     }
 
     /// What workers together cost for a frame, by how long each of two took, is what so many
@@ -52,11 +52,11 @@ impl Way {
     fn model(self, cores: usize, took: &[f64], alone: f64) -> Option<f64> {
         let n = cores as f64;
         let per_frame = match self {
-            Way::Tags | Way::Hash => took[0] / n,
-            Way::Software if cores < 2 => return None,
-            Way::Software => took[0].max(took[1] / (n - 1.0)),
+            Method::Tags | Method::Hash => took[0] / n,
+            Method::Software if cores < 2 => return None,
+            Method::Software => took[0].max(took[1] / (n - 1.0)),
             // Of two workers, a frame comes to the wrong one half the time.
-            Way::HandOff => {
+            Method::HandOff => {
                 let handing = 2.0 * (took.iter().sum::<f64>() - alone);
                 (alone + handing * (n - 1.0) / n) / n
             }
@@ -68,7 +68,7 @@ impl Way {
 /// A chain, and how its frames find their worker.
 struct Case {
     name: &'static str,
-    way: Way,
+    method: Method,
     chain: String,
     frames: Arc<Vec<Vec<u8>>>,
     /// By round: nanoseconds per frame of each worker.
@@ -89,13 +89,13 @@ fn tagged(frames: &[Vec<u8>]) -> Arc<Vec<Vec<u8>>> {
 }
 
 impl Case {
-    fn new(name: &'static str, way: Way, chain: String, frames: &[Vec<u8>]) -> Self {
-        let frames = match way {
-            Way::Tags => tagged(frames),
+    fn new(name: &'static str, method: Method, chain: String, frames: &[Vec<u8>]) -> Self {
+        let frames = match method {
+            Method::Tags => tagged(frames),
             _ => Arc::new(frames.to_vec()),
         };
         let (took, rates, latencies) = Default::default();
-        Self { name, way, chain, frames, took, rates, latencies }
+        Self { name, method, chain, frames, took, rates, latencies }
     }
 
     /// A bed in which the chain runs on these CPUs, a worker each.
@@ -105,11 +105,11 @@ impl Case {
         let mut how = vec!["--in", "in=eth0", "--out", "out=eth1", "--io", "af-xdp,batch=32"];
         how.extend(["--control", &socket, "--dispatch"]);
         let groups = GROUPS.to_string();
-        match self.way {
-            Way::Tags => how.extend(["tags=mac", "--groups", &groups]),
-            Way::Hash => how.push("hash"),
-            Way::Software => how.push("software"),
-            Way::HandOff => how.push("hand-off"),
+        match self.method {
+            Method::Tags => how.extend(["tags=mac", "--groups", &groups]),
+            Method::Hash => how.push("hash"),
+            Method::Software => how.push("software"),
+            Method::HandOff => how.push("hand-off"),
         }
         let process = bed.catena_on(cpus, &self.chain, &how);
         (bed, process)
@@ -181,12 +181,12 @@ impl Case {
 
     fn measure(&mut self, seconds: f64) {
         let one = MEASURED.to_string();
-        let took = match self.way.hands_on() {
+        let took = match self.method.hands_on() {
             true => vec![self.time("1,0", 0, seconds), self.time("0,1", 1, seconds)],
             false => vec![self.time(&one, 0, seconds)],
         };
         self.took.push(took);
-        let workers: &[&str] = if self.way.hands_on() { &["0,1"] } else { &[&one, "0,1"] };
+        let workers: &[&str] = if self.method.hands_on() { &["0,1"] } else { &[&one, "0,1"] };
         self.rates.push(workers.iter().map(|cpus| self.rate(cpus, seconds)).collect());
         self.latencies.push(workers.iter().map(|cpus| self.latency(cpus)).collect());
     }
@@ -227,19 +227,20 @@ pub(crate) fn run(arguments: &Arguments) {
     let wire = chain(format!("-> Strip(14) -> EtherEncap(0x0800, {from}, {to})"));
     let firewall = chain(format!("-> F({}, {from}, {to})", folder.display()));
     let napt = chain(format!("-> RI(1, 172.16.1.1, {from}, {to}) -> N(30.0.1.1, {from}, {to})"));
-    let named = [("tags", Way::Tags), ("hash", Way::Hash)];
-    let handing = [("software", Way::Software), ("hand-off", Way::HandOff)];
+    let named = [("tags", Method::Tags), ("hash", Method::Hash)];
+    let handing = [("software", Method::Software), ("hand-off", Method::HandOff)];
     for (title, chain, elsewhere) in
         [("access list", &firewall, Some(&wire)), ("router, NAPT", &napt, None)]
     {
         if !arguments.wants(title) {
             continue;
         }
-        let of =
-            |(name, way): (&'static str, Way)| Case::new(name, way, chain.clone(), &list.frames);
+        let of = |(name, method): (&'static str, Method)| {
+            Case::new(name, method, chain.clone(), &list.frames)
+        };
         let mut cases: Vec<Case> = named.into_iter().chain(handing).map(of).collect();
         cases.extend(elsewhere.map(|chain| {
-            Case::new("tags, the list elsewhere", Way::Tags, chain.clone(), &list.frames)
+            Case::new("tags, the list elsewhere", Method::Tags, chain.clone(), &list.frames)
         }));
         for _ in 0..arguments.rounds {
             for case in &mut cases {
@@ -267,7 +268,7 @@ fn tell(title: &str, cases: &[Case]) {
             spread.map_or("-".to_string(), |spread| spread.to_string())
         };
         // Who takes two workers has no column of one.
-        let skipped = usize::from(case.way.hands_on());
+        let skipped = usize::from(case.method.hands_on());
         let middle = |all: &[Vec<f64>], column: usize| {
             let spread = column.checked_sub(skipped).and_then(|column| Case::middle(all, column));
             spread.map_or("-".to_string(), |spread| format!("{:.1}", spread.median))
@@ -284,14 +285,14 @@ fn tell(title: &str, cases: &[Case]) {
         );
     }
     println!("by the model, thousand frames a second on so many cores");
-    let hash = cases.iter().find(|case| case.way == Way::Hash);
+    let hash = cases.iter().find(|case| case.method == Method::Hash);
     let alone = hash.and_then(|case| Case::middle(&case.took, 0)).map_or(f64::NAN, |s| s.median);
     for case in cases {
         let took: Vec<f64> =
             (0..2).filter_map(|i| Case::middle(&case.took, i)).map(|s| s.median).collect();
         print!("{:<26}", case.name);
         for cores in CORES {
-            let rate = case.way.model(cores, &took, alone);
+            let rate = case.method.model(cores, &took, alone);
             print!(" {:>9}", rate.map_or("-".to_string(), |rate| format!("{rate:.0}")));
         }
         println!();

@@ -26,7 +26,7 @@ enum Burst {
 }
 
 /// One way of executing the chain.
-struct Way {
+struct Run {
     mode: Mode,
     burst: Burst,
     started: Started,
@@ -54,7 +54,7 @@ struct Rested {
     handlers: Vec<(String, Result<String, String>)>,
 }
 
-impl Way {
+impl Run {
     /// Whether bursts are carried from element to element as a whole.
     fn carries_bursts(&self) -> bool {
         self.burst == Burst::Many && !self.mode.path.is_synthesised()
@@ -160,7 +160,7 @@ fn difference(references: &[&Left], got: &Left, any_order: bool) -> Option<Strin
 
 /// Puts a chain to the test; gives how many packets left, and whether a way got lost.
 fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (usize, bool) {
-    let mut ways: Vec<Way> = [Burst::One, Burst::Many]
+    let mut ways: Vec<Run> = [Burst::One, Burst::Many]
         .into_iter()
         .flat_map(|burst| MODES.map(|mode| (mode, burst)))
         .map(|(mode, burst)| {
@@ -169,7 +169,7 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
                 let words: Vec<String> = diagnostics.iter().map(|d| d.message.clone()).collect();
                 panic!("{words:?}: {}", chain.text)
             });
-            Way { mode, burst, started, lost: false }
+            Run { mode, burst, started, lost: false }
         })
         .collect();
     let mut traffic = Traffic::new(seed, &chain.text);
@@ -218,7 +218,7 @@ fn put_to_the_test(chain: &Chain, folder: &Folder, seed: u64, steps: usize) -> (
             traffic.saw(seen.bytes());
         }
         if number % 16 == 15 || number + 1 == steps {
-            let rested: Vec<Rested> = ways.iter_mut().map(Way::rested).collect();
+            let rested: Vec<Rested> = ways.iter_mut().map(Run::rested).collect();
             for (i, (way, got)) in ways.iter_mut().zip(&rested).enumerate().skip(1) {
                 let mut others = in_bursts.iter().filter(|_| way.parts_bursts());
                 let same = *got == rested[0] || others.any(|&i| *got == rested[i]);
@@ -332,7 +332,7 @@ fn run_example(examples: &Folder, name: &str, mode: Mode) -> (Vec<Vec<Frame>>, R
     let text = text.replace("(isp-customers.pcap.gz", &format!("(isp-customers{one}"));
     let started = start(name, &text, &scratch, mode);
     let started = started.unwrap_or_else(|(d, _)| panic!("{name} is refused: {d:?}"));
-    let mut way = Way { mode, burst: Burst::Many, started, lost: false };
+    let mut way = Run { mode, burst: Burst::Many, started, lost: false };
     let mut rounds = 0;
     way.started.router.run(|_, _| {
         rounds += 1;

@@ -8,8 +8,8 @@ mod replay;
 mod tests;
 
 pub use conditions::{Alternatives, Asked, Condition, Conditions, conditions};
-pub use figures::{Figures, of_chain, of_way};
-pub use replay::{Place, Replayer, Space, Visit};
+pub use figures::{Figures, of_chain, of_path};
+pub use replay::{BitRange, Replayer, Space, Visit};
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub enum Branch {
     Miss,
 }
 
-/// The ways on from a step that packets can take, in the order of its text.
+/// The paths on from a step that packets can take, in the order of its text.
 pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
     match step {
         Step::Test { yes, no, .. } => vec![(Branch::Yes, *yes), (Branch::No, *no)],
@@ -54,9 +54,9 @@ pub fn branches(step: &Step) -> Vec<(Branch, StepId)> {
     }
 }
 
-/// A packet's way from the first step of a program to an exit.
+/// A packet's path from the first step of a program to an exit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct Path {
     /// The steps that decide, and how they decide.
     pub decisions: Vec<(StepId, Branch)>,
 }
@@ -64,26 +64,26 @@ pub struct Way {
 /// A step that decides, and how it does.
 type Decision = (StepId, Branch);
 
-/// For each step of a program, a way of the fewest decisions that leads there; none if no way
+/// For each step of a program, a path of the fewest decisions that leads there; none if no way
 /// does.
 #[derive(Clone, Debug)]
-pub struct Ways {
+pub struct Paths {
     /// Number of decisions before it, and the last of them.
     before: Vec<Option<(usize, Option<Decision>)>>,
     counts: Vec<u128>,
 }
 
-impl Ways {
-    /// The ways through a program.
+impl Paths {
+    /// The paths through a program.
     pub fn of(program: &Program) -> Self {
         let n = program.steps.len();
-        let mut ways = Self { before: vec![None; n], counts: vec![0; n] };
-        if let Some(first) = ways.before.first_mut() {
+        let mut paths = Self { before: vec![None; n], counts: vec![0; n] };
+        if let Some(first) = paths.before.first_mut() {
             *first = Some((0, None));
-            ways.counts[0] = 1;
+            paths.counts[0] = 1;
         }
         for (i, step) in program.steps.iter().enumerate() {
-            let Some((length, _)) = ways.before[i] else { continue };
+            let Some((length, _)) = paths.before[i] else { continue };
             let mut led: HashSet<StepId> = HashSet::new();
             for (branch, to) in branches(step) {
                 let at = to.0 as usize;
@@ -91,24 +91,24 @@ impl Ways {
                     continue;
                 }
                 if led.insert(to) {
-                    ways.counts[at] = ways.counts[at].saturating_add(ways.counts[i]);
+                    paths.counts[at] = paths.counts[at].saturating_add(paths.counts[i]);
                 }
-                if ways.before[at].is_none_or(|(known, _)| length + 1 < known) {
-                    ways.before[at] = Some((length + 1, Some((StepId(i as u32), branch))));
+                if paths.before[at].is_none_or(|(known, _)| length + 1 < known) {
+                    paths.before[at] = Some((length + 1, Some((StepId(i as u32), branch))));
                 }
             }
         }
-        ways
+        paths
     }
 
-    /// How many ways lead to a step; `u128::MAX` if they are more. Some of them may be such that
+    /// How many paths lead to a step; `u128::MAX` if they are more. Some of them may be such that
     /// no packet takes them.
     pub fn count(&self, step: StepId) -> u128 {
         self.counts.get(step.0 as usize).copied().unwrap_or(0)
     }
 
-    /// The way of the fewest decisions.
-    pub fn shortest(&self, step: StepId) -> Way {
+    /// The path of the fewest decisions.
+    pub fn shortest(&self, step: StepId) -> Path {
         let mut decisions = Vec::new();
         let mut at = step;
         while let Some(Some((_, Some(before)))) = self.before.get(at.0 as usize) {
@@ -116,7 +116,7 @@ impl Ways {
             at = before.0;
         }
         decisions.reverse();
-        Way { decisions }
+        Path { decisions }
     }
 }
 

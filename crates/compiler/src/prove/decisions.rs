@@ -87,7 +87,7 @@ pub(crate) enum Node {
 /// An element's or a place's name, by which two graphs are compared.
 pub(crate) type Name = u32;
 
-/// How a way ends.
+/// How a path ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Egress {
     /// At an input port, and whether natively.
@@ -146,7 +146,7 @@ pub(crate) struct Outcome {
 /// What of two programs is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Everything: packets, counters, reasons, state, the elements on the way.
+    /// Everything: packets, counters, reasons, state, the elements on the path.
     Whole,
     /// Which packets come out where.
     Packets,

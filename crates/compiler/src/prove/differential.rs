@@ -1,7 +1,7 @@
 //! A chain's programs against its elements' models, packet by packet.
 //!
-//! Packets are made for the programs' ways and from ordinary ones by small changes; where there is
-//! state they come in sequences, with answers, TCP flags and time passing. For ways that lead
+//! Packets are made for the programs' paths and from ordinary ones by small changes; where there is
+//! state they come in sequences, with answers, TCP flags and time passing. For paths that lead
 //! through tables of flows, the flows are made, too. The reference is the interpretation of one
 //! model after the other, so a mistake in what makes programs from models is seen here.
 

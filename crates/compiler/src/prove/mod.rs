@@ -97,10 +97,10 @@ pub struct Difference {
     pub b: Observation,
 }
 
-/// Ways are followed by recursion, and chains may be long.
+/// Paths are followed by recursion, and chains may be long.
 const STACK: usize = 512 << 20;
 
-/// Does work on a stack that suffices for the longest ways; `None` if there is no room for one.
+/// Does work on a stack that suffices for the longest paths; `None` if there is no room for one.
 fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK);
@@ -221,10 +221,10 @@ fn compare_here(comparison: &Comparison<'_>, around: &dyn Around) -> Compared {
     Compared { verdict, visited }
 }
 
-/// The goals of a way, and the lookups that find a flow on it.
-fn goals(decisions: &Decisions, way: &[Assumed]) -> (Vec<Goal>, Vec<LookupId>) {
+/// The goals of a path, and the lookups that find a flow on it.
+fn goals(decisions: &Decisions, path: &[Assumed]) -> (Vec<Goal>, Vec<LookupId>) {
     let (mut goals, mut found) = (Vec::new(), Vec::new());
-    for assumed in way {
+    for assumed in path {
         match assumed {
             Assumed::Atom(Atom::Test(term, set), holds) => {
                 let range = decisions.arena.range(*term);
@@ -269,7 +269,7 @@ fn confirm(
     const TRIES: usize = 40;
     /// Packets that show something of one mismatch, though not for certain.
     const UNCLEAR: usize = 3;
-    let (goals, found) = goals(decisions, &mismatch.way);
+    let (goals, found) = goals(decisions, &mismatch.path);
     let seeds = seeds();
     let Some(values) = solve(&decisions.arena, &goals, &seeds, 2 * seeds.len(), random) else {
         return Confirmed::No;
@@ -290,7 +290,7 @@ fn confirm(
     let length = decisions.arena.make(Term::Input(meta::LEN));
     for attempt in 0..TRIES {
         // The ends may differ for few packets only: they are made from all kinds of numbers, with
-        // all kinds of choices made on the way.
+        // all kinds of choices made on the path.
         let variant = (attempt > 0).then(|| {
             let mut more = goals.clone();
             for atom in &choices {
@@ -356,7 +356,7 @@ fn simplify(around: &dyn Around, found: &mut Difference) {
     }
 }
 
-/// The flows that the lookups of a way find, which is one of these programs'.
+/// The flows that the lookups of a path find, which is one of these programs'.
 fn held(
     programs: &[&Program],
     decisions: &Decisions,

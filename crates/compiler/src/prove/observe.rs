@@ -1,4 +1,4 @@
-//! What can be told of a packet's way from outside.
+//! What can be told of a packet's path from outside.
 
 use ir::model::{Reason, StateDecl, StateKind};
 use ir::program::{End, Exit, Program};

@@ -1,4 +1,4 @@
-//! Two programs side by side: every way through one under what it says of the packet, through the
+//! Two programs side by side: every path through one under what it says of the packet, through the
 //! other.
 //!
 //! A question whose answer is not known is asked: the comparison goes on under either answer. So
@@ -19,14 +19,14 @@ use super::knowledge::Knowledge;
 
 /// Differences after which the comparison ends.
 const MAX_MISMATCHES: usize = 40;
-/// Steps on one way; programs beyond are not compared.
+/// Steps on one path; programs beyond are not compared.
 const MAX_DEPTH: u32 = 20_000;
 /// Effort to find a key that rules before another leave to it.
 const POINTS: u64 = 400_000;
 /// Effort to look at all that leads somewhere, where some of it is known to differ.
 const SUSPECTED: u64 = 1_000_000;
 
-/// What was assumed on a way.
+/// What was assumed on a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Assumed {
     /// A condition held or not.
@@ -41,11 +41,11 @@ pub(crate) enum Assumed {
     Hint(Vec<TermId>, Piece),
 }
 
-/// A way on which two programs seem to differ.
+/// A path on which two programs seem to differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Mismatch {
     /// What was assumed.
-    pub(crate) way: Vec<Assumed>,
+    pub(crate) path: Vec<Assumed>,
     /// The exit of the one.
     pub(crate) a: NodeRef,
     /// The exit of the other.
@@ -56,10 +56,10 @@ pub(crate) struct Mismatch {
 pub(crate) struct Product<'a> {
     pub(crate) decisions: &'a mut Decisions,
     knowledge: Knowledge,
-    way: Vec<Assumed>,
+    path: Vec<Assumed>,
     equal: HashSet<(NodeRef, NodeRef, u64)>,
     pub(crate) mismatches: Vec<Mismatch>,
-    /// Ways that end in code of elements' own, of which nothing is known here.
+    /// Paths that end in code of elements' own, of which nothing is known here.
     pub(crate) left_open: Vec<Mismatch>,
     around: &'a dyn Around,
     /// How often ends were the same only because no flow was found: that is not remembered.
@@ -80,7 +80,7 @@ impl<'a> Product<'a> {
             left_open: Vec::new(),
             by_miss: 0,
             knowledge: Knowledge::default(),
-            way: Vec::new(),
+            path: Vec::new(),
             equal: HashSet::new(),
             mismatches: Vec::new(),
             visited: 0,
@@ -177,7 +177,7 @@ impl<'a> Product<'a> {
                     let open = self.is_left_open(&x) || self.is_left_open(&y);
                     let to = if open { &mut self.left_open } else { &mut self.mismatches };
                     if to.len() < MAX_MISMATCHES {
-                        to.push(Mismatch { way: self.way.clone(), a, b });
+                        to.push(Mismatch { path: self.path.clone(), a, b });
                     }
                 }
             }
@@ -281,9 +281,9 @@ impl<'a> Product<'a> {
         };
         let result = match possible {
             true => {
-                self.way.push(assumed);
+                self.path.push(assumed);
                 let result = go(self);
-                self.way.pop();
+                self.path.pop();
                 result
             }
             false => Ok(()),

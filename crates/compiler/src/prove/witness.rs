@@ -1,23 +1,23 @@
-//! Packets made to order: concrete packets that take given ways through a program.
+//! Packets made to order: concrete packets that take given paths through a program.
 //!
-//! The conditions of a way are solved by repair: a packet is changed until every condition holds,
+//! The conditions of a path are solved by repair: a packet is changed until every condition holds,
 //! one that does not at a time, the number that it asks for written through the term into the
-//! packet. That finds no packet for some ways that have one; what it finds is confirmed.
+//! packet. That finds no packet for some paths that have one; what it finds is confirmed.
 
+mod paths;
 mod random;
 mod seeds;
 mod solve;
 mod values;
-mod ways;
 
 use ir::layout::{Bytes, Layout, Start};
 use net::{HEADROOM, Header, Packet, PacketType, Pool, annotation};
 
+pub(crate) use paths::paths;
 pub(crate) use random::Random;
 pub(crate) use seeds::seeds;
 pub(crate) use solve::{Goal, solve};
 pub(crate) use values::Values;
-pub(crate) use ways::ways;
 
 /// Time of the worker's clock at which packets come by default, in nanoseconds.
 pub const START: u64 = 1_000_000_000_000;

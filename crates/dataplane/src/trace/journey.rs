@@ -17,7 +17,7 @@ type Tell = Box<dyn FnOnce(Vec<Step>, Option<&'static str>)>;
 /// Where a packet is.
 enum At {
     /// On its way to an element, from an outcome of a step; from nowhere at first.
-    Way(Option<(StepId, usize)>),
+    Path(Option<(StepId, usize)>),
     /// With an element that works.
     Inside(StepId),
     /// In an element that has it since an outcome of a step.
@@ -48,12 +48,12 @@ impl Journey {
     /// A packet sets out.
     pub(crate) fn begin(&mut self, packet: &Packet, now: u64) {
         self.began = now;
-        self.at.insert(packet.identity(), At::Way(None));
+        self.at.insert(packet.identity(), At::Path(None));
     }
 
     /// Whether a packet is known to it that is on its way.
     pub(crate) fn expects(&self, packet: &Packet) -> bool {
-        matches!(self.at.get(&packet.identity()), Some(At::Way(_)))
+        matches!(self.at.get(&packet.identity()), Some(At::Path(_)))
     }
 
     /// A packet comes to an element by an input, or was pulled by it.
@@ -65,7 +65,7 @@ impl Journey {
         now: u64,
     ) -> StepId {
         let from = match self.at.remove(&packet.identity()) {
-            Some(At::Way(from)) => from,
+            Some(At::Path(from)) => from,
             _ => None,
         };
         self.visits += 1;
@@ -117,14 +117,14 @@ impl Journey {
         let outcomes = &mut self.trace.steps[step].outcomes;
         outcomes.push(Outcome { fate: Fate::Left(from.port), made, ..Outcome::seen(packet) });
         if is_connected {
-            self.at.insert(identity, At::Way(Some((step, outcomes.len() - 1))));
+            self.at.insert(identity, At::Path(Some((step, outcomes.len() - 1))));
         }
     }
 
     /// The packets that an element has, by identity, once it has worked and what left it has left.
     pub(crate) fn in_element(&self, node: NodeId) -> Vec<usize> {
         let has = |at: &At| match at {
-            At::Way(_) => false,
+            At::Path(_) => false,
             At::Inside(step) | At::Kept(step, _) => self.trace.steps[*step].node == node,
         };
         self.at.iter().filter(|(_, at)| has(at)).map(|(identity, _)| *identity).collect()

@@ -78,7 +78,7 @@ pub struct ParseGraph {
 }
 
 /// A header at one place, as bits of a set number them.
-type Place = (usize, i32, u16);
+type Position = (usize, i32, u16);
 
 struct Builder<'a> {
     program: &'a Program,
@@ -86,7 +86,7 @@ struct Builder<'a> {
     headers: Vec<HeaderUse>,
     numbers: HashMap<String, usize>,
     edges: BTreeSet<Edge>,
-    places: Vec<Place>,
+    places: Vec<Position>,
     unnamed: BTreeSet<(i32, u32)>,
     lengths: BTreeSet<u128>,
     /// Those of them that some header takes.

@@ -105,7 +105,7 @@ fn class(report: &Report<'_>, became: &Became<'_>, class: &Class<'_>) -> Value {
     json!({
         "class": class.number,
         "step": format!("s{}", class.step.0),
-        "ways": u64::try_from(class.ways).ok(),
+        "paths": u64::try_from(class.paths).ok(),
         "destination": destination(report, class),
         "egress": { "kind": kind, "element": element(report, at), "reason": reason },
         "barrier": class.exit.barrier.map(|why| why.to_string()),

@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use compiler::explain::provenance::{
-    Alternatives, Asked, Condition, Conditions, Figures, Place, Replayer, Space, Visit, Ways,
-    conditions, of_chain, of_way,
+    Alternatives, Asked, BitRange, Condition, Conditions, Figures, Paths, Replayer, Space, Visit,
+    conditions, of_chain, of_path,
 };
 use compiler::{Chain, Synthesis};
 use ir::layout::{Facts, Layout, Layouts};
@@ -28,7 +28,7 @@ pub(crate) use words::Words;
 
 use crate::explain::Placed;
 
-/// Ways to a class that are told one by one.
+/// Paths to a class that are told one by one.
 const MAX_WAYS: usize = 24;
 
 /// What a chain became.
@@ -90,8 +90,8 @@ pub(crate) struct Class<'a> {
     pub(crate) step: StepId,
     pub(crate) exit: &'a Exit,
     pub(crate) egress: Egress,
-    /// How many ways lead to it.
-    pub(crate) ways: u128,
+    /// How many paths lead to it.
+    pub(crate) paths: u128,
     /// What holds for all of its packets.
     pub(crate) known: Conditions,
     /// One of these holds too; absent if they are too many to tell.
@@ -170,26 +170,26 @@ impl<'a> Report<'a> {
 
 impl<'a> Became<'a> {
     pub(crate) fn of(graph: &'a Graph, models: &'a [Model], program: &'a Program) -> Self {
-        let (ways, alternatives) = (Ways::of(program), Alternatives::of(program));
+        let (paths, alternatives) = (Paths::of(program), Alternatives::of(program));
         let mut replayer = Replayer::new(graph, models);
         let mut classes = Vec::new();
         for (step, known) in conditions(program) {
             let ir::program::Step::Exit(exit) = program.step(step) else { continue };
-            let way = ways.shortest(step);
-            let visits = replayer.visits(program, &way, exit);
+            let path = paths.shortest(step);
+            let visits = replayer.visits(program, &path, exit);
             classes.push(Class {
                 number: 0,
                 step,
                 exit,
                 egress: egress(graph, models, program.entry, exit),
-                ways: ways.count(step),
+                paths: paths.count(step),
                 alternatives: alternatives.at(step, &known, MAX_WAYS),
                 known,
                 layout: Layout::default(),
                 leaving: Layout::default(),
                 layouts: Vec::new(),
                 chain: of_chain(&visits),
-                figures: of_way(program, models, &way, exit),
+                figures: of_path(program, models, &path, exit),
                 visits,
             });
         }
@@ -246,7 +246,7 @@ impl<'a> Became<'a> {
     }
 
     pub(crate) fn rules(&self) -> usize {
-        // Ways may share a list of rules.
+        // Paths may share a list of rules.
         let mut seen = HashSet::new();
         let mut rules = |step: &ir::program::Step| match step {
             ir::program::Step::Classify { rules, .. } if seen.insert(rules.as_ptr()) => rules.len(),
@@ -392,15 +392,15 @@ impl Class<'_> {
                     else {
                         continue;
                     };
-                    let place = Place { space, start: at, width };
+                    let place = BitRange { space, start: at, width };
                     let mut elements = by(&|v| v.writes.iter().any(|w| w.overlaps(&place)));
                     if elements.is_empty() {
-                        // Its way through the element is another one than was thought.
+                        // Its path through the element is another one than was thought.
                         elements = by(&|v| v.might_write.iter().any(|w| w.overlaps(&place)));
                     }
                     if elements.is_empty() {
                         // Where it is written is not known; who writes at all may be who wrote it.
-                        let somewhere = |w: &Place| matches!(w.space, Space::Somewhere(_));
+                        let somewhere = |w: &BitRange| matches!(w.space, Space::Somewhere(_));
                         elements = by(&|v| v.writes.iter().chain(&v.might_write).any(somewhere));
                         elements.drain(..elements.len().saturating_sub(1));
                     }
@@ -423,7 +423,7 @@ impl Class<'_> {
         for (name, value, field) in meta {
             let Some(term) = value else { continue };
             let (start, width) = (i32::from(field.offset), u32::from(field.width));
-            let place = Place { space: Space::Meta, start, width };
+            let place = BitRange { space: Space::Meta, start, width };
             let mut elements = by(&|v| v.writes.contains(&place));
             elements.drain(..elements.len().saturating_sub(1));
             all.push(Done::of(name, format!("= {}", words.value(field, term)), elements));

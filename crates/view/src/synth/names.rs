@@ -32,7 +32,7 @@ pub(crate) fn named(layout: &Layout, start: i32, width: u32) -> Named {
     Named { name, field: None }
 }
 
-/// The layout of packets of which `facts` are known, that come to an exit: what elements on the way
+/// The layout of packets of which `facts` are known, that come to an exit: what elements on the path
 /// marked says where the network header is, else it is where it usually is.
 pub(super) fn coming_in(
     program: &Program,

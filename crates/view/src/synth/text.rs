@@ -317,7 +317,7 @@ fn tell(
         groups.push(Group { elements: Vec::new(), said, rule: None });
     }
     if class.alternatives.is_none() {
-        let paths = match class.ways {
+        let paths = match class.paths {
             u128::MAX => "very many paths".to_string(),
             n => format!("{} paths", u64::try_from(n).map_or_else(|_| n.to_string(), grouped)),
         };

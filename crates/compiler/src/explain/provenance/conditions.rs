@@ -9,7 +9,7 @@ use ir::{IntervalSet, NodeId, Program};
 
 use super::{Branch, branches};
 
-/// A set of more intervals than this is no longer told exactly where ways meet.
+/// A set of more intervals than this is no longer told exactly where paths meet.
 const MAX_INTERVALS: usize = 4096;
 
 /// What was asked.
@@ -40,7 +40,7 @@ pub struct Condition {
 }
 
 /// What is known of the packets that come to a step: each of these holds for all of them. Where
-/// several ways meet, that is less than is known on each.
+/// several paths meet, that is less than is known on each.
 pub type Conditions = BTreeMap<Asked, Condition>;
 
 /// The conditions of every exit of a program that packets come to.
@@ -72,7 +72,7 @@ pub fn conditions(program: &Program) -> Vec<(StepId, Conditions)> {
     exits
 }
 
-/// The ways to each exit of a program, one by one.
+/// The paths to each exit of a program, one by one.
 #[derive(Clone, Debug)]
 pub struct Alternatives<'a> {
     program: &'a Program,
@@ -81,7 +81,7 @@ pub struct Alternatives<'a> {
 }
 
 impl<'a> Alternatives<'a> {
-    /// The ways through a program.
+    /// The paths through a program.
     pub fn of(program: &'a Program) -> Self {
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); program.steps.len()];
         for (i, step) in program.steps.iter().enumerate() {
@@ -96,32 +96,32 @@ impl<'a> Alternatives<'a> {
         Self { program, before }
     }
 
-    /// What is known of packets on each way to an exit beyond what is known on all, `common`:
-    /// packets of the class are those for which `common` holds and one of these. Ways that another
-    /// covers are left out. `None` if there are more ways than `limit`.
+    /// What is known of packets on each path to an exit beyond what is known on all, `common`:
+    /// packets of the class are those for which `common` holds and one of these. Paths that another
+    /// covers are left out. `None` if there are more paths than `limit`.
     pub fn at(&self, exit: StepId, common: &Conditions, limit: usize) -> Option<Vec<Conditions>> {
         let Self { program, before } = self;
-        let mut ways = Vec::new();
+        let mut paths = Vec::new();
         let mut work: Vec<Vec<usize>> = vec![vec![exit.0 as usize]];
-        while let Some(way) = work.pop() {
-            let first = *way.last()?;
+        while let Some(path) = work.pop() {
+            let first = *path.last()?;
             if first == 0 {
-                ways.push(way);
+                paths.push(path);
             } else {
                 work.extend(before.get(first)?.iter().map(|&step| {
-                    let mut longer = way.clone();
+                    let mut longer = path.clone();
                     longer.push(step);
                     longer
                 }));
             }
-            if ways.len() + work.len() > limit {
+            if paths.len() + work.len() > limit {
                 return None;
             }
         }
         let mut all: Vec<Conditions> = Vec::new();
-        for way in ways {
+        for path in paths {
             let mut known = Conditions::new();
-            for (&from, &to) in way.iter().rev().zip(way.iter().rev().skip(1)) {
+            for (&from, &to) in path.iter().rev().zip(path.iter().rev().skip(1)) {
                 let step = program.steps.get(from)?;
                 let mut then: Option<Conditions> = None;
                 for (branch, _) in branches(step).into_iter().filter(|b| b.1.0 as usize == to) {
@@ -168,7 +168,7 @@ impl Condition {
     }
 }
 
-/// What a step tells of packets that go one of its ways.
+/// What a step tells of packets that go one of its paths.
 fn learn(program: &Program, step: &Step, branch: Branch, order: usize, known: &mut Conditions) {
     let yes_or_no = |yes: bool| IntervalSet::single(u128::from(yes));
     match (step, branch) {
@@ -233,7 +233,7 @@ fn add(known: &mut Conditions, asked: Asked, set: IntervalSet, element: NodeId, 
     }
 }
 
-/// What is known of packets that came on either of two ways.
+/// What is known of packets that came on either of two paths.
 fn meet(program: &Program, mut all: Conditions, other: &Conditions) -> Conditions {
     all.retain(|asked, condition| {
         let Some(same) = other.get(asked) else { return false };

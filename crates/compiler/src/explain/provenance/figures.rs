@@ -1,13 +1,13 @@
-//! How much is done to a packet on a way: by the chain's elements, and by the program.
+//! How much is done to a packet on a path: by the chain's elements, and by the program.
 
 use std::collections::HashSet;
 
 use ir::program::{Exit, Step, Term};
 use ir::{Base, Model, Op, Program};
 
-use super::{Visit, Way, closure, is_sum};
+use super::{Path, Visit, closure, is_sum};
 
-/// What is done to a packet of a class, of the ways that lead to it on the one with the fewest
+/// What is done to a packet of a class, of the paths that lead to it on the one with the fewest
 /// decisions. Places that overlap count as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -37,7 +37,7 @@ pub struct Figures {
 pub fn of_chain(visits: &[Visit]) -> Figures {
     let mut all = Figures { elements: visits.len(), ..Figures::default() };
     for visit in visits {
-        let bits = |p: &super::Place| (p.space, p.start, p.start + p.width as i32);
+        let bits = |p: &super::BitRange| (p.space, p.start, p.start + p.width as i32);
         all.reads += separate(visit.reads.iter().map(bits).collect());
         all.writes += separate(visit.writes.iter().filter(|w| w.is_packet()).map(bits).collect());
         all.decisions += visit.decisions;
@@ -50,11 +50,11 @@ pub fn of_chain(visits: &[Visit]) -> Figures {
     all
 }
 
-/// Figures of a program's way to an exit.
-pub fn of_way(program: &Program, models: &[Model], way: &Way, exit: &Exit) -> Figures {
-    let mut all = Figures { elements: 1, decisions: way.decisions.len(), ..Figures::default() };
+/// Figures of a program's path to an exit.
+pub fn of_path(program: &Program, models: &[Model], path: &Path, exit: &Exit) -> Figures {
+    let mut all = Figures { elements: 1, decisions: path.decisions.len(), ..Figures::default() };
     let mut terms = exit.terms();
-    for (step, _) in &way.decisions {
+    for (step, _) in &path.decisions {
         let step = program.step(*step);
         terms.extend(step.terms());
         match step {

@@ -1,4 +1,4 @@
-//! What the elements on a way read and write: their models are gone through with what is known of
+//! What the elements on a path read and write: their models are gone through with what is known of
 //! the packet, to the output on which it leaves.
 
 use std::collections::HashMap;
@@ -8,13 +8,13 @@ use ir::model::{CompareOp, Rule};
 use ir::program::{Atom, End, Exit, Step, Term};
 use ir::{Base, Cond, Expr, Field, Graph, IntervalSet, Model, NodeId, Op, Port, Program, Reason};
 
-use super::{Branch, Way};
+use super::{Branch, Path};
 
-/// Operations of one element that are followed, on all of its ways together.
+/// Operations of one element that are followed, on all of its paths together.
 const MAX_OPERATIONS: usize = 20_000;
 /// Bytes of a header that is complete.
 const COMPLETE: u128 = 60;
-/// Ways through one element that are followed.
+/// Paths through one element that are followed.
 const MAX_FORKS: usize = 512;
 
 /// What a place counts from.
@@ -32,7 +32,7 @@ pub enum Space {
 
 /// A run of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct BitRange {
     /// What it counts from.
     pub space: Space,
     /// Its first bit; negative before the start.
@@ -41,15 +41,15 @@ pub struct Place {
     pub width: u32,
 }
 
-impl Place {
+impl BitRange {
     /// Whether it lies in the packet's bytes.
     pub fn is_packet(&self) -> bool {
         matches!(self.space, Space::Entry | Space::Somewhere(_))
     }
 
     /// Whether the two share a bit, as far as is known.
-    pub fn overlaps(&self, other: &Place) -> bool {
-        let end = |p: &Place| p.start.saturating_add_unsigned(p.width);
+    pub fn overlaps(&self, other: &BitRange) -> bool {
+        let end = |p: &BitRange| p.start.saturating_add_unsigned(p.width);
         self.space == other.space && self.start < end(other) && other.start < end(self)
     }
 }
@@ -60,11 +60,11 @@ pub struct Visit {
     /// The input port that the packet came to.
     pub at: Port,
     /// Places in its bytes that were read; not those that a checksum was computed over.
-    pub reads: Vec<Place>,
+    pub reads: Vec<BitRange>,
     /// Places that were written, annotations too.
-    pub writes: Vec<Place>,
-    /// Places that the element writes on some other way through it.
-    pub might_write: Vec<Place>,
+    pub writes: Vec<BitRange>,
+    /// Places that the element writes on some other path through it.
+    pub might_write: Vec<BitRange>,
     /// Conditions, rules, routes and flows that decided what comes next.
     pub decisions: usize,
     /// Checksums that were checked.
@@ -139,8 +139,8 @@ struct State<'a> {
     end: Option<IntervalSet>,
     /// The marks, in the same way; the outer is `None` if it is not known whether there is one.
     marks: [Option<Option<i32>>; 3],
-    /// What was written so far on the whole way, and its number if it is known.
-    written: Vec<(Place, Option<u128>)>,
+    /// What was written so far on the whole path, and its number if it is known.
+    written: Vec<(BitRange, Option<u128>)>,
     stack: Vec<(&'a [Op], usize)>,
     operations: usize,
     /// Whether marked headers are taken to be in the packet as a whole.
@@ -160,10 +160,10 @@ impl<'a> Replayer<'a> {
         Self { graph, models, to, rules: HashMap::new(), writes: HashMap::new() }
     }
 
-    /// What the elements do that a packet comes through on a way to an exit. Where it is not known
+    /// What the elements do that a packet comes through on a path to an exit. Where it is not known
     /// what an element does, the shortest of what it may do is told.
-    pub fn visits(&mut self, program: &Program, way: &Way, exit: &Exit) -> Vec<Visit> {
-        let known = known(program, way);
+    pub fn visits(&mut self, program: &Program, path: &Path, exit: &Exit) -> Vec<Visit> {
+        let known = known(program, path);
         let mut state = State {
             visit: Visit::new(program.entry),
             registers: HashMap::new(),
@@ -222,7 +222,7 @@ impl<'a> Replayer<'a> {
         (0..outputs).find(leads).map_or(Goal::Any, Goal::Port)
     }
 
-    /// The end of the shortest way through an element that ends as it must.
+    /// The end of the shortest path through an element that ends as it must.
     fn visit(&mut self, known: &Known, state: State<'a>, goal: &Goal) -> Option<State<'a>> {
         let mut best: Option<State<'a>> = None;
         let mut work = vec![state];
@@ -243,8 +243,8 @@ impl<'a> Replayer<'a> {
                 *next += 1;
                 budget -= 1;
                 state.operations += 1;
-                let mut ways = Vec::new();
-                match self.operate(known, &mut state, op, &mut ways) {
+                let mut paths = Vec::new();
+                match self.operate(known, &mut state, op, &mut paths) {
                     Ended::No => {}
                     Ended::Port(port) => {
                         let meets = match goal {
@@ -267,7 +267,7 @@ impl<'a> Replayer<'a> {
                     }
                     Ended::Unknown => break,
                 }
-                if let Some((first, others)) = ways.split_first() {
+                if let Some((first, others)) = paths.split_first() {
                     for other in others.iter().rev() {
                         if forks < MAX_FORKS {
                             forks += 1;
@@ -283,13 +283,13 @@ impl<'a> Replayer<'a> {
         best
     }
 
-    /// Carries an operation out; `ways` are the blocks of which one comes next.
+    /// Carries an operation out; `paths` are the blocks of which one comes next.
     fn operate(
         &mut self,
         known: &Known,
         state: &mut State<'a>,
         op: &'a Op,
-        ways: &mut Vec<&'a [Op]>,
+        paths: &mut Vec<&'a [Op]>,
     ) -> Ended {
         state.visit.decisions += usize::from(match op {
             // The element itself does not ask what is expected.
@@ -309,9 +309,11 @@ impl<'a> Replayer<'a> {
             Op::Store { base, offset, width, value } => {
                 let place = match state.eval(known, offset) {
                     Some(offset) => state.place(*base, offset as i128 * 8, (*width).into()),
-                    None => {
-                        Place { space: Space::Somewhere(*base), start: 0, width: u32::from(*width) }
-                    }
+                    None => BitRange {
+                        space: Space::Somewhere(*base),
+                        start: 0,
+                        width: u32::from(*width),
+                    },
                 };
                 state.write(known, place, value);
             }
@@ -320,9 +322,9 @@ impl<'a> Replayer<'a> {
                     state.visit.verified += 1;
                 }
                 match state.holds(known, cond) {
-                    Some(true) => ways.push(then),
-                    Some(false) => ways.push(otherwise),
-                    None => ways.extend([&then[..], &otherwise[..]]),
+                    Some(true) => paths.push(then),
+                    Some(false) => paths.push(otherwise),
+                    None => paths.extend([&then[..], &otherwise[..]]),
                 }
             }
             Op::Match { rules, arms, otherwise } => {
@@ -331,8 +333,8 @@ impl<'a> Replayer<'a> {
                 for field in fields.clone() {
                     state.read(field);
                 }
-                ways.extend(arms.iter().map(|a| &a[..]));
-                ways.push(otherwise);
+                paths.extend(arms.iter().map(|a| &a[..]));
+                paths.push(otherwise);
             }
             Op::Lookup { key, bind, miss, .. } => {
                 state.visit.tables += 1;
@@ -342,7 +344,7 @@ impl<'a> Replayer<'a> {
                 });
                 // Who has missed goes on as the block of the miss says.
                 const HIT: &[Op] = &[];
-                ways.extend([HIT, &miss[..]]);
+                paths.extend([HIT, &miss[..]]);
             }
             Op::FlowLookup { key, value, common, .. } => {
                 state.visit.flows += 1;
@@ -381,7 +383,7 @@ impl<'a> Replayer<'a> {
                 state.marks = [Some(None); 3];
                 state.visit.marks = [true; 3];
                 let width = net::annotation::SIZE as u32 * 8;
-                let all = Place { space: Space::Annotation, start: 0, width };
+                let all = BitRange { space: Space::Annotation, start: 0, width };
                 state.visit.writes.push(all);
                 state.written.push((all, None));
                 for field in [meta::TYPE, meta::TIMESTAMP] {
@@ -412,10 +414,10 @@ enum Ended {
     Unknown,
 }
 
-/// What the decisions of a way tell.
-fn known(program: &Program, way: &Way) -> Known {
+/// What the decisions of a path tell.
+fn known(program: &Program, path: &Path) -> Known {
     let mut known = Known { facts: HashMap::new(), marks: [None; 3] };
-    for (step, branch) in &way.decisions {
+    for (step, branch) in &path.decisions {
         let (term, set) = match (program.step(*step), branch) {
             (Step::Test { atom: Atom::Test(term, set), .. }, Branch::Yes) => {
                 (*term, (**set).clone())
@@ -446,21 +448,23 @@ fn known(program: &Program, way: &Way) -> Known {
 }
 
 impl State<'_> {
-    fn place(&self, base: Base, bit: i128, width: u32) -> Place {
+    fn place(&self, base: Base, bit: i128, width: u32) -> BitRange {
         let bit = i32::try_from(bit).unwrap_or(i32::MAX / 2);
         let from = match base {
             Base::Data => self.start,
             Base::Header(header) => self.marks[header as usize].flatten(),
-            Base::Annotation => return Place { space: Space::Annotation, start: bit, width },
-            Base::Carried | Base::Meta => return Place { space: Space::Meta, start: bit, width },
+            Base::Annotation => return BitRange { space: Space::Annotation, start: bit, width },
+            Base::Carried | Base::Meta => {
+                return BitRange { space: Space::Meta, start: bit, width };
+            }
         };
         match from.and_then(|from| from.checked_mul(8)?.checked_add(bit)) {
-            Some(start) => Place { space: Space::Entry, start, width },
-            None => Place { space: Space::Somewhere(base), start: bit, width },
+            Some(start) => BitRange { space: Space::Entry, start, width },
+            None => BitRange { space: Space::Somewhere(base), start: bit, width },
         }
     }
 
-    fn read(&mut self, field: Field) -> Place {
+    fn read(&mut self, field: Field) -> BitRange {
         let place = self.place(field.base, field.offset.into(), field.width.into());
         if place.is_packet() && !self.visit.reads.contains(&place) {
             self.visit.reads.push(place);
@@ -468,7 +472,7 @@ impl State<'_> {
         place
     }
 
-    fn write(&mut self, known: &Known, place: Place, value: &Expr) {
+    fn write(&mut self, known: &Known, place: BitRange, value: &Expr) {
         let number = self.eval(known, value);
         if self.sums(value) && place.is_packet() {
             self.visit.updated += 1;

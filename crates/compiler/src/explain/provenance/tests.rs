@@ -68,9 +68,9 @@ fn two_hops() -> (Graph, Vec<Model>) {
 }
 
 fn visits(graph: &Graph, models: &[Model], program: &Program, step: StepId) -> Vec<Visit> {
-    let way = Ways::of(program).shortest(step);
+    let path = Paths::of(program).shortest(step);
     let ir::program::Step::Exit(exit) = program.step(step) else { panic!("no exit") };
-    Replayer::new(graph, models).visits(program, &way, exit)
+    Replayer::new(graph, models).visits(program, &path, exit)
 }
 
 #[test]
@@ -79,16 +79,16 @@ fn both_elements_wrote_what_was_added_up() {
     let program = program(&graph, &models);
     let sent = exit_of(&program, |e| matches!(e, End::Push { .. }));
     let visits = visits(&graph, &models, &program, sent);
-    let ttl = Place { space: Space::Entry, start: 14 * 8 + 64, width: 8 };
+    let ttl = BitRange { space: Space::Entry, start: 14 * 8 + 64, width: 8 };
     let wrote = |v: &&Visit| v.writes.contains(&ttl);
     let by: Vec<usize> = visits.iter().filter(wrote).map(|v| v.at.node).collect();
     assert_eq!(by, [2, 3]);
     assert_eq!(visits.last().unwrap().network, Some(14));
     let chain = of_chain(&visits);
     assert_eq!((chain.elements, chain.decisions, chain.reads, chain.writes), (3, 3, 2, 2));
-    let way = Ways::of(&program).shortest(sent);
+    let path = Paths::of(&program).shortest(sent);
     let ir::program::Step::Exit(exit) = program.step(sent) else { panic!("no exit") };
-    let became = of_way(&program, &models, &way, exit);
+    let became = of_path(&program, &models, &path, exit);
     assert_eq!((became.elements, became.reads, became.writes), (1, 1, 1));
 }
 
@@ -170,7 +170,7 @@ fn rules_are_told_by_their_numbers() {
 
 #[test]
 fn places_overlap_only_in_one_space() {
-    let place = |space, start, width| Place { space, start, width };
+    let place = |space, start, width| BitRange { space, start, width };
     let a = place(Space::Entry, -16, 17);
     assert!(a.overlaps(&place(Space::Entry, 0, 8)) && !a.overlaps(&place(Space::Entry, 1, 8)));
     assert!(!a.overlaps(&place(Space::Annotation, 0, 8)));
@@ -191,8 +191,8 @@ fn broken_programs_do_no_harm() {
         steps: Vec::new(),
     };
     assert!(conditions(&empty).is_empty());
-    let ways = Ways::of(&empty);
-    assert_eq!(ways.count(StepId(3)), 0);
+    let paths = Paths::of(&empty);
+    assert_eq!(paths.count(StepId(3)), 0);
     let exit = Exit {
         effects: Vec::new(),
         writes: ir::program::Writes::default(),
@@ -201,6 +201,6 @@ fn broken_programs_do_no_harm() {
         visited: vec![Port { node: 9, port: 0 }],
         copies: Vec::new(),
     };
-    let visits = Replayer::new(&graph, &models).visits(&empty, &Way::default(), &exit);
+    let visits = Replayer::new(&graph, &models).visits(&empty, &Path::default(), &exit);
     assert_eq!(visits.len(), 1);
 }

@@ -11,13 +11,13 @@ use net::checksum::checksum;
 
 use super::{Arrival, Walk};
 use crate::prove::decisions::{Decisions, View};
-use crate::prove::witness::{Goal, Random, START, Witness, seeds, solve, ways};
+use crate::prove::witness::{Goal, Random, START, Witness, paths, seeds, solve};
 use crate::prove::{Assumed, Fate, Held, Observation, goals, held};
 
-/// Ways to a lookup that are remembered.
+/// Paths to a lookup that are remembered.
 const HITS: usize = 3;
 
-/// Packets that the search for a way begins with.
+/// Packets that the search for a path begins with.
 const ATTEMPTS: usize = 4;
 
 /// What packets for a program are made from.
@@ -25,7 +25,7 @@ pub(in crate::prove) struct Aim {
     at: Port,
     decisions: Decisions,
     seeds: Vec<Witness>,
-    /// Packets that each take another way, and the flows that are found on it.
+    /// Packets that each take another path, and the flows that are found on it.
     pub(in crate::prove) packets: Vec<(Witness, Vec<Held>)>,
     /// Lookups that find a flow, and what leads to them.
     hits: Vec<(LookupId, Vec<Goal>)>,
@@ -45,17 +45,17 @@ impl Aim {
         let start = decisions.import(program, View::Whole, &name, &|node, _| name(node));
         let seeds = seeds();
         let (mut packets, mut hits) = (Vec::new(), Vec::<(LookupId, Vec<Goal>)>::new());
-        for way in ways(&decisions, start, limit, random) {
-            let (all, found) = goals(&decisions, &way);
+        for path in paths(&decisions, start, limit, random) {
+            let (all, found) = goals(&decisions, &path);
             let from = &seeds[random.below(seeds.len() - ATTEMPTS)..];
             if let Some(values) = solve(&decisions.arena, &all, from, ATTEMPTS, random) {
                 let flows = held(&[program], &decisions, &found, &values);
                 packets.push((values.witness, flows));
             }
-            for (i, assumed) in way.iter().enumerate() {
+            for (i, assumed) in path.iter().enumerate() {
                 let Assumed::Lookup(lookup, true) = assumed else { continue };
                 if hits.iter().filter(|(l, _)| l == lookup).count() < HITS {
-                    hits.push((*lookup, goals(&decisions, &way[..i]).0));
+                    hits.push((*lookup, goals(&decisions, &path[..i]).0));
                 }
             }
         }

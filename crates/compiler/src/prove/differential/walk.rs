@@ -1,4 +1,4 @@
-//! A packet's way from element to element, or from program to program.
+//! A packet's path from element to element, or from program to program.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,7 +42,7 @@ enum Next {
     Dropped(Reason),
 }
 
-/// What a walk notes on the way.
+/// What a walk notes on the path.
 struct Notes<'a> {
     graph: &'a Graph,
     now: u64,

@@ -1,4 +1,4 @@
-//! Ways through a program, so many that each of its edges is on one.
+//! Paths through a program, so many that each of its edges is on one.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use ir::IntervalSet;
 use super::Random;
 use crate::prove::{Assumed, Decisions, Knowledge, Node, NodeRef};
 
-/// How many times a node is passed before ways end there.
+/// How many times a node is passed before paths end there.
 const VISITS: u32 = 6;
 /// Rules of a classification, and cases of a switch, that are taken at one visit.
 const RULES: usize = 48;
 const CASES: usize = 24;
-/// Steps on one way.
+/// Steps on one path.
 const MAX_DEPTH: u32 = 20_000;
 
-/// What must be assumed for a packet to take a way, for each of at most `limit` ways.
-pub(crate) fn ways(
+/// What must be assumed for a packet to take a path, for each of at most `limit` paths.
+pub(crate) fn paths(
     decisions: &Decisions,
     start: NodeRef,
     limit: usize,
@@ -25,7 +25,7 @@ pub(crate) fn ways(
     let mut search = Search {
         decisions,
         knowledge: Knowledge::default(),
-        way: Vec::new(),
+        path: Vec::new(),
         visits: HashMap::new(),
         most: 0,
         found: Vec::new(),
@@ -44,9 +44,9 @@ pub(crate) fn ways(
 struct Search<'a> {
     decisions: &'a Decisions,
     knowledge: Knowledge,
-    way: Vec<Assumed>,
+    path: Vec<Assumed>,
     visits: HashMap<NodeRef, u32>,
-    /// How many times a node may be passed. If it is once, ways that end before an exit are not
+    /// How many times a node may be passed. If it is once, paths that end before an exit are not
     /// told.
     most: u32,
     found: Vec<Vec<Assumed>>,
@@ -63,13 +63,13 @@ impl Search<'_> {
         *visits += 1;
         if *visits > self.most || depth > MAX_DEPTH {
             if self.most > 1 {
-                self.found.push(self.way.clone());
+                self.found.push(self.path.clone());
             }
             return;
         }
         let depth = depth + 1;
         match self.decisions.node(node) {
-            Node::Exit(_) => self.found.push(self.way.clone()),
+            Node::Exit(_) => self.found.push(self.path.clone()),
             Node::Test(atom, yes, no) => {
                 self.under(vec![Assumed::Atom(atom.clone(), true)], *yes, depth);
                 self.under(vec![Assumed::Atom(atom.clone(), false)], *no, depth);
@@ -123,7 +123,7 @@ impl Search<'_> {
     }
 
     fn under(&mut self, assumed: Vec<Assumed>, to: NodeRef, depth: u32) {
-        let (level, length) = (self.knowledge.level(), self.way.len());
+        let (level, length) = (self.knowledge.level(), self.path.len());
         let arena = &self.decisions.arena;
         let possible = assumed.into_iter().all(|assumed| {
             let possible = match &assumed {
@@ -136,13 +136,13 @@ impl Search<'_> {
                 }
                 Assumed::Class(..) | Assumed::Hint(..) => true,
             };
-            self.way.push(assumed);
+            self.path.push(assumed);
             possible
         });
         if possible {
             self.visit(to, depth);
         }
-        self.way.truncate(length);
+        self.path.truncate(length);
         self.knowledge.forget(level);
     }
 }
