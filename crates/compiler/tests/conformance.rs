@@ -12,7 +12,8 @@ use catena_compiler::prove::{Outcome, Subjects, verify_chain};
 use catena_compiler::{Chain, Options, elaborate, flatten, instantiate};
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
-use ir::{Diagnostic, Severity, Sources, Store};
+use elements::element_state::{ElementState, Scope};
+use ir::{Diagnostic, Severity, Sources};
 use net::{Batch, Pool};
 use shape::{Folder, show};
 
@@ -157,13 +158,14 @@ fn every_case_equals_what_it_becomes() {
         let Some(mut made) = made else { continue };
         let mut devices = Existing { root: case.clone() };
         made.initialize(&chain, &mut sources, &mut files, &mut devices, &mut said);
-        let mut state = Store::new();
-        for (element, node) in made.elements.iter().zip(&chain.graph.nodes) {
+        let mut state = ElementState::copy(Scope::All);
+        for (element, node) in made.elements.iter_mut().zip(&chain.graph.nodes) {
             element.export(&node.name, &mut state);
         }
         let models = made.elements.iter().map(|element| element.model()).collect();
         let (calls, frames_only, makes_bare) = (Vec::new(), Vec::new(), Vec::new());
         let (graph, places) = (chain.graph, Vec::new());
+        let state = state.declared;
         let subjects = Subjects { graph, models, state, calls, frames_only, makes_bare, places };
         let found = verify_chain(&subjects, Some(Effort { packets: 150, seed: 1 }));
         assert_eq!(found.outcome(), Outcome::Equal, "{}: {found:#?}", name_of(&case));

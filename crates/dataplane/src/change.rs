@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use elements::context::{Core, Tally};
-use elements::handover_state::HandoverState;
+use elements::element_state::ElementState;
 use ir::model::StateKind;
 use ir::{StateValue, Store};
+use net::Packet;
 
 use crate::stats::{Holding, Load};
 
@@ -18,20 +19,20 @@ use crate::stats::{Holding, Load};
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// By element, in the order of the chain.
-    pub elements: Vec<Keeper>,
+    pub elements: Vec<Declaration>,
 }
 
 impl Inventory {
     /// The elements that share an element's flows.
     fn sharers(&self, owner: &str) -> Vec<&str> {
-        let shares = |keeper: &&Keeper| keeper.shares.as_deref() == Some(owner);
-        self.elements.iter().filter(shares).map(|keeper| keeper.name.as_str()).collect()
+        let shares = |declaration: &&Declaration| declaration.shares.as_deref() == Some(owner);
+        self.elements.iter().filter(shares).map(|declaration| declaration.name.as_str()).collect()
     }
 }
 
-/// An element as something that keeps state.
+/// What state an element declares.
 #[derive(Clone, Debug)]
-pub struct Keeper {
+pub struct Declaration {
     /// Its full name.
     pub name: String,
     /// Its class.
@@ -46,7 +47,7 @@ pub struct Keeper {
     pub starts_over: bool,
 }
 
-impl Keeper {
+impl Declaration {
     /// Whether its name is a number that it was given.
     fn is_anonymous(&self) -> bool {
         self.name.rsplit('/').next().is_some_and(|name| name.contains('@'))
@@ -159,38 +160,38 @@ impl Plan {
     /// if they are of one form, as many as there is room for.
     pub fn new(old: &Inventory, holdings: &HashMap<String, Holding>, new: &Inventory) -> Self {
         let mut plan = Self::default();
-        let successors: HashMap<&str, &Keeper> =
+        let successors: HashMap<&str, &Declaration> =
             new.elements.iter().map(|k| (k.name.as_str(), k)).collect();
-        for keeper in &old.elements {
-            let holding = holdings.get(&keeper.name).cloned().unwrap_or_default();
-            let lost = match successors.get(keeper.name.as_str()) {
+        for declaration in &old.elements {
+            let holding = holdings.get(&declaration.name).cloned().unwrap_or_default();
+            let lost = match successors.get(declaration.name.as_str()) {
                 None => Some("the new configuration has no element of this name".to_string()),
-                Some(to) if to.class != keeper.class => {
+                Some(to) if to.class != declaration.class => {
                     Some(format!("its class becomes {}", to.class))
                 }
-                Some(to) if keeper.is_anonymous() && to.config != keeper.config => {
+                Some(to) if declaration.is_anonymous() && to.config != declaration.config => {
                     Some("has no name of its own, and its configuration changes".to_string())
                 }
                 Some(_) => None,
             };
             let mut line = Line {
-                element: keeper.name.clone(),
-                class: keeper.class.clone(),
+                element: declaration.name.clone(),
+                class: declaration.class.clone(),
                 fate: Fate::Kept,
-                state: keeper.state.iter().map(|(name, _)| *name).collect(),
+                state: declaration.state.iter().map(|(name, _)| *name).collect(),
                 holding,
                 why: String::new(),
             };
-            let holds = !keeper.state.is_empty() || line.holding != Holding::default();
-            match (lost, successors.get(keeper.name.as_str())) {
+            let holds = !declaration.state.is_empty() || line.holding != Holding::default();
+            match (lost, successors.get(declaration.name.as_str())) {
                 (None, Some(to)) => {
-                    plan.kept.insert(keeper.name.clone(), true);
-                    plan.compare(keeper, to, &mut line);
-                    if keeper.starts_over {
+                    plan.kept.insert(declaration.name.clone(), true);
+                    plan.compare(declaration, to, &mut line);
+                    if declaration.starts_over {
                         line.fate = if holds { Fate::Partly } else { Fate::Lost };
                         line.why = "starts over".to_string();
                     } else if line.fate == Fate::Kept
-                        && old.sharers(&keeper.name) != new.sharers(&keeper.name)
+                        && old.sharers(&declaration.name) != new.sharers(&declaration.name)
                     {
                         line.why = delay(line.holding.flows);
                     }
@@ -198,28 +199,28 @@ impl Plan {
                 (why, _) => {
                     line.fate = Fate::Lost;
                     line.why = why.unwrap_or_default();
-                    plan.kept.insert(keeper.name.clone(), false);
+                    plan.kept.insert(declaration.name.clone(), false);
                 }
             }
-            if holds || keeper.starts_over {
+            if holds || declaration.starts_over {
                 plan.lines.push(line);
             }
         }
-        for keeper in &new.elements {
-            for (name, kind) in &keeper.state {
+        for declaration in &new.elements {
+            for (name, kind) in &declaration.state {
                 if let StateKind::Flows { capacity, .. } = kind {
-                    plan.capacities.push((keeper.name.clone(), name, *capacity));
+                    plan.capacities.push((declaration.name.clone(), name, *capacity));
                 }
             }
         }
         let before: HashSet<&str> = old.elements.iter().map(|k| k.name.as_str()).collect();
-        for keeper in new.elements.iter().filter(|k| !before.contains(k.name.as_str())) {
-            if !keeper.state.is_empty() {
+        for declaration in new.elements.iter().filter(|k| !before.contains(k.name.as_str())) {
+            if !declaration.state.is_empty() {
                 plan.lines.push(Line {
-                    element: keeper.name.clone(),
-                    class: keeper.class.clone(),
+                    element: declaration.name.clone(),
+                    class: declaration.class.clone(),
                     fate: Fate::New,
-                    state: keeper.state.iter().map(|(name, _)| *name).collect(),
+                    state: declaration.state.iter().map(|(name, _)| *name).collect(),
                     holding: Holding::default(),
                     why: String::new(),
                 });
@@ -228,7 +229,7 @@ impl Plan {
         plan
     }
 
-    fn compare(&mut self, old: &Keeper, new: &Keeper, line: &mut Line) {
+    fn compare(&mut self, old: &Declaration, new: &Declaration, line: &mut Line) {
         let mut reasons = Vec::new();
         let mut lost = 0;
         for (name, kind) in &old.state {
@@ -259,14 +260,24 @@ impl Plan {
         self.lines.iter().any(|line| matches!(line.fate, Fate::Lost | Fate::Partly))
     }
 
-    /// Leaves of state that was handed over what goes over.
-    pub(crate) fn sift(&self, state: &mut Store) {
-        state.retain(|owner, name| self.carries(owner, name));
+    /// Leaves of state that was handed over what goes over; gives the packets of elements that have no successor.
+    pub(crate) fn sift(
+        &self,
+        HandoverState { declared, elements }: &mut HandoverState,
+    ) -> Vec<Packet> {
+        declared.retain(|owner, name| self.carries(owner, name));
         for (owner, name, capacity) in &self.capacities {
-            if let Some(StateValue::Flows(flows)) = state.get_mut(owner, name) {
+            if let Some(StateValue::Flows(flows)) = declared.get_mut(owner, name) {
                 flows.resize(*capacity);
             }
         }
+        for (name, state) in &mut *elements {
+            if self.strange_flows.contains(name) {
+                state.native = None;
+            }
+        }
+        let gone = elements.extract_if(.., |(name, _)| !self.keeps(name));
+        gone.flat_map(|(_, state)| state.packets).collect()
     }
 
     /// Whether an element of this name takes the place of one.
@@ -279,52 +290,57 @@ impl Plan {
         self.kept.get(owner).is_none_or(|kept| *kept)
             && !self.excluded.contains(&(owner.to_string(), state.to_string()))
     }
-
-    /// Whether the flows that an element gave away as they are go over.
-    pub(crate) fn carries_flows(&self, element: &str) -> bool {
-        !self.strange_flows.contains(element)
-    }
 }
 
 /// All that goes from one router to the next, in a form that another thread can take.
 pub struct Handover {
-    /// The worker's possessions.
+    /// The worker's clock, pool and random numbers.
     pub(crate) core: Core,
-    pub(crate) state: Store,
+    pub(crate) state: HandoverState,
     /// Errors that elements met.
     pub(crate) errors: u64,
     /// How busy the worker has been.
     pub(crate) load: Load,
-    pub(crate) elements: Vec<Heirloom>,
+    pub(crate) elements: Vec<ElementCounts>,
     /// Packets that came to network functions, by name.
     pub(crate) functions: Vec<(String, u64)>,
 }
 
-/// What goes from an element to the one that takes its place.
-pub(crate) struct Heirloom {
+/// What an element did, for the one that replaces it.
+pub(crate) struct ElementCounts {
     /// Its full name.
     pub(crate) name: String,
     /// What it dropped or noted.
     pub(crate) tally: Tally,
     /// Packets that came to it.
     pub(crate) packets: u64,
-    pub(crate) handover_state: HandoverState,
 }
 
-/// What of a router goes with a group of traffic classes to another worker's.
-pub struct Estate(pub(crate) Vec<(String, HandoverState)>);
+/// What the elements of a router keep of a [`Scope`](elements::element_state::Scope).
+#[derive(Default)]
+pub struct HandoverState {
+    /// Declared state.
+    pub declared: Store,
+    /// What elements keep beyond, by name.
+    pub(crate) elements: Vec<(String, ElementState)>,
+}
 
-impl Estate {
+impl HandoverState {
+    /// Declared state alone.
+    pub fn declared(declared: Store) -> Self {
+        Self { declared, elements: Vec::new() }
+    }
+
     /// How many packets are in it.
     pub fn packets(&self) -> usize {
-        self.0.iter().map(|(_, handover_state)| handover_state.packets.len()).sum()
+        self.elements.iter().map(|(_, state)| state.packets.len()).sum()
     }
 }
 
 /// Declared state on its way to the workers whose it is.
 pub struct Distributed {
     /// Flows by their group, as [`net::Packet::group`].
-    pub flows: Vec<(u16, Estate)>,
+    pub flows: Vec<(u16, HandoverState)>,
     /// What is of no group.
     pub rest: Store,
     /// Flows that no worker could have: packets of their directions come to different ones.
@@ -344,15 +360,15 @@ pub struct TakenOver {
 mod tests {
     use super::*;
 
-    fn keeper(
+    fn declaration(
         name: &str,
         class: &str,
         config: &str,
         state: &[(&'static str, StateKind)],
-    ) -> Keeper {
+    ) -> Declaration {
         let text = |s: &str| s.to_string();
         let (name, class, config) = (text(name), text(class), text(config));
-        Keeper { name, class, config, state: state.to_vec(), shares: None, starts_over: false }
+        Declaration { name, class, config, state: state.to_vec(), shares: None, starts_over: false }
     }
 
     fn cells(initial: &[u128]) -> StateKind {
@@ -363,23 +379,24 @@ mod tests {
         StateKind::Flows { capacity, widths: vec![width] }
     }
 
-    fn fates(old: &[Keeper], new: &[Keeper], held: usize) -> Vec<(String, Fate, String)> {
+    fn fates(old: &[Declaration], new: &[Declaration], held: usize) -> Vec<(String, Fate, String)> {
         let holding = Holding { packets: 0, flows: held };
         let holdings = old.iter().map(|k| (k.name.clone(), holding.clone())).collect();
-        let inventory = |all: &[Keeper]| Inventory { elements: all.to_vec() };
+        let inventory = |all: &[Declaration]| Inventory { elements: all.to_vec() };
         let plan = Plan::new(&inventory(old), &holdings, &inventory(new));
         plan.lines.into_iter().map(|l| (l.element, l.fate, l.why)).collect()
     }
 
-    fn fate(old: Keeper, new: Keeper, held: usize) -> (Fate, String) {
+    fn fate(old: Declaration, new: Declaration, held: usize) -> (Fate, String) {
         let (_, fate, why) = fates(&[old], &[new], held).remove(0);
         (fate, why)
     }
 
     #[test]
     fn state_goes_by_name_and_class() {
-        let counter =
-            |name: &str, class: &str| keeper(name, class, "", &[("count", StateKind::Counter)]);
+        let counter = |name: &str, class: &str| {
+            declaration(name, class, "", &[("count", StateKind::Counter)])
+        };
         assert_eq!(fate(counter("a", "Counter"), counter("a", "Counter"), 0).0, Fate::Kept);
         assert_eq!(
             fate(counter("a", "Counter"), counter("a", "Discard"), 0),
@@ -393,7 +410,7 @@ mod tests {
     #[test]
     fn a_number_is_no_name() {
         let counter = |config: &str| {
-            keeper("x/Counter@2", "Counter", config, &[("count", StateKind::Counter)])
+            declaration("x/Counter@2", "Counter", config, &[("count", StateKind::Counter)])
         };
         assert_eq!(fate(counter(""), counter(""), 0).0, Fate::Kept);
         assert_eq!(fate(counter(""), counter("COUNT_CALL 3 s.run"), 0).0, Fate::Lost);
@@ -401,13 +418,15 @@ mod tests {
 
     #[test]
     fn what_starts_over_is_told() {
-        let script = Keeper { starts_over: true, ..keeper("s", "Script", "wait 1s", &[]) };
+        let script =
+            Declaration { starts_over: true, ..declaration("s", "Script", "wait 1s", &[]) };
         assert_eq!(fate(script.clone(), script, 0), (Fate::Lost, "starts over".to_string()));
     }
 
     #[test]
     fn numbers_go_if_the_configuration_does_not_set_others() {
-        let switch = |initial: &[u128]| keeper("s", "Switch", "", &[("output", cells(initial))]);
+        let switch =
+            |initial: &[u128]| declaration("s", "Switch", "", &[("output", cells(initial))]);
         assert_eq!(fate(switch(&[0]), switch(&[0]), 0).0, Fate::Kept);
         assert_eq!(fate(switch(&[0]), switch(&[1]), 0).0, Fate::Lost);
         assert_eq!(fate(switch(&[0]), switch(&[0, 0]), 0).0, Fate::Lost);
@@ -415,7 +434,7 @@ mod tests {
 
     #[test]
     fn flows_go_as_far_as_there_is_room() {
-        let nat = |kind: StateKind| keeper("n", "IPRewriter", "", &[("flows", kind)]);
+        let nat = |kind: StateKind| declaration("n", "IPRewriter", "", &[("flows", kind)]);
         assert_eq!(fate(nat(flows(100, 32)), nat(flows(200, 32)), 50).0, Fate::Kept);
         assert_eq!(fate(nat(flows(100, 32)), nat(flows(50, 32)), 50).0, Fate::Kept);
         assert_eq!(
@@ -430,11 +449,11 @@ mod tests {
     #[test]
     fn what_keeping_flows_can_cost_is_told() {
         let nat =
-            |config: &str| keeper("n", "IPRewriter", config, &[("flows", flows(1 << 20, 32))]);
+            |config: &str| declaration("n", "IPRewriter", config, &[("flows", flows(1 << 20, 32))]);
         assert_eq!(fate(nat("a"), nat("b"), 100_000), (Fate::Kept, String::new()));
-        let other = |name: &str| Keeper {
+        let other = |name: &str| Declaration {
             shares: Some("n".to_string()),
-            ..keeper(name, "IPRewriter", "", &[])
+            ..declaration(name, "IPRewriter", "", &[])
         };
         let (kept, cost) = {
             let (old, new) = ([nat(""), other("b")], [nat(""), other("a"), other("b")]);

@@ -8,7 +8,7 @@ use elements::configure::{Failed, Initialize};
 use elements::context::Context;
 use elements::device::{ControlSocketRequest, Owned, Wake};
 use elements::element::{Handler, HandlerCalls, HandlerContext, NamedHandler, Traffic, Work};
-use elements::handover_state::{HandoverState, Scope};
+use elements::element_state::ElementState;
 use elements::interpreted::{Decisions, Interpreter};
 use elements::listing::FlowRecord;
 use ir::interp::FlowEvent;
@@ -44,7 +44,7 @@ impl Interpreted {
 
     /// Wraps `element` so that a trace hears what its model decides.
     pub(crate) fn traced(
-        element: Box<dyn Element>,
+        mut element: Box<dyn Element>,
         name: &str,
         store: &Rc<RefCell<Store>>,
         trace: Option<Rc<RefCell<Trace>>>,
@@ -53,7 +53,9 @@ impl Interpreted {
         if model.is_opaque() && model.state.is_empty() {
             return element;
         }
-        element.export(name, &mut store.borrow_mut());
+        let mut state = ElementState::declared(store.take());
+        element.export(name, &mut state);
+        store.replace(state.declared);
         Box::new(Self {
             element: RefCell::new(element),
             name: name.to_string(),
@@ -64,11 +66,15 @@ impl Interpreted {
     }
 
     /// Runs the element's own code with the declared state in its hands.
-    fn native<R>(&mut self, work: impl FnOnce(&mut dyn Element) -> R) -> R {
+    fn native<R>(&mut self, now: u64, work: impl FnOnce(&mut dyn Element) -> R) -> R {
         let element = self.element.get_mut();
-        element.import(&self.name, &self.store.borrow());
+        let mut state = ElementState::declared(self.store.take());
+        element.import(&self.name, &mut state, now);
+        self.store.replace(state.declared);
         let result = work(&mut **element);
-        element.export(&self.name, &mut self.store.borrow_mut());
+        let mut state = ElementState::declared(self.store.take());
+        element.export(&self.name, &mut state);
+        self.store.replace(state.declared);
         result
     }
 }
@@ -115,7 +121,7 @@ impl Element for Interpreted {
                 heard.decided(|| Decision::Opaque(why));
                 let mut single = cx.core.batch();
                 single.push(packet);
-                self.native(|element| element.push(port, &mut single, cx));
+                self.native(cx.now(), |element| element.push(port, &mut single, cx));
                 stay.append(&mut single);
                 cx.core.recycle_batch(single);
             }
@@ -128,7 +134,10 @@ impl Element for Interpreted {
         self.model.clone()
     }
 
-    fn export(&self, _: &str, store: &mut Store) {
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        if !to.is_copy() {
+            return self.native(0, |element| element.export(name, to));
+        }
         let own = self.store.borrow();
         let declared = |owner: &str, state: &str| {
             owner == self.name
@@ -139,14 +148,12 @@ impl Element for Interpreted {
                     .any(|d| d.owner.as_deref() == Some(owner) && d.name == state)
         };
         for (owner, state, value) in own.iter().filter(|(owner, state, _)| declared(owner, state)) {
-            store.set(owner, state, value.clone());
+            to.declared.set(owner, state, value.clone());
         }
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        let element = self.element.get_mut();
-        element.import(name, store);
-        element.export(&self.name, &mut self.store.borrow_mut());
+    fn import(&mut self, name: &str, from: &mut ElementState, now: u64) {
+        self.native(now, |element| element.import(name, from, now));
     }
 
     fn counted(&self) -> Option<(u64, u64)> {
@@ -178,14 +185,6 @@ impl Element for Interpreted {
         self.element.borrow().starts_over()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        self.native(|element| element.hand_over(scope))
-    }
-
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        self.native(|element| element.take_over(handover_state, cx));
-    }
-
     fn parts_packets(&self) -> bool {
         self.element.borrow().parts_packets()
     }
@@ -199,7 +198,7 @@ impl Element for Interpreted {
     }
 
     fn run(&mut self, cx: &mut Context<'_>) -> Work {
-        self.native(|element| element.run(cx))
+        self.native(cx.now(), |element| element.run(cx))
     }
 
     fn owned(&self) -> Vec<Owned> {
@@ -223,7 +222,7 @@ impl Element for Interpreted {
     }
 
     fn wake(&mut self, cx: &mut Context<'_>) {
-        self.native(|element| element.wake(cx));
+        self.native(cx.now(), |element| element.wake(cx));
     }
 
     fn handler_calls(&self) -> HandlerCalls {
@@ -239,11 +238,11 @@ impl Element for Interpreted {
     }
 
     fn on_stop(&mut self, cx: &mut Context<'_>) -> bool {
-        self.native(|element| element.on_stop(cx))
+        self.native(cx.now(), |element| element.on_stop(cx))
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.native(|element| element.finish(cx));
+        self.native(cx.now(), |element| element.finish(cx));
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -268,7 +267,7 @@ impl Element for Interpreted {
         parameter: &str,
         cx: &mut Context<'_>,
     ) -> Result<String, String> {
-        self.native(|element| element.call(handler, parameter, cx))
+        self.native(cx.now(), |element| element.call(handler, parameter, cx))
     }
 
     fn read(
@@ -278,16 +277,18 @@ impl Element for Interpreted {
         cx: &HandlerContext<'_>,
     ) -> Result<String, String> {
         let mut element = self.element.borrow_mut();
-        element.import(&self.name, &self.store.borrow());
+        let mut state = ElementState::declared(self.store.take());
+        element.import(&self.name, &mut state, cx.now);
+        self.store.replace(state.declared);
         element.read(handler, parameter, cx)
     }
 
     fn remove_flow(&mut self, flow: &FlowRecord, cx: &HandlerContext<'_>) -> bool {
-        self.native(|element| element.remove_flow(flow, cx))
+        self.native(cx.now, |element| element.remove_flow(flow, cx))
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
-        let result = self.native(|element| element.write(handler, value, cx));
+        let result = self.native(cx.now(), |element| element.write(handler, value, cx));
         // What was written may have changed what the element means.
         self.model = self.element.get_mut().model();
         result

@@ -28,7 +28,7 @@ use elements::context::{Context, Core, Outputs, Services, Tally};
 use elements::device::{ControlSocketRequest, Owned};
 use elements::element::{Handler, HandlerCalls, Traffic, Work};
 use ir::program::Program;
-use ir::{Graph, NodeId, Port, Reason, Store};
+use ir::{Graph, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use crate::clock::Clock;
@@ -624,29 +624,6 @@ impl Router {
             let cell = n.cell.as_ref().expect("no element is at work");
             (n.name.as_str(), n.class.as_str(), &cell.tally, cell.element.traffic())
         })
-    }
-
-    /// The declared state of all elements.
-    pub fn state(&mut self) -> Store {
-        self.nodes.settle(&mut self.core);
-        let mut store = Store::new();
-        for node in self.nodes.elements() {
-            if let Some(cell) = &node.cell {
-                cell.element.export(&node.name, &mut store);
-            }
-        }
-        store
-    }
-
-    /// Gives all elements declared state.
-    pub fn set_state(&mut self, state: &Store) {
-        self.nodes.settle(&mut self.core);
-        let count = self.nodes.elements;
-        for node in &mut self.nodes.nodes[..count] {
-            if let Some(cell) = &mut node.cell {
-                cell.element.import(&node.name, state);
-            }
-        }
     }
 
     /// The handlers of an element that are not private, the general ones included; of the router if

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use ir::{StateValue, Store};
+use ir::StateValue;
+
+use crate::element_state::ElementState;
 
 /// The numbers of a [`ir::model::StateKind::Cells`] that a model declares, of at most 64 bits each.
 /// Clones share them.
@@ -36,15 +38,15 @@ impl Cells {
         self.0.len()
     }
 
-    /// Writes them to a store, as the state of this name.
-    pub(crate) fn export(&self, element: &str, name: &'static str, store: &mut Store) {
+    /// Writes them, as the state of this name.
+    pub(crate) fn export(&self, element: &str, name: &'static str, to: &mut ElementState) {
         let numbers = self.0.iter().map(|cell| cell.get().into()).collect();
-        store.set(element, name, StateValue::Cells(numbers));
+        to.set(element, name, StateValue::Cells(numbers));
     }
 
-    /// Takes them from a store, as far as they are there.
-    pub(crate) fn import(&self, element: &str, name: &str, store: &Store) {
-        for (cell, &number) in self.0.iter().zip(store.cells(element, name)) {
+    /// Takes them from exported state, as far as they are there.
+    pub(crate) fn import(&self, element: &str, name: &str, from: &ElementState) {
+        for (cell, &number) in self.0.iter().zip(from.declared.cells(element, name)) {
             cell.set(number as u64);
         }
     }

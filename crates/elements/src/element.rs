@@ -10,8 +10,8 @@ use crate::cells::Cells;
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{ControlSocketRequest, Owned, Wake};
+use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
-use crate::handover_state::{HandoverState, Scope, UNCLAIMED};
 use crate::listing::{FlowRecord, Slice};
 
 /// What happens to a packet after an element looked at it.
@@ -67,11 +67,15 @@ pub trait Element {
     /// What the element means.
     fn model(&self) -> Model;
 
-    /// Writes the state that the model declares to `store`, under the element's name.
-    fn export(&self, _name: &str, _store: &mut Store) {}
+    /// Writes what the element keeps of a scope to `to`.
+    ///
+    /// Of everything that is the state that the model declares, under the element's name; of a group, its flows. If
+    /// it moves, it is also what the element keeps beyond, and packets in their order. Declared state may move natively.
+    /// An element whose whole state moved is asked for nothing any more; without a group's, it goes on.
+    fn export(&mut self, _name: &str, _to: &mut ElementState) {}
 
-    /// Takes over the state that [`Element::export`] wrote; what is absent stays as it is.
-    fn import(&mut self, _name: &str, _store: &Store) {}
+    /// Takes what [`Element::export`] of an element of the same class and name wrote; what is absent stays as it is.
+    fn import(&mut self, _name: &str, _from: &mut ElementState, _now: u64) {}
 
     /// How many packets the element holds back now.
     fn held(&self) -> usize {
@@ -85,22 +89,6 @@ pub trait Element {
     /// file from the start, or carries out its instructions.
     fn starts_over(&self) -> bool {
         false
-    }
-
-    /// Gives away what the element keeps of a scope, in a form that can go to another thread.
-    ///
-    /// Of [`Scope::All`] that is what it keeps beyond its declared state, and it may give declared state away natively,
-    /// which it then exports as empty: another element of the same class and name is about to take its place, and this
-    /// one is asked for nothing but [`Element::export`] any more. Of [`Scope::Group`] it is the group's flows, and its
-    /// packets in their order; all else stays, and the element goes on.
-    fn hand_over(&mut self, _scope: Scope) -> HandoverState {
-        HandoverState::default()
-    }
-
-    /// Takes what [`Element::hand_over`] of an element of the same class and name gave: of all, after all elements of the
-    /// chain imported their declared state; of a group, from the same element of another worker, at any time.
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        handover_state.packets.into_iter().for_each(|packet| cx.drop(packet, UNCLAIMED));
     }
 
     /// Whether the packets that the element holds go along with their groups.
@@ -123,13 +111,11 @@ pub trait Element {
     /// Adds to a [`ir::model::StateKind::Counter`] that the model declares, for packets that were
     /// not pushed but taken where they would have gone.
     fn credit(&mut self, state: &'static str, packets: u64, bytes: u64) {
-        let mut store = Store::new();
-        self.export("", &mut store);
-        let (p, b) = store.counter("", state);
+        let (p, b) = ElementState::copy_of(self, "").counter("", state);
         let (packets, bytes) = (p.wrapping_add(packets), b.wrapping_add(bytes));
         let mut counted = Store::new();
         counted.set("", state, StateValue::Counter { packets, bytes });
-        self.import("", &counted);
+        self.import("", &mut ElementState::declared(counted), 0);
     }
 
     /// Called once, after all elements of the chain are configured: references to others are

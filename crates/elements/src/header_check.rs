@@ -1,12 +1,13 @@
 //! Elements that check headers: counts, messages, handlers, and what becomes of invalid packets.
 
 use ir::model::{Block, StateKind, reject};
-use ir::{Model, Op, Reason, StateValue, Store};
+use ir::{Model, Op, Reason, StateValue};
 use net::{Batch, Packet};
 
 use crate::configure::{Arguments, Failed};
 use crate::context::{Context, Tally};
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 
 /// Reasons for which packets are found invalid, and what Click calls them, in Click's order.
 pub(crate) type Reasons = &'static [(Reason, &'static str)];
@@ -95,12 +96,13 @@ impl<C: Check> Element for HeaderCheck<C> {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        (self.packets, self.bytes) = store.counter(name, "count");
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        (self.packets, self.bytes) =
+            from.counter(name, "count").unwrap_or((self.packets, self.bytes));
     }
 
     fn handlers(&self) -> &'static [Handler] {

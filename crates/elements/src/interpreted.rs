@@ -7,6 +7,7 @@ use net::{Batch, Packet};
 
 use crate::context::Context;
 use crate::element::Element;
+use crate::element_state::ElementState;
 
 /// A packet was lost to a model that is wrong.
 const FAULT: Reason = Reason("model-fault");
@@ -111,8 +112,7 @@ pub(crate) fn push<E: Element + ?Sized>(
     batch: &mut Batch,
     cx: &mut Context<'_>,
 ) {
-    let (model, mut store) = (element.model(), Store::new());
-    element.export("", &mut store);
+    let (model, mut store) = (element.model(), ElementState::copy_of(element, ""));
     let mut stay = cx.core.batch();
     let mut interpreter =
         Interpreter { model: &model, name: "", store: &mut store, decisions: &mut () };
@@ -122,7 +122,7 @@ pub(crate) fn push<E: Element + ?Sized>(
             cx.drop(packet, FAULT);
         }
     }
-    element.import("", &store);
+    element.import("", &mut ElementState::declared(store), cx.now());
     batch.append(&mut stay);
     cx.core.recycle_batch(stay);
 }

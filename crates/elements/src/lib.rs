@@ -18,9 +18,9 @@ pub mod names;
 pub mod registry;
 pub mod selector;
 
+pub mod element_state;
 mod flow_table;
 mod handler_call;
-pub mod handover_state;
 mod header_check;
 mod lru_table;
 mod rate;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use compiler::Chain;
 use dataplane::all_cores::AllCores;
-use dataplane::change::{Inventory, Keeper, Plan};
+use dataplane::change::{Declaration, Inventory, Plan};
 use dataplane::clock::{RealClock, Time};
 use dataplane::control_socket::Handlers;
 use dataplane::io::{Bindings, Dispatch, Interfaces, Polling};
@@ -29,7 +29,7 @@ use crate::files::Disk;
 use crate::findings::Findings;
 use crate::installer;
 use crate::session::{self, Path, Setup};
-pub use state::Imported;
+pub use state::{Imported, Share};
 use taps::{Carrier, Taps};
 pub use taps::{TapPoint, Tapping, Watcher};
 pub use workers::{Moved, Workers};
@@ -282,9 +282,9 @@ impl Staged {
     }
 
     /// The elements that have flows, also together with others.
-    pub fn flow_keepers(&self) -> Vec<String> {
+    pub fn flow_tables(&self) -> Vec<String> {
         let made = self.prepared.reports.first();
-        made.map(|made| flow_keepers(&made.inventory)).unwrap_or_default()
+        made.map(|made| flow_tables(&made.inventory)).unwrap_or_default()
     }
 
     /// What was warned of when the routers were made.
@@ -552,8 +552,8 @@ impl Instance {
     }
 
     /// The elements that have flows, also together with others.
-    pub fn flow_keepers(&self) -> Vec<String> {
-        flow_keepers(&lock(&self.running).inventory)
+    pub fn flow_tables(&self) -> Vec<String> {
+        flow_tables(&lock(&self.running).inventory)
     }
 
     /// The control sockets that the elements of the first worker ask for.
@@ -563,12 +563,17 @@ impl Instance {
 }
 
 /// The elements that have flows, also together with others.
-fn flow_keepers(inventory: &Inventory) -> Vec<String> {
-    let has_flows = |keeper: &&Keeper| {
+fn flow_tables(inventory: &Inventory) -> Vec<String> {
+    let has_flows = |declaration: &&Declaration| {
         let is_flows = |(_, kind): &(_, StateKind)| matches!(kind, StateKind::Flows { .. });
-        keeper.shares.is_some() || keeper.state.iter().any(is_flows)
+        declaration.shares.is_some() || declaration.state.iter().any(is_flows)
     };
-    inventory.elements.iter().filter(has_flows).map(|keeper| keeper.name.clone()).collect()
+    inventory
+        .elements
+        .iter()
+        .filter(has_flows)
+        .map(|declaration| declaration.name.clone())
+        .collect()
 }
 
 /// Makes the routers of a configuration, aside.

@@ -160,12 +160,20 @@ enum Dispatch {
 
 #[derive(Debug, Subcommand)]
 enum State {
-    /// Write the state of all elements to a file; packets pass meanwhile
+    /// Write the state of all elements to a file, or a worker's or a group's; packets pass meanwhile
     Export {
         /// Where to
         file: PathBuf,
+        /// Only what this worker has
+        #[arg(long, conflicts_with = "group")]
+        worker: Option<usize>,
+        /// Only the flows of this group of traffic classes
+        #[arg(long)]
+        group: Option<usize>,
     },
-    /// Take over the state in a file that another run of this chain wrote; nothing changes if it does not fit
+    /// Load the state in a file that another run of this chain wrote; nothing changes if it does not fit
+    ///
+    /// State of a whole chain replaces what is there. Flows of a worker or a group are added.
     Import {
         /// Where from
         file: PathBuf,
@@ -273,8 +281,9 @@ pub(crate) fn main(ctl: &Ctl) -> Result<ExitCode, Failure> {
             let request = protocol::Workers { count: *count };
             ctl.ask(request, |answer| show_workers(answer, count.is_some())).map(drop)
         }
-        Action::State { action: State::Export { file } } => {
-            let text = connect(ctl.socket.as_deref())?.ask(protocol::ExportState {})?;
+        Action::State { action: State::Export { file, worker, group } } => {
+            let request = protocol::ExportState { worker: *worker, group: *group };
+            let text = connect(ctl.socket.as_deref())?.ask(request)?;
             std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
             Ok(())
         }

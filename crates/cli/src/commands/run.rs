@@ -606,7 +606,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     }
     warn_of_unused(run, &bindings);
     if bindings.is_live() && workers > 1 && by_queue {
-        for element in staged.flow_keepers() {
+        for element in staged.flow_tables() {
             run.log.warn(&check::spread_by_queue(&element));
         }
     }

@@ -16,6 +16,7 @@ use compiler::prove::differential::Effort;
 use compiler::prove::{Outcome, Subjects, verify_chain, verify_pair};
 use dataplane::guarded_path;
 use elements::device::DeviceRequest;
+use elements::element_state::{ElementState, Scope};
 use engine::Closed;
 use engine::Disk;
 use ir::{Sources, has_errors};
@@ -87,8 +88,8 @@ fn load(name: &str, variables: &[(String, String)], limits: &Limits) -> Result<L
         made.initialize(&chain, &mut sources, &mut files, &mut closed, &mut ignored);
         ignored.retain(|d| d.code != "device");
         found.append(&mut ignored);
-        let mut state = ir::Store::new();
-        for (element, node) in made.elements.iter().zip(&chain.graph.nodes) {
+        let mut state = ElementState::copy(Scope::All);
+        for (element, node) in made.elements.iter_mut().zip(&chain.graph.nodes) {
             element.export(&node.name, &mut state);
         }
         let models = made.elements.iter().map(|element| element.model()).collect();
@@ -99,7 +100,15 @@ fn load(name: &str, variables: &[(String, String)], limits: &Limits) -> Result<L
         let graph = chain.graph.clone();
         loaded = Some((
             chain,
-            Subjects { graph, models, state, calls, frames_only, makes_bare, places },
+            Subjects {
+                graph,
+                models,
+                state: state.declared,
+                calls,
+                frames_only,
+                makes_bare,
+                places,
+            },
         ));
     }
     found.retain(|d| d.severity == ir::Severity::Error);

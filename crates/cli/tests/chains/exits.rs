@@ -9,6 +9,7 @@ use compiler::prove::Held;
 use compiler::prove::differential::{Arrival, Effort, Sequence, Subject, record};
 use compiler::prove::witness::START;
 use compiler::synthesize;
+use dataplane::change::HandoverState;
 use dataplane::io::{Binding, Bindings};
 use engine::session::Path;
 use ir::model::StateKind;
@@ -74,7 +75,7 @@ fn hold(started: &mut Started, flows: &[Held]) {
     for ((owner, name), flows) in &tables {
         state.set(owner, name, StateValue::Flows(flows.clone()));
     }
-    started.router.set_state(&state);
+    started.router.import(HandoverState::declared(state));
     let state = started.router.state();
     for ((owner, name), flows) in tables {
         let Some(StateValue::Flows(held)) = state.get(owner, name) else { panic!("a table") };

@@ -122,15 +122,15 @@ fn a_large_table_that_changes_is_synthesised_again() {
 
 /// An element `x` that keeps flows, and what must come to its inputs and handlers until it knows that of packets that
 /// then come to input 0.
-struct Keeper {
+struct Learner {
     chain: &'static str,
     learns: &'static [(&'static str, &'static str)],
     inserts: &'static str,
     known: &'static str,
 }
 
-const KEEPERS: [Keeper; 4] = [
-    Keeper {
+const LEARNERS: [Learner; 4] = [
+    Learner {
         chain: "in0 :: Idle -> x :: EtherSwitch -> q0 :: Queue(100000) -> Idle;
                 in1 :: Idle -> [1] x [1] -> q1 :: Queue(100000) -> Idle;",
         learns: &[
@@ -140,7 +140,7 @@ const KEEPERS: [Keeper; 4] = [
         inserts: "",
         known: "eth 02:00:00:00:00:0a > 02:00:00:00:00:0b udp 10.0.0.1:1 > 10.0.0.2:1",
     },
-    Keeper {
+    Learner {
         chain: "in0 :: Idle -> SetIPAddress(10.0.0.2) -> x :: ARPQuerier(10.0.0.1/24, 02:00:00:00:00:11)
                     -> q0 :: Queue(100000) -> Idle;
                 x[1] -> q1 :: Queue(100000) -> Idle; in1 :: Idle -> [1] x;",
@@ -148,7 +148,7 @@ const KEEPERS: [Keeper; 4] = [
         inserts: "10.0.0.2 02:00:00:00:00:22",
         known: "bare udp 10.0.0.1:1 > 10.0.0.2:1",
     },
-    Keeper {
+    Learner {
         chain: "in0 :: Idle -> GetIP6Address(24) -> x :: IP6NDSolicitor(2001:db8::1, 02:00:00:00:00:11)
                     -> q0 :: Queue(100000) -> Idle;
                 x[1] -> q1 :: Queue(100000) -> Idle; in1 :: Idle -> [1] x;",
@@ -156,7 +156,7 @@ const KEEPERS: [Keeper; 4] = [
         inserts: "2001:db8::2 02:00:00:00:00:22",
         known: "bare udp [2001:db8::9]:1 > [2001:db8::2]:1",
     },
-    Keeper {
+    Learner {
         chain: "in0 :: Idle -> CheckIPHeader -> x :: IPRRSwitch -> q0 :: Queue(100000) -> Idle;
                 x[1] -> q1 :: Queue(100000) -> Idle;",
         learns: &[("in0", "bare udp 10.0.0.1:1 > 10.0.0.2:1")],
@@ -167,8 +167,8 @@ const KEEPERS: [Keeper; 4] = [
 
 #[test]
 fn programs_find_flows_of_any_width() {
-    for Keeper { chain, learns, inserts, known } in KEEPERS {
-        let mut started = start("keeper", chain, Folder::new("."), Path::Synthesised)
+    for Learner { chain, learns, inserts, known } in LEARNERS {
+        let mut started = start("learner", chain, Folder::new("."), Path::Synthesised)
             .unwrap_or_else(|(diagnostics, _)| panic!("{diagnostics:?}"));
         let frame = |words| net::notation::parse(words).expect("the words are right");
         for (input, words) in learns {

@@ -234,7 +234,7 @@ fn flows_are_looked_at_and_removed() {
 /// A NAPT's flows go on in another process: packets of theirs are translated as before.
 #[test]
 fn flows_go_on_in_another_process() {
-    let folders = [Folder::new(), Folder::new()];
+    let folders = [Folder::new(), Folder::new(), Folder::new()];
     let chain = "nat :: IPRewriter(pattern 1.0.0.1 1024-65535# - - 0 0) -> c :: Counter -> Discard;
         one :: InfiniteSource(LIMIT 1, ACTIVE false, STOP false)
             -> UDPIPEncap(10.0.0.1, 5, 8.8.8.8, 53) -> nat;
@@ -271,6 +271,19 @@ fn flows_go_on_in_another_process() {
     new.ok(&["write", "two.active", "true"]);
     new.until("c.count", "3");
     assert_eq!(mappings(&new), before, "its packet made no other flow");
+
+    // A worker's share is added to what is there, and its counts are added up.
+    old.ok(&["state", "export", "--worker", "0", file]);
+    let (third, _) = Instance::start(&folders[2], &[]);
+    for count in ["2", "4"] {
+        let out = third.ok(&["state", "import", file]);
+        assert!(out.ends_with("elements, with 2 flows\n"), "{out}");
+        assert_eq!(mappings(&third), before, "what is there already stays");
+        assert_eq!(third.ok(&["read", "c.count"]).trim(), count);
+    }
+    let none = old.ctl(&["state", "export", "--worker", "7", file]);
+    assert!(none.code == Some(1) && none.err.contains("no worker 7"), "{}", none.err);
+    old.ok(&["state", "export", file]);
 
     let text = std::fs::read_to_string(file).unwrap();
     for (from, to, why) in [

@@ -16,6 +16,7 @@ use catena_compiler::{
 };
 use elements::configure::Devices;
 use elements::device::{Device, DeviceRequest, Received};
+use elements::element_state::{ElementState, Scope};
 use ir::{Graph, Model, NodeId, Program, Sources, Store};
 use mutation::{Dice, MISTAKES};
 use net::{Batch, Pool};
@@ -75,13 +76,13 @@ fn make(text: &str) -> Made {
             panic!("{:?}", diagnostics.iter().map(|d| &d.message).collect::<Vec<_>>())
         });
     assert!(made.initialize(&chain, &mut sources, &mut files, &mut Anything, &mut diagnostics));
-    let mut state = Store::new();
-    for (element, node) in made.elements.iter().zip(&chain.graph.nodes) {
+    let mut state = ElementState::copy(Scope::All);
+    for (element, node) in made.elements.iter_mut().zip(&chain.graph.nodes) {
         element.export(&node.name, &mut state);
     }
     let models: Vec<Model> = made.elements.iter().map(|e| e.model()).collect();
     let synthesis = synthesize(&chain.graph, &models);
-    Made { graph: chain.graph, models, state, synthesis }
+    Made { graph: chain.graph, models, state: state.declared, synthesis }
 }
 
 fn compared(made: &Made, a: &Program, b: &Program) -> Verdict {

@@ -5,12 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Node, Router};
 use elements::Element;
 use elements::context::Context;
-use elements::handover_state::Scope;
+use elements::element_state::{ElementState, Scope, UNCLAIMED};
 use elements::listing::Tuple;
 use ir::Store;
 use ir::model::StateKind;
 
-use crate::change::{Distributed, Estate, Handover, Heirloom, Inventory, Keeper, Plan, TakenOver};
+use crate::change::{
+    Declaration, Distributed, ElementCounts, Handover, HandoverState, Inventory, Plan, TakenOver,
+};
 use crate::io::Dispatch;
 use crate::stats::{ElementStats, FunctionStats, Holding, Stats};
 
@@ -32,13 +34,13 @@ impl Router {
     /// What the elements may keep. It asks them for their models, which takes time: to be called
     /// before the router runs.
     pub fn inventory(&self) -> Inventory {
-        let keeper = |node: &Node| {
+        let declaration = |node: &Node| {
             let model = node.cell.as_ref().map(|cell| cell.element.model()).unwrap_or_default();
             let flows = |kind: &StateKind| matches!(kind, StateKind::Flows { .. });
             let shares = model.state.iter().filter(|declared| flows(&declared.kind));
             let shares = shares.filter_map(|declared| declared.owner.clone()).next();
             let own = model.state.into_iter().filter(|declared| declared.owner.is_none());
-            Keeper {
+            Declaration {
                 name: node.name.clone(),
                 class: node.class.clone(),
                 config: node.config.clone(),
@@ -47,7 +49,7 @@ impl Router {
                 starts_over: node.cell.as_ref().is_some_and(|cell| cell.element.starts_over()),
             }
         };
-        Inventory { elements: self.nodes.elements().iter().map(keeper).collect() }
+        Inventory { elements: self.nodes.elements().iter().map(declaration).collect() }
     }
 
     /// What each element has done, and what came to network functions.
@@ -106,18 +108,16 @@ impl Router {
         self.nodes.tell_ways(&mut self.core);
         self.nodes.follow_no_further(None, "the configuration changed");
         let arrivals = self.nodes.arrivals();
-        let mut elements = Vec::new();
         let count = self.nodes.elements;
+        let mut elements = Vec::new();
         for (node, packets) in self.nodes.nodes[..count].iter_mut().zip(arrivals.elements) {
             let Some(cell) = &mut node.cell else { continue };
-            let (handover_state, tally) =
-                (cell.element.hand_over(Scope::All), std::mem::take(&mut cell.tally));
-            elements.push(Heirloom { name: node.name.clone(), tally, packets, handover_state });
+            let (name, tally) = (node.name.clone(), std::mem::take(&mut cell.tally));
+            elements.push(ElementCounts { name, tally, packets });
         }
         let functions = self.nodes.functions.names().iter().cloned();
         let functions = functions.zip(arrivals.functions).collect();
-        // What was given away natively is empty now, and costs nothing to write down.
-        let state = self.state();
+        let state = self.export(Scope::All);
         let seed = self.core.rng.u64(..);
         let core = std::mem::replace(&mut self.core, elements::context::Core::new(seed));
         let (errors, load) = (self.nodes.errors, self.load);
@@ -131,9 +131,13 @@ impl Router {
     }
 
     /// Gives elements declared state, and takes it from them again: flows in the groups that dispatch finds them in,
-    /// and all else.
-    pub fn distribute(&mut self, state: &Store, dispatch: &Dispatch) -> Distributed {
-        self.set_state(state);
+    /// and all else. Flows that `stay` are there again afterwards; otherwise what was there is gone.
+    pub fn distribute(&mut self, state: &Store, stay: bool, dispatch: &Dispatch) -> Distributed {
+        let has_state = |name: &str| state.iter().any(|(owner, ..)| owner == name);
+        let is_table =
+            |name: &str, element: &dyn Element| has_state(name) && element.flows().is_some();
+        let own = stay.then(|| self.export_of(ElementState::new, Scope::All, is_table));
+        self.import(HandoverState::declared(state.clone()));
         let (owned, pool) = (self.owned(), &mut self.core.pool);
         let mut groups = BTreeSet::new();
         let mut group_of = |flow: Option<([Tuple; 2], u8)>| {
@@ -154,69 +158,105 @@ impl Router {
             groups.insert(group);
             Some(group)
         };
-        let has_state = |name: &str| state.iter().any(|(owner, ..)| owner == name);
         let mut lost = 0;
         for node in self.nodes.elements().iter().filter(|node| has_state(&node.name)) {
             let flows = node.cell.as_ref().and_then(|cell| cell.element.flows());
             lost += flows.map_or(0, |flows| flows.borrow_mut().regroup(&mut group_of));
         }
-        let mut give = |group| {
-            let is_table =
-                |name: &str, element: &dyn Element| has_state(name) && element.flows().is_some();
-            (group, self.export_of(group, is_table))
-        };
+        let mut give =
+            |group| (group, self.export_of(ElementState::new, Scope::Group(group), is_table));
         let flows = groups.into_iter().map(&mut give).collect();
         let mut rest = self.state();
+        own.into_iter().for_each(|own| self.import(own));
         rest.retain(|owner, name| state.get(owner, name).is_some());
         Distributed { flows, rest, lost }
     }
 
-    /// Gives away what elements keep of a group ([`net::Packet::group`]); this router goes on with
-    /// all else.
-    pub fn export_group(&mut self, group: u16) -> Estate {
-        self.export_of(group, |_, _| true)
+    /// A copy of the declared state of all elements.
+    pub fn state(&mut self) -> Store {
+        self.copy(Scope::All)
     }
 
-    fn export_of(&mut self, group: u16, is_meant: impl Fn(&str, &dyn Element) -> bool) -> Estate {
+    /// A copy of the declared state of a scope.
+    pub fn copy(&mut self, scope: Scope) -> Store {
+        self.export_of(ElementState::copy, scope, |_, _| true).declared
+    }
+
+    /// What the elements keep of a scope: of everything, for the router that replaces this one, which must not run any
+    /// more; of a group ([`net::Packet::group`]), for that of another worker, while this one goes on with all else.
+    pub fn export(&mut self, scope: Scope) -> HandoverState {
+        self.export_of(ElementState::new, scope, |_, _| true)
+    }
+
+    fn export_of(
+        &mut self,
+        asked: fn(Scope) -> ElementState,
+        scope: Scope,
+        is_meant: impl Fn(&str, &dyn Element) -> bool,
+    ) -> HandoverState {
         self.nodes.settle(&mut self.core);
-        let mut all = Vec::new();
+        let mut all = HandoverState::default();
         for node in 0..self.nodes.nodes.len() {
             let Node { cell: Some(cell), name, .. } = &mut self.nodes.nodes[node] else { continue };
             if !is_meant(name, &*cell.element) {
                 continue;
             }
-            let mut handover_state = cell.element.hand_over(Scope::Group(group));
-            for packet in &mut handover_state.packets {
-                self.nodes.let_go(&mut self.core, packet);
+            let mut state = asked(scope);
+            std::mem::swap(&mut state.declared, &mut all.declared);
+            cell.element.export(name, &mut state);
+            std::mem::swap(&mut state.declared, &mut all.declared);
+            if state.is_empty() {
+                continue;
             }
-            if handover_state.native.is_some() || !handover_state.packets.is_empty() {
-                all.push((self.nodes.nodes[node].name.clone(), handover_state));
+            let name = name.clone();
+            if state.group().is_some() {
+                state
+                    .packets
+                    .iter_mut()
+                    .for_each(|packet| self.nodes.let_go(&mut self.core, packet));
             }
+            all.elements.push((name, state));
         }
-        Estate(all)
+        all
     }
 
-    /// Takes in what the router of another worker, of the same chain, gave away.
-    pub fn import_group(&mut self, estate: Estate) {
+    /// Takes what [`Router::export`] of a router of the same chain gave: at any time, but for everything, which is
+    /// taken before this one runs.
+    pub fn import(&mut self, state: HandoverState) {
         self.core.now = self.clock.now();
-        for (name, handover_state) in estate.0 {
-            handover_state.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
-            match self.nodes.names.get(&name).copied() {
-                Some(node) => {
-                    let take = |element: &mut dyn Element, cx: &mut Context<'_>| {
-                        element.take_over(handover_state, cx);
-                    };
-                    self.nodes.lend(&mut self.core, node, take);
-                }
-                None => {
-                    handover_state
-                        .packets
-                        .into_iter()
-                        .for_each(|packet| self.core.pool.recycle(packet));
-                }
-            }
+        for (_, state) in state.elements.iter().filter(|(_, state)| state.group().is_some()) {
+            state.packets.iter().for_each(|packet| self.core.pool.adopt(packet));
         }
+        self.import_at(state);
+    }
+
+    /// The same, at the time that it is; gives the number of packets that no element has taken.
+    fn import_at(&mut self, HandoverState { mut declared, elements }: HandoverState) -> u64 {
+        self.nodes.settle(&mut self.core);
+        let is_part = declared.iter().next().is_none();
+        let mut elements: HashMap<String, ElementState> = elements.into_iter().collect();
+        for node in 0..self.nodes.nodes.len() {
+            let given = elements.remove(&self.nodes.nodes[node].name);
+            if is_part && given.is_none() {
+                continue;
+            }
+            let mut state = given.unwrap_or_else(|| ElementState::copy(Scope::All));
+            std::mem::swap(&mut state.declared, &mut declared);
+            let name = self.nodes.nodes[node].name.clone();
+            let import = |element: &mut dyn Element, cx: &mut Context<'_>| {
+                element.import(&name, &mut state, cx.now());
+                state.refused.drain(..).for_each(|(packet, reason)| cx.drop(packet, reason));
+                state.packets.drain(..).for_each(|packet| cx.drop(packet, UNCLAIMED));
+            };
+            self.nodes.lend(&mut self.core, node, import);
+            std::mem::swap(&mut state.declared, &mut declared);
+        }
+        let unclaimed: Vec<_> = elements.into_values().flat_map(|state| state.packets).collect();
+        let count = unclaimed.len() as u64;
+        unclaimed.into_iter().for_each(|packet| self.core.pool.recycle(packet));
+        // Packets that there is no room for leave where such packets leave.
         self.nodes.deliver(&mut self.core);
+        count
     }
 
     /// Goes on where another router ended, as planned. To be called before this one runs.
@@ -224,34 +264,24 @@ impl Router {
         let Handover { core, mut state, errors, load, elements, functions } = from;
         self.nodes.errors += errors;
         (self.core, self.load) = (core, load);
-        plan.sift(&mut state);
-        self.set_state(&state);
         let own = self.nodes.functions.names().iter().zip(&mut self.nodes.before.functions);
         for (name, before) in own {
             let of = functions.iter().find(|(function, _)| function == name);
             *before = of.map_or(0, |(_, packets)| *packets);
         }
         let mut done = TakenOver::default();
-        for Heirloom { name, tally, packets, mut handover_state } in elements {
+        for ElementCounts { name, tally, packets } in elements {
             let node = self.nodes.names.get(&name).copied().filter(|_| plan.keeps(&name));
-            let Some(node) = node else {
-                done.unclaimed += handover_state.packets.len() as u64;
-                handover_state.packets.drain(..).for_each(|packet| self.core.pool.recycle(packet));
-                continue;
-            };
+            let Some(node) = node else { continue };
             self.nodes.before.elements[node] = packets;
             if let Some(cell) = &mut self.nodes.nodes[node].cell {
                 cell.tally = tally;
             }
-            if !plan.carries_flows(&name) {
-                handover_state.native = None;
-            }
-            self.nodes
-                .lend(&mut self.core, node, |element, cx| element.take_over(handover_state, cx));
             done.elements += 1;
         }
-        // Packets that there is no room for any more leave where such packets leave.
-        self.nodes.deliver(&mut self.core);
+        let gone = plan.sift(&mut state);
+        done.unclaimed = gone.len() as u64 + self.import_at(state);
+        gone.into_iter().for_each(|packet| self.core.pool.recycle(packet));
         done
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use elements::context::{Core, Services, Tally};
 use elements::element::Traffic;
+use elements::element_state::{ElementState, Scope};
 use ir::interp::{self, FlowEvent};
 use ir::model::{Rule, StateKind};
 use ir::program::interp::interpret;
@@ -333,12 +334,12 @@ impl Nodes {
     }
 
     /// What an element is about to decide about a packet, as its model says.
-    fn decisions(&self, core: &mut Core, at: Port, packet: &Packet) -> Vec<Decision> {
+    fn decisions(&mut self, core: &mut Core, at: Port, packet: &Packet) -> Vec<Decision> {
         let node = &self.nodes[at.node];
         let Some(cell) = &node.cell else { return Vec::new() };
-        let model = cell.element.model();
+        let (model, name) = (cell.element.model(), node.name.clone());
         let declared = model.state.iter().map(|state| {
-            let owner = state.owner.as_deref().unwrap_or(&node.name);
+            let owner = state.owner.as_deref().unwrap_or(&name);
             let id = self.names.get(owner).copied().unwrap_or(at.node);
             (id, owner, state.name, &state.kind)
         });
@@ -347,8 +348,7 @@ impl Nodes {
         for _ in 0..MOST_LOOKUPS {
             let (mut copy, mut states) = (core.pool.copy(packet), store.clone());
             let mut heard = Deciding { now: core.now, decisions: Vec::new(), missed: Vec::new() };
-            let name = &node.name;
-            let end = interp::interpret(&model, name, at.port, &mut copy, &mut states, &mut heard);
+            let end = interp::interpret(&model, &name, at.port, &mut copy, &mut states, &mut heard);
             core.pool.recycle(copy);
             let mut learned = false;
             for key in &heard.missed {
@@ -367,19 +367,19 @@ impl Nodes {
     }
 
     /// Declared state, but for flows: those are too many, and asked for one by one.
-    fn known(&self, declared: &[Declared<'_>]) -> Store {
-        let mut store = Store::new();
+    fn known(&mut self, declared: &[Declared<'_>]) -> Store {
+        let mut known = ElementState::copy(Scope::All);
         for &(owner, name, state, kind) in declared {
-            let element = self.nodes[owner].cell.as_ref().map(|cell| &cell.element);
+            let element = self.nodes[owner].cell.as_mut().map(|cell| &mut cell.element);
             match element.filter(|element| element.flows().is_none()) {
-                Some(element) if store.get(name, state).is_none() => {
-                    element.export(name, &mut store);
+                Some(element) if known.declared.get(name, state).is_none() => {
+                    element.export(name, &mut known);
                 }
                 Some(_) => {}
-                None => store.set(name, state, StateValue::initial(kind)),
+                None => known.declared.set(name, state, StateValue::initial(kind)),
             }
         }
-        store
+        known.declared
     }
 
     /// Adds the flow of a key that was not known, if there is one; whether there was.

@@ -9,7 +9,8 @@ use elements::configure::{Failed, Initialize};
 use elements::context::{Context, Outputs, Tallied, Tally};
 use elements::device::ControlSocketRequest;
 use elements::element::{Handler, HandlerContext, NamedHandler, Traffic, Work};
-use ir::{Model, NodeId, Port, Reason, Store};
+use elements::element_state::ElementState;
+use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use super::{Fate, Inlet, Outcome, Seen, Step, StepId, Trace};
@@ -250,12 +251,12 @@ impl Element for Observed {
         self.element.model()
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.element.export(name, store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.element.export(name, to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.element.import(name, store);
+    fn import(&mut self, name: &str, from: &mut ElementState, now: u64) {
+        self.element.import(name, from, now);
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

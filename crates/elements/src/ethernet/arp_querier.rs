@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ir::field::{anno, arp};
 use ir::model::Block;
-use ir::{Diagnostic, Expr, IntervalSet, Model, Op, Reason, Store};
+use ir::{Diagnostic, Expr, IntervalSet, Model, Op, Reason};
 use net::wire::{EtherAddr, arp as wire, ether, ether_type};
 use net::{Batch, Packet, annotation};
 
@@ -14,13 +14,13 @@ use crate::argument::{EtherAddress, Ip, IpMask, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::ethernet::arp_responder::{self, FRAME};
 use crate::ethernet::arp_table::{ip_address, parse_ip};
 use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
-use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
 
 element! {
@@ -263,12 +263,18 @@ impl Element for ARPQuerier {
         self.model_resolve(self.owner.clone(), anno::DST_IP, unlisted, others)
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.table.borrow().export(self.owner.as_deref().unwrap_or(name), store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        if self.owner.is_none() || !to.is_all() {
+            self.table.borrow_mut().export(self.owner.as_deref().unwrap_or(name), to);
+        }
+        if to.is_all() {
+            to.numbers = vec![self.queries, self.responses];
+        }
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.table.borrow_mut().import(self.owner.as_deref().unwrap_or(name), store);
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.table.borrow_mut().import(self.owner.as_deref().unwrap_or(name), from);
+        [self.queries, self.responses] = from.counts().unwrap_or([self.queries, self.responses]);
     }
 
     fn held(&self) -> usize {
@@ -277,24 +283,6 @@ impl Element for ARPQuerier {
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
-    }
-
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
-        }
-        let handover_state = match self.owner {
-            None => self.table.borrow_mut().hand_over(),
-            Some(_) => HandoverState::default(),
-        };
-        HandoverState { numbers: vec![self.queries, self.responses], ..handover_state }
-    }
-
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        if let Some(counts) = handover_state.counts() {
-            [self.queries, self.responses] = counts;
-        }
-        self.table.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use ir::{Model, Store};
+use ir::Model;
 
 use crate::argument::{Ip, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
 use crate::flow_access::FlowAccess;
-use crate::handover_state::{HandoverState, Scope};
 
 element! {
     /// ARPTable([KEYWORDS]) -- keeps the Ethernet addresses of IP addresses
@@ -77,12 +77,12 @@ impl Element for ARPTable {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.table.borrow().export(name, store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.table.borrow_mut().export(name, to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.table.borrow_mut().import(name, store);
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.table.borrow_mut().import(name, from);
     }
 
     fn held(&self) -> usize {
@@ -91,17 +91,6 @@ impl Element for ARPTable {
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
         Some(Rc::clone(&self.table) as Rc<RefCell<dyn FlowAccess>>)
-    }
-
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
-        }
-        self.table.borrow_mut().hand_over()
-    }
-
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        self.table.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

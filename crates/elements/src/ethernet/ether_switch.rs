@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ir::field::{eth, meta};
 use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
-use ir::{Expr, IntervalSet, Model, Op, Reason, StateValue, Store};
+use ir::{Expr, IntervalSet, Model, Op, Reason, StateValue};
 use net::Batch;
 use net::wire::EtherAddr;
 use net::wire::Ethernet;
@@ -16,6 +16,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::flow_table;
 use learned::{CAPACITY, Learned, Seen};
@@ -217,12 +218,12 @@ impl Element for EtherSwitch {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, STATE, StateValue::Flows(self.learned.borrow().export()));
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, STATE, StateValue::Flows(self.learned.borrow().export()));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        if let Some(StateValue::Flows(flows)) = store.get(name, STATE) {
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        if let Some(StateValue::Flows(flows)) = from.declared.get(name, STATE) {
             self.learned.borrow_mut().import(flows);
         }
     }

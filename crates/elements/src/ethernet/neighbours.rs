@@ -8,16 +8,16 @@ use click::config::Argument;
 use ir::field::anno;
 use ir::model::{Reg, StateKind};
 use ir::state::{Flow, Flows};
-use ir::{Op, Reason, StateValue, Store};
+use ir::{Op, Reason, StateValue};
 use net::wire::{EtherAddr, ether};
 use net::{Annotations, Header, Packet, PacketType, annotation};
 
 use crate::argument::{EtherAddress, FromArgument, Nanoseconds, parse_value};
 use crate::configure::Arguments;
 use crate::context::Context;
+use crate::element_state::ElementState;
 use crate::ethernet::ether_encap;
 use crate::flow_access::Watchers;
-use crate::handover_state::HandoverState;
 use crate::lru_table::LruTable;
 use crate::names::Names;
 use crate::token_bucket::TokenBucket;
@@ -524,8 +524,15 @@ impl Neighbours {
         if self.entry_capacity == 0 { u64::MAX } else { self.entry_capacity as u64 }
     }
 
-    /// Writes the known addresses.
-    pub(crate) fn export(&self, owner: &str, store: &mut Store) {
+    /// Writes the known addresses; of everything all entries, with the packets that wait.
+    pub(crate) fn export(&mut self, owner: &str, to: &mut ElementState) {
+        if to.is_all() {
+            self.watchers.changed_all();
+            let entries = std::mem::take(&mut self.entries);
+            let waiting = std::mem::take(&mut self.waiting);
+            to.native = Some(Box::new(HandedOver { entries, waiting, drops: self.drops }));
+            return;
+        }
         let mut flows = Flows::new(self.state_capacity());
         for (address, entry) in self.entries.iter() {
             let Some(ether) = entry.ether else { continue };
@@ -539,12 +546,18 @@ impl Neighbours {
             };
             flows.insert(flow, 0);
         }
-        store.set(owner, Self::STATE, StateValue::Flows(flows));
+        to.set(owner, Self::STATE, StateValue::Flows(flows));
     }
 
-    /// Takes over the known addresses; packets go on waiting.
-    pub(crate) fn import(&mut self, owner: &str, store: &Store) {
-        let Some(StateValue::Flows(flows)) = store.get(owner, Self::STATE) else { return };
+    /// Takes the entries of another, or the known addresses; packets go on waiting. What there is no room for goes when
+    /// the next one is added.
+    pub(crate) fn import(&mut self, owner: &str, from: &mut ElementState) {
+        if let Some(handed) = from.take_native::<HandedOver>() {
+            self.watchers.changed_all();
+            (self.entries, self.waiting) = (handed.entries, handed.waiting);
+            self.drops = handed.drops;
+        }
+        let Some(StateValue::Flows(flows)) = from.declared.get(owner, Self::STATE) else { return };
         let known: HashMap<u128, (EtherAddr, u64)> = flows
             .iter()
             .filter_map(|flow| {
@@ -576,24 +589,6 @@ impl Neighbours {
     /// Number of packets that wait.
     pub(crate) fn held(&self) -> usize {
         self.waiting
-    }
-
-    /// Gives away all entries, with the packets that wait.
-    pub(crate) fn hand_over(&mut self) -> HandoverState {
-        self.watchers.changed_all();
-        let entries = std::mem::take(&mut self.entries);
-        let waiting = std::mem::take(&mut self.waiting);
-        let handed = HandedOver { entries, waiting, drops: self.drops };
-        HandoverState { native: Some(Box::new(handed)), ..HandoverState::default() }
-    }
-
-    /// Takes the entries of another. What there is no room for goes when the next one is added.
-    pub(crate) fn take_over(&mut self, mut handover_state: HandoverState) {
-        if let Some(handed) = handover_state.take_native::<HandedOver>() {
-            self.watchers.changed_all();
-            (self.entries, self.waiting) = (handed.entries, handed.waiting);
-            self.drops = handed.drops;
-        }
     }
 
     /// Reads one of the handlers count, length, drops and table.

@@ -5,10 +5,11 @@ use ir::state::{Flow as DeclaredFlow, Flows};
 use super::{Class, Era, Flow, FlowTable, Key, MAX_CAPACITY};
 
 impl FlowTable {
-    /// The flows as declared.
-    pub(crate) fn export(&self) -> Flows {
+    /// The flows as declared, of a group of traffic classes or all.
+    pub(crate) fn export(&self, group: Option<u16>) -> Flows {
         let mut flows = Flows::new(self.capacity);
-        for (number, _) in self.in_order() {
+        let is_meant = |number: u32| group.is_none_or(|group| self.group(number) == group);
+        for (number, _) in self.in_order().into_iter().filter(|(number, _)| is_meant(*number)) {
             let flow = self.flows.get(number);
             let side = |side: usize| {
                 let [_, value @ ..] = flow.rewritten(side).numbers();

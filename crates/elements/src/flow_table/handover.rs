@@ -196,12 +196,15 @@ impl FlowTable {
         before - self.len()
     }
 
+    /// The group of traffic classes that a flow is of.
+    pub(super) fn group(&self, number: u32) -> u16 {
+        self.groups.get(number as usize).copied().unwrap_or(0)
+    }
+
     /// Gives away the flows of a group of traffic classes.
     pub(crate) fn export_group(&mut self, group: u16) -> GroupFlows {
         let numbers = self.in_order().into_iter().map(|(number, _)| number);
-        let of = |number: u32| self.groups.get(number as usize).copied().unwrap_or(0);
-        let of_group = |number: &u32| of(*number) == group;
-        let numbers: Vec<u32> = numbers.filter(of_group).collect();
+        let numbers: Vec<u32> = numbers.filter(|&number| self.group(number) == group).collect();
         let flows = numbers.iter().map(|&number| *self.flows.get(number)).collect();
         numbers.into_iter().for_each(|number| self.remove(number));
         GroupFlows { group, flows }

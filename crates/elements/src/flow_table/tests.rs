@@ -142,7 +142,7 @@ proptest! {
                     prop_assert_eq!(native.insert(flow, class as u16, now).is_some(), expected);
                 }
             }
-            prop_assert_eq!(&native.export(), &model);
+            prop_assert_eq!(&native.export(None), &model);
         }
         let mut copy = table(1);
         copy.watch(pool);
@@ -150,9 +150,9 @@ proptest! {
             let (number, _) = native.lookup(&flow.key(1), now)?;
             Some(native.flow(number).class)
         };
-        copy.import(&native.export(), class_of, |_| [0, 0]);
+        copy.import(&native.export(None), class_of, |_| [0, 0]);
         native.expire(now, usize::MAX);
-        prop_assert_eq!(copy.export(), native.export());
+        prop_assert_eq!(copy.export(None), native.export(None));
     }
 }
 
@@ -296,7 +296,7 @@ proptest! {
             old.watch(Pool { member: 0, numbers: Numbers::Ports, addresses: (9, 9), ports: (1000, 1020) });
         }
         let now = all(&mut old);
-        let mut declared = old.export();
+        let mut declared = old.export(None);
         declared.resize(room);
         let mut new = table(room);
         new.watch(pool);
@@ -311,7 +311,7 @@ proptest! {
             new.expire(now, 2);
             prop_assert!((1..=2 + 2 * CLASSES.len()).contains(&(before - new.len())));
         }
-        prop_assert_eq!(&new.export(), &declared);
+        prop_assert_eq!(&new.export(None), &declared);
         // Both go on as they would have, and find the same numbers free.
         let mut other = table(room);
         other.watch(pool);

@@ -12,7 +12,7 @@ use crate::configure::{Arguments, Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::{Device, DeviceRequest, Event, Owned, Received, Wake};
 use crate::element::{Element, Handler, HandlerContext, Traffic, Work};
-use crate::handover_state::{HandoverState, Scope};
+use crate::element_state::ElementState;
 use crate::io::from_dump::LinkType;
 use crate::io::link_type::{self, holds_ip, is_raw, mark_ip, mark_start};
 use crate::token_bucket::TokenBucket;
@@ -301,15 +301,14 @@ impl Element for FromDevice {
         }
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        if to.is_all() {
+            to.numbers = vec![self.count, self.bytes];
         }
-        HandoverState::numbers([self.count, self.bytes])
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        [self.count, self.bytes] = handover_state.counts().unwrap_or([self.count, self.bytes]);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        [self.count, self.bytes] = from.counts().unwrap_or([self.count, self.bytes]);
     }
 
     fn traffic(&self) -> Option<Traffic> {
@@ -524,23 +523,25 @@ impl Element for ToDevice {
         self.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        if to.is_all() {
+            to.numbers = vec![self.count, self.bytes, self.drops];
+            to.packets.extend(self.held.drain());
         }
-        let numbers = vec![self.count, self.bytes, self.drops];
-        HandoverState { numbers, packets: self.held.drain().collect(), native: None }
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        if let Some(counts) = handover_state.counts() {
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        if let Some(counts) = from.counts() {
             [self.count, self.bytes, self.drops] = counts;
         }
-        let mut held = Batch::new();
-        held.extend(handover_state.packets);
-        match self.pulls {
-            true => self.held.append(&mut held),
-            false => self.send(&mut held, cx),
+        self.held.extend(from.packets.drain(..));
+    }
+
+    /// Sends what was left to pull of the element that this one replaces.
+    fn wake(&mut self, cx: &mut Context<'_>) {
+        if !self.pulls {
+            let mut held = std::mem::take(&mut self.held);
+            self.send(&mut held, cx);
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use ir::field::{anno, icmp, ip, meta};
 use ir::model::{Block, Reg, StateKind, StateRef};
-use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason, Store};
+use ir::{Cond, Diagnostic, Expr, Field, IntervalSet, Model, Op, Reason};
 use net::wire::icmpv4;
 use net::wire::ip_protocol::ICMP;
 use net::wire::ipv4::Options;
@@ -16,6 +16,7 @@ use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NETWORK, NO_HEADER};
 use crate::ip::ip_options::{self, Walk};
 
@@ -326,12 +327,12 @@ impl Element for ICMPError {
         Some(self.id.clone())
     }
 
-    fn export(&self, _name: &str, store: &mut Store) {
-        self.id.export(OWNER, "id", store);
+    fn export(&mut self, _name: &str, to: &mut ElementState) {
+        self.id.export(OWNER, "id", to);
     }
 
-    fn import(&mut self, _name: &str, store: &Store) {
-        self.id.import(OWNER, "id", store);
+    fn import(&mut self, _name: &str, from: &mut ElementState, _: u64) {
+        self.id.import(OWNER, "id", from);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -2,7 +2,7 @@
 
 use ir::field::{anno, ip, meta};
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Model, Op, Reason, Store};
+use ir::{Base, Expr, Model, Op, Reason};
 use net::checksum::Delta;
 use net::wire::Ipv4;
 use net::wire::{ip_protocol, ipv4};
@@ -13,6 +13,7 @@ use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::ip::ip_header;
 use crate::names::Names;
 
@@ -198,12 +199,12 @@ impl Element for IPEncap {
         Some(self.id.clone())
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.id.export(name, "id", store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.id.export(name, "id", to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.id.import(name, "id", store);
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.id.import(name, "id", from);
     }
 
     fn handlers(&self) -> &'static [Handler] {

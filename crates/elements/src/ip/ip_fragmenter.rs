@@ -2,7 +2,7 @@
 
 use ir::field::{ip, meta};
 use ir::model::{StateKind, reject};
-use ir::{Model, Op, Reason, StateValue, Store};
+use ir::{Model, Op, Reason, StateValue};
 use net::wire::Ipv4;
 use net::wire::ipv4::{DF, MF, option};
 use net::{Batch, Header, Packet};
@@ -10,6 +10,7 @@ use net::{Batch, Header, Packet};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NO_HEADER};
 
 element! {
@@ -219,12 +220,12 @@ impl Element for IPFragmenter {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "fragments", StateValue::Cells(vec![self.fragments.into()]));
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "fragments", StateValue::Cells(vec![self.fragments.into()]));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        if let [fragments] = store.cells(name, "fragments") {
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        if let [fragments] = from.declared.cells(name, "fragments") {
             self.fragments = *fragments as u64;
         }
     }

@@ -12,7 +12,7 @@ use crate::argument::AnnotationOffset;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::handover_state::{HandoverState, Scope};
+use crate::element_state::ElementState;
 use crate::ip::ip_header::{self, NO_HEADER};
 use crate::lru_table::LruTable;
 
@@ -385,12 +385,12 @@ impl Element for IPReassembler {
         self.incomplete.len()
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        if !to.is_all() {
+            return;
         }
-        let incomplete = std::mem::take(&mut self.incomplete);
-        let numbers = [
+        to.native = Some(Box::new(std::mem::take(&mut self.incomplete)));
+        to.numbers = vec![
             self.memory as u64,
             self.next_reap,
             self.old_before,
@@ -398,13 +398,11 @@ impl Element for IPReassembler {
             self.whole,
             self.failed,
         ];
-        HandoverState { native: Some(Box::new(incomplete)), ..HandoverState::numbers(numbers) }
     }
 
-    fn take_over(&mut self, mut handover_state: HandoverState, _: &mut Context<'_>) {
-        if let Some([memory, next_reap, old_before, fragments, whole, failed]) =
-            handover_state.counts()
-            && let Some(incomplete) = handover_state.take_native::<LruTable<Incomplete>>()
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        if let Some([memory, next_reap, old_before, fragments, whole, failed]) = from.counts()
+            && let Some(incomplete) = from.take_native::<LruTable<Incomplete>>()
         {
             self.incomplete = *incomplete;
             self.taken = self.incomplete.iter_list(ALL).map(|(_, entry)| entry.taken()).sum();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ir::field::{anno, eth, ip6, meta};
 use ir::model::Block;
-use ir::{Base, Cond, Expr, Field, Model, Op, Reason, Store};
+use ir::{Base, Cond, Expr, Field, Model, Op, Reason};
 use net::wire::icmpv6::{self, message, option};
 use net::wire::{EtherAddr, Ethernet, Icmpv6, Ipv6, ether, ether_type, ipv6};
 use net::{Batch, Packet};
@@ -15,11 +15,11 @@ use crate::argument::{EtherAddress, Ip6, Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::ethernet::ether_encap;
 use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
-use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
 
@@ -277,12 +277,12 @@ impl Element for IP6NDSolicitor {
         self.model_resolve(None, anno::DST_IP6, unlisted, others)
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.neighbours.borrow().export(name, store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.neighbours.borrow_mut().export(name, to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.neighbours.borrow_mut().import(name, store);
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.neighbours.borrow_mut().import(name, from);
     }
 
     fn held(&self) -> usize {
@@ -291,17 +291,6 @@ impl Element for IP6NDSolicitor {
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
         Some(Rc::clone(&self.neighbours) as Rc<RefCell<dyn FlowAccess>>)
-    }
-
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
-        }
-        self.neighbours.borrow_mut().hand_over()
-    }
-
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        self.neighbours.borrow_mut().take_over(handover_state);
     }
 
     fn handlers(&self) -> &'static [Handler] {

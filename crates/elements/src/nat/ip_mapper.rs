@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use click::config::Argument;
 use ir::model::StateKind;
-use ir::{Diagnostic, Model, Store};
+use ir::{Diagnostic, Model};
 
 use crate::configure::{Arguments, Configure, Failed};
 use crate::element::Element;
+use crate::element_state::ElementState;
 use crate::nat::rewriter::{
     Choice, Mapped, Mapper, NEXT_STATE, Patterns, Ring, TURN_STATE, parse_mapped,
 };
@@ -90,12 +91,12 @@ impl Element for RoundRobinIPMapper {
         model(&self.mapper)
     }
 
-    fn export(&self, _: &str, store: &mut Store) {
-        self.mapper.export(store);
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.mapper.export(to);
     }
 
-    fn import(&mut self, _: &str, store: &Store) {
-        self.mapper.import(store);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.mapper.import(from);
     }
 }
 
@@ -181,11 +182,11 @@ impl Element for SourceIPHashMapper {
         model(&self.mapper)
     }
 
-    fn export(&self, _: &str, store: &mut Store) {
-        self.mapper.export(store);
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.mapper.export(to);
     }
 
-    fn import(&mut self, _: &str, store: &Store) {
-        self.mapper.import(store);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.mapper.import(from);
     }
 }

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use click::config::Argument;
+use ir::Model;
 use ir::model::StateKind;
-use ir::{Model, Store};
 
 use crate::configure::{Configure, Failed};
 use crate::element::Element;
+use crate::element_state::ElementState;
 use crate::nat::rewriter::{NEXT_STATE, Pattern, Patterns};
 
 element! {
@@ -68,11 +69,11 @@ impl Element for IPRewriterPatterns {
         model
     }
 
-    fn export(&self, _: &str, store: &mut Store) {
-        self.patterns.export(store);
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.patterns.export(to);
     }
 
-    fn import(&mut self, _: &str, store: &Store) {
-        self.patterns.import(store);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.patterns.import(from);
     }
 }

@@ -10,14 +10,13 @@ mod native;
 mod pattern;
 mod peer;
 
-use std::any::Any;
 use std::rc::Rc;
 
-use ir::{Reason, StateValue, Store};
+use ir::{Reason, StateValue};
 
 use crate::device::Owned;
+use crate::element_state::ElementState;
 use crate::flow_table::{Flow, GroupFlows};
-use crate::handover_state::{HandoverState, Scope};
 pub(crate) use configure::parse_mapped;
 pub(crate) use mapper::{Choice, Mapped, Mapper, Ring, TURN_STATE};
 pub(crate) use model::{change16, change32, flows_kind};
@@ -195,62 +194,52 @@ impl Common {
     }
 
     /// Writes all state that the model refers to, that of others included: flows may be shared,
-    /// and turns belong to the element that has the pattern.
-    fn export(&self, store: &mut Store) {
+    /// and turns belong to the element that has the pattern. Flows are given away by the rewriter whose the capacity is.
+    fn export(&self, to: &mut ElementState) {
         if let Some(joined) = &self.joined {
-            let flows = joined.set.borrow_mut().export();
-            store.set(&joined.root, FLOWS_STATE, StateValue::Flows(flows));
+            let (mut set, is_own) = (joined.set.borrow_mut(), joined.root == self.name);
+            match to.group() {
+                group if to.is_copy() => {
+                    let flows = StateValue::Flows(set.export(group));
+                    to.declared.set(&joined.root, FLOWS_STATE, flows);
+                }
+                None if is_own => to.native = Some(Box::new(set.hand_over())),
+                Some(group) if is_own => to.native = Some(Box::new(set.export_group(group))),
+                _ => {}
+            }
         }
         let failures = self.failures.iter().map(|&f| f.into()).collect();
-        store.set(&self.name, FAILURES_STATE, StateValue::Cells(failures));
+        to.set(&self.name, FAILURES_STATE, StateValue::Cells(failures));
         for spec in &self.specs {
-            Self::patterns(spec).for_each(|pattern| pattern.group.export(store));
+            Self::patterns(spec).for_each(|pattern| pattern.group.export(to));
             if let Action::Map(mapper) = &spec.action {
-                mapper.export(store);
+                mapper.export(to);
             }
         }
     }
 
-    fn import(&mut self, store: &Store) {
-        if let Some(joined) = &self.joined
-            && let Some(StateValue::Flows(flows)) = store.get(&joined.root, FLOWS_STATE)
-        {
-            joined.set.borrow_mut().import(flows);
+    fn import(&mut self, from: &mut ElementState, now: u64) {
+        if let Some(joined) = &self.joined {
+            let mut set = joined.set.borrow_mut();
+            if let Some(flows) = from.take_native::<GroupFlows>() {
+                set.import_group(*flows, now);
+            } else if let Some(flows) = from.take_native::<peer::HandedOver>() {
+                set.take_over(*flows, now);
+            } else if let Some(StateValue::Flows(flows)) =
+                from.declared.get(&joined.root, FLOWS_STATE)
+            {
+                set.import(flows);
+            }
         }
-        let failures = store.cells(&self.name, FAILURES_STATE);
+        let failures = from.declared.cells(&self.name, FAILURES_STATE);
         for (failures, &value) in self.failures.iter_mut().zip(failures) {
             *failures = u64::try_from(value).unwrap_or(u64::MAX);
         }
         for spec in &self.specs {
-            Self::patterns(spec).for_each(|pattern| pattern.group.import(store));
+            Self::patterns(spec).for_each(|pattern| pattern.group.import(from));
             if let Action::Map(mapper) = &spec.action {
-                mapper.import(store);
+                mapper.import(from);
             }
-        }
-    }
-
-    /// Gives away the flows of a scope, if the capacity is this rewriter's own.
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
-            return HandoverState::default();
-        };
-        let mut set = joined.set.borrow_mut();
-        let native: Box<dyn Any + Send> = match scope {
-            Scope::All => Box::new(set.hand_over()),
-            Scope::Group(group) => Box::new(set.export_group(group)),
-        };
-        HandoverState { native: Some(native), ..HandoverState::default() }
-    }
-
-    fn take_over(&mut self, mut handover_state: HandoverState, now: u64) {
-        let Some(joined) = self.joined.as_ref().filter(|joined| joined.root == self.name) else {
-            return;
-        };
-        let mut set = joined.set.borrow_mut();
-        if let Some(flows) = handover_state.take_native::<GroupFlows>() {
-            set.import_group(*flows, now);
-        } else if let Some(flows) = handover_state.take_native::<peer::HandedOver>() {
-            set.take_over(*flows, now);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! AverageCounter.
 
 use ir::model::{Reg, StateKind};
-use ir::{Expr, Model, Op, StateValue, Store};
+use ir::{Expr, Model, Op, StateValue};
 use net::Batch;
 
 use crate::argument::Nanoseconds;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::rate::show_real;
 
 element! {
@@ -126,15 +127,16 @@ impl Element for AverageCounter {
         Some((self.packets, self.bytes))
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
         let times = vec![u128::from(self.first), u128::from(self.last)];
-        store.set(name, "times", StateValue::Cells(times));
+        to.set(name, "times", StateValue::Cells(times));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        (self.packets, self.bytes) = store.counter(name, "count");
-        if let [first, last] = store.cells(name, "times") {
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        (self.packets, self.bytes) =
+            from.counter(name, "count").unwrap_or((self.packets, self.bytes));
+        if let [first, last] = from.declared.cells(name, "times") {
             (self.first, self.last) = (*first as u64, *last as u64);
         }
     }

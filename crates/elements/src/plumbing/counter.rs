@@ -2,13 +2,14 @@
 
 use click::config::Argument;
 use ir::model::StateKind;
-use ir::{Model, Op, StateValue, Store};
+use ir::{Model, Op, StateValue};
 use net::Batch;
 
 use crate::argument::{FromArgument, parse_value};
 use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerCalls};
+use crate::element_state::ElementState;
 use crate::handler_call::HandlerCall;
 use crate::names::Names;
 use crate::rate::{AskedRates, show_real};
@@ -127,12 +128,13 @@ impl Element for Counter {
         Some((self.packets, self.bytes))
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        (self.packets, self.bytes) = store.counter(name, "count");
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        (self.packets, self.bytes) =
+            from.counter(name, "count").unwrap_or((self.packets, self.bytes));
     }
 
     fn initialize(&mut self, cx: &mut Initialize<'_>) -> Result<(), Failed> {

@@ -1,12 +1,13 @@
 //! Discard.
 
 use ir::model::StateKind;
-use ir::{Model, Op, Reason, StateValue, Store};
+use ir::{Model, Op, Reason, StateValue};
 use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Work};
+use crate::element_state::ElementState;
 
 element! {
     /// Discard([KEYWORDS ACTIVE, BURST]) -- drops all packets
@@ -102,12 +103,13 @@ impl Element for Discard {
         Some((self.packets, self.bytes))
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "count", StateValue::Counter { packets: self.packets, bytes: self.bytes });
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        (self.packets, self.bytes) = store.counter(name, "count");
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        (self.packets, self.bytes) =
+            from.counter(name, "count").unwrap_or((self.packets, self.bytes));
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -7,7 +7,7 @@ use crate::argument::{Nanoseconds, parse_value};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Work};
-use crate::handover_state::{HandoverState, Scope};
+use crate::element_state::ElementState;
 use crate::rate::show_real;
 
 /// The packet that is held back, and for how long.
@@ -50,18 +50,14 @@ impl Delay {
         usize::from(self.held.is_some())
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
-        }
-        HandoverState {
-            packets: self.held.take().into_iter().collect(),
-            ..HandoverState::default()
+    fn export(&mut self, to: &mut ElementState) {
+        if to.is_all() {
+            to.packets.extend(self.held.take());
         }
     }
 
-    fn take_over(&mut self, mut handover_state: HandoverState) {
-        self.held = handover_state.packets.pop();
+    fn import(&mut self, from: &mut ElementState) {
+        self.held = from.packets.pop().or(self.held.take());
     }
 
     fn read(&self) -> String {
@@ -119,12 +115,12 @@ impl Element for DelayShaper {
         self.0.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        self.0.hand_over(scope)
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.0.export(to);
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        self.0.take_over(handover_state);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.0.import(from);
     }
 
     fn handlers(&self) -> &'static [Handler] {
@@ -196,12 +192,12 @@ impl Element for DelayUnqueue {
         self.0.held.iter().for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        self.0.hand_over(scope)
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        self.0.export(to);
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, _: &mut Context<'_>) {
-        self.0.take_over(handover_state);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        self.0.import(from);
     }
 
     fn handlers(&self) -> &'static [Handler] {

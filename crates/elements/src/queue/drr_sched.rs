@@ -6,7 +6,7 @@ use net::Packet;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::Element;
-use crate::handover_state::{HandoverState, Scope, UNCLAIMED};
+use crate::element_state::ElementState;
 
 element! {
     /// DRRSched([QUANTUM]) -- pulls from its inputs fairly by bytes
@@ -93,28 +93,26 @@ impl Element for DRRSched {
         self.inputs.iter().filter_map(|input| input.head.as_ref()).for_each(show);
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        if scope != Scope::All {
-            return HandoverState::default();
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        if to.is_all() {
+            to.numbers.push(self.next as u64);
+            for input in &mut self.inputs {
+                to.numbers.extend([input.deficit, u64::from(input.head.is_some())]);
+                to.packets.extend(input.head.take());
+            }
         }
-        let (mut numbers, mut packets) = (vec![self.next as u64], Vec::new());
-        for input in &mut self.inputs {
-            numbers.extend([input.deficit, u64::from(input.head.is_some())]);
-            packets.extend(input.head.take());
-        }
-        HandoverState { numbers, packets, native: None }
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        let (mut numbers, mut packets) =
-            (handover_state.numbers.iter(), handover_state.packets.into_iter());
-        let next = numbers.next().map_or(0, |&next| next as usize);
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        let Some((&next, numbers)) = from.numbers.split_first() else { return };
+        let mut packets = std::mem::take(&mut from.packets).into_iter();
+        let next = next as usize;
         self.next = if next < self.inputs.len() { next } else { 0 };
-        for input in &mut self.inputs {
-            let (Some(&deficit), Some(&held)) = (numbers.next(), numbers.next()) else { break };
+        for (input, numbers) in self.inputs.iter_mut().zip(numbers.as_chunks().0) {
+            let [deficit, held] = *numbers;
             input.deficit = deficit;
             input.head = if held == 1 { packets.next() } else { None };
         }
-        packets.for_each(|packet| cx.drop(packet, UNCLAIMED));
+        from.packets.extend(packets);
     }
 }

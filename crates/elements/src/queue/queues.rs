@@ -9,7 +9,7 @@ use crate::argument::parse_value;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
-use crate::handover_state::{HandoverState, Scope};
+use crate::element_state::ElementState;
 
 element! {
     /// Queue([CAPACITY]) -- stores packets in a first-in first-out queue
@@ -81,14 +81,12 @@ impl Queue {
     }
 
     /// Drops what the capacity has no room for any more.
-    fn drop_excess(&mut self, cx: &mut Context<'_>) {
-        while self.packets.len() > self.capacity {
-            let packet = match self.kind {
-                Kind::Notifies | Kind::DropsNewest => self.packets.pop_back(),
-                Kind::DropsOldest => self.packets.pop_front(),
-            };
-            packet.into_iter().for_each(|p| cx.drop(p, FULL));
-        }
+    fn excess(&mut self) -> impl Iterator<Item = Packet> {
+        std::iter::from_fn(|| match (self.packets.len() > self.capacity, self.kind) {
+            (false, _) => None,
+            (true, Kind::Notifies | Kind::DropsNewest) => self.packets.pop_back(),
+            (true, Kind::DropsOldest) => self.packets.pop_front(),
+        })
     }
 
     #[cold]
@@ -148,24 +146,25 @@ impl Element for Queue {
         Some(!self.packets.is_empty())
     }
 
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
+    fn export(&mut self, _: &str, to: &mut ElementState) {
+        if to.is_copy() {
+            return;
+        }
+        let of_group = |packet: &Packet| to.group().is_none_or(|group| packet.group() == group);
         let all = std::mem::take(&mut self.packets);
-        let Scope::Group(group) = scope else {
-            let numbers = vec![self.drops, self.highwater as u64];
-            return HandoverState { numbers, packets: all.into(), native: None };
-        };
-        let (packets, others): (VecDeque<_>, VecDeque<_>) =
-            all.into_iter().partition(|packet| packet.group() == group);
-        self.packets = others;
-        HandoverState { packets: packets.into(), ..HandoverState::default() }
+        let (packets, others): (VecDeque<_>, VecDeque<_>) = all.into_iter().partition(of_group);
+        (to.packets, self.packets) = (packets.into(), others);
+        if to.is_all() {
+            to.numbers = vec![self.drops, self.highwater as u64];
+        }
     }
 
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        if let Some([drops, highwater]) = handover_state.counts() {
+    fn import(&mut self, _: &str, from: &mut ElementState, _: u64) {
+        if let Some([drops, highwater]) = from.counts() {
             (self.drops, self.highwater) = (drops, highwater as usize);
         }
-        self.packets.extend(handover_state.packets);
-        self.drop_excess(cx);
+        self.packets.extend(from.packets.drain(..));
+        from.refused.extend(self.excess().map(|packet| (packet, FULL)));
         self.highwater = self.highwater.max(self.packets.len());
     }
 
@@ -199,7 +198,7 @@ impl Element for Queue {
         match handler {
             "capacity" => {
                 self.capacity = parse_value(value)?;
-                self.drop_excess(cx);
+                self.excess().for_each(|packet| cx.drop(packet, FULL));
             }
             "reset" => self.packets.drain(..).for_each(|packet| cx.reject(1, packet, RESET)),
             _ => (self.drops, self.highwater) = (0, self.packets.len()),

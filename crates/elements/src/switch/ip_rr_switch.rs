@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use ir::field::{ip, meta, transport};
 use ir::model::{Block, Expr, FlowSide, Reg, StateKind};
-use ir::{Cond, Diagnostic, IntervalSet, Model, Op, StateValue, Store};
+use ir::{Cond, Diagnostic, IntervalSet, Model, Op, StateValue};
 use net::{Batch, Packet};
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, GroupFlows, HandedOver, Key};
-use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header::{self, NO_HEADER};
 use crate::listing::{self, Record, SLICE, Slice};
 
@@ -191,52 +191,42 @@ impl Element for IPRRSwitch {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "flows", StateValue::Flows(self.flows.borrow_mut().export()));
-        store.set(name, "current", StateValue::Cells(vec![self.current.into()]));
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        let mut flows = self.flows.borrow_mut();
+        match to.group() {
+            group if to.is_copy() => {
+                to.declared.set(name, "flows", StateValue::Flows(flows.export(group)));
+            }
+            None => {
+                to.native = Some(Box::new(flows.hand_over()));
+                to.numbers = vec![self.max.into()];
+            }
+            Some(group) => to.native = Some(Box::new(flows.export_group(group))),
+        }
+        to.set(name, "current", StateValue::Cells(vec![self.current.into()]));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        if let Some(StateValue::Flows(flows)) = store.get(name, "flows") {
-            let max = self.max;
+    fn import(&mut self, name: &str, from: &mut ElementState, now: u64) {
+        let (mut table, max) = (self.flows.borrow_mut(), self.max);
+        if let Some(flows) = from.take_native::<GroupFlows>() {
+            table.import_group(*flows, now, |_| Some(self.class));
+        } else if let Some(flows) = from.take_native::<HandedOver>() {
+            table.take_over(*flows);
+            self.class = table.class(FOREVER, 0);
+            if from.counts() != Some([u64::from(max)]) {
+                table.retain(|flow| flow.output(1) < max);
+            }
+        } else if let Some(StateValue::Flows(flows)) = from.declared.get(name, "flows") {
             let class_of = |flow: &Flow| (flow.output(1) < max).then_some(self.class);
-            self.flows.borrow_mut().import(flows, class_of, |_| [0; 2]);
+            table.import(flows, class_of, |_| [0; 2]);
         }
-        if let [current] = *store.cells(name, "current") {
-            self.current = u16::try_from(current).unwrap_or(0) % self.max;
+        if let [current] = *from.declared.cells(name, "current") {
+            self.current = u16::try_from(current).unwrap_or(0) % max;
         }
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {
         Some(Rc::clone(&self.flows) as Rc<RefCell<dyn FlowAccess>>)
-    }
-
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        let mut flows = self.flows.borrow_mut();
-        match scope {
-            Scope::All => {
-                let native = Box::new(flows.hand_over());
-                HandoverState { native: Some(native), ..HandoverState::numbers([self.max.into()]) }
-            }
-            Scope::Group(group) => {
-                let native = Box::new(flows.export_group(group));
-                HandoverState { native: Some(native), ..HandoverState::default() }
-            }
-        }
-    }
-
-    fn take_over(&mut self, mut handover_state: HandoverState, cx: &mut Context<'_>) {
-        let mut table = self.flows.borrow_mut();
-        if let Some(flows) = handover_state.take_native::<GroupFlows>() {
-            table.import_group(*flows, cx.now(), |_| Some(self.class));
-        } else if let Some(flows) = handover_state.take_native::<HandedOver>() {
-            table.take_over(*flows);
-            self.class = table.class(FOREVER, 0);
-            let max = self.max;
-            if handover_state.counts() != Some([u64::from(max)]) {
-                table.retain(|flow| flow.output(1) < max);
-            }
-        }
     }
 
     fn handlers(&self) -> &'static [Handler] {

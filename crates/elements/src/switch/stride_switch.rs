@@ -1,12 +1,13 @@
 //! StrideSwitch.
 
 use ir::model::{Block, Expr, Reg, StateKind};
-use ir::{Model, Op, Reason, StateValue, Store};
+use ir::{Model, Op, Reason, StateValue};
 use net::Batch;
 
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler};
+use crate::element_state::ElementState;
 use crate::queue::stride::Stride;
 
 element! {
@@ -111,15 +112,16 @@ impl Element for StrideSwitch {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
+    fn export(&mut self, name: &str, to: &mut ElementState) {
         if !self.stride.order().is_empty() {
-            store.set(name, "passes", StateValue::Cells(self.passes()));
-            store.set(name, "order", StateValue::Cells(self.order()));
+            to.set(name, "passes", StateValue::Cells(self.passes()));
+            to.set(name, "order", StateValue::Cells(self.order()));
         }
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.stride.restore(store.cells(name, "order"), store.cells(name, "passes"));
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.stride
+            .restore(from.declared.cells(name, "order"), from.declared.cells(name, "passes"));
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -2,7 +2,7 @@
 //! handler or the configuration chooses.
 
 use ir::model::{Expr, Reg, StateKind};
-use ir::{Diagnostic, Model, Op, Reason, StateValue, Store};
+use ir::{Diagnostic, Model, Op, Reason, StateValue};
 use net::{Batch, Packet};
 
 use crate::argument::parse_value;
@@ -10,6 +10,7 @@ use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 
 element! {
     /// Switch([OUTPUT]) -- sends packets to one output, which can be changed
@@ -104,12 +105,12 @@ impl Element for Switch {
         Some(self.output.clone())
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.output.export(name, "output", store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.output.export(name, "output", to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        if let [output] = *store.cells(name, "output") {
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        if let [output] = *from.declared.cells(name, "output") {
             let output = output as u32 as i32;
             let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
             let output = if exists { output } else { output.min(-1) };
@@ -357,12 +358,12 @@ impl Element for RoundRobinSwitch {
         model
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        store.set(name, "next", StateValue::Cells(vec![self.next as u128]));
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        to.set(name, "next", StateValue::Cells(vec![self.next as u128]));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        if let [next] = *store.cells(name, "next") {
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        if let [next] = *from.declared.cells(name, "next") {
             self.next = usize::try_from(next).ok().filter(|n| *n < self.outputs).unwrap_or(0);
         }
     }

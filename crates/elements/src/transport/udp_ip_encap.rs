@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use click::config::Argument;
 use ir::field::{anno, ip, meta, udp};
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Model, Op, Store};
+use ir::{Base, Expr, Model, Op};
 use net::wire::ip_protocol::UDP;
 use net::wire::{Ipv4, Udp, ipv4};
 use net::{Batch, Header, Packet, annotation};
@@ -15,6 +15,7 @@ use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::element_state::ElementState;
 use crate::ip::ip_encap::{Destination, TOO_LONG};
 use crate::ip::ip_header::NETWORK;
 use crate::names::Names;
@@ -190,12 +191,12 @@ impl Element for UDPIPEncap {
         Some(self.id.clone())
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.id.export(name, "id", store);
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.id.export(name, "id", to);
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.id.import(name, "id", store);
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.id.import(name, "id", from);
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -2,13 +2,14 @@
 
 use ir::field::meta;
 use ir::model::{Reg, StateKind, set_bytes};
-use ir::{Base, Expr, Field, Model, Op, Store};
+use ir::{Base, Expr, Field, Model, Op};
 use net::checksum::Sum;
 use net::wire::gre;
 
 use crate::cells::Cells;
 use crate::configure::{Configure, Failed};
 use crate::element::{Element, Handler, HandlerContext};
+use crate::element_state::ElementState;
 use crate::ip::ip_encap::TOO_LONG;
 
 element! {
@@ -125,12 +126,12 @@ impl Element for GREEncap {
         self.sequence.clone()
     }
 
-    fn export(&self, name: &str, store: &mut Store) {
-        self.sequence.iter().for_each(|next| next.export(name, "sequence", store));
+    fn export(&mut self, name: &str, to: &mut ElementState) {
+        self.sequence.iter().for_each(|next| next.export(name, "sequence", to));
     }
 
-    fn import(&mut self, name: &str, store: &Store) {
-        self.sequence.iter().for_each(|next| next.import(name, "sequence", store));
+    fn import(&mut self, name: &str, from: &mut ElementState, _: u64) {
+        self.sequence.iter().for_each(|next| next.import(name, "sequence", from));
     }
 
     fn handlers(&self) -> &'static [Handler] {

@@ -77,13 +77,13 @@ fn find(
     element: Option<&str>,
     selector: &Selector,
 ) -> Result<(usize, Vec<ElementFlow>), Error> {
-    let keepers = instance.flow_keepers();
-    if let Some(name) = element.filter(|name| keepers.iter().all(|keeper| keeper != name)) {
+    let tables = instance.flow_tables();
+    if let Some(name) = element.filter(|name| tables.iter().all(|table| table != name)) {
         return Err(Error::NoFlows(name.to_string()));
     }
     let (mut all, mut chosen, mut pool) = (0, Vec::new(), Pool::new());
-    for keeper in keepers.into_iter().filter(|keeper| element.is_none_or(|name| keeper == name)) {
-        let listed = match AllCores(instance.fleet()).flows(&format!("{keeper}.table")) {
+    for table in tables.into_iter().filter(|table| element.is_none_or(|name| table == name)) {
+        let listed = match AllCores(instance.fleet()).flows(&format!("{table}.table")) {
             Ok(listed) => listed.unwrap_or_default(),
             Err(why) if element.is_some() => return Err(Error::Handler(why)),
             // It has flows and does not list them.
@@ -93,7 +93,7 @@ fn find(
             for flow in flows.into_iter().filter(|flow| flow.is_first) {
                 all += 1;
                 if has(&flow, selector, &mut pool) {
-                    chosen.push(ElementFlow { element: keeper.clone(), worker, flow });
+                    chosen.push(ElementFlow { element: table.clone(), worker, flow });
                 }
             }
         }

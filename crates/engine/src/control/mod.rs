@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::findings::Findings;
-use crate::instance::{Changed, Configuration, Extent, Imported, Instance, Moved, Workers};
+use crate::instance::{Changed, Configuration, Extent, Imported, Instance, Moved, Share, Workers};
 use crate::supervision::Handle;
 use protocol::{
     Ask, CountersAnswer, Counts, ElementCounts, ElementHandlers, ElementState, Fate,
@@ -189,7 +189,14 @@ impl Controlled {
             }
             Request::Balance(asked) => answer(asked, dispatch::balance(&self.instance)),
             Request::Workers(asked) => answer(asked, self.workers(asked.count)),
-            Request::ExportState(asked) => answer(asked, self.instance.export_state()),
+            Request::ExportState(asked) => {
+                let share = match (asked.group, asked.worker) {
+                    (Some(group), _) => Share::Group(group),
+                    (None, Some(worker)) => Share::Worker(worker),
+                    (None, None) => Share::All,
+                };
+                answer(asked, self.instance.export_state(share))
+            }
             Request::ImportState(asked) => {
                 let imported = self.instance.import_state(&asked.text);
                 let taken =

@@ -232,10 +232,17 @@ pub struct Workers {
     pub count: Option<usize>,
 }
 
-/// Gives the state of all elements as text, for another run.
+/// Gives the state of all elements as text, for another run; or a share of it, if one is named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ExportState {}
+pub struct ExportState {
+    /// The worker whose state it is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<usize>,
+    /// The group of traffic classes whose flows it is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<usize>,
+}
 
 /// Takes over the state of another run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dataplane::Router;
-use dataplane::change::{Distributed, Estate, Inventory, Keeper};
+use dataplane::change::{Declaration, Distributed, HandoverState, Inventory};
+use elements::element_state::Scope;
 use ir::model::StateKind;
 use ir::state::snapshot::{ElementState, Snapshot};
 use ir::{StateValue, Store};
 
 use super::{Instance, lock};
 use crate::error::Error;
+
+/// Which state is exported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Everything.
+    #[default]
+    All,
+    /// What a worker has.
+    Worker(usize),
+    /// The flows of a group of traffic classes, counted from 0.
+    Group(usize),
+}
 
 /// What a snapshot that was taken over came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,13 +74,14 @@ fn store(
 ) -> Result<Store, String> {
     let mut store = Store::new();
     for (name, ElementState { class, state }) in state {
-        let keeper = inventory.elements.iter().find(|keeper| keeper.name == *name);
-        let keeper = keeper.ok_or_else(|| format!("the chain has no element '{name}'"))?;
-        if keeper.class != *class {
-            return Err(format!("'{name}' is of class {}, not {class}", keeper.class));
+        let declaration = inventory.elements.iter().find(|declaration| declaration.name == *name);
+        let declaration =
+            declaration.ok_or_else(|| format!("the chain has no element '{name}'"))?;
+        if declaration.class != *class {
+            return Err(format!("'{name}' is of class {}, not {class}", declaration.class));
         }
         for (piece, value) in state {
-            let declared = keeper.state.iter().find(|(declared, _)| declared == piece);
+            let declared = declaration.state.iter().find(|(declared, _)| declared == piece);
             let (_, kind) = declared.ok_or_else(|| format!("'{name}' keeps no '{piece}'"))?;
             if let Some(why) = objection(value, kind) {
                 return Err(format!("{piece} of '{name}' does not fit: {why}"));
@@ -86,29 +100,40 @@ fn store(
 }
 
 impl Instance {
-    /// The declared state of all workers' elements as text, for [`Instance::import_state`] of another process. Each
-    /// worker gives its own between two rounds.
+    /// The declared state of all workers' elements, or a share of it, as text, for [`Instance::import_state`] of another
+    /// process. Each worker gives its own between two rounds, and keeps it.
     ///
     /// # Errors
-    /// If a worker is dead.
-    pub fn export_state(&self) -> Result<String, Error> {
+    /// If a worker is dead, or there is no such worker or group.
+    pub fn export_state(&self, share: Share) -> Result<String, Error> {
         let _one = lock(&self.changing);
-        let keepers: Vec<Keeper> = lock(&self.running).inventory.elements.clone();
-        let all = self.fleet.call_all(|router| router.state());
-        if all.len() != self.fleet.len() {
-            return Err(Error::WorkerDead);
-        }
-        let mut snapshot = Snapshot::default();
-        for (_, store) in all {
+        let declarations: Vec<Declaration> = lock(&self.running).inventory.elements.clone();
+        let (dispatch, workers) = (&self.options.dispatch, self.fleet.len());
+        let (meant, scope) = match share {
+            Share::All => (0..workers, Scope::All),
+            Share::Worker(worker) if worker >= workers => {
+                return Err(Error::NoWorker { worker, workers });
+            }
+            Share::Worker(worker) => (worker..worker + 1, Scope::All),
+            Share::Group(group) => {
+                let (worker, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
+                (worker..worker + 1, Scope::Group(group as u16 + 1))
+            }
+        };
+        let mut snapshot = Snapshot { is_part: share != Share::All, ..Snapshot::default() };
+        for worker in meant {
+            let store = self.fleet.call(worker, move |router| router.copy(scope));
+            let store = store.ok_or(Error::WorkerDead)?;
             let mut worker: BTreeMap<String, ElementState> = BTreeMap::new();
             for (owner, name, value) in store.iter() {
                 // An element may have more than its model declares now.
-                let declares = |keeper: &&Keeper| {
-                    keeper.name == owner
-                        && keeper.state.iter().any(|(declared, _)| *declared == name)
+                let declares = |declaration: &&Declaration| {
+                    declaration.name == owner
+                        && declaration.state.iter().any(|(declared, _)| *declared == name)
                 };
-                let Some(keeper) = keepers.iter().find(declares) else { continue };
-                let new = || ElementState { class: keeper.class.clone(), ..Default::default() };
+                let Some(declaration) = declarations.iter().find(declares) else { continue };
+                let new =
+                    || ElementState { class: declaration.class.clone(), ..Default::default() };
                 let element = worker.entry(owner.to_string()).or_insert_with(new);
                 element.state.insert(name.to_string(), value.clone());
             }
@@ -119,8 +144,8 @@ impl Instance {
 
     /// Takes over what [`Instance::export_state`] gave, in place of what elements of these names have; other elements
     /// keep what they have. Each flow goes to the worker that its packets come to; all else to the worker that has the
-    /// number of the one that it was of, and counts of further ones to the first. Nothing changes if anything of it
-    /// does not fit the chain.
+    /// number of the one that it was of, and counts of further ones to the first. Of a share, flows are added to those
+    /// that are there, and counts to those of the first worker. Nothing changes if anything does not fit the chain.
     ///
     /// # Errors
     /// What is wrong with it; or there are several workers, and the host does not know whose a flow is.
@@ -146,13 +171,24 @@ impl Instance {
         };
         let flows: usize = stores.iter().flat_map(Store::iter).map(count).sum();
         let names: BTreeSet<&String> = snapshot.workers.iter().flat_map(BTreeMap::keys).collect();
-        let by = dispatch.clone();
+        let (by, is_part) = (dispatch.clone(), snapshot.is_part);
         let distribute = move |router: &mut Router| -> Vec<Distributed> {
-            stores.iter().map(|store| router.distribute(store, &by)).collect()
+            let shares = stores.iter().map(|store| {
+                let mut given = store.clone();
+                given.retain(|owner, name| {
+                    !is_part || matches!(store.get(owner, name), Some(StateValue::Flows(_)))
+                });
+                let mut distributed = router.distribute(&given, is_part, &by);
+                if is_part {
+                    distributed.rest = store.clone();
+                }
+                distributed
+            });
+            shares.collect()
         };
         let all = self.fleet.call(0, distribute).ok_or(Error::WorkerDead)?;
         let lost: usize = all.iter().map(|distributed| distributed.lost).sum();
-        let mut shares: Vec<(Store, Vec<Estate>)> = Vec::new();
+        let mut shares: Vec<(Store, Vec<HandoverState>)> = Vec::new();
         shares.resize_with(workers, Default::default);
         for (worker, Distributed { flows, rest, .. }) in all.into_iter().enumerate() {
             for (group, flows) in flows {
@@ -160,15 +196,20 @@ impl Instance {
                     usize::from(group).checked_sub(1).and_then(|group| dispatch.group(group));
                 shares[group.map_or(0, |(worker, _)| worker)].1.push(flows);
             }
-            match worker < workers {
+            match worker < workers && !is_part {
                 true => shares[worker].0 = rest,
                 false => add_counts(&mut shares[0].0, &rest),
             }
         }
         for (worker, (rest, flows)) in shares.into_iter().enumerate() {
             let take = move |router: &mut Router| {
-                router.set_state(&rest);
-                flows.into_iter().for_each(|flows| router.import_group(flows));
+                let mut rest = rest;
+                if is_part {
+                    let own = router.state();
+                    add_counts(&mut rest, &own);
+                }
+                router.import(HandoverState::declared(rest));
+                flows.into_iter().for_each(|flows| router.import(flows));
             };
             self.fleet.call(worker, take).ok_or(Error::WorkerDead)?;
         }

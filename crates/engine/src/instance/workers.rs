@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dataplane::Router;
 use dataplane::worker::Status;
+use elements::element_state::Scope;
 
 use super::{Instance, lock};
 use crate::error::Error;
@@ -135,6 +136,14 @@ impl Instance {
         Ok(held)
     }
 
+    /// Why there is no group of this number.
+    pub(super) fn no_group(&self, group: usize) -> Error {
+        match self.options.dispatch.groups() {
+            0 => Error::NoGroups { mode: self.options.dispatch.mode() },
+            groups => Error::NoGroup { group, groups },
+        }
+    }
+
     /// Takes a group of traffic classes to another worker. No packet is lost, and none of a flow
     /// overtakes another: the new worker puts the group's packets aside while the old one handles
     /// what has come to it, sends it, and hands over the group's flows and packets in queues.
@@ -146,10 +155,7 @@ impl Instance {
     pub fn move_group(&self, group: usize, to: usize) -> Result<Moved, Error> {
         let _one = lock(&self.changing);
         let dispatch = &self.options.dispatch;
-        let (from, _) = dispatch.group(group).ok_or_else(|| match dispatch.groups() {
-            0 => Error::NoGroups { mode: dispatch.mode() },
-            groups => Error::NoGroup { group, groups },
-        })?;
+        let (from, _) = dispatch.group(group).ok_or_else(|| self.no_group(group))?;
         let Workers { running: workers, .. } = self.workers();
         if to >= workers {
             return Err(Error::NoWorker { worker: to, workers });
@@ -176,7 +182,7 @@ impl Instance {
             });
             handed_over = self.fleet.call(from, move |router: &mut Router| {
                 let all: Vec<_> =
-                    numbers.iter().map(|&number| router.export_group(number)).collect();
+                    numbers.iter().map(|&number| router.export(Scope::Group(number))).collect();
                 (all, router.holds_back())
             });
         }
@@ -190,7 +196,7 @@ impl Instance {
         let packets = states.iter().map(|state| state.packets()).sum();
         let handing_out = interfaces.clone();
         let join = move |router: &mut Router| {
-            states.into_iter().for_each(|state| router.import_group(state));
+            states.into_iter().for_each(|state| router.import(state));
             handing_out.hand_out(to);
         };
         self.fleet.call(to, join).ok_or(Error::WorkerDead)?;

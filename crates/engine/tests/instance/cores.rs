@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use catena_engine::instance::Extent;
+use catena_engine::instance::{Extent, Share};
 use catena_engine::session::Path;
 use dataplane::Listener;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -69,7 +69,7 @@ fn chains_run_side_by_side() {
         .change(configuration("FromDevice(in) -> c :: Counter -> Discard;"), Extent::Change)
         .unwrap();
     assert_eq!((one.generation(), other.generation()), (1, 2));
-    let state = one.export_state().unwrap();
+    let state = one.export_state(Share::All).unwrap();
     one.close();
     wires[1].open();
     other.fleet().call_all(|_| ());

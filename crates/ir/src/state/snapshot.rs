@@ -11,7 +11,8 @@
 //! end
 //! ```
 //!
-//! The first line has the version of the format. Each `worker` begins the state of one, each `element` that of an element
+//! The first line has the version of the format. A line `part` behind it says that it is a part of the state, a group's
+//! or a worker's, whose flows are added to those that are there, and whose counts are added up. Each `worker` begins the state of one, each `element` that of an element
 //! with its full name and its class, and each following line is a piece of its state by its declared name: `counter` with
 //! packets and bytes, `cells` with numbers, `flows` with a capacity. A `flow` of the table before it has the keys of both
 //! directions, their values, the numbers that they share (`-` for none), when it expires, and until when it may not be
@@ -38,6 +39,8 @@ pub struct ElementState {
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
+    /// Whether it is added to what is there, and does not replace it.
+    pub is_part: bool,
     /// By worker: its elements by full name.
     pub workers: Vec<BTreeMap<String, ElementState>>,
 }
@@ -60,6 +63,9 @@ impl fmt::Display for Numbers<'_> {
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "catena-state {VERSION}")?;
+        if self.is_part {
+            writeln!(f, "part")?;
+        }
         for worker in &self.workers {
             writeln!(f, "worker")?;
             for (name, ElementState { class, state }) in worker {
@@ -134,6 +140,11 @@ impl Reader {
             return self.flow(words);
         }
         self.table = None;
+        if kind == "part" {
+            let is_first = self.read.workers.is_empty() && !self.read.is_part;
+            self.read.is_part = true;
+            return is_first.then_some(()).ok_or("'part' stands behind the first line".to_string());
+        }
         if kind == "worker" {
             self.element = None;
             self.read.workers.push(BTreeMap::new());
@@ -261,7 +272,7 @@ mod tests {
         ];
         let element = ElementState { class: "X".to_string(), state: state.into() };
         let worker = BTreeMap::from([("a/x@1".to_string(), element)]);
-        Snapshot { workers: vec![worker, BTreeMap::new()] }
+        Snapshot { is_part: true, workers: vec![worker, BTreeMap::new()] }
     }
 
     #[test]
@@ -280,9 +291,10 @@ mod tests {
         assert!(wrong("catena-state 1", "catena-state 2").contains("version 2"));
         assert!(wrong("catena-state 1", "state").contains("no state of Catena"));
         assert!(wrong("end\n", "").contains("cut off"));
-        assert!(wrong("counter count 1", "counter count -1").starts_with("line 4: "));
+        assert!(wrong("counter count 1", "counter count -1").starts_with("line 5: "));
         assert!(wrong("flows flows 4", "flows flows 1").contains("more than 1 flows"));
         assert!(wrong("worker\nelement", "element").contains("no worker"));
+        assert!(wrong("part\nworker", "worker\npart").contains("behind the first line"));
         assert!(wrong(" 50 3", " 50").contains("guarantee"));
     }
 }

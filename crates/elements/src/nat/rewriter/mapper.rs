@@ -3,11 +3,12 @@
 use std::cell::Cell;
 
 use ir::model::{Rule, StateKind};
-use ir::{Cond, Expr, IntervalSet, Op, StateValue, Store};
+use ir::{Cond, Expr, IntervalSet, Op, StateValue};
 
 use super::Ports;
 use super::model::{Builder, FORWARD, FOUND, HASH, REPLY, TURN};
 use super::pattern::{New, PatternRef, Patterns};
+use crate::element_state::ElementState;
 use crate::flow_table::{FlowTable, Hashed};
 
 /// A pattern with the outputs that its flows use.
@@ -209,16 +210,18 @@ impl Mapper {
         }
     }
 
-    pub(crate) fn export(&self, store: &mut Store) {
-        self.own.export(store);
+    pub(crate) fn export(&self, to: &mut ElementState) {
+        self.own.export(to);
         if let Choice::Turn(turn) = &self.choice {
-            store.set(&self.name, TURN_STATE, StateValue::Cells(vec![turn.get() as u128]));
+            to.set(&self.name, TURN_STATE, StateValue::Cells(vec![turn.get() as u128]));
         }
     }
 
-    pub(crate) fn import(&self, store: &Store) {
-        self.own.import(store);
-        if let (Choice::Turn(turn), [value]) = (&self.choice, store.cells(&self.name, TURN_STATE)) {
+    pub(crate) fn import(&self, from: &ElementState) {
+        self.own.import(from);
+        if let (Choice::Turn(turn), [value]) =
+            (&self.choice, from.declared.cells(&self.name, TURN_STATE))
+        {
             turn.set(usize::try_from(*value).unwrap_or(0));
         }
     }

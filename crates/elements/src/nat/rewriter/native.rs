@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use std::cell::RefCell;
 
-use ir::{Model, Reason, Store};
+use ir::{Model, Reason};
 use net::annotation::DST_IP;
 use net::{Batch, Packet};
 
@@ -18,9 +18,9 @@ use crate::configure::{Configure, Failed, Initialize};
 use crate::context::Context;
 use crate::device::Owned;
 use crate::element::{Element, Handler, HandlerContext, NamedHandler, Verdict};
+use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::flow_table::{Flow, FlowTable, Hashed, Key};
-use crate::handover_state::{HandoverState, Scope};
 use crate::ip::ip_header;
 use crate::listing::{FlowRecord, Slice};
 
@@ -466,12 +466,12 @@ impl<S: Scheme> Element for Rewriter<S> {
         super::model::Builder::build(&self.common)
     }
 
-    fn export(&self, _name: &str, store: &mut Store) {
-        self.common.export(store);
+    fn export(&mut self, _name: &str, to: &mut ElementState) {
+        self.common.export(to);
     }
 
-    fn import(&mut self, _name: &str, store: &Store) {
-        self.common.import(store);
+    fn import(&mut self, _name: &str, from: &mut ElementState, now: u64) {
+        self.common.import(from, now);
     }
 
     fn owned(&self) -> Vec<Owned> {
@@ -480,14 +480,6 @@ impl<S: Scheme> Element for Rewriter<S> {
 
     fn owns_all_flows(&self) -> bool {
         self.common.owns_all_flows()
-    }
-
-    fn hand_over(&mut self, scope: Scope) -> HandoverState {
-        self.common.hand_over(scope)
-    }
-
-    fn take_over(&mut self, handover_state: HandoverState, cx: &mut Context<'_>) {
-        self.common.take_over(handover_state, cx.now());
     }
 
     fn flows(&self) -> Option<Rc<RefCell<dyn FlowAccess>>> {

@@ -5,12 +5,13 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 
 use click::config::Argument;
-use ir::{Cond, Diagnostic, Expr, IntervalSet, Op, StateValue, Store};
+use ir::{Cond, Diagnostic, Expr, IntervalSet, Op, StateValue};
 
 use super::model::{Builder, N_DST, N_DST_PORT, N_SRC, N_SRC_PORT, NEXT};
 use crate::argument::{FromArgument, Ip, IpMask, parse_integer};
 use crate::configure::{Arguments, Part};
 use crate::device::Owned;
+use crate::element_state::ElementState;
 use crate::flow_table::{FlowTable, Hashed, Key, Numbers, Pool, TRIES};
 
 /// How a number of a range is chosen.
@@ -130,15 +131,15 @@ impl Patterns {
         Self { owner: owner.to_string(), patterns, next }
     }
 
-    pub(crate) fn export(&self, store: &mut Store) {
+    pub(crate) fn export(&self, to: &mut ElementState) {
         if !self.patterns.is_empty() {
             let next = self.next.iter().map(|n| n.get().into()).collect();
-            store.set(&self.owner, NEXT_STATE, StateValue::Cells(next));
+            to.set(&self.owner, NEXT_STATE, StateValue::Cells(next));
         }
     }
 
-    pub(crate) fn import(&self, store: &Store) {
-        for (next, &value) in self.next.iter().zip(store.cells(&self.owner, NEXT_STATE)) {
+    pub(crate) fn import(&self, from: &ElementState) {
+        for (next, &value) in self.next.iter().zip(from.declared.cells(&self.owner, NEXT_STATE)) {
             next.set(u64::try_from(value).unwrap_or(0));
         }
     }

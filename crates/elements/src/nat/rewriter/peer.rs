@@ -112,12 +112,12 @@ impl FlowSet {
         self.table.import_group(flows, now, |flow| class_of(members, flow));
     }
 
-    /// The flows as declared state: what is done bit by bit is done at once.
-    pub(crate) fn export(&mut self) -> ir::state::Flows {
+    /// The flows as declared state, of a group or all: what is done bit by bit is done at once.
+    pub(crate) fn export(&mut self, group: Option<u16>) -> ir::state::Flows {
         while self.table.is_mixed() {
             self.regroup();
         }
-        self.table.export()
+        self.table.export(group)
     }
 
     /// Takes over declared flows.
