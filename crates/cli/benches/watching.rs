@@ -71,59 +71,93 @@ fn compare(
 /// How many flows are listed.
 const FLOWS: [u32; 3] = [1000, 32_000, 526_000];
 
-/// How long packets wait while a table of flows is read: for a slice of it, between two rounds, and for all of it at
-/// once, as scripts in the chain read it.
+/// A chain whose devices are generated, started.
+fn started(name: &str, text: String, source: Option<String>) -> Router {
+    let mut sources = Sources::new();
+    let file = sources.add(name, text);
+    let mut bindings = Bindings::default();
+    let source = source.map(|source| Binding::source(&source).expect("a generator"));
+    bindings.inputs.extend(source.map(|source| ("in".to_string(), source)));
+    let setup = Setup {
+        part: Part::default(),
+        files: &mut Disk(Folder::new("")),
+        devices: &mut bindings,
+        clock: Box::new(RealClock::new()),
+        listener: Box::new(Transcript::default()),
+        seed: 1,
+        path: Path::Synthesised,
+        background: None,
+        every_program: false,
+        cut: None,
+        unproven: false,
+    };
+    let started = session::start(&mut sources, file, Vec::new(), setup, &mut Vec::new());
+    let (_, mut router) = started.expect("a chain");
+    router.run(|_, _| false);
+    router
+}
+
+/// How long packets wait while a handler is read: for a slice of it, between two rounds, and for all of it at once,
+/// as scripts in the chain read it.
+fn list(what: &str, router: &mut Router, handler: &str) -> usize {
+    let (mut times, mut from, mut listed) = (Vec::new(), Some(0), 0);
+    while let Some(at) = from {
+        let begin = Instant::now();
+        let read = router.read_slice(handler, at);
+        times.push(begin.elapsed().as_secs_f64() * 1e6);
+        let Ok(Reading::Slice(slice)) = read else { panic!("{read:?}") };
+        (from, listed) = (slice.next, listed + slice.records.len());
+    }
+    times.sort_by(f64::total_cmp);
+    let [median, late, longest] = [0.5, 0.99, 1.0].map(|share| percentile(&times, share));
+    let begin = Instant::now();
+    drop(router.read_handler(handler));
+    let all = begin.elapsed();
+    println!(
+        "{what:<32} {:>8} {:>30} {:>14}",
+        times.len(),
+        format!("{median:.1}, {late:.1}, {longest:.1} µs"),
+        format!("{all:.1?}")
+    );
+    listed
+}
+
 fn listing() {
     println!(
-        "{:<10} {:>8} {:>30} {:>14}",
-        "flows", "slices", "a slice: median, p99, longest", "all at once"
+        "{:<32} {:>8} {:>30} {:>14}",
+        "listing", "slices", "a slice: median, p99, longest", "all at once"
     );
     for flows in FLOWS {
-        let mut sources = Sources::new();
         let text = format!(
             "FromDevice(in) -> Strip(14) -> CheckIPHeader
                 -> nat :: IPRewriter(keep 0 0, MAPPING_CAPACITY {flows}) -> Discard;"
         );
-        let file = sources.add("listing", text);
-        let mut bindings = Bindings::default();
-        let source = Binding::source(&format!("gen:flows={flows},count={}", 4 * flows));
-        bindings.inputs.insert("in".to_string(), source.expect("a generator"));
-        let setup = Setup {
-            part: Part::default(),
-            files: &mut Disk(Folder::new("")),
-            devices: &mut bindings,
-            clock: Box::new(RealClock::new()),
-            listener: Box::new(Transcript::default()),
-            seed: 1,
-            path: Path::Synthesised,
-            background: None,
-            every_program: false,
-            cut: None,
-            unproven: false,
-        };
-        let started = session::start(&mut sources, file, Vec::new(), setup, &mut Vec::new());
-        let (_, mut router) = started.expect("a chain");
-        router.run(|_, _| false);
-        let (mut times, mut from, mut listed) = (Vec::new(), Some(0), 0);
-        while let Some(at) = from {
-            let begin = Instant::now();
-            let read = router.read_slice("nat.table", at);
-            times.push(begin.elapsed().as_secs_f64() * 1e6);
-            let Ok(Reading::Slice(slice)) = read else { panic!("{read:?}") };
-            (from, listed) = (slice.next, listed + slice.records.len());
-        }
+        let source = format!("gen:flows={flows},count={}", 4 * flows);
+        let mut router = started("flows", text, Some(source));
+        let listed = list(&format!("{flows} flows"), &mut router, "nat.table");
         assert_eq!(listed, 2 * flows as usize, "both directions");
-        times.sort_by(f64::total_cmp);
-        let [median, late, longest] = [0.5, 0.99, 1.0].map(|share| percentile(&times, share));
-        let begin = Instant::now();
-        drop(router.read_handler("nat.table"));
-        let all = begin.elapsed();
-        println!(
-            "{flows:<10} {:>8} {:>30} {:>14}",
-            times.len(),
-            format!("{median:.1}, {late:.1}, {longest:.1} µs"),
-            format!("{all:.1?}")
-        );
+    }
+    let chain = "Idle -> t :: ARPQuerier(10.0.0.1/8, 2:0:0:0:0:1) -> Discard; Idle -> [1] t;";
+    let mut router = started("neighbours", chain.to_string(), None);
+    for n in 0..65_536 {
+        let value = format!("{} 2:0:0:0:0:2", std::net::Ipv4Addr::from_bits(0x0a01_0000 + n));
+        router.write_handler("t.insert", &value).expect("a neighbour");
+    }
+    list("65,536 neighbours", &mut router, "t.table");
+    let host = |n: u32| std::net::Ipv4Addr::from_bits(0x0a00_0000 + 256 * n);
+    let rules: String = (0..100_000).map(|n| format!("allow src host {}, ", host(n))).collect();
+    let chain = format!("Idle -> f :: IPFilter({rules} deny all) -> Discard;");
+    let mut router = started("rules", chain, None);
+    for handler in ["f.rules", "f.program", "f.config"] {
+        list(&format!("100,000 rules, {handler}"), &mut router, handler);
+    }
+    router.write_handler("f.rule_remove", "1").expect("a rule");
+    list("100,000 rules, changed, f.config", &mut router, "f.config");
+    let routes: Vec<String> = (0..600_000).map(|n| format!("{}/24 0", host(n))).collect();
+    let chain = format!("Idle -> r :: RadixIPLookup({}) -> Discard;", routes.join(", "));
+    let mut router = started("routes", chain, None);
+    for handler in ["r.table", "r.config"] {
+        list(&format!("600,000 routes, {handler}"), &mut router, handler);
     }
 }
 

@@ -16,6 +16,9 @@ pub struct AllCores<'a>(pub &'a Fleet);
 
 const DEAD: &str = "the worker is dead";
 
+/// How often a listing begins anew, at the most, because it has changed.
+const RESTARTS: usize = 20;
+
 impl AllCores<'_> {
     /// A core's name for people.
     fn name(&self, worker: usize) -> String {
@@ -28,6 +31,7 @@ impl AllCores<'_> {
     /// The values of a handler, by worker. What lists is read slice by slice, and packets pass in
     /// between.
     pub fn each(&self, handler: &str) -> Vec<(usize, Result<String, String>)> {
+        let _chain = self.0.keep_chain();
         let asked = handler.to_string();
         let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
         let value = |worker, reading| match reading {
@@ -37,18 +41,24 @@ impl AllCores<'_> {
         begun.into_iter().map(|(w, reading)| (w, reading.and_then(|r| value(w, r)))).collect()
     }
 
-    /// All slices of a worker's listing.
+    /// All slices of a worker's listing, read anew when it has another version.
     fn rest(&self, worker: usize, handler: &str, first: Slice) -> Result<Vec<Slice>, String> {
-        let mut next = first.next;
-        let mut all = vec![first];
+        let (mut next, mut all, mut restarts) = (first.next, vec![first], 0);
         while let Some(from) = next {
             let asked = handler.to_string();
             let read = self.0.call(worker, move |router| router.read_slice(&asked, from));
             let Reading::Slice(slice) = read.ok_or(DEAD)?? else {
-                return Err("the chain changed meanwhile; read it again".to_string());
+                return Err(format!("'{handler}' ended meanwhile"));
             };
-            next = slice.next;
-            all.push(slice);
+            if all.first().is_none_or(|first| first.version == slice.version) {
+                next = slice.next;
+                all.push(slice);
+            } else if restarts < RESTARTS {
+                restarts += 1;
+                (next, all) = (Some(0), Vec::new());
+            } else {
+                return Err(format!("'{handler}' changes faster than it is read; read it again"));
+            }
         }
         Ok(all)
     }
@@ -59,6 +69,7 @@ impl AllCores<'_> {
     /// # Errors
     /// A message.
     pub fn flows(&self, handler: &str) -> Result<Option<FlowsByWorker>, String> {
+        let _chain = self.0.keep_chain();
         let asked = handler.to_string();
         let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
         let mut all = Vec::new();

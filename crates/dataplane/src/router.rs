@@ -22,6 +22,7 @@ use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use elements::Element;
 use elements::context::{Context, Core, Outputs, Services, Tally};
@@ -67,7 +68,7 @@ struct Cell {
 struct Node {
     name: String,
     class: String,
-    config: String,
+    config: Arc<str>,
     inputs: usize,
     handlers: &'static [Handler],
     /// Whether it calls handlers by itself.
@@ -240,7 +241,7 @@ impl Router {
             .map(|((n, element), cycle)| Node {
                 name: n.name.clone(),
                 class: n.class.clone(),
-                config: n.config.clone(),
+                config: n.config.as_str().into(),
                 inputs: n.inputs.len(),
                 handlers: element.handlers(),
                 calls: element.handler_calls() != HandlerCalls::None,

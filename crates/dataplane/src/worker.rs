@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -340,7 +340,7 @@ impl<R> Prepared<R> {
             let _ = begin.send(Start::Fresh(Arc::clone(slot)));
             threads.push(thread);
         }
-        let fleet = Fleet { slots, threads: Mutex::new(threads), swapping: Mutex::new(()) };
+        let fleet = Fleet { slots, threads: Mutex::new(threads), swapping: RwLock::new(()) };
         Ok((fleet, rests))
     }
 }
@@ -349,8 +349,8 @@ impl<R> Prepared<R> {
 pub struct Fleet {
     slots: Vec<Arc<Slot>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// One change at a time.
-    swapping: Mutex<()>,
+    /// Written by one swap at a time.
+    swapping: RwLock<()>,
 }
 
 impl Fleet {
@@ -424,6 +424,11 @@ impl Fleet {
         Some(answered)
     }
 
+    /// Keeps swaps waiting: several calls are to meet one chain.
+    pub(crate) fn keep_chain(&self) -> RwLockReadGuard<'_, ()> {
+        self.swapping.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What the elements of each worker hold now, added up.
     pub fn holdings(&self) -> HashMap<String, Holding> {
         let mut all: HashMap<String, Holding> = HashMap::new();
@@ -447,7 +452,7 @@ impl Fleet {
         prepared: Prepared<R>,
         plan: &Arc<Plan>,
     ) -> Result<(Vec<Swapped>, Vec<R>), String> {
-        let _one = lock(&self.swapping);
+        let _one = self.swapping.write().unwrap_or_else(PoisonError::into_inner);
         if prepared.threads.len() != self.len() {
             return Err("the number of workers cannot change".to_string());
         }

@@ -3,10 +3,13 @@
 //! A handler that lists is not read at once, for packets would wait meanwhile: each slice looks at
 //! a bounded number of records and says where the next begins, and packets pass in between. What
 //! is there from the first slice to the last is listed once; what comes or goes meanwhile may be
-//! listed or not. Slices hold plain data, so that text is made of them by another thread.
+//! listed or not. What is listed by position tells slices of one version from those of another.
+//! Slices hold plain data, so that text is made of them by another thread.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use net::wire::{Ethernet, Ipv4, Tcp};
 use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4};
@@ -16,7 +19,10 @@ use net::{Packet, Pool};
 pub const SLICE: usize = 512;
 
 /// Rows that a slice makes the text of, at the most.
-pub(crate) const ROWS: usize = 128;
+pub(crate) const ROWS: usize = 64;
+
+/// Bytes of text beyond which no further row is put into a slice.
+const BYTES: usize = 1 << 14;
 
 /// A part of what a handler lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +33,8 @@ pub struct Slice {
     pub next: Option<u64>,
     /// How many flows have been touched, modulo 2^32.
     pub touches: u32,
+    /// How often what is listed has changed its positions; slices that differ in it do not belong together.
+    pub version: u64,
 }
 
 /// Something that is listed.
@@ -34,10 +42,12 @@ pub struct Slice {
 pub enum Record {
     /// A direction of a flow.
     Flow(FlowRecord),
-    /// A row, which may be counted in.
-    Row(usize, String),
+    /// A row, which may be counted in. Rows are shown in the order of their numbers, then of their texts.
+    Row(u64, String),
     /// So many more of what a row counts.
-    Count(usize, u64),
+    Count(u64, u64),
+    /// A part of a text.
+    Text(Arc<str>),
 }
 
 /// What the packets of a direction have in common, and what they become, as far as it concerns
@@ -152,6 +162,25 @@ impl fmt::Display for FlowRecord {
     }
 }
 
+impl Slice {
+    /// Some of so many parts of a text, from one on.
+    pub(crate) fn of_parts(count: usize, from: u64, part: impl Fn(usize) -> String) -> Self {
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(count);
+        let most = from.saturating_add(ROWS).min(count);
+        let (mut end, mut text) = (from, String::new());
+        while end < most && text.len() < BYTES {
+            text += &part(end);
+            end += 1;
+        }
+        Self { next: (end < count).then_some(end as u64), ..Self::of_text(text.into()) }
+    }
+
+    /// A text that is at hand.
+    pub fn of_text(text: Arc<str>) -> Self {
+        Self { records: vec![Record::Text(text)], ..Self::default() }
+    }
+}
+
 /// What is listed by slices that begin where the one before says.
 pub(crate) fn whole(mut slice: impl FnMut(u64) -> Option<Slice>) -> String {
     let mut from = Some(0);
@@ -163,34 +192,32 @@ pub(crate) fn whole(mut slice: impl FnMut(u64) -> Option<Slice>) -> String {
 }
 
 /// What slices that follow one another list, for people: flows in the order in which they were
-/// touched, rows with their counts, or a count.
+/// touched, rows with their counts, a count, or a text.
 pub fn render(slices: impl IntoIterator<Item = Slice>) -> String {
-    let (mut flows, mut rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut touches = 0;
+    let (mut flows, mut rows, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let (mut touches, mut text) = (0, String::new());
     for slice in slices {
         touches = slice.touches;
         for record in slice.records {
             match record {
                 Record::Flow(flow) => flows.push(flow),
                 Record::Row(row, text) => rows.push((row, text)),
-                Record::Count(row, count) => {
-                    if counts.len() <= row {
-                        counts.resize(row + 1, 0);
-                    }
-                    counts[row] += count;
-                }
+                Record::Count(row, count) => *counts.entry(row).or_insert(0) += count,
+                Record::Text(part) => text += &part,
             }
         }
     }
     in_order(&mut flows, touches);
+    rows.sort_unstable();
     if rows.is_empty() && !counts.is_empty() {
-        return counts.iter().sum::<u64>().to_string();
+        return counts.values().sum::<u64>().to_string();
     }
-    let line = |(row, text): &(usize, String)| match counts.get(*row) {
+    let line = |(row, text): &(u64, String)| match counts.get(row) {
         None | Some(0) => format!("{text}\n"),
         Some(count) => format!("{text} [{count}]\n"),
     };
-    flows.iter().map(|flow| format!("{flow}\n")).chain(rows.iter().map(line)).collect()
+    let flows = flows.iter().map(|flow| format!("{flow}\n"));
+    flows.chain(rows.iter().map(line)).chain([text]).collect()
 }
 
 /// Puts flows into the order in which they were touched, when so many had been at the end.

@@ -129,16 +129,20 @@ impl<V> LruTable<V> {
         self.iter_list(list).next()
     }
 
-    /// Adds a value as the newest of a list; gives the one that its key had before.
+    /// Adds a value as the newest of a list; gives the one that its key had before. A key keeps its number.
     pub(crate) fn insert(&mut self, key: u128, value: V, list: usize) -> Option<V> {
-        let before = self.remove(key);
+        if let Some(number) = self.find(key) {
+            self.unlink(number);
+            self.append(number, list);
+            return self.nodes.get_mut(number).value.replace(value);
+        }
         let node = Node { key, list, previous: NONE, next: NONE, value: Some(value) };
         let number = self.nodes.insert(node);
         let (hash, nodes) = (&self.hash, &self.nodes);
         let records = |number: u32| hash_of(hash, nodes.get(number).key);
         self.index.insert(hash_of(hash, key), number, &records);
         self.append(number, list);
-        before
+        None
     }
 
     /// Makes a key's value the newest of a list.
@@ -208,6 +212,20 @@ impl<V> LruTable<V> {
     /// Keys and values of all lists, list by list.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &V)> {
         (0..self.lists.len()).flat_map(|list| self.iter_list(list))
+    }
+
+    /// Keys and values of so many places from one on, in no order, and where the next ones are, if there may be any.
+    pub(crate) fn part(
+        &self,
+        from: u64,
+        most: usize,
+    ) -> (impl Iterator<Item = (u128, &V)>, Option<u64>) {
+        let room = self.nodes.room();
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(room);
+        let end = from.saturating_add(most).min(room);
+        let all = (from..end).map(|number| self.nodes.get(number as u32));
+        let used = all.filter_map(|node| Some((node.key, node.value.as_ref()?)));
+        (used, (end < room).then_some(end as u64))
     }
 
     /// Removes all values, and gives them, list by list.

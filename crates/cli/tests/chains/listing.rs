@@ -7,7 +7,7 @@ use dataplane::{Reading, Router};
 use elements::listing::{Record, SLICE, Slice, render};
 use engine::session::Path;
 
-use crate::support::{start, start_bound};
+use crate::support::{Started, start, start_bound};
 
 const FLOWS: usize = 3000;
 
@@ -47,7 +47,7 @@ fn flows_are_listed_in_slices() {
                 let of = |record: &Record| match record {
                     Record::Flow(flow) => usize::from(flow.is_first),
                     Record::Count(_, count) => *count as usize,
-                    Record::Row(..) => 0,
+                    Record::Row(..) | Record::Text(_) => 0,
                 };
                 slice.records.iter().map(of).sum()
             };
@@ -92,4 +92,111 @@ fn routes_are_listed_in_slices() {
     let shown: Vec<&str> = text.lines().filter_map(|line| line.split('\t').next()).collect();
     let kept = routes.iter().filter_map(|route| route.split(' ').next());
     assert!(shown.into_iter().eq(kept.filter(|network| *network != "10.0.5.0/24")));
+}
+
+/// Reads handlers slice by slice: none has much in it, and together they are what is read at once.
+fn are_listed_in_slices(router: &mut Router, handlers: &[&str]) {
+    for handler in handlers {
+        let all = slices(router, handler);
+        assert!(all.len() > 3, "{handler}: {} slices", all.len());
+        for slice in &all {
+            let bytes = |record: &Record| match record {
+                Record::Row(_, text) => text.len(),
+                Record::Text(text) => text.len(),
+                Record::Flow(_) | Record::Count(..) => 0,
+            };
+            let bytes: usize = slice.records.iter().map(bytes).sum();
+            assert!(slice.records.len() <= SLICE && bytes <= 1 << 14, "{handler}: {bytes} bytes");
+        }
+        assert_eq!(render(all), router.read_handler(handler).unwrap(), "{handler}");
+    }
+}
+
+/// Reads handlers that share their text with whoever reads them, which takes no time.
+fn are_shared(router: &mut Router, handlers: &[&str]) {
+    for handler in handlers {
+        let [one, other] = [0, 1].map(|_| slices(router, handler).remove(0).records.remove(0));
+        let (Record::Text(one), Record::Text(other)) = (one, other) else { panic!("{handler}") };
+        assert!(std::sync::Arc::ptr_eq(&one, &other), "{handler}");
+        assert_eq!(*one, *router.read_handler(handler).unwrap(), "{handler}");
+    }
+}
+
+fn started(chain: &str) -> Started {
+    let started = start("listing", chain, Folder::new(""), Path::Native);
+    started.unwrap_or_else(|(found, _)| panic!("{found:?}"))
+}
+
+#[test]
+fn neighbours_are_listed_in_slices() {
+    let Started { mut router, chain, .. } = started(
+        "q :: ARPQuerier(10.0.0.1/8, 2:0:0:0:0:1); Idle -> q -> Discard; Idle -> [1] q;
+         t :: ARPTable;
+         s :: IP6NDSolicitor(fd00::1, 2:0:0:0:0:1); Idle -> s -> Discard; Idle -> [1] s;
+         Idle -> w :: EtherSwitch -> Discard;",
+    );
+    let [mut addresses, mut addresses6] = [String::new(), String::new()];
+    for n in 0..1000u32 {
+        let address = std::net::Ipv4Addr::from_bits(0x0a01_0000 + 997 * n % 1000);
+        for table in ["q", "t"] {
+            let value = format!("{address} 2:0:0:0:1:{:x}", n % 256);
+            router.write_handler(&format!("{table}.insert"), &value).unwrap();
+        }
+        addresses += &format!("{address}\n");
+        router.write_handler("s.insert", &format!("fd00::1:{n:x} 2:0:0:0:0:2")).unwrap();
+        addresses6 += &format!("fd00::1:{n:x}\n");
+        let mut frame = vec![2; 60];
+        frame[8..12].copy_from_slice(&(n * 7919).to_be_bytes());
+        let node = chain.graph.find("w").expect("a switch");
+        let mut batch = net::Batch::new();
+        batch.push(router.core().pool.packet(&frame));
+        router.push(ir::Port { node, port: 0 }, batch);
+    }
+    are_listed_in_slices(&mut router, &["q.table", "t.table", "s.table", "w.table"]);
+    // All at one time.
+    for (table, addresses) in [("q", &addresses), ("t", &addresses), ("s", &addresses6)] {
+        let text = router.read_handler(&format!("{table}.table")).unwrap();
+        let shown: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+        let mut expected: Vec<&str> = addresses.lines().collect();
+        expected.sort_by_key(|address| format!("{address} "));
+        assert_eq!(shown, expected, "{table}");
+    }
+    let switch = router.read_handler("w.table").unwrap();
+    let ports: Vec<&str> = switch.lines().collect();
+    assert!(ports.len() == 1000 && ports.is_sorted(), "{switch}");
+}
+
+#[test]
+fn rules_and_configurations_are_listed_in_slices() {
+    let rule =
+        |n: usize| format!("allow src host 10.0.{}.{} && tcp dst port {n}", n / 256, n % 256);
+    let rules: Vec<String> = (0..2000).map(rule).collect();
+    let chain = format!(
+        "Idle -> f :: IPFilter(ACTION drop, {}) -> Discard;
+         Idle -> r :: StaticIPLookup({}) -> Discard;",
+        rules.join(", "),
+        (0..2000)
+            .map(|n| format!("10.{}.{}.0/24 0", n / 256, n % 256))
+            .collect::<Vec<_>>()
+            .join(", "),
+    );
+    let mut router = started(&chain).router;
+    are_listed_in_slices(&mut router, &["f.rules", "f.program", "r.table"]);
+    are_shared(&mut router, &["f.config", "r.config"]);
+    assert_eq!(
+        router.read_handler("f.config").unwrap(),
+        format!("ACTION drop, {}", rules.join(", "))
+    );
+    // Once a rule was changed, the configuration is put together of rules.
+    router.write_handler("f.rule_insert", "1 deny udp").unwrap();
+    are_listed_in_slices(&mut router, &["f.rules", "f.program", "f.config"]);
+    let config = format!("ACTION drop, deny udp, {}", rules.join(", "));
+    assert_eq!(router.read_handler("f.config").unwrap(), config);
+    assert!(
+        router
+            .read_handler("f.rules")
+            .unwrap()
+            .starts_with(&format!("1 deny udp\n2 {}\n", rules[0]))
+    );
+    assert!(router.read_handler("f.program").unwrap().ends_with("drop\t(all others)\n"));
 }

@@ -43,7 +43,7 @@ impl Router {
             Declaration {
                 name: node.name.clone(),
                 class: node.class.clone(),
-                config: node.config.clone(),
+                config: node.config.to_string(),
                 state: own.map(|declared| (declared.name, declared.kind)).collect(),
                 shares,
                 starts_over: node.cell.as_ref().is_some_and(|cell| cell.element.starts_over()),

@@ -1,6 +1,8 @@
 //! Handlers: named values of elements, and of the router itself, that are read and written while
 //! the chain runs.
 
+use std::sync::Arc;
+
 use elements::configure::scopes;
 use elements::context::Core;
 use elements::element::{Handler, HandlerCalls, HandlerContext};
@@ -175,12 +177,12 @@ impl Nodes {
             Some((false, _)) => return Err(format!("write-only handler '{}'", full())),
             Some((true, _)) => {}
         }
-        let general = self.nodes[node].handlers.iter().all(|h| h.name != name);
+        let general = self.has_general(node, name);
         let Node { name: element, class, config, .. } = &self.nodes[node];
         match name {
             "name" if general => return Ok(element.clone()),
             "class" if general => return Ok(class.clone()),
-            "config" if general => return Ok(config.clone()),
+            "config" if general => return Ok(config.to_string()),
             "ports" if general => return Ok(self.ports(&self.nodes[node])),
             "handlers" if general => return Ok(self.list_handlers(Some(node))),
             _ => {}
@@ -196,6 +198,9 @@ impl Nodes {
             return None;
         };
         self.access(None, node, name).filter(|(readable, _)| *readable)?;
+        if name == "config" && self.has_general(node, name) {
+            return Some(Slice::of_text(Arc::clone(&self.nodes[node].config)));
+        }
         self.settle(core);
         let cell = self.nodes[node].cell.as_ref()?;
         let cx = HandlerContext { tally: &cell.tally, now: core.now };
@@ -211,6 +216,11 @@ impl Nodes {
         };
         let cx = HandlerContext { tally: &cell.tally, now: core.now };
         cell.element.remove_flow(flow, &cx)
+    }
+
+    /// Whether a handler that every element has is not an element's own.
+    fn has_general(&self, node: NodeId, name: &str) -> bool {
+        self.nodes[node].handlers.iter().all(|handler| handler.name != name)
     }
 
     fn busy(&self, node: NodeId) -> String {

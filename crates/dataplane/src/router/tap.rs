@@ -117,7 +117,7 @@ impl Nodes {
         let node = Node {
             name: "tap".to_string(),
             class: String::new(),
-            config: String::new(),
+            config: "".into(),
             inputs: 1,
             handlers: &[],
             calls: false,

@@ -232,7 +232,7 @@ impl Nodes {
                 let is_sent = sent && (is_back || element.held() == 0);
                 let fate = match is_back.then(|| drops.next()).flatten() {
                     Some(reason) => Fate::Dropped(reason),
-                    None if is_sent => Fate::Sent(self.nodes[node].config.clone()),
+                    None if is_sent => Fate::Sent(self.nodes[node].config.to_string()),
                     None if is_back => Fate::UsedUp,
                     None => {
                         journey.keep(identity);

@@ -1,5 +1,7 @@
 //! Classifier.
 
+use std::sync::Arc;
+
 use click::config::Argument;
 use ir::{IntervalSet, Model, Op, Reason};
 use net::Batch;
@@ -10,6 +12,7 @@ use crate::classify::pattern::{
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext, Verdict};
+use crate::listing::{self, Slice};
 use crate::reconfigure::Reconfigure;
 
 element! {
@@ -210,7 +213,9 @@ pub(crate) struct RuleClassifier {
     reasons: &'static [Reason],
     around: Reconfigure,
     /// The configuration as it was written, unless single rules were changed since.
-    config: Option<String>,
+    config: Option<Arc<str>>,
+    /// How often rules were changed.
+    changes: u64,
 }
 
 /// The handlers of elements with an output for each pattern.
@@ -228,9 +233,10 @@ impl RuleClassifier {
         reasons: &'static [Reason],
         read: impl FnOnce(&mut Configure<'_>) -> Result<Vec<Rule>, Failed>,
     ) -> Result<Self, Failed> {
-        let (around, outputs, config) = (Reconfigure::new(cx), cx.outputs(), Some(cx.text()));
+        let (around, outputs, config) =
+            (Reconfigure::new(cx), cx.outputs(), Some(cx.text().into()));
         let filter = Filter::new(read(cx)?, outputs as u32);
-        Ok(Self { filter, outputs, reasons, around, config })
+        Ok(Self { filter, outputs, reasons, around, config, changes: 0 })
     }
 
     /// How many outputs there are.
@@ -260,20 +266,35 @@ impl RuleClassifier {
 
     /// Reads `program`, `rules` and `config`; `keywords` are those arguments that are no rules.
     pub(crate) fn read(&self, handler: &str, keywords: &[String]) -> Result<String, String> {
-        let rules = || self.filter.rules().map(|rule| &*rule.text);
-        match (handler, &self.config) {
-            ("program", _) => Ok(self.filter.describe(|arm| match arm as usize {
-                port if port < self.outputs => format!("[{port}]"),
-                _ => "drop".to_string(),
-            })),
-            ("rules", _) => Ok(rules().zip(1..).map(|(text, n)| format!("{n} {text}\n")).collect()),
-            ("config", Some(config)) => Ok(config.clone()),
-            ("config", None) => {
-                let keywords = keywords.iter().map(|text| &text[..]);
-                Ok(keywords.chain(rules()).collect::<Vec<&str>>().join(", "))
-            }
-            _ => Err(format!("handler '{handler}' is not readable")),
+        match self.list(handler, 0, keywords) {
+            Some(_) => Ok(listing::whole(|from| self.list(handler, from, keywords))),
+            None => Err(format!("handler '{handler}' is not readable")),
         }
+    }
+
+    /// A slice of the same.
+    pub(crate) fn list(&self, handler: &str, from: u64, keywords: &[String]) -> Option<Slice> {
+        let rules = self.filter.rules().len();
+        let rule = |at: usize| self.filter.rule(at).map_or("", |rule| &rule.text);
+        let arm = |arm: u32| match arm as usize {
+            port if port < self.outputs => format!("[{port}]"),
+            _ => "drop".to_string(),
+        };
+        let argument = |at: usize| {
+            let comma = if at == 0 { "" } else { ", " };
+            match at.checked_sub(keywords.len()) {
+                None => format!("{comma}{}", keywords[at]),
+                Some(at) => format!("{comma}{}", rule(at)),
+            }
+        };
+        let slice = match (handler, &self.config) {
+            ("program", _) => Slice::of_parts(rules + 2, from, |at| self.filter.describe(at, arm)),
+            ("rules", _) => Slice::of_parts(rules, from, |at| format!("{} {}\n", at + 1, rule(at))),
+            ("config", Some(config)) => Slice::of_text(Arc::clone(config)),
+            ("config", None) => Slice::of_parts(keywords.len() + rules, from, argument),
+            _ => return None,
+        };
+        Some(Slice { version: self.changes, ..slice })
     }
 
     /// Writes `rule_insert`, `rule_remove` and `rule_replace`; `parse` makes an arm and a pattern
@@ -311,7 +332,7 @@ impl RuleClassifier {
             rules.push(Rule { pattern, arm, text: text.into(), span: None });
         }
         self.filter.splice(index, usize::from(!insert), rules);
-        self.config = None;
+        (self.config, self.changes) = (None, self.changes + 1);
         Ok(())
     }
 
@@ -325,7 +346,7 @@ impl RuleClassifier {
         let mut rules = self.around.read(config, cx, read)?;
         rules.iter_mut().for_each(|rule| rule.span = None);
         self.filter.set(rules);
-        self.config = Some(config.trim().to_string());
+        (self.config, self.changes) = (Some(config.trim().into()), self.changes + 1);
         Ok(())
     }
 }
@@ -345,6 +366,10 @@ impl Element for Classifier {
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         self.0.read(handler, &[])
+    }
+
+    fn list(&self, handler: &str, from: u64, _: &HandlerContext<'_>) -> Option<Slice> {
+        self.0.list(handler, from, &[])
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use crate::classify::pattern::{Rule, parse};
 use crate::configure::{Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::listing::Slice;
 
 element! {
     /// IPClassifier(PATTERN, ...) -- sorts IP packets by their headers
@@ -111,6 +112,10 @@ impl Element for IPClassifier {
 
     fn read(&self, handler: &str, _: &str, _: &HandlerContext<'_>) -> Result<String, String> {
         self.0.read(handler, &[])
+    }
+
+    fn list(&self, handler: &str, from: u64, _: &HandlerContext<'_>) -> Option<Slice> {
+        self.0.list(handler, from, &[])
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

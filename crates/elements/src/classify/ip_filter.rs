@@ -12,6 +12,7 @@ use crate::classify::pattern::{
 use crate::configure::{Arguments, Configure, Failed};
 use crate::context::Context;
 use crate::element::{Element, Handler, HandlerContext};
+use crate::listing::Slice;
 
 element! {
     /// IPFilter(ACTION PATTERN, ... [KEYWORDS]) -- filters IP packets by their headers
@@ -120,6 +121,14 @@ impl IPFilter {
         }
         arguments.finish()?;
         Ok(reader.rules)
+    }
+
+    /// The argument that says what rules without an action do, unless that is as by default.
+    fn default(&self) -> Option<String> {
+        match self.default.checked_sub(self.rule_classifier.outputs() as u32) {
+            Some(_) => Some("ACTION drop".to_string()),
+            None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
+        }
     }
 }
 
@@ -240,11 +249,11 @@ impl Element for IPFilter {
         if handler.starts_with("cache_") {
             return Ok("-1".to_string());
         }
-        let default = match self.default.checked_sub(self.rule_classifier.outputs() as u32) {
-            Some(_) => Some("ACTION drop".to_string()),
-            None => (self.default > 0).then(|| format!("ACTION {}", self.default)),
-        };
-        self.rule_classifier.read(handler, default.as_slice())
+        self.rule_classifier.read(handler, self.default().as_slice())
+    }
+
+    fn list(&self, handler: &str, from: u64, _: &HandlerContext<'_>) -> Option<Slice> {
+        self.rule_classifier.list(handler, from, self.default().as_slice())
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

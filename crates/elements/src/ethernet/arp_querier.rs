@@ -22,6 +22,7 @@ use crate::ethernet::neighbours::{Answer, KEYWORDS, Neighbours, Unsolicited};
 use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
+use crate::listing::Slice;
 
 element! {
     /// ARPQuerier(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IP packets
@@ -318,6 +319,10 @@ impl Element for ARPQuerier {
             "ipaddr" => Ipv4Addr::from_bits(self.address).to_string(),
             _ => self.table.borrow().read(handler, cx.now, ip_address),
         })
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        self.table.borrow().list(handler, from, cx.now, ip_address)
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

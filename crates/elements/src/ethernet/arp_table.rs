@@ -12,6 +12,7 @@ use crate::element::{Element, Handler, HandlerContext};
 use crate::element_state::ElementState;
 use crate::ethernet::neighbours::{KEYWORDS, Neighbours};
 use crate::flow_access::FlowAccess;
+use crate::listing::Slice;
 
 element! {
     /// ARPTable([KEYWORDS]) -- keeps the Ethernet addresses of IP addresses
@@ -109,6 +110,10 @@ impl Element for ARPTable {
 
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
         Ok(self.table.borrow().read(handler, cx.now, ip_address))
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        self.table.borrow().list(handler, from, cx.now, ip_address)
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {

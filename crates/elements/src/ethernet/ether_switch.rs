@@ -9,7 +9,6 @@ use ir::field::{eth, meta};
 use ir::model::{Block, FlowSide, Reg, StateKind, StateRef};
 use ir::{Expr, IntervalSet, Model, Op, Reason, StateValue};
 use net::Batch;
-use net::wire::EtherAddr;
 use net::wire::Ethernet;
 
 use crate::argument::{Nanoseconds, parse_value};
@@ -19,7 +18,8 @@ use crate::element::{Element, Handler, HandlerContext};
 use crate::element_state::ElementState;
 use crate::flow_access::FlowAccess;
 use crate::flow_table;
-use learned::{CAPACITY, Learned, Seen};
+use crate::listing::{self, Slice};
+use learned::{CAPACITY, Learned};
 
 element! {
     /// EtherSwitch([KEYWORDS TIMEOUT]) -- a learning Ethernet switch
@@ -247,16 +247,7 @@ impl Element for EtherSwitch {
     fn read(&self, handler: &str, _: &str, cx: &HandlerContext<'_>) -> Result<String, String> {
         Ok(match handler {
             "timeout" => (self.learned.borrow().timeout / SECOND).to_string(),
-            "table" => {
-                let learned = self.learned.borrow();
-                let mut all: Vec<_> = learned.living(cx.now).collect();
-                all.sort_unstable_by_key(|(address, _)| *address);
-                let line = |(address, seen): (u128, &Seen)| {
-                    let [_, _, a, b, c, d, e, f] = (address as u64).to_be_bytes();
-                    format!("{:#} {}\n", EtherAddr([a, b, c, d, e, f]), seen.port)
-                };
-                all.into_iter().map(line).collect()
-            }
+            "table" => listing::whole(|from| self.list(handler, from, cx)),
             _ => {
                 let line = |(input, allowed): (usize, &Vec<bool>)| {
                     let bits: String = allowed.iter().map(|a| if *a { '1' } else { '0' }).collect();
@@ -266,6 +257,10 @@ impl Element for EtherSwitch {
                 self.allowed.iter().enumerate().map(line).collect()
             }
         })
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        (handler == "table").then(|| self.learned.borrow().part(from, cx.now))
     }
 
     fn write(&mut self, handler: &str, value: &str, _: &mut Context<'_>) -> Result<(), String> {

@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::element_state::ElementState;
 use crate::ethernet::ether_encap;
 use crate::flow_access::Watchers;
+use crate::listing::{self, ROWS, Record, Slice};
 use crate::lru_table::LruTable;
 use crate::names::Names;
 use crate::token_bucket::TokenBucket;
@@ -416,11 +417,16 @@ impl Neighbours {
         now: u64,
         cx: &mut Context<'_>,
     ) -> VecDeque<Packet> {
-        let before = self.take(address);
-        self.make_room(true, now, cx);
+        // A known address keeps its place, so that listings do not miss it.
+        let is_known = self.entries.get(address).is_some_and(|entry| entry.ether.is_some());
+        let before = if is_known { None } else { self.take(address) };
+        match is_known {
+            true => self.note_change(address),
+            false => self.make_room(true, now, cx),
+        }
         let entry = Entry { asked, ..Entry::new(Some(ether), now) };
         let list = entry.list();
-        self.entries.insert(address, entry, list);
+        let before = self.entries.insert(address, entry, list).or(before);
         let waited = before.map(|entry| entry.waiting).unwrap_or_default();
         self.waiting -= waited.len();
         waited
@@ -597,26 +603,31 @@ impl Neighbours {
             "count" => self.entries.len().to_string(),
             "length" => self.waiting.to_string(),
             "drops" => self.drops.to_string(),
-            _ => self.describe(now, ip),
+            _ => listing::whole(|from| self.list(handler, from, now, ip)),
         }
     }
 
-    fn describe(&self, now: u64, ip: fn(u128) -> String) -> String {
-        let mut all: Vec<_> = self.entries.iter().collect();
-        all.sort_unstable_by_key(|(address, entry)| (entry.live_at, *address));
-        let line = |(address, entry): (u128, &Entry)| {
+    /// A slice of the handler table, by when entries were set.
+    pub(crate) fn list(
+        &self,
+        handler: &str,
+        from: u64,
+        now: u64,
+        ip: fn(u128) -> String,
+    ) -> Option<Slice> {
+        if handler != "table" {
+            return None;
+        }
+        let row = |(address, entry): (u128, &Entry)| {
             let known = entry.ether.filter(|_| now <= self.last(entry.live_at));
             let ether = entry.ether.unwrap_or(EtherAddr::BROADCAST);
             let age = now.saturating_sub(entry.live_at);
-            format!(
-                "{} {} {ether:#} {}.{:09}\n",
-                ip(address),
-                u8::from(known.is_some()),
-                age / SECOND,
-                age % SECOND
-            )
+            let (address, known) = (ip(address), u8::from(known.is_some()));
+            let text = format!("{address} {known} {ether:#} {}.{:09}", age / SECOND, age % SECOND);
+            Record::Row(entry.live_at, text)
         };
-        all.into_iter().map(line).collect()
+        let (entries, next) = self.entries.part(from, ROWS);
+        Some(Slice { records: entries.map(row).collect(), next, ..Slice::default() })
     }
 
     /// Writes one of the handlers insert, delete and clear.

@@ -22,6 +22,7 @@ use crate::ethernet::resolver::{Hop, Link, NO_NEXT_HOP, Resolver, Wanted};
 use crate::flow_access::FlowAccess;
 use crate::ip::ip_header;
 use crate::ip6::ip6_header::{self, ICMP6};
+use crate::listing::Slice;
 
 element! {
     /// IP6NDSolicitor(IP, ETH [, KEYWORDS]) -- puts Ethernet headers in front of IPv6 packets
@@ -313,12 +314,20 @@ impl Element for IP6NDSolicitor {
             let drops = cx.tally.total();
             return Ok(format!("{drops} packets killed\n{} solicitations sent\n", self.queries));
         }
-        let address = |address| Ipv6Addr::from_bits(address).to_string();
-        Ok(self.neighbours.borrow().read(handler, cx.now, address))
+        Ok(self.neighbours.borrow().read(handler, cx.now, ip6_address))
+    }
+
+    fn list(&self, handler: &str, from: u64, cx: &HandlerContext<'_>) -> Option<Slice> {
+        self.neighbours.borrow().list(handler, from, cx.now, ip6_address)
     }
 
     fn write(&mut self, handler: &str, value: &str, cx: &mut Context<'_>) -> Result<(), String> {
         let parse = |text: &str| Ok(parse_value::<Ip6>(text)?.0.to_bits());
         self.neighbours.borrow_mut().write(handler, value, cx, parse)
     }
+}
+
+/// How the table's handlers write an address.
+fn ip6_address(address: u128) -> String {
+    Ipv6Addr::from_bits(address).to_string()
 }

@@ -17,7 +17,7 @@ use ir::{PrefixEntry, PrefixTable};
 
 use crate::argument::{FromArgument, IpMask, parse_integer, parse_ip_mask, parse_ipv4};
 use crate::configure::{Arguments, Failed};
-use crate::listing::{ROWS, Record, Slice};
+use crate::listing::Slice;
 use crate::names::Names;
 
 /// No route leads to the destination.
@@ -318,13 +318,10 @@ impl<A: RouteAddress> RouteTable<A> {
         if handler != "table" {
             return None;
         }
-        let from = usize::try_from(from).unwrap_or(usize::MAX).min(self.routes.len());
-        let end = from.saturating_add(ROWS).min(self.routes.len());
-        let rows = (from..end).zip(&self.routes[from..end]);
-        let row =
-            |(at, route): (usize, &Option<Route<A>>)| Some(Record::Row(at, route.as_ref()?.line()));
-        let next = (end < self.routes.len()).then_some(end as u64);
-        Some(Slice { records: rows.filter_map(row).collect(), next, touches: 0 })
+        let line = |at: usize| {
+            self.routes[at].as_ref().map_or_else(String::new, |route| route.line() + "\n")
+        };
+        Some(Slice::of_parts(self.routes.len(), from, line))
     }
 
     /// Answers the handler `lookup`: output and gateway, or -1.

@@ -244,6 +244,6 @@ impl Element for IPRRSwitch {
         let mut living = 0;
         let count = |flow: &Flow| living += u64::from(flow.expiry() > cx.now);
         let (next, touches) = self.flows.borrow().visit(from, SLICE, count);
-        Some(Slice { records: vec![Record::Count(0, living)], next, touches })
+        Some(Slice { records: vec![Record::Count(0, living)], next, touches, ..Slice::default() })
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use catena_engine::instance::Extent;
+use catena_engine::instance::{Extent, Instance};
 use catena_engine::session::Path;
 use dataplane::change::Fate;
 
@@ -268,4 +268,54 @@ fn balancers_remember_where_flows_go() {
     let taken = wire.taken.load(Ordering::SeqCst);
     assert_eq!(share("a.count") + share("b.count") + share("c.count"), taken);
     assert_eq!(read(&instance, "s.flow_count"), FLOWS.to_string());
+}
+
+/// A chain that drops what comes from so many addresses of a network.
+fn listed(network: u32) -> String {
+    let rule = |n: u32| format!("deny src host 10.{network}.{}.{}", n / 256, n % 256);
+    let rules: Vec<String> = (0..3000).map(rule).collect();
+    format!("FromDevice(in) -> f :: IPFilter({}, allow all) -> ToDevice(out);", rules.join(", "))
+}
+
+/// What is read while `change` makes something else of it, again and again, is one or the other.
+fn is_read_in_one_piece(instance: &Instance, handler: &str, mut change: impl FnMut(bool)) {
+    let both = [true, false].map(|other| {
+        change(other);
+        read(instance, handler)
+    });
+    assert_ne!(both[0], both[1]);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            for _ in 0..20 {
+                match instance.read(handler) {
+                    Ok(text) => assert!(both.contains(&text), "{handler} was read in two pieces"),
+                    Err(why) => assert!(why.to_string().contains("changes faster"), "{why}"),
+                }
+            }
+        });
+        while !reader.is_finished() {
+            [true, false].into_iter().for_each(&mut change);
+        }
+    });
+}
+
+#[test]
+fn rules_that_change_while_they_are_listed_are_read_in_one_piece() {
+    let instance = start(&listed(0), &[Wire::new()], Path::Native);
+    let change = |other| match other {
+        true => instance.write("f.rule_insert", "1 deny udp").unwrap(),
+        false => instance.write("f.rule_remove", "1").unwrap(),
+    };
+    is_read_in_one_piece(&instance, "f.rules", change);
+    is_read_in_one_piece(&instance, "f.config", change);
+}
+
+#[test]
+fn a_chain_that_is_replaced_while_it_is_listed_is_read_in_one_piece() {
+    let instance = start(&listed(0), &[Wire::new()], Path::Native);
+    let chains = [listed(0), listed(1)];
+    is_read_in_one_piece(&instance, "f.rules", |other| {
+        let chain = configuration(&chains[usize::from(other)]);
+        instance.change(chain, Extent::Change).unwrap();
+    });
 }

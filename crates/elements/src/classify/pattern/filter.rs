@@ -107,6 +107,11 @@ impl Filter {
         self.rules.iter().map(|made| &made.rule)
     }
 
+    /// The rule with this index.
+    pub(crate) fn rule(&self, index: usize) -> Option<&Rule> {
+        self.rules.get(index).map(|made| &made.rule)
+    }
+
     /// Replaces `removed` rules from an index on. Looks at no more of the others
     /// than it must: they are many, and all over the memory.
     pub(crate) fn splice(&mut self, index: usize, removed: usize, new: Vec<Rule>) {
@@ -186,12 +191,14 @@ impl Filter {
         Model::from_block(block)
     }
 
-    /// The rules and how they are evaluated, for people.
-    pub(crate) fn describe(&self, arm: impl Fn(u32) -> String) -> String {
-        let mut text = self.engine.describe();
-        for rule in self.rules() {
-            text += &format!("{}\t{}\n", arm(rule.arm), rule.text);
+    /// A line of how rules are evaluated, of the rules, and of what becomes of other packets, for people.
+    pub(crate) fn describe(&self, line: usize, arm: impl Fn(u32) -> String) -> String {
+        match line.checked_sub(1) {
+            None => self.engine.describe(),
+            Some(at) => match self.rule(at) {
+                Some(rule) => format!("{}\t{}\n", arm(rule.arm), rule.text),
+                None => format!("{}\t(all others)\n", arm(self.otherwise)),
+            },
         }
-        text + &format!("{}\t(all others)\n", arm(self.otherwise))
     }
 }

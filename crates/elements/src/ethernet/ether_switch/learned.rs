@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use ir::state::{Flow, Flows};
+use net::wire::EtherAddr;
 use smallvec::smallvec;
 
 use crate::flow_access::{
     BURST, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, Watchers, lanes_of, set,
 };
 use crate::flow_table;
+use crate::listing::{ROWS, Record, Slice};
 use crate::lru_table::LruTable;
 
 /// How many addresses are remembered; further ones take the place of the oldest.
@@ -107,9 +109,16 @@ impl Learned {
         self.ports.insert(address.into(), seen, list);
     }
 
-    /// Addresses that have not expired, with what is known of them.
-    pub(super) fn living(&self, now: u64) -> impl Iterator<Item = (u128, &Seen)> {
-        self.ports.iter().filter(move |(_, seen)| seen.expiry > now)
+    /// A slice of the addresses that have not expired, in their order, with their ports.
+    pub(super) fn part(&self, from: u64, now: u64) -> Slice {
+        let (all, next) = self.ports.part(from, ROWS);
+        let row = |(address, seen): (u128, &Seen)| {
+            let address = address as u64;
+            let [_, _, ether @ ..] = address.to_be_bytes();
+            Record::Row(address, format!("{:#} {}", EtherAddr(ether), seen.port))
+        };
+        let living = all.filter(|(_, seen)| seen.expiry > now);
+        Slice { records: living.map(row).collect(), next, ..Slice::default() }
     }
 
     pub(super) fn export(&self) -> Flows {

@@ -88,7 +88,7 @@ impl Common {
         let asked = Asked::of(handler, self.specs.len())?;
         let mut slice = Slice::default();
         if from == 0 {
-            let row = |row: usize| Record::Row(row, self.spec(row));
+            let row = |row: usize| Record::Row(row as u64, self.spec(row));
             match asked {
                 Asked::Flows(_) => {}
                 Asked::Size | Asked::Made => slice.records.push(Record::Count(0, 0)),
@@ -128,7 +128,7 @@ impl Common {
         });
         let is_asked = |row: usize| !matches!(asked, Asked::Pattern(only) if only != row);
         let counted = counts.into_iter().enumerate().filter(|(row, n)| *n > 0 && is_asked(*row));
-        slice.records.extend(counted.map(|(row, count)| Record::Count(row, count)));
+        slice.records.extend(counted.map(|(row, count)| Record::Count(row as u64, count)));
         Some(slice)
     }
 
