@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use dataplane::clock::RealClock;
 use dataplane::io::{Binding, Bindings};
-use dataplane::{Reading, Router, Transcript};
+use dataplane::{ProgramUse, Reading, Router, Transcript};
 use elements::Element;
 use elements::configure::Part;
 use elements::context::Context;
@@ -87,7 +87,7 @@ fn started(name: &str, text: String, source: Option<String>) -> Router {
         seed: 1,
         path: Path::Synthesised,
         background: None,
-        every_program: false,
+        program_use: ProgramUse::WhereFaster,
         cut: None,
         unproven: false,
     };

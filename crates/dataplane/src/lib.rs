@@ -26,8 +26,8 @@ pub mod worker;
 
 pub use interpreted::Interpreted;
 pub use interpreted_program::InterpretedProgram;
-pub use pipeline::{Prepared, pays};
+pub use pipeline::Prepared;
 pub use router::{
-    Lifetime, Listener, Planner, Reading, Rest, Router, Stage, StageContext, Taker, Tap, Tapped,
-    Transcript,
+    Lifetime, Listener, Planner, ProgramUse, Reading, Rest, Router, Stage, StageContext, Taker,
+    Tap, Tapped, Transcript,
 };

@@ -10,6 +10,7 @@ mod change;
 mod cycles;
 mod handlers;
 mod lifetime;
+mod program_use;
 mod sleep;
 mod stage;
 mod tap;
@@ -45,6 +46,7 @@ pub use carry::Taker;
 use cycles::{Cycle, Laps, MAX_TURNS, cycles};
 pub use handlers::Reading;
 pub use lifetime::Lifetime;
+pub use program_use::ProgramUse;
 use sleep::Turn;
 use stage::Stages;
 pub use stage::{Stage, StageContext};
@@ -455,6 +457,11 @@ impl Router {
     /// when a handler that is written changes what one of the program's elements means.
     pub fn install(&mut self, program: &Program, stage: Box<dyn Stage>) {
         self.nodes.install(&mut self.core, program, stage);
+    }
+
+    /// Sets whether programs take all bursts that come to them, or the elements in their place where these are faster.
+    pub fn set_program_use(&mut self, program_use: ProgramUse) {
+        self.nodes.stages.set_program_use(program_use);
     }
 
     /// Has programs carried out in the place of the elements that they were made from. Tells of

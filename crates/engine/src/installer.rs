@@ -62,8 +62,6 @@ pub(crate) struct How {
     /// prove, as they do with what is made again. If not given, all is made by the thread that asks,
     /// and what is made again is not proven.
     pub(crate) background: Option<Duration>,
-    /// Whether elements also give way to programs that take no less time.
-    pub(crate) every_program: bool,
     /// How programs are cut, if they are.
     pub(crate) cut: Option<Cut>,
     /// Whether it is reported when the chain runs without its programs.
@@ -386,8 +384,7 @@ impl Installer {
                     let stage = InterpretedProgram::new(program.clone(), store);
                     router.install(program, Box::new(stage));
                 }
-                None if self.how.every_program || dataplane::pays(program) => native.push(prepared),
-                None => {}
+                None => native.push(prepared),
             }
         }
         self.kept.extend(native.iter().cloned());
@@ -511,14 +508,7 @@ mod tests {
         let listener = Box::new(heard.clone());
         let mut router = Router::new(&chain.graph, made.elements, clock, 0, listener);
         let budgets = Budgets { start: 0, most: 0 };
-        let how = How {
-            background: None,
-            every_program: true,
-            cut: None,
-            reports: false,
-            unproven,
-            budgets,
-        };
+        let how = How { background: None, cut: None, reports: false, unproven, budgets };
         let refused = Installer::new(&chain, None, how, &mut router).install(&mut router);
         let messages = heard.0.borrow().messages.clone();
         (refused, messages)

@@ -18,7 +18,7 @@ use dataplane::io::{Bindings, Dispatch, Interfaces, Polling};
 use dataplane::ports::{InUse, Ports};
 use dataplane::stats::Stats;
 use dataplane::worker::{self, Fleet, Prepared, Refused, Status, Swapped};
-use dataplane::{Lifetime, Listener, Router};
+use dataplane::{Lifetime, Listener, ProgramUse, Router};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use ir::model::StateKind;
@@ -124,6 +124,8 @@ pub struct Options {
     pub seed: u64,
     /// Which code carries packets.
     pub path: Path,
+    /// What takes packets that come to a program: always the program, or the elements where they are faster.
+    pub program_use: ProgramUse,
     /// How packets find their workers.
     pub dispatch: Dispatch,
     /// The interfaces that are open.
@@ -149,6 +151,7 @@ impl Default for Options {
             cpus: vec![None],
             seed: session::system_seed(),
             path: Path::default(),
+            program_use: ProgramUse::WhereFaster,
             dispatch: Dispatch::default(),
             interfaces: Interfaces::default(),
             polling: Polling::default(),
@@ -587,7 +590,7 @@ fn prepare(
     let (configuration, ports) = (configuration.clone(), ports.to_vec());
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
-    let unproven = options.unproven;
+    let (unproven, program_use) = (options.unproven, options.program_use);
     let time = Arc::clone(&options.time);
     let make = move |part: Part| {
         let clock = time.clock().map_err(|e| {
@@ -607,7 +610,7 @@ fn prepare(
             seed: seed.wrapping_add(part.index as u64),
             path,
             background: Some(patience),
-            every_program: false,
+            program_use,
             cut: None,
             unproven,
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use compiler::Chain;
 use dataplane::clock::Clock;
-use dataplane::{Interpreted, Listener, Router};
+use dataplane::{Interpreted, Listener, ProgramUse, Router};
 use elements::configure::{Devices, Files, Part};
 use ir::{Diagnostic, FileId, Program, Sources, Store};
 
@@ -67,8 +67,8 @@ pub struct Setup<'a> {
     /// which program take a packet then depends on how long that takes. If not given, the thread
     /// that makes and runs the router does all that, and nothing depends on time.
     pub background: Option<Duration>,
-    /// Whether programs also take the place of elements that would take no longer.
-    pub every_program: bool,
+    /// What takes packets that come to a program: always the program, or the elements where they are faster.
+    pub program_use: ProgramUse,
     /// How programs are cut, if they are.
     pub cut: Option<Cut>,
     /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
@@ -120,9 +120,9 @@ pub fn assemble(
     }
     let mut router = Router::new(&chain.graph, elements, setup.clock, setup.seed, setup.listener);
     if setup.path.is_synthesised() {
+        router.set_program_use(setup.program_use);
         let how = How {
             background: setup.background,
-            every_program: setup.every_program,
             cut: setup.cut,
             reports: setup.part.index == 0,
             unproven: setup.unproven,

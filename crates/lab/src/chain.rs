@@ -12,7 +12,7 @@ use compiler::Chain;
 use compiler::partition::{Partition, partition};
 use dataplane::clock::VirtualClock;
 use dataplane::io::Bindings;
-use dataplane::{Listener, Router, Transcript};
+use dataplane::{Listener, ProgramUse, Router, Transcript};
 use elements::configure::{Files, Part};
 use engine::session::{self, Path, Setup};
 use ir::program::{Continuation, StepId};
@@ -25,28 +25,33 @@ pub struct Mode {
     pub path: Path,
     /// Whether programs are cut at random steps, and run in parts.
     pub cut: bool,
+    /// Whether elements take some bursts, drawn at random, in the place of programs.
+    pub drawn: bool,
 }
 
 impl From<Path> for Mode {
     fn from(path: Path) -> Self {
-        Self { path, cut: false }
+        Self { path, cut: false, drawn: false }
     }
 }
 
 impl Debug for Mode {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}{}", self.path, if self.cut { "Cut" } else { "" })
+        let (cut, drawn) =
+            (if self.cut { "Cut" } else { "" }, if self.drawn { "Drawn" } else { "" });
+        write!(f, "{:?}{cut}{drawn}", self.path)
     }
 }
 
 /// Every way of executing a chain.
-pub const MODES: [Mode; 6] = [
-    Mode { path: Path::Native, cut: false },
-    Mode { path: Path::Interpreted, cut: false },
-    Mode { path: Path::Synthesised, cut: false },
-    Mode { path: Path::SynthesisedInterpreted, cut: false },
-    Mode { path: Path::Synthesised, cut: true },
-    Mode { path: Path::SynthesisedInterpreted, cut: true },
+pub const MODES: [Mode; 7] = [
+    Mode { path: Path::Native, cut: false, drawn: false },
+    Mode { path: Path::Interpreted, cut: false, drawn: false },
+    Mode { path: Path::Synthesised, cut: false, drawn: false },
+    Mode { path: Path::Synthesised, cut: false, drawn: true },
+    Mode { path: Path::SynthesisedInterpreted, cut: false, drawn: false },
+    Mode { path: Path::Synthesised, cut: true, drawn: false },
+    Mode { path: Path::SynthesisedInterpreted, cut: true, drawn: false },
 ];
 
 /// Programs are cut at so many steps at the most.
@@ -145,7 +150,8 @@ pub fn start_bound(
     mode: impl Into<Mode>,
     mut bindings: Bindings,
 ) -> Result<Started, (Vec<Diagnostic>, Sources)> {
-    let Mode { path, cut: is_cut } = mode.into();
+    let Mode { path, cut: is_cut, drawn } = mode.into();
+    let program_use = if drawn { ProgramUse::Drawn(7) } else { ProgramUse::Always };
     let mut sources = Sources::new();
     let file = sources.add(name, text);
     let (clock, heard) = (VirtualClock::new(EPOCH), Heard::default());
@@ -159,7 +165,7 @@ pub fn start_bound(
         seed: 7,
         path,
         background: None,
-        every_program: true,
+        program_use,
         cut: is_cut.then(|| Arc::new(cut) as session::Cut),
         unproven: false,
     };

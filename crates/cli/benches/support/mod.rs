@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use dataplane::clock::{Clock, RealClock};
-use dataplane::{Router, Transcript};
+use dataplane::{ProgramUse, Router, Transcript};
 use elements::configure::{Devices, Files, Part};
 use elements::device::{Device, DeviceRequest};
 use engine::session::{self, Path as Execution, Setup};
@@ -208,7 +208,7 @@ pub(crate) fn load(
         seed: 1,
         path,
         background: None,
-        every_program: false,
+        program_use: ProgramUse::WhereFaster,
         cut: None,
         unproven: false,
     };

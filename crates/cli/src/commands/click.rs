@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dataplane::clock::RealClock;
 use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::Bindings;
-use dataplane::{Rest, Router, guarded_path};
+use dataplane::{ProgramUse, Rest, Router, guarded_path};
 use elements::configure::Part;
 use elements::device::ControlSocketRequest;
 use engine::Disk;
@@ -249,7 +249,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         seed: 0,
         path: Path::Synthesised,
         background: None,
-        every_program: false,
+        program_use: ProgramUse::Always,
         cut: None,
         unproven: false,
     };
@@ -268,6 +268,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     if !lines.is_empty() {
         // There are interfaces.
         router.core().rng.seed(session::system_seed());
+        router.set_program_use(ProgramUse::WhereFaster);
         Log::Text.write_aside();
     }
     let flat = compiler::flatten(&chain);

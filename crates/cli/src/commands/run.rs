@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use dataplane::Router;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Fate, Line};
 use dataplane::clock::RealClock;
@@ -23,6 +22,7 @@ use dataplane::io::{
 use dataplane::ports::Ports;
 use dataplane::stats::Interval;
 use dataplane::worker;
+use dataplane::{ProgramUse, Router};
 use engine::control::metrics::MetricsSocket;
 use engine::control::{ControlSocket, Controlled};
 use engine::groups::Grouping;
@@ -565,6 +565,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
             (true, false) => Path::Native,
             (true, true) => Path::Interpreted,
         },
+        program_use: if bindings.is_live() { ProgramUse::WhereFaster } else { ProgramUse::Always },
         polling,
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
         unproven: run.unproven,

@@ -270,12 +270,6 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         synthesis.notes.push(Note { element: at.node, message });
     }
     synthesis.notes.extend(shadowed_rules(&models));
-    let gainless = synthesis.programs.iter().filter(|program| !dataplane::pays(program));
-    synthesis.notes.extend(gainless.map(|program| {
-        let message =
-            "`catena run` leaves packets that come here to the elements, which take no longer";
-        Note { element: program.entry.node, message: message.to_string() }
-    }));
     synthesis.notes.extend(without_table(&synthesis.programs, &chain, &tables));
     let mut report = Report::of(&chain, &sources, sources.name(file), &models, &synthesis, cost);
     (report.cost.description, report.cost.peak) = (start.elapsed(), peak());

@@ -186,11 +186,16 @@ fn synthesised_and_interpreted() {
 }
 
 #[test]
+fn synthesised_or_not() {
+    walk(Mode { path: session::Path::Synthesised, cut: false, drawn: true });
+}
+
+#[test]
 fn synthesised_and_cut() {
-    walk(Mode { path: session::Path::Synthesised, cut: true });
+    walk(Mode { path: session::Path::Synthesised, cut: true, drawn: false });
 }
 
 #[test]
 fn synthesised_cut_and_interpreted() {
-    walk(Mode { path: session::Path::SynthesisedInterpreted, cut: true });
+    walk(Mode { path: session::Path::SynthesisedInterpreted, cut: true, drawn: false });
 }

@@ -6,6 +6,7 @@ use ir::{NodeId, Port};
 use net::Batch;
 
 use super::cycles::{LOOP, Laps};
+use super::program_use::Timed;
 use super::{Cell, Nodes, UNCONNECTED, drop_all};
 use crate::latency::Of;
 use crate::pipeline::Arrival;
@@ -54,6 +55,7 @@ impl Nodes {
     /// The same, timed or not.
     fn carry_all<const TIMED: bool>(&mut self, core: &mut Core) {
         let mut timing = TIMED.then(|| self.sampler.begin());
+        let mut timed: Option<Timed> = None;
         while let Some(Delivery { to, mut batch, taker, laps }) = self.stack.pop() {
             self.laps.now = laps;
             let mut next = Some((to, taker));
@@ -64,7 +66,7 @@ impl Nodes {
                     continue;
                 }
                 let packets = if TIMED { batch.len() as u64 } else { 0 };
-                match self.stage(to, taker) {
+                match self.choose_stage(to, taker, batch.len(), &mut timed) {
                     Some(stage) => {
                         self.enter(core, stage, &mut batch);
                         next = None;
@@ -91,6 +93,9 @@ impl Nodes {
                 }
             }
             core.recycle_batch(batch);
+            if let Some(burst) = timed.take_if(|burst| burst.is_over(self.stack.len())) {
+                self.was_timed(&burst);
+            }
         }
         if TIMED {
             self.sampler.end();

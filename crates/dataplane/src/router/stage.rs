@@ -10,6 +10,7 @@ use ir::program::{Continuation, Effect, End, Exit, Program, Step};
 use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
+use super::program_use::{By, Preference, ProgramUse, Timed};
 use super::{Delivery, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
@@ -151,15 +152,28 @@ struct Installed {
     elements: BTreeSet<NodeId>,
     /// The most that elements would have counted on one of its ways.
     laps: u32,
+    /// Of a program that the elements in its place may be faster than.
+    preference: Option<Preference>,
     /// Absent while it works.
     stage: Option<Box<dyn Stage>>,
 }
 
+impl Installed {
+    /// Whether elements may as well take what comes to it: neither do they take what is at a tap, nor what a program
+    /// handed off.
+    fn is_alternative(&self) -> bool {
+        self.continuation.is_none() && !self.elements.is_empty()
+    }
+}
+
 /// The stages of a router.
-#[derive(Default)]
 pub(super) struct Stages {
     /// By number; `None` once taken out.
     all: Vec<Option<Installed>>,
+    /// How programs are chosen.
+    pub(super) program_use: ProgramUse,
+    /// Draws for [`ProgramUse::Drawn`].
+    draws: fastrand::Rng,
     /// The stages that go on where an entry's program handed off. Programs are made again one by one,
     /// so each has continuations of its own.
     continuations: HashMap<(Port, Continuation), u32>,
@@ -173,7 +187,34 @@ pub(super) struct Stages {
     pub(super) stale: Vec<Port>,
 }
 
+impl Default for Stages {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            program_use: ProgramUse::default(),
+            draws: fastrand::Rng::with_seed(0),
+            continuations: HashMap::new(),
+            out: Vec::new(),
+            unsettled: false,
+            owed: Vec::new(),
+            stale: Vec::new(),
+        }
+    }
+}
+
 impl Stages {
+    /// Sets how programs are chosen.
+    pub(super) fn set_program_use(&mut self, program_use: ProgramUse) {
+        self.program_use = program_use;
+        if let ProgramUse::Drawn(seed) = program_use {
+            self.draws.seed(seed);
+        }
+        for installed in self.all.iter_mut().flatten() {
+            let chooses = program_use == ProgramUse::WhereFaster && installed.is_alternative();
+            installed.preference = chooses.then(Preference::default);
+        }
+    }
+
     /// The elements in whose place a stage stands.
     pub(super) fn elements(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
         let installed = self.all.get(number as usize).and_then(Option::as_ref);
@@ -301,7 +342,13 @@ impl Nodes {
             },
             Some(at) => drop(self.stages.continuations.insert((entry, at), number as u32)),
         }
-        all[number] = Some(Installed { entry, continuation, elements, laps, stage: Some(stage) });
+        let stage = Some(stage);
+        let mut installed =
+            Installed { entry, continuation, elements, laps, preference: None, stage };
+        let chooses =
+            self.stages.program_use == ProgramUse::WhereFaster && installed.is_alternative();
+        installed.preference = chooses.then(Preference::default);
+        all[number] = Some(installed);
     }
 
     /// Takes out the stages that an element's meaning went into; whether there were any.
@@ -362,6 +409,44 @@ impl Nodes {
         };
         let installed = self.stages.all.get(number as usize)?.as_ref()?;
         self.may_enter(installed.laps).then_some(number)
+    }
+
+    /// The stage that takes a burst that comes to an input, if elements need not and do not take less time. `timed` is
+    /// the burst that is timed at present.
+    #[inline]
+    pub(super) fn choose_stage(
+        &mut self,
+        to: Port,
+        taker: Taker,
+        packets: usize,
+        timed: &mut Option<Timed>,
+    ) -> Option<u32> {
+        let stage = self.stage(to, taker)?;
+        let Stages { all, program_use, draws, .. } = &mut self.stages;
+        let installed = all[stage as usize].as_mut()?;
+        let Some(preference) = installed.preference.as_mut() else {
+            let is_drawn =
+                matches!(program_use, ProgramUse::Drawn(_)) && installed.is_alternative();
+            return (!is_drawn || draws.bool()).then_some(stage);
+        };
+        let by = if timed.is_some() {
+            preference.by()
+        } else {
+            let (by, is_timed) = preference.next();
+            *timed = is_timed.then(|| Timed::begin(stage, by, packets, self.stack.len()));
+            by
+        };
+        (by == By::Program).then_some(stage)
+    }
+
+    /// A burst that was timed is at the end of its way.
+    #[cold]
+    pub(super) fn was_timed(&mut self, timed: &Timed) {
+        let (time, packets) = timed.end();
+        let installed = self.stages.all.get_mut(timed.stage as usize).and_then(Option::as_mut);
+        if let Some(preference) = installed.and_then(|installed| installed.preference.as_mut()) {
+            preference.learn(timed.by, time, packets);
+        }
     }
 
     /// Lets a stage take a batch, which is empty then.

@@ -9,7 +9,7 @@ use compiler::Chain;
 use compiler::prove::witness::START;
 use compiler::prove::{Incoming, Left, Replay, Sent};
 use dataplane::clock::{Clock, VirtualClock};
-use dataplane::{Listener, Rest, Router};
+use dataplane::{Listener, ProgramUse, Rest, Router};
 use elements::configure::{Devices, Part};
 use elements::device::{Device, DeviceRequest, Received};
 use engine::Disk;
@@ -184,7 +184,7 @@ impl Started {
             seed,
             path: Path::Native,
             background: None,
-            every_program: false,
+            program_use: ProgramUse::Always,
             cut: None,
             unproven: false,
         };
