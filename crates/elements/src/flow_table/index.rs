@@ -4,7 +4,9 @@
 //! entries passed it by because it was full, so a search ends at the first bucket that none
 //! passed, and removing leaves nothing behind. The index doubles when half of the slots are taken, so that
 //! hardly any entry passes its bucket by, which would cost a second cache line each time;
-//! the entries move over with the insertions and batches that follow, a bucket each, so that none is slow.
+//! the entries move over with the insertions and batches that follow, a bucket with every other insertion and with each
+//! batch, so that none is slow. Memory for them is touched with the insertions before, since the system clears pages
+//! that are new.
 
 /// Slots of a bucket.
 const SLOTS: usize = 8;
@@ -36,6 +38,20 @@ impl Buckets {
     #[inline]
     fn most(&self) -> usize {
         (self.mask + 1) * SLOTS / 2
+    }
+
+    /// From how many entries on the next, larger ones are prepared.
+    #[inline]
+    fn many(&self) -> usize {
+        self.most() - self.most() / 4
+    }
+
+    /// Touches a bucket's memory.
+    #[inline]
+    fn touch(&mut self, at: usize) {
+        if let Some(word) = self.words.get_mut(at * WORDS) {
+            *word = 0;
+        }
     }
 
     #[inline]
@@ -179,12 +195,18 @@ pub(crate) struct Index {
     /// Still holds what has not moved over yet, from bucket `moved` on.
     old: Option<Buckets>,
     moved: usize,
+    /// Whether the next insertion moves a bucket.
+    moves: bool,
+    /// Those that follow when these are full, without entries, and how many of them were touched.
+    next: Option<Buckets>,
+    touched: usize,
     len: usize,
 }
 
 impl Index {
     pub(crate) fn new() -> Self {
-        Self { current: Buckets::new(SMALLEST), old: None, moved: 0, len: 0 }
+        let current = Buckets::new(SMALLEST);
+        Self { current, old: None, moved: 0, moves: false, next: None, touched: 0, len: 0 }
     }
 
     /// The first number under `hash` that is the `same`.
@@ -226,7 +248,7 @@ impl Index {
     /// Adds a number, which must not be there yet.
     #[inline(always)]
     pub(crate) fn insert(&mut self, hash: u64, number: u32, records: &impl Records) {
-        if self.grows() || self.len >= self.current.most() {
+        if self.grows() || self.len >= self.current.many() {
             self.make_room(records);
         }
         self.current.insert(hash, number);
@@ -235,17 +257,28 @@ impl Index {
 
     #[cold]
     fn make_room(&mut self, records: &impl Records) {
-        self.move_bucket(records);
+        self.moves = !self.moves;
+        if self.moves {
+            self.move_bucket(records);
+        }
+        if self.len < self.current.many() {
+            return;
+        }
+        let count = (self.current.mask + 1) * 2;
+        let next = self.next.get_or_insert_with(|| Buckets::new(count));
         if self.len < self.current.most() {
+            // Half as many insertions come before these are full.
+            (0..2).for_each(|more| next.touch(self.touched + more));
+            self.touched += 2;
             return;
         }
         // Unless entries were removed and added all the while, nothing is left to move.
         while self.old.is_some() {
             self.move_bucket(records);
         }
-        let larger = Buckets::new((self.current.mask + 1) * 2);
+        let larger = self.next.take().unwrap_or_else(|| Buckets::new(count));
         self.old = Some(std::mem::replace(&mut self.current, larger));
-        self.moved = 0;
+        (self.moved, self.touched) = (0, 0);
     }
 
     #[inline]
