@@ -23,7 +23,6 @@ use std::ops::Range;
 use net::flow::FlowHash;
 
 use crate::flow_access::Watchers;
-pub(crate) use access::REMOVED_AT_ONCE;
 pub(crate) use handover::{GroupFlows, HandedOver};
 use index::{Index, Records};
 pub(crate) use key::{Hashed, Key};
@@ -43,6 +42,9 @@ pub(crate) fn tick(timeout: u64) -> u64 {
     let part = (timeout / TICKS).checked_ilog2().map_or(0, |bits| (1 << bits) - 1);
     part.clamp(SHORTEST_TICK, LONGEST_TICK)
 }
+
+/// Flows of each class that a batch removes if many wait for it.
+const REMOVED_AT_ONCE: usize = 128;
 
 /// Flows whose removal is prepared at once.
 const AHEAD: usize = 32;
@@ -260,6 +262,8 @@ pub(crate) struct FlowTable {
     tick: u64,
     stamp: u32,
     flows: Slab<Flow>,
+    /// How many flows were made since [`FlowTable::expire`].
+    made: usize,
     /// A flow's number and, in the lowest bit, the direction.
     index: Index,
     classes: Vec<Class>,
@@ -290,6 +294,7 @@ impl FlowTable {
             tick: LONGEST_TICK,
             stamp: 0,
             flows: Slab::new(),
+            made: 0,
             index: Index::new(),
             classes: Vec::new(),
             taken: Taken::new(hash.clone()),
@@ -350,7 +355,7 @@ impl FlowTable {
     /// guarantee last.
     pub(crate) fn set_capacity(&mut self, capacity: u64, now: u64) {
         self.capacity = capacity.min(MAX_CAPACITY);
-        self.expire(now, usize::MAX);
+        self.remove_expired(now, usize::MAX);
     }
 
     /// Gives up flows that there is no room for, but not more than `most`.
@@ -611,6 +616,7 @@ impl FlowTable {
         flow.stamp = self.stamp;
         self.stamp = self.stamp.wrapping_add(1);
         self.flows.insert(flow);
+        self.made += 1;
         self.set_group(number, 0);
         let entries = Entries { flows: &self.flows, hash: &self.hash };
         let counted = number < self.counted;
@@ -666,10 +672,20 @@ impl FlowTable {
         self.flows.remove(number);
     }
 
-    /// Tells the time, before anything is done at that time, and removes flows that expired, and those that there
-    /// is no room for, but not more than `most` of a class: called for every batch, so that their removal is spread.
+    /// Tells the time, before anything is done at that time, and removes some of the flows that expired, and of those
+    /// that there is no room for: called for every batch. The flows of a tick expire together; their removal is spread
+    /// over the next tick by removing few more than came since the batch before. What takes longer goes faster.
     #[inline]
-    pub(crate) fn expire(&mut self, now: u64, most: usize) {
+    pub(crate) fn expire(&mut self, now: u64) {
+        let made = std::mem::take(&mut self.made);
+        let since = self.classes.iter().map(|class| class.earliest).min().unwrap_or(u64::MAX);
+        let is_late = since.saturating_add(self.tick) < now;
+        self.remove_expired(now, if is_late { REMOVED_AT_ONCE } else { 1 + made + made / 8 });
+    }
+
+    /// The same, but not more than `most` of each class.
+    #[inline]
+    pub(crate) fn remove_expired(&mut self, now: u64, most: usize) {
         self.clock = self.clock.max(now);
         self.index.move_bucket(&Entries { flows: &self.flows, hash: &self.hash });
         if self.counted < ALL {
@@ -812,7 +828,7 @@ impl FlowTable {
             // The tree knows nothing of expiry. As long as flows that expired are to be removed it is not asked, and of
             // these go only about as many as numbers are tried: no packet waits for all.
             if crowded.is_some() && tried % MADE_WAY == TRIES {
-                self.expire(now, MADE_WAY as usize);
+                self.remove_expired(now, MADE_WAY as usize);
                 if self.classes.iter().all(|class| class.earliest > now) {
                     break;
                 }

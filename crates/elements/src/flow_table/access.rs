@@ -9,12 +9,9 @@ use crate::flow_access::{
     BURST, COMMON, Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf, VALUES, lanes_of,
 };
 
-/// Flows whose expiry has come, or that there is no room for, that are removed at a batch, of each class.
-pub(crate) const REMOVED_AT_ONCE: usize = 128;
-
 impl FlowAccess for FlowTable {
     fn expire(&mut self, now: u64) {
-        FlowTable::expire(self, now, REMOVED_AT_ONCE);
+        FlowTable::expire(self, now);
     }
 
     fn count(&self) -> usize {

@@ -78,6 +78,7 @@ impl FlowTable {
             capacity: self.capacity,
             clock,
             tick: LONGEST_TICK,
+            made: 0,
             stamp,
             flows,
             index,

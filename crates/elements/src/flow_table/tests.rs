@@ -123,10 +123,10 @@ proptest! {
                 }
                 Step::Pass { nanoseconds } => {
                     now += nanoseconds;
-                    native.expire(now, 0);
+                    native.remove_expired(now, 0);
                 }
                 Step::Expire { most } => {
-                    native.expire(now, most);
+                    native.remove_expired(now, most);
                     model.expire(now);
                 }
                 Step::Allocate { from, start, class } => {
@@ -151,7 +151,7 @@ proptest! {
             Some(native.flow(number).class)
         };
         copy.import(&native.export(None), class_of, |_| [0, 0]);
-        native.expire(now, usize::MAX);
+        native.remove_expired(now, usize::MAX);
         prop_assert_eq!(copy.export(None), native.export(None));
     }
 }
@@ -224,12 +224,23 @@ fn removal_of_many_expired_flows_is_spread() {
     for n in 0..10_000 {
         assert!(table.insert(flood(n), 0, 0).is_some());
     }
-    let later = 10 * SECOND;
+    table.expire(0);
+    let later = table.tick_end(0) + CLASSES[0].0;
     assert!(table.lookup(&flood(1).key(0), later).is_none());
-    table.expire(later, 100);
-    assert_eq!(table.flows.len(), 9900);
-    table.expire(later, usize::MAX);
-    assert_eq!(table.flows.len(), 0);
+    // As many as came since the batch before, an eighth more, and one.
+    for n in 0..100 {
+        (0..8).for_each(|more| {
+            assert!(table.insert(flood(10_000 + 8 * n + more), 0, later).is_some())
+        });
+        table.expire(later);
+        assert_eq!(table.flows.len(), 10_000 - 2 * (n as usize + 1));
+    }
+    // They have been waiting for a tick.
+    let late = later + table.tick() + 2;
+    table.expire(late);
+    assert_eq!(table.flows.len(), 9800 - REMOVED_AT_ONCE);
+    table.remove_expired(late, usize::MAX);
+    assert_eq!(table.flows.len(), 800);
 }
 
 #[test]
@@ -308,7 +319,7 @@ proptest! {
         // Those that there is no room for go a few at a time.
         while new.len() as u64 > room {
             let before = new.len();
-            new.expire(now, 2);
+            new.remove_expired(now, 2);
             prop_assert!((1..=2 + 2 * CLASSES.len()).contains(&(before - new.len())));
         }
         prop_assert_eq!(&new.export(None), &declared);
@@ -320,7 +331,7 @@ proptest! {
             free_number(table, (1000, 1049), 1000, Some(pool), |n| key(n - 1000), now)
         };
         prop_assert_eq!(free(&mut new), free(&mut other));
-        new.expire(now + 10 * SECOND, usize::MAX);
+        new.remove_expired(now + 10 * SECOND, usize::MAX);
         prop_assert_eq!(new.len(), 0);
     }
 }
@@ -348,7 +359,7 @@ fn a_pool_that_changes_is_counted_bit_by_bit() {
         new.take_over(old.hand_over());
         assert_eq!(new.counted, 0);
         while new.counted < ALL {
-            new.expire(0, 0);
+            new.remove_expired(0, 0);
             let port = rng.u32(1000..4000);
             match new.lookup(&reply(port), 0) {
                 Some((number, _)) => {
@@ -419,7 +430,7 @@ fn flows_do_not_outlive_a_timeout_that_became_shorter() {
                     }
                 }
                 now += rng.u64(..SECOND / 64);
-                table.expire(now, 0);
+                table.remove_expired(now, 0);
             }
             assert!(batches > flows.len() / 8, "{batches}");
             for (&n, &expiry) in &flows {
@@ -430,9 +441,9 @@ fn flows_do_not_outlive_a_timeout_that_became_shorter() {
         assert!(table.classes.len() < 12, "lists without flows are used again");
         // Each goes when it expires, and none before.
         while let Some(&first) = flows.values().min() {
-            table.expire(first - 1, usize::MAX);
+            table.remove_expired(first - 1, usize::MAX);
             assert_eq!(table.len(), flows.len(), "seed {seed}");
-            table.expire(first, usize::MAX);
+            table.remove_expired(first, usize::MAX);
             flows.retain(|_, expiry| *expiry > first);
             assert_eq!(table.len(), flows.len(), "seed {seed}");
         }
@@ -461,7 +472,7 @@ fn flows_go_along_with_their_numbers() {
     assert_eq!([found(1, 2), found(1, 4), found(2, 3)], [None; 3]);
     let free = free_number(&mut new, (1002, 1049), 1002, Some(pool), |n| of(2, n - 1000), 0);
     assert_eq!(free, Some(1003));
-    new.expire(100 * SECOND, usize::MAX);
+    new.remove_expired(100 * SECOND, usize::MAX);
     assert_eq!((new.len(), new.taken.counted()), (0, (0, 0)));
 }
 
@@ -494,9 +505,9 @@ fn flows_of_another_worker_expire_in_their_time() {
         let beside = other.tick_end(u64::from(n) * SECOND / 2 + SECOND / 4) + 5 * SECOND;
         let is_there = |table: &FlowTable, n| table.holder(&table.hashed(key(n))).is_some();
         for (flow, until) in [(n, until), (20 + n, beside)] {
-            other.expire(until - 1, usize::MAX);
+            other.remove_expired(until - 1, usize::MAX);
             assert!(is_there(&other, flow), "{flow} lives");
-            other.expire(until, usize::MAX);
+            other.remove_expired(until, usize::MAX);
             assert!(!is_there(&other, flow), "{flow} is over");
         }
     }

@@ -102,7 +102,7 @@ impl Element for IPRRSwitch {
     fn push(&mut self, _port: usize, batch: &mut Batch, cx: &mut Context<'_>) {
         let now = cx.now();
         let mut flows = self.flows.borrow_mut();
-        flows.expire(now, batch.len());
+        flows.expire(now);
         cx.each(batch, |packet, _| {
             let Some(key) = key(packet) else { return Verdict::Drop(NO_HEADER) };
             if let Some((number, _)) = flows.lookup(&key, now) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Kind, Timeouts, Tracking};
 use crate::flow_access::{Column, FlowAccess, FlowLog, FoundFlow, FoundFlows, GroupOf};
-use crate::flow_table::{self, Flow, FlowTable, GroupFlows, REMOVED_AT_ONCE};
+use crate::flow_table::{self, Flow, FlowTable, GroupFlows};
 
 /// How many flows a rewriter may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl FlowSet {
     /// Tells the time, before anything is done at that time; what takes long is done bit by bit, some at each call.
     #[inline]
     pub(crate) fn expire(&mut self, now: u64) {
-        self.table.expire(now, REMOVED_AT_ONCE);
+        self.table.expire(now);
         if self.table.is_mixed() {
             self.regroup();
         }
