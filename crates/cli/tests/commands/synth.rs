@@ -123,10 +123,7 @@ programs end, and elements take over, at
 Strip@2 1 pulls more than there is a.click:1
 nat 1 holds what its configuration does not make a.click:2
 nat 1 makes a flow a.click:2
-nat 1 reads behind a header with options a.click:2
-
-notes
-Strip@2 `catena run` leaves packets that come here to the elements, which take no longer a.click:1";
+nat 1 reads behind a header with options a.click:2";
     assert_eq!(summary(NAPT), expected);
     let expected = r"leaves by out
   then    CheckIPHeader@3           length ip.len + 14, network header at byte 14, transport header   a.click:1
@@ -374,17 +371,6 @@ fn rules_that_are_left_out_are_told() {
         hosts(0).collect::<Vec<_>>().join(", ")
     ));
     assert!(!text.contains("can never match"), "{text}");
-}
-
-#[test]
-fn what_is_left_to_elements_is_told() {
-    let left = "s `catena run` leaves packets that come here to the elements";
-    let text = summary("FromDump(in.pcap) -> s :: Strip(14) -> CheckIPHeader -> Discard;");
-    assert!(text.contains(left), "{text}");
-    let text = summary(
-        "FromDump(in.pcap) -> s :: Strip(14) -> CheckIPHeader -> DecIPTTL -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Discard;",
-    );
-    assert!(!text.contains("to the elements"), "{text}");
 }
 
 #[test]
