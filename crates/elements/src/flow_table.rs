@@ -489,7 +489,9 @@ impl FlowTable {
     #[inline]
     pub(crate) fn is(&self, guess: u32, key: &Hashed) -> Option<Found> {
         let found = (guess >> 1, (guess & 1) as usize);
-        (self.flows.get(found.0).key(found.1) == key.key).then_some(found)
+        let flow = self.flows.get(found.0);
+        // One that was removed keeps its keys, which another flow may have by now.
+        (flow.expiry != 0 && flow.key(found.1) == key.key).then_some(found)
     }
 
     /// The flow that has a key, even if it expired.

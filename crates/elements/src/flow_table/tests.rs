@@ -219,6 +219,22 @@ fn an_exhausted_pool_costs_no_search_through_it() {
 }
 
 #[test]
+fn a_guess_is_not_of_a_flow_that_was_removed() {
+    let mut table = table(100);
+    let flows = [0, 1].map(|n| table.insert(flood(n), 0, 0).expect("there is room"));
+    let key = table.hashed(flood(1).key(0));
+    let mut batch = [(key.hash, None)];
+    table.guess(&mut batch, |(hash, guess)| (*hash, guess));
+    let guess = batch[0].1.expect("one flow has the hash");
+    assert_eq!(table.is(guess, &key), Some((flows[1], 0)));
+    // The flow goes, and comes again in another's place.
+    flows.iter().for_each(|&flow| table.remove(flow));
+    assert!(table.insert(flood(1), 0, 0).is_some());
+    assert_eq!(table.is(guess, &key), None);
+    assert_eq!(table.holder(&key), Some((flows[0], 0)));
+}
+
+#[test]
 fn removal_of_many_expired_flows_is_spread() {
     let mut table = table(100_000);
     for n in 0..10_000 {
