@@ -297,6 +297,10 @@ fn what_handlers_change_is_compared() {
         format!("{renamed} sw :: Switch(0); Idle -> sw; sw[0] -> Discard; sw[1] -> Discard;");
     let text = compared(&written, &renamed);
     assert!(!text.starts_with("equal"), "{text}");
+    let queue = |script: &str| format!("q :: Queue(10) -> ToDevice(w); {script}");
+    let text = compared(&queue(""), &queue("s :: Script(wait 5, write q.reset);"));
+    let why = "handlers may change 'q' (b.click:1) of the second chain, and not 'q' (a.click:1)";
+    assert!(text.contains(why), "{text}");
     let folder = Folder::new();
     let source = |more: &str| format!("f :: FromDump(in.pcap{more}) -> Queue -> ToDevice(w);");
     folder.file("in.pcap", "").file("a.click", source("")).file("b.click", source(", STOP true"));
@@ -315,6 +319,17 @@ fn a_trigger_that_packets_reach_is_shown_by_them() {
     let text = compared(&chain(""), &chain("(COUNT_CALL 3 sw.switch 1)"));
     assert!(text.starts_with("different"), "{text}");
     assert!(text.contains("  packet 3 to FromDevice(lan) (a.click:1)"), "{text}");
+}
+
+#[test]
+fn a_witness_is_no_longer_than_what_captures_hold() {
+    // Of 65,535 bytes, 14 are stripped.
+    for (one, other, expected) in [(65_520, 66_000, "different"), (65_521, 66_000, "undecided")] {
+        let [one, other] = [one, other]
+            .map(|most| format!("CheckIPHeader -> CheckLength({most}) -> ToDevice(w);"));
+        let text = compared(&one, &other);
+        assert!(text.starts_with(expected), "{one}: {text:.300}");
+    }
 }
 
 #[test]
@@ -380,6 +395,18 @@ fn differences_behind_what_holds_packets_are_found() {
         "CheckIPHeader -> Queue -> Null -> SetIPDSCP(1) -> Unqueue -> ToDump(w);",
     );
     assert!(text.starts_with("equal"), "{text}");
+    // Packets with options that only the element's own code handles.
+    let behind = |rest: &str| {
+        format!("CheckIPHeader -> IPGWOptions(1.2.3.4) -> {rest}, 2:2:2:2:2:2) -> ToDump(w);")
+    };
+    let plain = behind("EtherEncap(0x0800, 1:1:1:1:1:1");
+    for (rest, expected) in [
+        ("Null -> n :: Null -> EtherEncap(0x0800, 1:1:1:1:1:1", "equal"),
+        ("Null -> EtherEncap(0x0800, 1:1:1:1:1:3", "different"),
+    ] {
+        let text = compared(&plain, &behind(rest));
+        assert!(text.starts_with(expected), "{rest}: {text}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use elements::element::Boundary;
 use elements::registry;
 use ir::model::StateKind;
 use ir::program::{End, Exit, Step, Writes};
-use ir::{Graph, Model, NodeId, Port, Processing, Program};
+use ir::{Graph, Model, NodeId, Op, Port, Processing, Program};
 
 use super::subjects::Subjects;
 
@@ -28,6 +28,7 @@ const HARMLESS: [&str; 6] = ["BURST", "STOP", "MMAP", "PRELOAD", "PER_NODE", "UN
 type Kinds = [Vec<u32>; 2];
 
 /// A chain's connections.
+#[derive(Clone)]
 struct Wiring {
     /// By element: its outputs and where they lead.
     out: Vec<Vec<(usize, Port)>>,
@@ -84,6 +85,29 @@ impl Wiring {
         Self { opaque, alive, out, pulled, names }
     }
 
+    /// Without elements that do nothing, where packets are pushed through them and no handler reaches them.
+    fn shortened(&self, models: &[Model], reached: &[bool]) -> Self {
+        let does_nothing = |node: NodeId| {
+            let model = &models[node];
+            let is_plain = model.state.is_empty() && model.inputs == [vec![Op::emit(0u8)]];
+            is_plain && !self.opaque[node] && !reached.get(node).is_some_and(|&reached| reached)
+        };
+        let beyond = |mut to: Port| {
+            for _ in models {
+                match self.out[to.node].first().filter(|_| does_nothing(to.node)) {
+                    Some((_, next)) => to = *next,
+                    None => break,
+                }
+            }
+            to
+        };
+        let out = self
+            .out
+            .iter()
+            .map(|ports| ports.iter().map(|&(port, to)| (port, beyond(to))).collect());
+        Self { out: out.collect(), ..self.clone() }
+    }
+
     fn leads(&self, from: Port) -> Option<Port> {
         self.out[from.node].iter().find(|(port, _)| *port == from.port).map(|(_, to)| *to)
     }
@@ -99,6 +123,8 @@ pub(super) struct Place {
 pub(super) struct Alignment<'a> {
     chains: [&'a Subjects; 2],
     wiring: [Wiring; 2],
+    /// The elements that handlers reach.
+    reached: [&'a [bool]; 2],
     /// By class, configuration and meaning.
     own: Kinds,
     /// With all that follows, up to the inputs of programs.
@@ -115,7 +141,7 @@ impl<'a> Alignment<'a> {
     pub(super) fn new(
         chains: [&'a Subjects; 2],
         models: [&'a [Model]; 2],
-        reached: [&[bool]; 2],
+        reached: [&'a [bool]; 2],
         programs: [&[Program]; 2],
     ) -> Self {
         let wiring = chains.map(Wiring::new);
@@ -124,8 +150,9 @@ impl<'a> Alignment<'a> {
         let ends = [0, 1].map(|side: Side| ends_of(programs[side], &wiring[side]));
         let behind = refined(&wiring, &own, Some(&ends), None);
         // What is pulled from may lead here in other words.
-        let whole = refined(&wiring, &own, None, Some(&behind));
-        Self { chains, wiring, own, behind, whole, names }
+        let short = [0, 1].map(|side: Side| wiring[side].shortened(models[side], reached[side]));
+        let whole = refined(&short, &own, None, Some(&behind));
+        Self { chains, wiring, reached, own, behind, whole, names }
     }
 
     /// A name by which elements of both chains are compared that state belongs to.
@@ -208,7 +235,20 @@ impl<'a> Alignment<'a> {
                     let more = if config.len() < of.config.len() { "…" } else { "" };
                     format!("{}({config}{more})", of.class)
                 };
-                return format!("{one} is {} and {other} is {}", is(0, x), is(1, y));
+                let is_reached = [(0, x), (1, y)].map(|(side, node)| {
+                    self.reached[side].get(node).is_some_and(|&reached| reached)
+                });
+                let only = |side: Side, one: &str, other: &str| {
+                    let [first, second] = [ORDINALS[side], ORDINALS[1 - side]];
+                    format!(
+                        "handlers may change {one} of the {first} chain, and not {other} of the {second}"
+                    )
+                };
+                return match is_reached {
+                    [true, false] => only(0, &one, &other),
+                    [false, true] => only(1, &other, &one),
+                    _ => format!("{one} is {} and {other} is {}", is(0, x), is(1, y)),
+                };
             }
             for (to, from, leads) in [
                 (&self.wiring[0].out[x], &self.wiring[1].out[y], "leads"),

@@ -71,7 +71,7 @@ impl<'a> Pair<'a> {
     fn new(
         chains: [&'a Subjects; 2],
         configured: [&'a Subjects; 2],
-        reached: [&[bool]; 2],
+        reached: [&'a [bool]; 2],
     ) -> Self {
         let mut programs =
             chains.map(|chain| synthesize_rare_paths(&chain.graph, &chain.models).programs);

@@ -17,6 +17,9 @@ use crate::prove::witness::{Random, START, Witness, seeds};
 /// Sequences of packets to chains with state have so many.
 const LENGTH: usize = 24;
 
+/// Bytes of a frame that a source gives, at the most: no capture holds a longer one.
+const LONGEST: usize = 65_535;
+
 /// How often chains run, at the most, to make a witness shorter.
 const RUNS: usize = 160;
 
@@ -127,7 +130,8 @@ impl Search<'_> {
                     let mut arrival = arrival.clone();
                     traffic.stamp(&mut arrival, &walk, &mut random);
                     let entry = &self.entries[arrival.at.node];
-                    let Witness { frame, now, .. } = arrival.packet.clone();
+                    let Witness { mut frame, now, .. } = arrival.packet.clone();
+                    frame.truncate(LONGEST);
                     sequence.push(Incoming { at: entry.source, frame: frame.clone(), now });
                     arrival.packet = received(frame, now);
                     if let Some(at) = entry.at[0] {
