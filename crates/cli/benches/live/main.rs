@@ -2,7 +2,7 @@
 //! how many packets a system call carries; and what it costs to bring a frame to its worker. Everything runs in network
 //! namespaces of the bench's own, on two CPUs: what is measured on CPU 1, what loads it on CPU 0. Only root can make them.
 //!
-//! `cargo bench -p catena-cli --bench live -- kernel|multiplexing|dispatch|dpdk [--rounds N] [--seconds S] [--rules N]`
+//! `cargo bench -p catena-cli --bench live -- kernel|multiplexing|single|dispatch|dpdk [--rounds N] [--seconds S] [--rules N]`
 //!
 //! Rules and traffic are those of the shared data folder (`isp-acl`); `dpdk` needs the feature of this name.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -20,6 +20,7 @@ mod kernel;
 mod load;
 mod multiplexing;
 mod rules;
+mod single;
 
 /// What the command line says.
 pub(crate) struct Arguments {
@@ -77,8 +78,9 @@ fn main() {
     match what.as_deref() {
         Some("kernel") => kernel::run(&arguments),
         Some("multiplexing") => multiplexing::run(&arguments),
+        Some("single") => single::run(&arguments),
         Some("dispatch") => dispatch::run(&arguments),
         Some("dpdk") => dpdk::run(&arguments),
-        _ => eprintln!("not run: say which: kernel, multiplexing, dispatch or dpdk"),
+        _ => eprintln!("not run: say which: kernel, multiplexing, single, dispatch or dpdk"),
     }
 }
