@@ -1,6 +1,7 @@
 use ir::state::{Flow as DeclaredFlow, Flows};
 use proptest::prelude::*;
 
+use super::expiry::REMOVED_AT_ONCE;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
