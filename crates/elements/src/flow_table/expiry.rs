@@ -14,7 +14,8 @@ impl FlowTable {
         let made = std::mem::take(&mut self.made);
         let since = self.classes.iter().map(|class| class.earliest).min().unwrap_or(u64::MAX);
         let is_late = since.saturating_add(self.tick) < now;
-        self.remove_expired(now, if is_late { REMOVED_AT_ONCE } else { 1 + made + made / 8 });
+        let few = 1 + made + made / 8;
+        self.remove_expired(now, if is_late { few.max(REMOVED_AT_ONCE) } else { few });
     }
 
     /// The same, but not more than `most` of each class.
