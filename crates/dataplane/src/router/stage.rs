@@ -164,6 +164,12 @@ impl Installed {
     fn is_alternative(&self) -> bool {
         self.continuation.is_none() && !self.elements.is_empty()
     }
+
+    /// Has it chosen as is said from now on.
+    fn set_program_use(&mut self, program_use: ProgramUse) {
+        let chooses = program_use == ProgramUse::WhereFaster && self.is_alternative();
+        self.preference = chooses.then(Preference::default);
+    }
 }
 
 /// The stages of a router.
@@ -171,7 +177,7 @@ pub(super) struct Stages {
     /// By number; `None` once taken out.
     all: Vec<Option<Installed>>,
     /// How programs are chosen.
-    pub(super) program_use: ProgramUse,
+    program_use: ProgramUse,
     /// Draws for [`ProgramUse::Drawn`].
     draws: fastrand::Rng,
     /// The stages that go on where an entry's program handed off. Programs are made again one by one,
@@ -209,10 +215,7 @@ impl Stages {
         if let ProgramUse::Drawn(seed) = program_use {
             self.draws.seed(seed);
         }
-        for installed in self.all.iter_mut().flatten() {
-            let chooses = program_use == ProgramUse::WhereFaster && installed.is_alternative();
-            installed.preference = chooses.then(Preference::default);
-        }
+        self.all.iter_mut().flatten().for_each(|installed| installed.set_program_use(program_use));
     }
 
     /// The elements in whose place a stage stands.
@@ -345,9 +348,7 @@ impl Nodes {
         let stage = Some(stage);
         let mut installed =
             Installed { entry, continuation, elements, laps, preference: None, stage };
-        let chooses =
-            self.stages.program_use == ProgramUse::WhereFaster && installed.is_alternative();
-        installed.preference = chooses.then(Preference::default);
+        installed.set_program_use(self.stages.program_use);
         all[number] = Some(installed);
     }
 

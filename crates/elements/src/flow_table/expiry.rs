@@ -8,13 +8,14 @@ pub(super) const REMOVED_AT_ONCE: usize = 128;
 impl FlowTable {
     /// Tells the time, before anything is done at that time, and removes some of the flows that expired, and of those
     /// that there is no room for: called for every batch. The flows of a tick expire together; their removal is spread
-    /// over the next tick by removing few more than came since the batch before. What takes longer, or has no room, goes faster.
+    /// over the next tick by removing few more than came since the batch before. What takes longer, or has no room, goes
+    /// faster.
     #[inline]
     pub(crate) fn expire(&mut self, now: u64) {
         let made = std::mem::take(&mut self.made);
         let since = self.classes.iter().map(|class| class.earliest).min().unwrap_or(u64::MAX);
-        let is_full = self.flows.len() as u64 > self.capacity;
-        let is_late = is_full || since.saturating_add(self.tick) < now;
+        let has_no_room = self.flows.len() as u64 > self.capacity;
+        let is_late = has_no_room || since.saturating_add(self.tick) < now;
         let few = 1 + made + made / 8;
         self.remove_expired(now, if is_late { few.max(REMOVED_AT_ONCE) } else { few });
     }
