@@ -127,3 +127,19 @@ fn every_way_hands_over_many_flows_the_same() {
         }
     }
 }
+
+/// What a handler chose goes over: it is no other configuration.
+#[test]
+fn a_chosen_output_stays_chosen() {
+    let chain = "in0 :: Idle -> s :: Switch(0); s[0] -> out0 :: Queue -> Idle; s[1] -> out1 :: Queue -> Idle;";
+    for mode in MODES {
+        let mut way = begin(chain, mode);
+        way.router.write_handler("s.switch", "1").unwrap();
+        for _ in 0..2 {
+            replace(&mut way, chain, mode);
+            assert_eq!(way.router.read_handler("s.switch").as_deref(), Ok("1"), "{mode:?}");
+            let ([first, second], _) = push(&mut way, &[("in0", frame(0))]);
+            assert_eq!((first.len(), second.len()), (0, 1), "{mode:?}");
+        }
+    }
+}

@@ -32,6 +32,8 @@ element! {
 
 /// See [`Switch::CLASS`].
 pub(crate) struct Switch {
+    /// What it starts out with, which stays when handlers choose another output.
+    configured: i32,
     /// As 32 bits; negative for none.
     output: Cells,
     outputs: usize,
@@ -44,13 +46,13 @@ impl Switch {
     fn configure(cx: &mut Configure<'_>) -> Result<Self, Failed> {
         let (outputs, span) = (cx.outputs(), cx.span());
         let mut arguments = cx.arguments(&["OUTPUT"]);
-        let output = arguments.optional("OUTPUT").unwrap_or(0);
-        if usize::try_from(output).is_ok_and(|o| o >= outputs) {
-            let message = format!("there is no output {output}: {outputs} are connected");
+        let configured: i32 = arguments.optional("OUTPUT").unwrap_or(0);
+        if usize::try_from(configured).is_ok_and(|o| o >= outputs) {
+            let message = format!("there is no output {configured}: {outputs} are connected");
             arguments.report(Diagnostic::error("bad-argument", message).label(span, ""));
         }
         arguments.finish()?;
-        Ok(Self { output: Cells::new([u64::from(output as u32)]), outputs })
+        Ok(Self { configured, output: Cells::new([u64::from(configured as u32)]), outputs })
     }
 }
 
@@ -90,7 +92,7 @@ impl Element for Switch {
         const OUTPUT: Reg = Reg(0);
         let mut model = Model::default();
         // Negative numbers are large ones here.
-        let initial = vec![self.output.get(0).into()];
+        let initial = vec![(self.configured as u32).into()];
         let cells = StateKind::Cells { width: 32, initial };
         let output = model.declare("output", cells);
         model.inputs = vec![vec![
