@@ -395,6 +395,42 @@ fn flows_go_on_with_another_number_of_workers() {
     running.stop();
 }
 
+/// A group's flows, and no others, go on in another process.
+#[test]
+fn a_groups_flows_go_on_in_another_process() {
+    if !possible() {
+        return;
+    }
+    let tagged =
+        Tagged::run(&nat(), "af-packet-mmsg", &["--dispatch", "tags=mac", "--groups", "4"]);
+    tagged.tag(1);
+    let talk = Talk::begin(&tagged.lab, "10.2.0.2", CONNECTIONS);
+    talk.go_on(CONNECTIONS as u64);
+    let files = ["2", "1"].map(|group| {
+        let file = tagged.lab.folder().join(group).to_str().unwrap().to_string();
+        CATENA.ctl(&tagged.socket, &["state", "export", "--group", group, &file]);
+        file
+    });
+    lead_to(&tagged.lab, ["02:00:00:00:00:99"; 2]);
+    let Tagged { lab, running, socket } = tagged;
+    running.stop();
+    let how = ["--io", "af-packet-mmsg", "--control", socket.to_str().unwrap()];
+    let mut running = lab.run(&nat(), &[&BOUND[..], &how].concat());
+    running.wait_for("control: ");
+    let flows = files.map(|file| {
+        let said = CATENA.ctl(&socket, &["--json", "state", "import", &file]);
+        serde_json::from_str::<Value>(&said).unwrap()["flows"].as_u64().unwrap()
+    });
+    assert!(flows[0] == 0 && flows[1] >= CONNECTIONS as u64, "{flows:?}");
+    lead_to(&lab, MACS);
+    talk.go_on(10 * CONNECTIONS as u64);
+    talk.end();
+    let all = CATENA.ctl(&socket, &["flows", "--count"]);
+    let all: u64 = all.trim().parse().unwrap();
+    assert!(all < 2 * CONNECTIONS as u64, "none was made anew: {all}");
+    running.stop();
+}
+
 /// Each group tells how many of its packets wait in queues.
 #[test]
 fn queues_are_as_long_as_what_waits_of_each_group() {
