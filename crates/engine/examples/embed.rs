@@ -8,7 +8,7 @@ use catena_engine::io::{Binding, Bindings};
 use catena_engine::{Configuration, Extent, Instance, Options};
 
 const CHAIN: &str = "FromDevice(lan) -> Strip(14) -> CheckIPHeader
-    -> acl :: IPFilter(deny src host 10.0.0.1, allow all) -> passed :: Counter -> Discard;";
+    -> acl :: IPFilter(deny src host 10.0.0.1, allow all) -> passed :: Counter -> end :: Discard;";
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // Run: packets of 100 hosts, from 10.0.0.1 on, without end. An interface or a capture would do as well.
@@ -23,7 +23,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // Change it: one rule more, and then another chain, in which the counter goes on.
     instance.write("acl.rule_insert", "1 deny src host 10.0.0.2")?;
     let before = passed()?;
-    let longer = CHAIN.replace("-> Discard", "-> DecIPTTL -> late :: Counter -> Discard");
+    let longer = CHAIN.replace("-> end", "-> DecIPTTL -> late :: Counter -> end");
     let changed = instance.change(read(&longer)?, Extent::Change)?;
     let waited = changed.swapped.iter().map(|worker| worker.standstill).max().unwrap_or_default();
     println!("swapped: packets waited {waited:?}; state was lost: {}", changed.plan.loses());
