@@ -1,9 +1,10 @@
 //! Handlers of a chain that runs on several cores, each with its own copy of every element.
 
-use elements::listing::{self, FlowRecord, Record, Slice};
+use elements::listing::{self, FlowRecord, Record};
 
 use crate::control_socket::Handlers;
 use crate::router::Reading;
+use crate::slices::Slices;
 use crate::worker::Fleet;
 
 /// Flows that a handler lists, by worker.
@@ -15,9 +16,6 @@ pub type FlowsByWorker = Vec<(usize, Vec<FlowRecord>)>;
 pub struct AllCores<'a>(pub &'a Fleet);
 
 const DEAD: &str = "the worker is dead";
-
-/// How often a listing begins anew, at the most, because it has changed.
-const RESTARTS: usize = 20;
 
 impl AllCores<'_> {
     /// A core's name for people.
@@ -34,33 +32,30 @@ impl AllCores<'_> {
         let _chain = self.0.keep_chain();
         let asked = handler.to_string();
         let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
-        let value = |worker, reading| match reading {
-            Reading::Whole(value) => Ok(value),
-            Reading::Slice(first) => self.rest(worker, handler, first).map(listing::render),
+        let value = |worker, reading| match self.listing(worker, handler, reading)? {
+            (Some(value), _) => Ok(value),
+            (None, slices) => Ok(slices.render()),
         };
         begun.into_iter().map(|(w, reading)| (w, reading.and_then(|r| value(w, r)))).collect()
     }
 
-    /// All slices of a worker's listing, read anew when it has another version.
-    fn rest(&self, worker: usize, handler: &str, first: Slice) -> Result<Vec<Slice>, String> {
-        let (mut next, mut all, mut restarts) = (first.next, vec![first], 0);
-        while let Some(from) = next {
+    /// The value of a worker's handler, or all slices of what it lists, given what it answered first.
+    fn listing(
+        &self,
+        worker: usize,
+        handler: &str,
+        first: Reading,
+    ) -> Result<(Option<String>, Slices), String> {
+        let mut slices = Slices::new(handler.to_string());
+        let value = slices.add(first)?;
+        while value.is_none()
+            && let Some(from) = slices.next()
+        {
             let asked = handler.to_string();
             let read = self.0.call(worker, move |router| router.read_slice(&asked, from));
-            let Reading::Slice(slice) = read.ok_or(DEAD)?? else {
-                return Err(format!("'{handler}' ended meanwhile"));
-            };
-            if all.first().is_none_or(|first| first.version == slice.version) {
-                next = slice.next;
-                all.push(slice);
-            } else if restarts < RESTARTS {
-                restarts += 1;
-                (next, all) = (Some(0), Vec::new());
-            } else {
-                return Err(format!("'{handler}' changes faster than it is read; read it again"));
-            }
+            slices.add(read.ok_or(DEAD)??)?;
         }
-        Ok(all)
+        Ok((value, slices))
     }
 
     /// The flows that a handler lists, by worker, in the order in which they were touched; `None` of
@@ -74,8 +69,8 @@ impl AllCores<'_> {
         let begun = self.0.call_all(move |router| router.read_slice(&asked, 0));
         let mut all = Vec::new();
         for (worker, reading) in begun {
-            let Reading::Slice(first) = reading? else { return Ok(None) };
-            let slices = self.rest(worker, handler, first)?;
+            let (None, slices) = self.listing(worker, handler, reading?)? else { return Ok(None) };
+            let slices = slices.into_all();
             let touches = slices.last().map_or(0, |slice| slice.touches);
             let records = slices.into_iter().flat_map(|slice| slice.records);
             let flow = |record| match record {
@@ -103,8 +98,12 @@ fn sum(values: &[&str]) -> Option<String> {
     reals.filter(|sum| sum.is_finite()).map(|sum| sum.to_string())
 }
 
-impl Handlers for AllCores<'_> {
-    fn read(&mut self, handler: &str) -> Result<String, String> {
+impl AllCores<'_> {
+    /// Reads a handler of all workers.
+    ///
+    /// # Errors
+    /// A message.
+    pub fn read(&self, handler: &str) -> Result<String, String> {
         let mut all = self.each(handler);
         if all.len() <= 1 {
             return all.pop().map_or(Err(DEAD.to_string()), |(_, value)| value);
@@ -130,6 +129,12 @@ impl Handlers for AllCores<'_> {
             }
         };
         Ok(all.iter().zip(&values).map(line).collect())
+    }
+}
+
+impl Handlers for AllCores<'_> {
+    fn read(&mut self, handler: &str, _: u64) -> Result<Reading, String> {
+        AllCores::read(self, handler).map(Reading::Whole)
     }
 
     fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {

@@ -3,27 +3,31 @@
 //!
 //! [`Session`] is the protocol alone, bytes in and bytes out. [`ControlServer`] serves it on
 //! sockets that never block; whoever drives the router polls it between rounds, and a poll does
-//! little: it reads a piece from each connection and carries out one command of each.
+//! little: it reads a piece from each connection and carries out one command of each, or reads the
+//! next slice of what it lists.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use elements::device::{ControlAddress, ControlSocketRequest};
 
 use crate::guarded_path::{GuardedPath, SocketFile};
-use crate::router::Router;
+use crate::router::{Reading, Router};
+use crate::slices::Slices;
+use crate::threads;
 
 /// What a session reads and writes.
 pub trait Handlers {
-    /// Reads `element.handler parameter`.
+    /// Reads `element.handler parameter`: all of it, or the slice from where the slice before says, 0 at first.
     ///
     /// # Errors
     /// A message.
-    fn read(&mut self, handler: &str) -> Result<String, String>;
+    fn read(&mut self, handler: &str, from: u64) -> Result<Reading, String>;
     /// Writes `element.handler`.
     ///
     /// # Errors
@@ -34,8 +38,8 @@ pub trait Handlers {
 }
 
 impl Handlers for Router {
-    fn read(&mut self, handler: &str) -> Result<String, String> {
-        self.read_handler(handler)
+    fn read(&mut self, handler: &str, from: u64) -> Result<Reading, String> {
+        self.read_slice(handler, from)
     }
 
     fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
@@ -61,8 +65,8 @@ const PERMISSION: u16 = 530;
 /// The longest line, and the most data, in bytes.
 const MAX_LINE: usize = 1 << 16;
 const MAX_DATA: usize = 1 << 22;
-/// While so many bytes wait to be fetched, no command is carried out.
-const MAX_WAITING: usize = 1 << 20;
+/// While so many bytes wait to be fetched, nothing is done for whoever should fetch them.
+const MAX_WAITING: usize = 1 << 16;
 
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 
@@ -86,8 +90,21 @@ pub struct Session {
     read_only: bool,
     input: Vec<u8>,
     output: Vec<u8>,
+    /// What the next command waits for.
+    answer: Option<Answer>,
     /// The other side sends no more, or is not listened to any more.
     ended: bool,
+}
+
+/// A handler that is being read: a piece of work at a time, for packets wait meanwhile.
+#[derive(Debug)]
+enum Answer {
+    /// Its slices are read. The handler is called so by the client.
+    Listed { handler: String, slices: Slices },
+    /// Another thread makes text of them.
+    Rendered { handler: String, text: Receiver<String> },
+    /// Its value is sent, from here on.
+    Sent { text: String, at: usize },
 }
 
 /// What is missing to carry out a command.
@@ -99,7 +116,8 @@ enum Missing {
 impl Session {
     /// A conversation in which handlers can perhaps only be read. It begins with a greeting.
     pub fn new(read_only: bool) -> Self {
-        Self { read_only, input: Vec::new(), output: GREETING.into(), ended: false }
+        let output = GREETING.into();
+        Self { read_only, input: Vec::new(), output, answer: None, ended: false }
     }
 
     /// Takes in bytes from the other side.
@@ -126,7 +144,7 @@ impl Session {
 
     /// Whether all has been said.
     pub fn is_over(&self) -> bool {
-        self.ended && self.input.is_empty() && self.output.is_empty()
+        self.ended && self.input.is_empty() && self.output.is_empty() && self.answer.is_none()
     }
 
     /// Whether more input is welcome.
@@ -134,9 +152,16 @@ impl Session {
         !self.ended && self.input.len() <= MAX_LINE + MAX_DATA
     }
 
-    /// Carries out the next command, if it is complete; says whether it was.
+    /// Does a piece of what the last command asked for, or else carries out the next one, if it is complete. Says
+    /// whether there was anything to do.
     pub fn step(&mut self, handlers: &mut dyn Handlers) -> bool {
-        if self.output.len() > MAX_WAITING || self.input.is_empty() {
+        if self.output.len() >= MAX_WAITING {
+            return false;
+        }
+        if let Some(answer) = self.answer.take() {
+            return self.go_on(answer, handlers);
+        }
+        if self.input.is_empty() {
             return false;
         }
         let end = self.input.iter().position(|b| matches!(b, b'\r' | b'\n'));
@@ -299,14 +324,62 @@ impl Session {
         if self.refuse(handler, false, handlers) {
             return;
         }
-        match handlers.read(&format!("{} {argument}", canonical(handler))) {
-            Ok(data) => {
-                self.say(OK, &format!("Read handler '{handler}' OK"));
-                self.output.extend_from_slice(format!("DATA {}\r\n", data.len()).as_bytes());
-                self.output.extend_from_slice(data.as_bytes());
+        let slices = Slices::new(format!("{} {argument}", canonical(handler)));
+        self.read_on(handler.to_string(), slices, handlers);
+    }
+
+    /// Reads a handler, or the next slice of it.
+    fn read_on(&mut self, handler: String, mut slices: Slices, handlers: &mut dyn Handlers) {
+        let (of, from) = (slices.handler().to_string(), slices.next().unwrap_or(0));
+        let added = handlers.read(&of, from).and_then(|reading| slices.add(reading));
+        self.answer = match added {
+            Ok(Some(text)) => self.value(&handler, text),
+            Ok(None) if slices.next().is_some() => Some(Answer::Listed { handler, slices }),
+            Ok(None) => {
+                let (sender, text) = sync_channel(1);
+                // Whoever has gone meanwhile needs no text.
+                let work = move || drop(sender.send(slices.render()));
+                match threads::aside("listing", work) {
+                    Ok(()) => Some(Answer::Rendered { handler, text }),
+                    Err(why) => self.failed(&handler, &why.to_string()),
+                }
             }
-            Err(why) => self.say(HANDLER, &format!("Read handler '{handler}' error:\n{why}")),
+            Err(why) => self.failed(&handler, &why),
+        };
+    }
+
+    fn failed(&mut self, handler: &str, why: &str) -> Option<Answer> {
+        self.say(HANDLER, &format!("Read handler '{handler}' error:\n{why}"));
+        None
+    }
+
+    fn value(&mut self, handler: &str, text: String) -> Option<Answer> {
+        self.say(OK, &format!("Read handler '{handler}' OK"));
+        self.output.extend_from_slice(format!("DATA {}\r\n", text.len()).as_bytes());
+        Some(Answer::Sent { text, at: 0 })
+    }
+
+    /// Does a piece of what was asked for; whether there was anything to do.
+    fn go_on(&mut self, answer: Answer, handlers: &mut dyn Handlers) -> bool {
+        match answer {
+            Answer::Listed { handler, slices } => self.read_on(handler, slices, handlers),
+            Answer::Rendered { handler, text } => {
+                self.answer = match text.try_recv() {
+                    Ok(text) => self.value(&handler, text),
+                    Err(TryRecvError::Empty) => {
+                        self.answer = Some(Answer::Rendered { handler, text });
+                        return false;
+                    }
+                    Err(TryRecvError::Disconnected) => self.failed(&handler, "no memory"),
+                }
+            }
+            Answer::Sent { text, at } => {
+                let end = text.len().min(at + MAX_WAITING);
+                self.output.extend_from_slice(&text.as_bytes()[at..end]);
+                self.answer = (end < text.len()).then_some(Answer::Sent { text, at: end });
+            }
         }
+        true
     }
 
     fn write(&mut self, handler: &str, value: &str, handlers: &mut dyn Handlers) {
@@ -666,16 +739,26 @@ impl Drop for ControlServer {
 
 #[cfg(test)]
 mod tests {
+    use elements::listing::{Record, Slice};
+
     use super::*;
 
     /// One element `e` with handlers `value` (both), `look` and `poke`.
     struct Fake(String);
 
     impl Handlers for Fake {
-        fn read(&mut self, handler: &str) -> Result<String, String> {
+        fn read(&mut self, handler: &str, from: u64) -> Result<Reading, String> {
+            let row = |row: u64| Record::Row(row, format!("row {row}"));
             match handler.split_once(' ') {
                 Some(("e.value", "fail")) => Err("no\nway".into()),
-                Some((name, argument)) => Ok(format!("{name}={}{argument}", self.0)),
+                Some(("e.value", "list")) => Ok(Reading::Slice(Slice {
+                    records: vec![row(from)],
+                    next: Some(from + 1).filter(|next| *next < 3),
+                    ..Slice::default()
+                })),
+                Some((name, argument)) => {
+                    Ok(Reading::Whole(format!("{name}={}{argument}", self.0)))
+                }
                 None => Err("unexpected".into()),
             }
         }
@@ -703,7 +786,7 @@ mod tests {
             while session.step(&mut fake) {}
         }
         session.end();
-        while session.step(&mut fake) {}
+        while session.step(&mut fake) || session.answer.is_some() {}
         let output = String::from_utf8(session.output().to_vec()).unwrap();
         output.strip_prefix(GREETING).expect("a greeting").to_string()
     }
@@ -735,6 +818,22 @@ mod tests {
         answers(
             "read e.value fail\n",
             "520-Read handler 'e.value' error:\r\n520-no\r\n520 way\r\n",
+        );
+    }
+
+    #[test]
+    fn a_listing_is_read_a_slice_a_step_and_commands_wait_for_it() {
+        let (mut session, mut fake) = (Session::new(false), Fake("x".into()));
+        session.receive(b"READ e.value list\nREAD e.look\n");
+        for next in 1..3 {
+            assert!(session.step(&mut fake));
+            let Some(Answer::Listed { slices, .. }) = &session.answer else { panic!("{next}") };
+            assert_eq!(slices.next(), Some(next));
+        }
+        answers(
+            "READ e.value list\nREAD e.look\n",
+            "200 Read handler 'e.value' OK\r\nDATA 18\r\nrow 0\nrow 1\nrow 2\n\
+             200 Read handler 'e.look' OK\r\nDATA 8\r\ne.look=x",
         );
     }
 
@@ -777,10 +876,12 @@ mod tests {
 
     #[test]
     fn a_client_that_fetches_nothing_is_not_served_on() {
-        let (mut session, mut fake) = (Session::new(false), Fake("y".repeat(MAX_WAITING)));
+        let (mut session, mut fake) = (Session::new(false), Fake("y".repeat(3 * MAX_WAITING)));
         session.receive(b"READ e.value\nREAD e.value\n");
-        assert!(session.step(&mut fake) && !session.step(&mut fake));
-        session.sent(usize::MAX);
-        assert!(session.step(&mut fake));
+        for _ in 0..3 {
+            while session.step(&mut fake) {}
+            assert!((MAX_WAITING..2 * MAX_WAITING).contains(&session.output.len()));
+            session.sent(usize::MAX);
+        }
     }
 }

@@ -17,6 +17,7 @@ pub mod latency;
 mod pipeline;
 pub mod ports;
 mod router;
+mod slices;
 pub mod stats;
 mod thread_owned;
 mod threads;

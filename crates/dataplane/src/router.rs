@@ -167,7 +167,7 @@ struct Nodes {
     runcount: i64,
     errors: u64,
     listener: Box<dyn Listener>,
-    globals: Vec<(String, String)>,
+    globals: Vec<(String, Arc<str>)>,
     /// Where relative paths of files count from.
     folder: PathBuf,
     /// Whether elements may write files.
@@ -559,15 +559,6 @@ impl Router {
         self.nodes.folder = folder;
     }
 
-    /// The signals that elements want to hear of, with the handlers to write then.
-    pub fn signals(&self) -> Vec<(String, String)> {
-        let of = |n: &Node| {
-            let signals = n.cell.as_ref().map_or(&[][..], |c| c.element.signals());
-            signals.iter().map(|s| (s.clone(), format!("{}.run", n.name))).collect::<Vec<_>>()
-        };
-        self.nodes.elements().iter().flat_map(of).collect()
-    }
-
     /// Sets how often a burst may come to where a cycle begins, copies included, before it is taken
     /// to multiply for ever.
     pub fn limit_turns(&mut self, turns: u32) {
@@ -622,7 +613,7 @@ impl Router {
     /// Sets what a global read handler (`version`, `config` …) answers.
     pub fn set_global(&mut self, name: &str, value: String) {
         self.nodes.globals.retain(|(n, _)| n != name);
-        self.nodes.globals.push((name.to_string(), value));
+        self.nodes.globals.push((name.to_string(), value.into()));
     }
 
     /// All elements: name, class, what they dropped or noted, and what they took in or gave out.
@@ -645,7 +636,7 @@ impl Router {
     }
 
     /// Whether a handler counts something, so that its values on several cores add up.
-    pub fn adds_up(&self, handler: &str) -> bool {
+    pub(crate) fn adds_up(&self, handler: &str) -> bool {
         self.nodes.adds_up(handler)
     }
 

@@ -16,10 +16,10 @@ use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4};
 use net::{Packet, Pool};
 
 /// Records that a slice looks at, at the most.
-pub const SLICE: usize = 512;
+pub const SLICE: usize = 128;
 
 /// Rows that a slice makes the text of, at the most.
-pub(crate) const ROWS: usize = 64;
+pub(crate) const ROWS: usize = 32;
 
 /// Bytes of text beyond which no further row is put into a slice.
 const BYTES: usize = 1 << 14;

@@ -14,7 +14,7 @@ use clap::Args;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Fate, Line};
 use dataplane::clock::RealClock;
-use dataplane::control_socket::{ControlServer, Handlers, SocketFiles};
+use dataplane::control_socket::{ControlServer, SocketFiles};
 use dataplane::io::{
     Binding, Bindings, Choice, Dispatch, DispatchMode, FaultInjection, Faults, Interfaces,
     MOST_GROUPS, Polling,

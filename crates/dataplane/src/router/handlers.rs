@@ -194,8 +194,10 @@ impl Nodes {
 
     /// A slice of what a handler lists; none if it lists nothing, or cannot be read.
     pub(super) fn list(&mut self, handler: &str, from: u64, core: &mut Core) -> Option<Slice> {
-        let Resolved { node: Some(node), name, .. } = self.resolve(None, handler).ok()? else {
-            return None;
+        let Resolved { node, name, .. } = self.resolve(None, handler).ok()?;
+        let Some(node) = node else {
+            let (_, value) = self.globals.iter().find(|(global, _)| global == name)?;
+            return Some(Slice::of_text(Arc::clone(value)));
         };
         self.access(None, node, name).filter(|(readable, _)| *readable)?;
         if name == "config" && self.has_general(node, name) {
@@ -229,7 +231,7 @@ impl Nodes {
 
     fn read_global(&self, name: &str) -> Result<String, String> {
         if let Some((_, value)) = self.globals.iter().find(|(n, _)| n == name) {
-            return Ok(value.clone());
+            return Ok(value.to_string());
         }
         match name {
             "version" => Ok(env!("CARGO_PKG_VERSION").to_string()),

@@ -49,7 +49,7 @@ impl Router {
 
     /// The same with a stage, made for a tap of this number, that sends all packets on to what is
     /// behind the tap ([`StageContext::behind_tap`]). `None` if there is no such connection.
-    pub fn insert_stage<S: Stage + 'static>(
+    pub(crate) fn insert_stage<S: Stage + 'static>(
         &mut self,
         from: Port,
         to: Port,
@@ -94,7 +94,7 @@ impl Router {
 
 impl StageContext<'_> {
     /// What a tap leads to: where its connection leads, or another tap in it.
-    pub fn behind_tap(&self, tap: NodeId) -> Option<Port> {
+    pub(crate) fn behind_tap(&self, tap: NodeId) -> Option<Port> {
         self.nodes.nodes.get(tap)?.to.first().copied().flatten()
     }
 }

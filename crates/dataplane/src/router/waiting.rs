@@ -24,7 +24,7 @@ impl Router {
     }
 
     /// Whether packets may come from outside though there is nothing to do now.
-    pub fn awaits(&self) -> bool {
+    pub(crate) fn awaits(&self) -> bool {
         self.wait_on().next().is_some()
     }
 
