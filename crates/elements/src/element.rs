@@ -234,12 +234,6 @@ pub trait Element {
         None
     }
 
-    /// Names of the signals of the process (`INT`, `HUP` …) at which the element's handler `run`
-    /// is to be written.
-    fn signals(&self) -> &[String] {
-        &[]
-    }
-
     /// The control socket that the element asks to be opened.
     fn control_socket(&self) -> Option<ControlSocketRequest> {
         None

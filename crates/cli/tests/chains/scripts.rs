@@ -194,7 +194,7 @@ fn wrong_scripts_are_refused() {
         "Script(label)",
         "Script(pause x)",
         "Script(stop now)",
-        "Script(TYPE SIGNAL)",
+        "Script(TYPE SIGNAL HUP)",
         "Script(TYPE LAZY)",
         "Script(TYPE PACKET)",
         "Idle -> Script(TYPE ACTIVE)",

@@ -59,7 +59,7 @@ element! {
     /// says whether it is written.
     /// DRIVER: runs from the start, and takes a step whenever the driver is asked to stop; the
     /// driver stops when the script has ended. A script without instructions lets it stop.
-    /// SIGNAL NAME ...: runs when the process receives a signal.
+    /// Unlike in Click, no script runs when the process receives a signal (SIGNAL).
     ///
     /// = HANDLERS
     ///
@@ -126,7 +126,6 @@ enum Kind {
     Passive,
     Packet,
     Proxy,
-    Signal(Vec<String>),
 }
 
 /// Who makes a script take a step.
@@ -230,20 +229,17 @@ impl Script {
     }
 
     fn parse_kind(kind: &Argument) -> Result<Kind, String> {
-        let mut words = kind.words().map(|w| w.text);
-        let first = words.next().unwrap_or_default();
-        let rest: Vec<String> = words.collect();
-        match (first.as_str(), rest.is_empty()) {
-            ("ACTIVE", true) => Ok(Kind::Active),
-            ("PASSIVE", true) => Ok(Kind::Passive),
-            ("PACKET" | "PUSH", true) => Ok(Kind::Packet),
-            ("PROXY", true) => Ok(Kind::Proxy),
-            ("DRIVER", true) => Ok(Kind::Driver),
-            ("SIGNAL", false) => Ok(Kind::Signal(rest)),
-            _ => Err(format!(
-                "'{}' is not ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL with names",
-                kind.text
-            )),
+        match kind.text.as_str() {
+            "ACTIVE" => Ok(Kind::Active),
+            "PASSIVE" => Ok(Kind::Passive),
+            "PACKET" | "PUSH" => Ok(Kind::Packet),
+            "PROXY" => Ok(Kind::Proxy),
+            "DRIVER" => Ok(Kind::Driver),
+            other if other.split_whitespace().next() == Some("SIGNAL") => {
+                Err("no script runs at a signal; make it PASSIVE and write its handler 'run'"
+                    .into())
+            }
+            other => Err(format!("'{other}' is not ACTIVE, PASSIVE, PACKET, PROXY or DRIVER")),
         }
     }
 
@@ -804,13 +800,6 @@ impl Element for Script {
         // The others run when somebody calls them.
         matches!(self.kind, Kind::Active | Kind::Driver | Kind::Packet)
             && self.program.instructions.iter().any(Instruction::stops_driver)
-    }
-
-    fn signals(&self) -> &[String] {
-        match &self.kind {
-            Kind::Signal(names) => names,
-            _ => &[],
-        }
     }
 
     fn handlers(&self) -> &'static [Handler] {
