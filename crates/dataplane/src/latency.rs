@@ -21,12 +21,14 @@ const LONGEST: u64 = 3_600_000_000_000;
 pub struct Histogram {
     values: hdrhistogram::Histogram<u64>,
     sum: u64,
+    spent: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
         let values = hdrhistogram::Histogram::new_with_max(LONGEST, DIGITS);
-        Self { values: values.expect("constants that a histogram can have"), sum: 0 }
+        let values = values.expect("constants that a histogram can have");
+        Self { values, sum: 0, spent: 0 }
     }
 }
 
@@ -35,12 +37,14 @@ impl Histogram {
     pub fn add(&mut self, value: u64, times: u64) {
         self.values.saturating_record_n(value, times);
         self.sum = self.sum.saturating_add(value.saturating_mul(times));
+        self.spent = self.spent.saturating_add(value);
     }
 
     /// Adds another's values.
     pub fn merge(&mut self, other: &Self) {
         self.values.add(&other.values).expect("histograms of the same bounds");
         self.sum = self.sum.saturating_add(other.sum);
+        self.spent = self.spent.saturating_add(other.spent);
     }
 
     /// How many values there are.
@@ -56,6 +60,12 @@ impl Histogram {
     /// The sum of all values.
     pub fn sum(&self) -> u64 {
         self.sum
+    }
+
+    /// The sum of what was added, each once however often it came: the time that all bursts took together, where
+    /// [`Histogram::sum`] counts it for each packet.
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// Buckets with values: the greatest value of each, and how many it has.
