@@ -34,6 +34,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Bench(commands::bench::Bench),
     Run(Box<commands::run::Run>),
     Check(commands::check::Check),
     /// Run Click's own command line; also used when the program's name is 'click'
@@ -56,6 +57,7 @@ impl Command {
     /// Whether it was asked for JSON.
     fn prints_json(&self) -> bool {
         match self {
+            Self::Bench(bench) => bench.json,
             Self::Run(run) => run.json,
             Self::Check(check) => check.json,
             Self::Ctl(ctl) => ctl.json,
@@ -109,6 +111,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let result = match &cli.command {
+        Command::Bench(bench) => commands::bench::main(bench),
         Command::Run(run) => Ok(commands::run::main(run)),
         // Its command line is not clap's: it was dealt with above.
         Command::Click => Ok(ExitCode::SUCCESS),

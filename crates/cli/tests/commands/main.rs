@@ -1,6 +1,7 @@
 //! The program as people start it.
 #![allow(clippy::print_stderr, unreachable_pub)]
 
+mod bench;
 mod bounds;
 mod check;
 mod click;

@@ -1,0 +1,29 @@
+//! Measures chains: throughput, latency under load, and what network functions cost.
+//!
+//! [`measure`] runs a chain in memory on this thread, and offers it traffic that a capture or a generator gave once.
+//! Its [`Report`] has, in the terms of RFC 2544, RFC 8219 and MLRsearch (RFC 9971),
+//!
+//! - what a packet costs when the chain gets as many as it takes,
+//! - the loads that it forwards without loss (NDR) and with 0.5 % of loss (PDR), see [`search`],
+//! - latencies under parts of that load, counted from when packets were due, see [`memory`],
+//! - what each network function takes, element by element, and what the programs take that replace them.
+//!
+//! [`compare`](compare::compare) says what became slower between two reports.
+//!
+//! The time, the CPU's counters and what disturbs a measurement are passed in ([`Meter`]): the search and the taking of
+//! latencies are tested on devices whose limits and delays are known.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod machine;
+mod measure;
+pub mod memory;
+pub mod report;
+pub mod search;
+mod statistics;
+mod traffic;
+
+pub use machine::{Machine, Meter};
+pub use measure::{Effort, Failed, Request, measure};
+pub use report::Report;
+pub use statistics::Samples;

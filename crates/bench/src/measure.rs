@@ -1,0 +1,501 @@
+//! The course of a measurement.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dataplane::clock::Time;
+use dataplane::io::{Binding, Bindings, Generator};
+use dataplane::latency::Of;
+use dataplane::{ProgramUse, Router, Transcript};
+use elements::configure::Part;
+use elements::device::DeviceRequest;
+use engine::session::{self, Path as Execution, Setup};
+use engine::{Disk, Findings};
+use hdrhistogram::Histogram;
+use ir::{Diagnostic, Sources, has_errors};
+
+use crate::machine::{Environment, Meter};
+use crate::memory::{Bed, BedDevices, Ended, RING};
+use crate::report::{
+    Cost, DISTURBED, Latency, Percentiles, Report, Share, Throughput, Traffic, VERSION,
+};
+use crate::search::{Goal, Range, Trial, search};
+use crate::statistics::Samples;
+use crate::traffic::Frames;
+
+/// What is to be measured.
+pub struct Request<'a> {
+    /// The chain's file; `-` is the standard input.
+    pub chain: &'a str,
+    /// Values of its variables.
+    pub variables: Vec<(String, String)>,
+    /// What `FromDevice(NAME)` reads; generated traffic where nothing is said.
+    pub inputs: HashMap<String, Binding>,
+    /// Seed of the chain's random choices.
+    pub seed: u64,
+    /// How long to measure.
+    pub effort: Effort,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// Seconds of each trial of the throughput search. All else follows from it.
+    pub trial: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { trial: 0.3 }
+    }
+}
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum Failed {
+    /// What is wrong with the chain.
+    Chain(Findings),
+    /// In words.
+    Message(String),
+    /// It was interrupted.
+    Interrupted,
+}
+
+impl From<Ended> for Failed {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Interrupted => Self::Interrupted,
+            Ended::Chain(why) => Self::Message(why),
+        }
+    }
+}
+
+/// Rounds of a chain and of none, in turns.
+const ROUNDS: usize = 21;
+/// Parts that the time under each load is divided in.
+const PARTS: usize = 7;
+/// Loads whose latencies are taken, as percentages of the non-drop rate.
+const LOADS: [u32; 4] = [0, 10, 50, 90];
+/// Packets per second that count as single ones.
+const SINGLE: f64 = 10_000.0;
+/// The greatest load that is tried is so many times what the chain took when it got as much as it took.
+const HEADROOM: f64 = 2.0;
+/// How close the bounds of a throughput are.
+const WIDTH: f64 = 0.005;
+/// Trials that decide about a load.
+const TRIALS: u32 = 3;
+/// Frames that are generated where nothing is said of traffic: 100 of each flow.
+const BY_DEFAULT: u64 = 100_000;
+/// Packets that go through a chain before anything is measured, at the least.
+const WARM: u64 = 200_000;
+
+/// Measures a chain in memory, on this thread. `progress` hears what comes next, `is_stopped` ends it.
+///
+/// # Errors
+/// What is wrong with the chain or its traffic, or that it was stopped.
+pub fn measure(
+    request: &Request<'_>,
+    (time, meter): (&Arc<dyn Time>, &dyn Meter),
+    environment: Environment,
+    progress: &mut dyn FnMut(&str),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Report, Failed> {
+    progress("reading the chain");
+    let mut library = Traffics::new(request);
+    let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+    let traffic = library.described();
+    if chain.bed.sources() == 0 {
+        let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
+        return Err(Failed::Message(why.into()));
+    }
+    library.check_names()?;
+    let mut bare = Subject::bare(request, time, &library)?;
+    let lab = Lab { meter, time: &**time, is_stopped };
+
+    progress("warming up");
+    let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
+    let warm = frames.max(WARM);
+    let before = chain.bed.left();
+    let moved = chain.saturate(warm, is_stopped)?;
+    let forwarded = (chain.bed.left() - before) as f64 / moved as f64;
+    bare.saturate(warm, is_stopped)?;
+
+    progress("measuring what a packet costs");
+    let cost = lab.cost(&mut chain, &mut bare, request.effort)?;
+    let capacity = 1e9 / cost.time.median;
+
+    progress("searching for the throughput");
+    let throughput = lab.throughput(&mut chain, capacity, request.effort)?;
+
+    let mut remarks = library.remarks();
+    let mut latency = Vec::new();
+    match throughput.first().and_then(|ndr| ndr.lower) {
+        _ if forwarded == 0.0 => {
+            remarks.push("no packet leaves the chain: there are no latencies".into());
+        }
+        None => remarks.push("packets are lost at any load: latencies were not taken".into()),
+        Some(rate) => {
+            for percent in LOADS {
+                progress(&format!("taking latencies at {percent} % of the non-drop rate"));
+                let rate =
+                    if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
+                latency.extend(lab.latency(&mut chain, (percent, rate), request.effort)?);
+            }
+        }
+    }
+
+    progress("attributing time to network functions");
+    let programs = lab.shares(&mut chain, &[Of::Program], request.effort)?;
+    let mut elements = Subject::load(request, Execution::Native, time, &mut library)?;
+    elements.saturate(warm, is_stopped)?;
+    let functions = lab.shares(&mut elements, &[Of::Function, Of::Element], request.effort)?;
+
+    let (frames, bytes) = traffic.iter().fold((0, 0), |(f, b), t| (f + t.frames, b + t.bytes));
+    let mut report = Report {
+        bench: VERSION,
+        chain: request.chain.to_string(),
+        environment,
+        traffic,
+        frame_size: bytes as f64 / frames as f64 + 4.0,
+        cost,
+        throughput,
+        latency,
+        functions,
+        programs,
+        forwarded,
+        remarks,
+    };
+    remark(&mut report);
+    Ok(report)
+}
+
+/// Adds what the figures themselves give reason to say.
+fn remark(report: &mut Report) {
+    let busiest = report.throughput.iter().map(|t| t.disturbed);
+    let busiest = busiest.chain(report.latency.iter().map(|l| l.disturbed));
+    let busiest = busiest.chain([report.cost.disturbed]).fold(0.0, f64::max);
+    if busiest > DISTURBED {
+        report.remarks.push(format!(
+            "the machine was busy: up to {:.0} % of the CPU's time went elsewhere; measure again when it is quiet",
+            100.0 * busiest
+        ));
+    }
+    if report.environment.debug_build {
+        report.remarks.push(
+            "this is a debug build: figures of a release build are several times better".into(),
+        );
+    }
+    for found in report.throughput.iter().filter(|found| !found.complete) {
+        report.remarks.push(format!(
+            "{}: loss did not grow with the load, so the bounds are farther apart than {} %",
+            found.goal,
+            100.0 * WIDTH
+        ));
+    }
+}
+
+/// The traffic of a chain's sources, read once.
+struct Traffics {
+    bindings: Bindings,
+    /// By what it is of; in the order in which the chain asks for it.
+    read: Vec<(DeviceRequest, Traffic, Rc<Frames>)>,
+    /// Names that were bound to generated traffic because nothing was said of them.
+    by_default: Vec<String>,
+}
+
+impl Traffics {
+    fn new(request: &Request<'_>) -> Self {
+        let beside = Path::new(request.chain).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        let bindings = Bindings { beside, inputs: request.inputs.clone(), ..Bindings::default() };
+        Self { bindings, read: Vec::new(), by_default: Vec::new() }
+    }
+
+    fn frames(&mut self, request: &DeviceRequest) -> Result<Rc<Frames>, String> {
+        if let Some((_, _, frames)) = self.read.iter().find(|(known, ..)| known == request) {
+            return Ok(Rc::clone(frames));
+        }
+        let (name, origin) = match request {
+            DeviceRequest::Interface { name, .. } => {
+                let binding = self.bindings.inputs.entry(name.clone()).or_insert_with(|| {
+                    self.by_default.push(name.clone());
+                    Binding::Generator(Generator { count: BY_DEFAULT, ..Generator::default() })
+                });
+                let origin = match binding {
+                    Binding::Generator(generator) => generator.to_string(),
+                    Binding::Capture(path) => path.display().to_string(),
+                    Binding::Replay(replay) => replay.path.display().to_string(),
+                    Binding::Interface(spec) => {
+                        return Err(format!(
+                            "'{name}' is bound to the interface {}; in memory it is bound to a capture or to \
+                             generated traffic: --in {name}=FILE or --in {name}=gen:…",
+                            spec.name
+                        ));
+                    }
+                };
+                (name.clone(), origin)
+            }
+            DeviceRequest::CaptureIn { path } | DeviceRequest::CaptureOut { path, .. } => {
+                (path.clone(), "capture".to_string())
+            }
+        };
+        let mut device = self.bindings.open_device(request)?;
+        let frames = Rc::new(Frames::of(&mut *device)?);
+        let traffic = Traffic { name, origin, frames: frames.count(), bytes: frames.bytes() };
+        self.read.push((request.clone(), traffic, Rc::clone(&frames)));
+        Ok(frames)
+    }
+
+    fn described(&self) -> Vec<Traffic> {
+        self.read.iter().map(|(_, traffic, _)| traffic.clone()).collect()
+    }
+
+    /// Refuses names that the chain does not have.
+    fn check_names(&self) -> Result<(), Failed> {
+        let mut names: Vec<_> = self.bindings.inputs.keys().collect();
+        names.sort();
+        let is_read = |name: &str| {
+            let mut all = self.read.iter();
+            all.any(|(request, ..)| matches!(request, DeviceRequest::Interface { name: n, .. } if n == name))
+        };
+        match names.into_iter().find(|name| !is_read(name)) {
+            Some(name) => Err(Failed::Message(format!(
+                "--in {name}=…: no FromDevice of the chain has the name '{name}'"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let defaults = self.by_default.iter().map(|name| {
+            format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
+        });
+        let cut = self.read.iter().filter(|(.., frames)| frames.is_cut).map(|(_, traffic, _)| {
+            format!("{}: only the first {} frames are used", traffic.name, traffic.frames)
+        });
+        defaults.chain(cut).collect()
+    }
+}
+
+/// A chain that can be measured.
+struct Subject {
+    router: Router,
+    bed: Bed,
+}
+
+impl Subject {
+    fn load(
+        request: &Request<'_>,
+        path: Execution,
+        time: &Arc<dyn Time>,
+        traffics: &mut Traffics,
+    ) -> Result<Self, Failed> {
+        let mut sources = Sources::new();
+        let mut files = Disk::default();
+        let file = files.configuration(&mut sources, request.chain).map_err(Failed::Message)?;
+        let variables = request.variables.clone();
+        Self::start((sources, file, files), variables, (path, request.seed), time, |r| {
+            traffics.frames(r)
+        })
+    }
+
+    /// The first source, and no chain.
+    fn bare(
+        request: &Request<'_>,
+        time: &Arc<dyn Time>,
+        traffics: &Traffics,
+    ) -> Result<Self, Failed> {
+        let mut sources = Sources::new();
+        let file = sources.add("bare", "FromDevice(source) -> ToDevice(sink);");
+        let frames = |_: &DeviceRequest| {
+            let first = traffics.read.first().map(|(.., frames)| Rc::clone(frames));
+            first.ok_or_else(|| "no traffic".to_string())
+        };
+        let how = (Execution::Native, request.seed);
+        Self::start((sources, file, Disk::default()), Vec::new(), how, time, frames)
+    }
+
+    fn start(
+        (mut sources, file, mut files): (Sources, ir::FileId, Disk),
+        variables: Vec<(String, String)>,
+        (path, seed): (Execution, u64),
+        time: &Arc<dyn Time>,
+        frames: impl FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>,
+    ) -> Result<Self, Failed> {
+        let mut bed = Bed::new(Arc::clone(time));
+        let clock = time.clock().map_err(|e| Failed::Message(format!("a clock: {e}")))?;
+        let setup = Setup {
+            part: Part::default(),
+            files: &mut files,
+            devices: &mut BedDevices { bed: &mut bed, frames },
+            clock,
+            listener: Box::new(Transcript::default()),
+            seed,
+            path,
+            background: None,
+            program_use: ProgramUse::WhereFaster,
+            cut: None,
+            unproven: false,
+        };
+        let mut found: Vec<Diagnostic> = Vec::new();
+        match session::start(&mut sources, file, variables, setup, &mut found) {
+            Some((_, router)) if !has_errors(&found) => Ok(Self { router, bed }),
+            _ => Err(Failed::Chain(Findings { diagnostics: found, sources })),
+        }
+    }
+
+    fn saturate(&mut self, packets: u64, is_stopped: &dyn Fn() -> bool) -> Result<u64, Ended> {
+        self.bed.saturate(&mut self.router, packets, is_stopped)
+    }
+}
+
+/// What a measurement works with.
+struct Lab<'a> {
+    meter: &'a dyn Meter,
+    time: &'a dyn Time,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Lab<'_> {
+    /// Does something, and says which share of the time was taken from it.
+    fn watched<T>(&self, mut work: impl FnMut() -> Result<T, Failed>) -> Result<(T, f64), Failed> {
+        let (begin, taken) = (self.time.now(), self.meter.taken());
+        let done = work()?;
+        let elapsed = self.time.now().saturating_sub(begin).max(1);
+        let taken = self.meter.taken().saturating_sub(taken);
+        Ok((done, (taken as f64 / elapsed as f64).min(1.0)))
+    }
+
+    /// CPU nanoseconds and cycles of a packet in a round.
+    fn round(&self, subject: &mut Subject, packets: u64) -> Result<(f64, Option<f64>), Ended> {
+        let (cpu, cycles) = (self.meter.cpu_time(), self.meter.cycles());
+        let moved = subject.saturate(packets, self.is_stopped)? as f64;
+        let cycles =
+            cycles.zip(self.meter.cycles()).map(|(a, b)| b.saturating_sub(a) as f64 / moved);
+        Ok((self.meter.cpu_time().saturating_sub(cpu) as f64 / moved, cycles))
+    }
+
+    fn cost(
+        &self,
+        chain: &mut Subject,
+        bare: &mut Subject,
+        effort: Effort,
+    ) -> Result<Cost, Failed> {
+        // A round takes a sixth of a trial.
+        let (first, _) = self.round(chain, WARM / 4)?;
+        let packets = ((effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
+        let ((all, ticks, floor), disturbed) = self.watched(|| {
+            let (mut all, mut ticks, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                let (time, cycles) = self.round(chain, packets)?;
+                all.push(time);
+                ticks.extend(cycles);
+                floor.push(self.round(bare, packets)?.0);
+            }
+            Ok((all, ticks, floor))
+        })?;
+        let cycles = (!ticks.is_empty()).then(|| Samples::of(ticks).median);
+        Ok(Cost { time: Samples::of(all), bare: Samples::of(floor), cycles, disturbed })
+    }
+
+    fn throughput(
+        &self,
+        chain: &mut Subject,
+        capacity: f64,
+        effort: Effort,
+    ) -> Result<Vec<Throughput>, Failed> {
+        let goal = |loss_ratio| Goal { loss_ratio, width: WIDTH, trials: TRIALS };
+        let goals = [goal(0.0), goal(0.005)];
+        // A trial must be longer than its ring takes to fill.
+        let min = (2.0 * RING as f64 * chain.bed.sources() as f64 / effort.trial).min(capacity);
+        let range = Range { min, max: HEADROOM * capacity };
+        let (found, disturbed) = self.watched(|| {
+            search(&goals, range, |load| -> Result<Trial, Failed> {
+                let load = (load, effort.trial);
+                Ok(chain.bed.offer(&mut chain.router, load, false, self.is_stopped)?.trial)
+            })
+        })?;
+        let named = ["NDR", "PDR"].into_iter().zip(goals).zip(found);
+        Ok(named
+            .map(|((name, goal), found)| Throughput {
+                goal: name.into(),
+                loss_ratio: goal.loss_ratio,
+                lower: found.lower,
+                upper: found.upper,
+                throughput: found.throughput,
+                trials: found.trials,
+                complete: found.complete,
+                disturbed,
+            })
+            .collect())
+    }
+
+    /// Latencies at a load; nothing if no packet that was due leaves the chain.
+    fn latency(
+        &self,
+        chain: &mut Subject,
+        (percent, rate): (u32, f64),
+        effort: Effort,
+    ) -> Result<Option<Latency>, Failed> {
+        let (parts, disturbed) = self.watched(|| {
+            let offer = |_| {
+                let load = (rate, effort.trial);
+                Ok(chain.bed.offer(&mut chain.router, load, true, self.is_stopped)?)
+            };
+            (0..PARTS).map(offer).collect::<Result<Vec<_>, Failed>>()
+        })?;
+        let mut all: Option<Histogram<u64>> = None;
+        let (mut offered, mut lost) = (0, 0);
+        let (mut p50, mut p99) = (Vec::new(), Vec::new());
+        for part in parts {
+            (offered, lost) = (offered + part.trial.offered, lost + part.trial.lost);
+            if let Some(percentiles) = Percentiles::of(&part.latencies) {
+                p50.push(percentiles.p50 as f64);
+                p99.push(percentiles.p99 as f64);
+            }
+            match &mut all {
+                None => all = Some(part.latencies),
+                Some(all) => all.add(part.latencies).expect("histograms of the same bounds"),
+            }
+        }
+        let taken = all.and_then(|all| Some((all.len(), Percentiles::of(&all)?)));
+        Ok(taken.map(|(packets, percentiles)| Latency {
+            percent,
+            rate,
+            offered,
+            lost,
+            packets,
+            percentiles,
+            p50: Samples::of(p50),
+            p99: Samples::of(p99),
+            disturbed,
+        }))
+    }
+
+    /// What parts of a chain take: those of the first kind that there are any of.
+    fn shares(
+        &self,
+        subject: &mut Subject,
+        kinds: &[Of],
+        effort: Effort,
+    ) -> Result<Vec<Share>, Failed> {
+        let (first, _) = self.round(subject, WARM / 4)?;
+        let packets = (2.0 * effort.trial * 1e9 / first.max(1.0)) as u64;
+        subject.router.sample_latency(true);
+        subject.saturate(packets, self.is_stopped)?;
+        let latencies = subject.router.stats().latencies;
+        subject.router.sample_latency(false);
+        let of = |kind: &Of| -> Vec<Share> {
+            let timed = latencies.iter().filter(|l| l.of == *kind && l.histogram.count() > 0);
+            timed
+                .map(|latency| {
+                    let packets = latency.histogram.count();
+                    let time = latency.histogram.spent() as f64 / packets as f64;
+                    Share { name: latency.name.clone(), time, packets }
+                })
+                .collect()
+        };
+        Ok(kinds.iter().map(of).find(|shares| !shares.is_empty()).unwrap_or_default())
+    }
+}

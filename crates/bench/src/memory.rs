@@ -1,0 +1,596 @@
+//! A chain in memory: frames are copied from memory into a receive ring, go through the chain on this thread, and are
+//! given back where they leave it. No network card, driver or system call takes part.
+//!
+//! The load is open: each packet is due at its time, whatever the chain is at, and waits in the ring until the chain
+//! takes it. One that comes while the ring is full is lost, as is one that finds a queue of the chain full; what the
+//! chain drops for other reasons is its function. Latency counts from when a packet was due, so that waiting
+//! is never left out (coordinated omission).
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dataplane::clock::Time;
+use dataplane::{Rest, Router};
+use elements::configure::Devices;
+use elements::device::{Device, DeviceRequest, Received};
+use hdrhistogram::Histogram;
+use net::{Batch, Pool};
+
+use crate::search::Trial;
+use crate::traffic::Frames;
+
+/// Packets that wait for a chain at the most, for each of its sources: the descriptors of a network card's usual
+/// receive queue.
+pub const RING: u64 = 1024;
+
+/// Decimal digits to which latencies are told apart.
+const DIGITS: u8 = 3;
+/// The greatest latency that is told apart from greater ones: a minute.
+const LONGEST: u64 = 60_000_000_000;
+
+/// When packets come.
+#[derive(Clone, Copy)]
+enum Arrival {
+    /// Not at all.
+    Never,
+    /// As many as are taken.
+    AsTaken,
+    /// So many, at equal distances.
+    Constant { start: u64, gap: f64, count: u64 },
+}
+
+/// A source of frames, and the ring before it.
+struct Source {
+    frames: Rc<Frames>,
+    time: Arc<dyn Time>,
+    arrival: Arrival,
+    /// Packets that came, counted from the start of the load.
+    came: u64,
+    /// Of them, those that wait.
+    ring: VecDeque<Range<u64>>,
+    waiting: u64,
+    lost: u64,
+    taken: u64,
+}
+
+impl Source {
+    fn begin(&mut self, arrival: Arrival) {
+        self.arrival = arrival;
+        (self.came, self.waiting, self.lost, self.taken) = (0, 0, 0, 0);
+        self.ring.clear();
+    }
+
+    /// Lets those into the ring that are due. Whether all have come and were taken or lost.
+    fn is_over(&mut self) -> bool {
+        let Arrival::Constant { start, gap, count } = self.arrival else { return true };
+        let elapsed = self.time.now().saturating_sub(start) as f64;
+        let due = ((elapsed / gap) as u64 + 1).min(count);
+        if due > self.came {
+            let accepted = (due - self.came).min(RING - self.waiting);
+            if accepted > 0 {
+                self.ring.push_back(self.came..self.came + accepted);
+            }
+            self.waiting += accepted;
+            self.lost += due - self.came - accepted;
+            self.came = due;
+        }
+        self.came == count && self.waiting == 0
+    }
+
+    fn take(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) {
+        let Arrival::Constant { start, gap, .. } = self.arrival else {
+            if let Arrival::AsTaken = self.arrival {
+                self.frames.append(self.taken, burst, batch, pool);
+                self.taken += burst as u64;
+            }
+            return;
+        };
+        self.is_over();
+        let mut left = burst as u64;
+        while let Some(range) = self.ring.front_mut().filter(|_| left > 0) {
+            let count = left.min(range.end - range.start);
+            let (first, before) = (range.start, batch.len());
+            self.frames.append(first, count as usize, batch, pool);
+            for (packet, number) in batch.as_mut_slice()[before..].iter_mut().zip(first..) {
+                packet.set_timestamp(start + (number as f64 * gap) as u64);
+            }
+            range.start += count;
+            if range.is_empty() {
+                self.ring.pop_front();
+            }
+            (left, self.waiting, self.taken) =
+                (left - count, self.waiting - count, self.taken + count);
+        }
+    }
+}
+
+/// What left the chain.
+struct Sink {
+    time: Arc<dyn Time>,
+    packets: u64,
+    /// From when packets that left were due, and how long they took.
+    latencies: Option<(u64, Histogram<u64>)>,
+}
+
+struct SourceHandle(Rc<RefCell<Source>>);
+struct SinkHandle(Rc<RefCell<Sink>>);
+
+impl Device for SourceHandle {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        self.0.borrow_mut().take(burst, batch, pool);
+        Ok(Received::More)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Err("a source cannot be written to".into())
+    }
+
+    fn link_type(&self) -> u32 {
+        self.0.borrow().frames.link_type
+    }
+}
+
+impl Device for SinkHandle {
+    fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+        Ok(Received::End)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        let sink = &mut *self.0.borrow_mut();
+        sink.packets += batch.len() as u64;
+        if let Some((since, latencies)) = &mut sink.latencies {
+            let now = sink.time.now();
+            // Packets that the chain made itself were not due at any time.
+            for due in
+                batch.iter().map(|p| p.timestamp()).filter(|due| (*since..=now).contains(due))
+            {
+                latencies.saturating_record(now - due);
+            }
+        }
+        pool.recycle_all(batch);
+        Ok(())
+    }
+}
+
+/// What came of packets at a load.
+pub(crate) struct Offered {
+    pub(crate) trial: Trial,
+    pub(crate) latencies: Histogram<u64>,
+}
+
+/// Why measuring ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It was interrupted.
+    Interrupted,
+    /// The chain does not go on.
+    Chain(String),
+}
+
+/// The devices of a chain.
+pub(crate) struct Bed {
+    time: Arc<dyn Time>,
+    sources: Vec<Rc<RefCell<Source>>>,
+    sink: Rc<RefCell<Sink>>,
+}
+
+/// Rounds in a row in which a chain may take nothing that it could take.
+const PATIENCE: u32 = 100_000;
+/// Rounds that a chain may take to send what it holds after a load.
+const RESIDUE: u32 = 10_000;
+
+impl Bed {
+    pub(crate) fn new(time: Arc<dyn Time>) -> Self {
+        let sink = Sink { time: Arc::clone(&time), packets: 0, latencies: None };
+        Self { time, sources: Vec::new(), sink: Rc::new(RefCell::new(sink)) }
+    }
+
+    /// A device that frames come from.
+    pub(crate) fn source(&mut self, frames: Rc<Frames>) -> Box<dyn Device> {
+        let source = Source {
+            frames,
+            time: Arc::clone(&self.time),
+            arrival: Arrival::Never,
+            came: 0,
+            ring: VecDeque::new(),
+            waiting: 0,
+            lost: 0,
+            taken: 0,
+        };
+        let source = Rc::new(RefCell::new(source));
+        self.sources.push(Rc::clone(&source));
+        Box::new(SourceHandle(source))
+    }
+
+    /// A device that frames go to.
+    pub(crate) fn sink(&self) -> Box<dyn Device> {
+        Box::new(SinkHandle(Rc::clone(&self.sink)))
+    }
+
+    /// How many sources the chain has.
+    pub(crate) fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    fn begin(&self, arrival: impl Fn(f64) -> Arrival) {
+        for (source, number) in self.sources.iter().zip(0u32..) {
+            source.borrow_mut().begin(arrival(f64::from(number)));
+        }
+    }
+
+    fn sum(&self, count: impl Fn(&Source) -> u64) -> u64 {
+        self.sources.iter().map(|source| count(&source.borrow())).sum()
+    }
+
+    /// Moves this many packets or a few more, as fast as the chain takes them. How many they were.
+    ///
+    /// # Errors
+    /// If the chain takes none, or `is_stopped`.
+    pub(crate) fn saturate(
+        &self,
+        router: &mut Router,
+        packets: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<u64, Ended> {
+        self.begin(|_| Arrival::AsTaken);
+        let (mut moved, mut idle) = (0, 0);
+        while moved < packets {
+            let rest = router.round();
+            let now = self.sum(|source| source.taken);
+            idle = if now == moved { idle + 1 } else { 0 };
+            moved = now;
+            check(rest, is_stopped)?;
+            if idle > PATIENCE {
+                self.begin(|_| Arrival::Never);
+                return Err(Ended::Chain("the chain takes no packets from its sources".into()));
+            }
+        }
+        self.begin(|_| Arrival::Never);
+        self.settle(router, is_stopped)?;
+        Ok(moved)
+    }
+
+    /// Offers so many packets a second, over all sources, for so many seconds. Latencies are kept only if they are
+    /// asked for: keeping them takes time.
+    ///
+    /// # Errors
+    /// If the chain stops, or `is_stopped`.
+    pub(crate) fn offer(
+        &self,
+        router: &mut Router,
+        (rate, seconds): (f64, f64),
+        with_latencies: bool,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Offered, Ended> {
+        let sources = self.sources.len() as f64;
+        let gap = 1e9 * sources / rate;
+        let count = ((seconds * 1e9 / gap) as u64).max(1);
+        let overflowed = overflows(router);
+        let start = self.time.now();
+        let empty = || {
+            Histogram::new_with_max(LONGEST, DIGITS).expect("constants that a histogram can have")
+        };
+        self.sink.borrow_mut().latencies = with_latencies.then(|| (start, empty()));
+        self.begin(|number| {
+            // Sources take turns.
+            let start = start + (number * gap / sources) as u64;
+            Arrival::Constant { start, gap, count }
+        });
+        let is_over = || self.sources.iter().all(|source| source.borrow_mut().is_over());
+        while !is_over() {
+            check(router.round(), is_stopped)?;
+        }
+        let (came, missed) = (self.sum(|source| source.came), self.sum(|source| source.lost));
+        self.begin(|_| Arrival::Never);
+        self.settle(router, is_stopped)?;
+        // Queues may also lose copies that the chain made.
+        let lost = (missed + overflows(router) - overflowed).min(came);
+        let latencies = self.sink.borrow_mut().latencies.take();
+        let latencies = latencies.map_or_else(empty, |(_, latencies)| latencies);
+        Ok(Offered { trial: Trial { offered: came, lost }, latencies })
+    }
+
+    /// Lets the chain send what it still holds.
+    fn settle(&self, router: &mut Router, is_stopped: &dyn Fn() -> bool) -> Result<(), Ended> {
+        for _ in 0..RESIDUE {
+            let rest = router.round();
+            check(rest, is_stopped)?;
+            if rest != Rest::Busy {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets that left the chain.
+    pub(crate) fn left(&self) -> u64 {
+        self.sink.borrow().packets
+    }
+}
+
+/// Why packets are dropped that a queue of the chain has no room for.
+const OVERFLOW: &str = "queue-full";
+
+/// Packets that queues of a chain had no room for.
+fn overflows(router: &mut Router) -> u64 {
+    let elements = router.stats().elements;
+    let lines = elements.iter().flat_map(|element| &element.tally);
+    lines.filter(|line| line.reason.0 == OVERFLOW).map(|line| line.dropped).sum()
+}
+
+fn check(rest: Rest, is_stopped: &dyn Fn() -> bool) -> Result<(), Ended> {
+    match rest {
+        Rest::Stopped => Err(Ended::Chain("an element of the chain stopped the driver".into())),
+        _ if is_stopped() => Err(Ended::Interrupted),
+        _ => Ok(()),
+    }
+}
+
+/// Opens devices of a bed: each source has the frames that `frames` finds for it.
+pub(crate) struct BedDevices<'a, F> {
+    pub(crate) bed: &'a mut Bed,
+    pub(crate) frames: F,
+}
+
+impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for BedDevices<'_, F> {
+    fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+        match request {
+            DeviceRequest::CaptureOut { .. } | DeviceRequest::Interface { receive: false, .. } => {
+                Ok(self.bed.sink())
+            }
+            _ => {
+                let frames = (self.frames)(request)?;
+                Ok(self.bed.source(frames))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use dataplane::clock::Clock;
+    use dataplane::{ProgramUse, Transcript};
+    use elements::configure::Part;
+    use engine::Disk;
+    use engine::session::{self, Path, Setup};
+    use ir::Sources;
+
+    use super::*;
+    use crate::report::Percentiles;
+    use crate::search::{Goal, Range, search};
+
+    /// Nanoseconds that looking at the clock takes.
+    const LOOK: u64 = 20;
+
+    /// Time that passes only by looking at it, and as devices have it pass.
+    #[derive(Clone, Default)]
+    struct Simulated(Arc<AtomicU64>);
+
+    impl Simulated {
+        fn pass(&self, nanoseconds: u64) {
+            self.0.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    impl Time for Simulated {
+        fn now(&self) -> u64 {
+            self.0.fetch_add(LOOK, Ordering::Relaxed)
+        }
+
+        fn wait_until(&self, time: u64) {
+            self.0.fetch_max(time, Ordering::Relaxed);
+        }
+
+        fn patience(&self, limit: Duration) -> Duration {
+            limit
+        }
+
+        fn clock(&self) -> std::io::Result<Box<dyn Clock>> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    impl Clock for Simulated {
+        fn now(&mut self) -> u64 {
+            Time::now(self)
+        }
+
+        fn wait_until(&mut self, time: u64) {
+            Time::wait_until(self, time);
+        }
+    }
+
+    /// A sink that has time pass before it takes a packet: what it is told, for the packet's number.
+    struct Slow<F> {
+        sink: Box<dyn Device>,
+        time: Simulated,
+        delay: F,
+        number: u64,
+    }
+
+    impl<F: FnMut(u64) -> u64> Device for Slow<F> {
+        fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+            Ok(Received::End)
+        }
+
+        fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+            let packets: Vec<_> = batch.drain().collect();
+            for packet in packets {
+                self.time.pass((self.delay)(self.number));
+                self.number += 1;
+                batch.push(packet);
+                self.sink.send(batch, pool)?;
+            }
+            Ok(())
+        }
+    }
+
+    struct Devices<'a, F> {
+        bed: &'a mut Bed,
+        time: Simulated,
+        delay: Option<F>,
+    }
+
+    impl<F: FnMut(u64) -> u64 + 'static> elements::configure::Devices for Devices<'_, F> {
+        fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
+            if let DeviceRequest::Interface { receive: true, .. } = request {
+                let mut generated = dataplane::io::Bindings::default();
+                let binding = dataplane::io::Binding::source("gen:count=100")?;
+                generated.inputs.insert("in".into(), binding);
+                let frames = Frames::of(&mut *generated.open_device(request)?)?;
+                return Ok(self.bed.source(Rc::new(frames)));
+            }
+            let delay = self.delay.take().ok_or("one sink")?;
+            Ok(Box::new(Slow { sink: self.bed.sink(), time: self.time.clone(), delay, number: 0 }))
+        }
+    }
+
+    fn start(chain: &str, delay: impl FnMut(u64) -> u64 + 'static) -> (Bed, Router) {
+        let time = Simulated::default();
+        // Packets that are due at 0 would have no time stamp.
+        time.pass(1_000_000_000);
+        let mut bed = Bed::new(Arc::new(time.clone()));
+        let mut sources = Sources::new();
+        let file = sources.add("chain", chain);
+        let setup = Setup {
+            part: Part::default(),
+            files: &mut Disk::default(),
+            devices: &mut Devices { bed: &mut bed, time: time.clone(), delay: Some(delay) },
+            clock: Box::new(time),
+            listener: Box::new(Transcript::default()),
+            seed: 1,
+            path: Path::Native,
+            background: None,
+            program_use: ProgramUse::Always,
+            cut: None,
+            unproven: false,
+        };
+        let mut found = Vec::new();
+        let started = session::start(&mut sources, file, Vec::new(), setup, &mut found);
+        let (_, router) = started.unwrap_or_else(|| panic!("{found:?}"));
+        (bed, router)
+    }
+
+    const BARE: &str = "FromDevice(in) -> ToDevice(out);";
+
+    fn offer(delay: impl FnMut(u64) -> u64 + 'static, load: (f64, f64)) -> Offered {
+        let (bed, mut router) = start(BARE, delay);
+        bed.offer(&mut router, load, true, &|| false).unwrap()
+    }
+
+    fn is_close(found: u64, truth: u64) {
+        assert!((found as f64 / truth as f64 - 1.0).abs() < 0.02, "{found}, should be {truth}");
+    }
+
+    #[test]
+    fn known_delays_are_measured() {
+        // Evenly from 1 to 51 µs, in an order that is none.
+        let offered = offer(|number| 1000 + number * 7_919 % 50_000, (10_000.0, 5.0));
+        assert_eq!(offered.trial, Trial { offered: 50_000, lost: 0 });
+        let found = Percentiles::of(&offered.latencies).unwrap();
+        is_close(found.p50, 26_000);
+        is_close(found.p90, 46_000);
+        is_close(found.p99, 50_500);
+        is_close(found.p99_9, 50_950);
+        is_close(found.max, 51_000);
+        is_close(found.pdv, 50_950 - 1_000);
+    }
+
+    #[test]
+    fn a_stall_is_seen_by_all_packets_that_were_due() {
+        // Ten milliseconds a second: of the packets, 1 % wait, evenly from 0 to 10 ms.
+        let stalls = |number| if number % 50_000 == 25_000 { 10_000_000 } else { 200 };
+        let offered = offer(stalls, (50_000.0, 4.0));
+        assert_eq!(offered.trial.lost, 0);
+        let found = Percentiles::of(&offered.latencies).unwrap();
+        is_close(found.p99_9, 9_000_000);
+        is_close(found.max, 10_000_000);
+        assert!(found.p90 < 2_000, "{found:?}");
+    }
+
+    #[test]
+    fn a_known_share_is_lost() {
+        // A packet takes a microsecond, so four of five get through.
+        let (bed, mut router) = start(BARE, |_| 1000);
+        let mut lose = |seconds| {
+            let load = (1_250_000.0, seconds);
+            bed.offer(&mut router, load, false, &|| false).unwrap().trial.loss_ratio()
+        };
+        let found = lose(1.0);
+        assert!((found / 0.2 - 1.0).abs() < 0.02, "{found}");
+        // A short overload waits in the ring.
+        assert_eq!(lose(0.003), 0.0);
+    }
+
+    #[test]
+    fn what_finds_a_queue_full_is_lost() {
+        let chain = "FromDevice(in, BURST 32) -> Queue(4) -> Unqueue(BURST 1) -> ToDevice(out);";
+        let (bed, mut router) = start(chain, |_| 1000);
+        let offered = bed.offer(&mut router, (2_000_000.0, 0.1), false, &|| false).unwrap();
+        assert!(offered.trial.loss_ratio() > 0.4, "{:?}", offered.trial);
+        assert!(offered.latencies.is_empty());
+        // What a chain drops by its rules is not.
+        let (bed, mut router) = start(
+            "FromDevice(in) -> s :: Switch(0); s[0] -> Discard; s[1] -> ToDevice(out);",
+            |_| 0,
+        );
+        let offered = bed.offer(&mut router, (10_000.0, 0.1), true, &|| false).unwrap();
+        assert_eq!((offered.trial, bed.left()), (Trial { offered: 1000, lost: 0 }, 0));
+    }
+
+    #[test]
+    fn the_throughput_of_a_device_with_a_known_limit_is_found() {
+        for nanoseconds in [700, 3333] {
+            let (bed, mut router) = start(BARE, move |_| nanoseconds);
+            let goal = Goal { loss_ratio: 0.0, width: 0.005, trials: 3 };
+            let limit = 1e9 / nanoseconds as f64;
+            let range = Range { min: 1e4, max: 2.0 * limit };
+            // Long enough for the ring to overflow half a per cent above the limit.
+            let trial =
+                |load| bed.offer(&mut router, (load, 0.5), false, &|| false).map(|o| o.trial);
+            let found = search(&[goal], range, trial).unwrap()[0];
+            assert!((found.throughput / limit - 1.0).abs() < 0.01, "{limit} {found:?}");
+            assert!(found.trials <= 20, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn runs_with_one_seed_are_the_same() {
+        let run = || {
+            let offered = offer(|number| number * 31 % 977, (900_000.0, 0.2));
+            (
+                offered.trial,
+                offered
+                    .latencies
+                    .iter_recorded()
+                    .map(|v| (v.value_iterated_to(), v.count_at_value()))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn a_chain_that_takes_nothing_or_stops_is_reported() {
+        let (bed, mut router) = start("FromDevice(in, ACTIVE false) -> ToDevice(out);", |_| 0);
+        let ended = bed.saturate(&mut router, 1000, &|| false).unwrap_err();
+        assert_eq!(ended, Ended::Chain("the chain takes no packets from its sources".into()));
+        let (bed, mut router) = start(BARE, |_| 0);
+        let ended = bed.offer(&mut router, (1e6, 60.0), true, &|| true).err();
+        assert_eq!(ended, Some(Ended::Interrupted));
+        router.stop();
+        assert!(matches!(bed.saturate(&mut router, 1000, &|| false), Err(Ended::Chain(_))));
+    }
+}

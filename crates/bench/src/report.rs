@@ -1,0 +1,314 @@
+//! What a measurement found: one document, which programs read as JSON and people as tables.
+//!
+//! Rates are packets per second, times nanoseconds, unless a name says otherwise.
+
+use std::fmt::Write as _;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use view::table::{Table, grouped};
+
+use crate::machine::Environment;
+use crate::statistics::Samples;
+
+/// The version of the document's format: it changes when what is in it means something else.
+pub const VERSION: u32 = 1;
+
+/// A measurement of a chain.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The format's version.
+    pub bench: u32,
+    /// The chain's file.
+    pub chain: String,
+    /// What it was measured on.
+    pub environment: Environment,
+    /// What came in.
+    pub traffic: Vec<Traffic>,
+    /// The mean length of frames, with the frame check sequence, in bytes.
+    pub frame_size: f64,
+    /// What a packet takes when the chain gets as many as it takes.
+    pub cost: Cost,
+    /// The non-drop rate, and the partial drop rate.
+    pub throughput: Vec<Throughput>,
+    /// Latencies under load, the least load first.
+    pub latency: Vec<Latency>,
+    /// What network functions take element by element; elements where the chain has no functions.
+    pub functions: Vec<Share>,
+    /// What the programs take that the chain becomes.
+    pub programs: Vec<Share>,
+    /// Packets that left the chain for each that came in: less than 1 where some were dropped or ended in it, more where
+    /// it made some.
+    pub forwarded: f64,
+    /// What a reader must know before he believes the figures.
+    pub remarks: Vec<String>,
+}
+
+/// A source of packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Its name in the chain.
+    pub name: String,
+    /// What it is bound to.
+    pub origin: String,
+    /// How many frames it has; they are offered over and over.
+    pub frames: usize,
+    /// Their bytes, without frame check sequences.
+    pub bytes: usize,
+}
+
+/// What a packet takes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of a packet.
+    pub time: Samples,
+    /// CPU time of a packet that goes from a source to a sink in memory and through no chain: part of the time above.
+    pub bare: Samples,
+    /// Cycles of the time stamp counter, which runs at a constant rate whatever the core's is.
+    pub cycles: Option<f64>,
+    /// The share of the time that was taken from the thread.
+    pub disturbed: f64,
+}
+
+/// What was found for a goal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Throughput {
+    /// `NDR` or `PDR`.
+    pub goal: String,
+    /// The share of packets that may be lost.
+    pub loss_ratio: f64,
+    /// The greatest load that is within the goal; nothing if even the least is not.
+    pub lower: Option<f64>,
+    /// The least load that is not; nothing if even the greatest is.
+    pub upper: Option<f64>,
+    /// What is forwarded at the lower bound.
+    pub throughput: f64,
+    /// Trials that it took.
+    pub trials: u32,
+    /// Whether the bounds are as close as they should be.
+    pub complete: bool,
+    /// The share of the time that was taken from the thread.
+    pub disturbed: f64,
+}
+
+/// Latencies under a load, from when a packet was due until it left.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Latency {
+    /// The load, as a percentage of the non-drop rate; 0 is single packets.
+    pub percent: u32,
+    /// The load.
+    pub rate: f64,
+    /// Packets that came.
+    pub offered: u64,
+    /// Of them, packets lost.
+    pub lost: u64,
+    /// Packets whose latency was taken.
+    pub packets: u64,
+    /// The percentiles of all of them.
+    pub percentiles: Percentiles,
+    /// The median in each of the parts that the time was divided in.
+    pub p50: Samples,
+    /// The same for the 99th percentile.
+    pub p99: Samples,
+    /// The share of the time that was taken from the thread.
+    pub disturbed: f64,
+}
+
+/// Of many latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Percentiles {
+    pub min: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub p99_99: u64,
+    pub max: u64,
+    pub mean: f64,
+    /// RFC 8219's packet delay variation: the 99.9th percentile less the minimum.
+    pub pdv: u64,
+}
+
+impl Percentiles {
+    /// Of what a histogram holds; nothing of nothing.
+    pub fn of(values: &Histogram<u64>) -> Option<Self> {
+        let at = |share| values.value_at_quantile(share);
+        (!values.is_empty()).then(|| Self {
+            min: values.min(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: values.max(),
+            mean: values.mean(),
+            pdv: at(0.999).saturating_sub(values.min()),
+        })
+    }
+}
+
+/// What a part of the chain takes, from bursts that were timed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// Time of each packet that came to it.
+    pub time: f64,
+    /// Packets that were timed.
+    pub packets: u64,
+}
+
+/// Bytes of a frame on the wire besides its own and its check sequence: preamble, delimiter and gap.
+const ON_WIRE: f64 = 20.0;
+
+/// A disturbance above this share marks what it disturbed.
+pub(crate) const DISTURBED: f64 = 0.01;
+
+impl Report {
+    /// Bits a second at a rate: of frames with check sequences (layer 2), and with all that they take on a wire
+    /// (layer 1).
+    pub fn bits(&self, rate: f64) -> (f64, f64) {
+        (rate * self.frame_size * 8.0, rate * (self.frame_size + ON_WIRE) * 8.0)
+    }
+
+    /// What was found for a goal.
+    pub fn goal(&self, name: &str) -> Option<&Throughput> {
+        self.throughput.iter().find(|found| found.goal == name)
+    }
+
+    /// The report as tables.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        self.render_head(&mut out);
+        self.render_throughput(&mut out);
+        self.render_latency(&mut out);
+        self.render_shares(&mut out);
+        for remark in &self.remarks {
+            let _ = writeln!(out, "! {remark}");
+        }
+        out
+    }
+
+    fn render_head(&self, out: &mut String) {
+        let machine = &self.environment;
+        let _ = writeln!(out, "{}: in memory, one core, no network card", self.chain);
+        let kind = if machine.is_virtual { ", virtual machine" } else { "" };
+        let cpu = machine.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu}"));
+        let (processor, kernel) = (&machine.processor, &machine.kernel);
+        let _ =
+            writeln!(out, "machine: {processor}, {} CPUs{kind}{cpu}, Linux {kernel}", machine.cpus);
+        for source in &self.traffic {
+            let (name, origin) = (&source.name, &source.origin);
+            let frames = grouped(source.frames as u64);
+            let size = source.bytes as f64 / source.frames as f64 + 4.0;
+            let _ = writeln!(
+                out,
+                "traffic: {name}: {origin}: {frames} frames of {size:.0} bytes, over and over"
+            );
+        }
+        let _ = writeln!(out, "output: {:.2} packets for each that comes in", self.forwarded);
+    }
+
+    fn render_throughput(&self, out: &mut String) {
+        let cost = &self.cost;
+        let mark = mark(cost.disturbed);
+        let (low, high) = cost.time.confidence;
+        let cycles = cost.cycles.map_or_else(String::new, |c| format!(", {c:.0} cycles"));
+        let _ = writeln!(
+            out,
+            "\ncost: {:.1} ns per packet ({low:.1}–{high:.1}){cycles}; {:.1} ns of it without the chain{mark}\n",
+            cost.time.median, cost.bare.median
+        );
+        let mut table =
+            Table::new(["throughput", "Mpps", "bounds", "Gb/s L2", "Gb/s L1", "trials", ""]);
+        for found in &self.throughput {
+            let bound =
+                |b: Option<f64>| b.map_or_else(|| "-".into(), |b| format!("{:.3}", b / 1e6));
+            let (layer_2, layer_1) = self.bits(found.throughput);
+            let incomplete = if found.complete { "" } else { " bounds apart" };
+            table.row([
+                format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
+                format!("{:.3}", found.throughput / 1e6),
+                format!("{} - {}", bound(found.lower), bound(found.upper)),
+                format!("{:.2}", layer_2 / 1e9),
+                format!("{:.2}", layer_1 / 1e9),
+                found.trials.to_string(),
+                format!("{}{incomplete}", self::mark(found.disturbed)).trim().to_string(),
+            ]);
+        }
+        out.push_str(&table.render());
+    }
+
+    fn render_latency(&self, out: &mut String) {
+        if self.latency.is_empty() {
+            return;
+        }
+        let titles = [
+            "latency, µs at",
+            "Mpps",
+            "min",
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "max",
+            "PDV",
+            "lost",
+            "",
+        ];
+        let mut table = Table::new(titles);
+        let micros = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
+        for load in &self.latency {
+            let p = &load.percentiles;
+            table.row([
+                format!("{} % of NDR", load.percent),
+                format!("{:.3}", load.rate / 1e6),
+                micros(p.min),
+                micros(p.p50),
+                micros(p.p90),
+                micros(p.p99),
+                micros(p.p99_9),
+                micros(p.p99_99),
+                micros(p.max),
+                micros(p.pdv),
+                grouped(load.lost),
+                mark(load.disturbed).trim().to_string(),
+            ]);
+        }
+        let _ = write!(out, "\n{}", table.render());
+    }
+
+    fn render_shares(&self, out: &mut String) {
+        let lists = [("element by element", &self.functions), ("as programs", &self.programs)];
+        for (title, shares) in lists {
+            if shares.is_empty() {
+                continue;
+            }
+            let mut table = Table::new([title, "ns per packet", "packets timed"]);
+            for share in shares {
+                table.row([
+                    share.name.clone(),
+                    format!("{:.1}", share.time),
+                    grouped(share.packets),
+                ]);
+            }
+            let _ = write!(out, "\n{}", table.render());
+        }
+        let is_marked = |found: f64| found > DISTURBED;
+        let disturbed = self.throughput.iter().map(|t| t.disturbed);
+        let mut disturbed =
+            disturbed.chain(self.latency.iter().map(|l| l.disturbed)).chain([self.cost.disturbed]);
+        if disturbed.any(is_marked) {
+            out.push_str("\n* disturbed: other threads or virtual machines took this share of the CPU's time\n");
+        }
+        if !self.remarks.is_empty() {
+            out.push('\n');
+        }
+    }
+}
+
+fn mark(disturbed: f64) -> String {
+    if disturbed > DISTURBED { format!(" *{:.0} %", 100.0 * disturbed) } else { String::new() }
+}

@@ -1,0 +1,77 @@
+//! Traffic in memory: frames that a capture or a generator gave once, offered over and over.
+
+use elements::device::{Device, Received};
+use net::{Batch, Packet, Pool};
+
+/// Frames that are kept at the most.
+const MOST_FRAMES: usize = 1 << 18;
+/// Bytes of frames that are kept at the most.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Frames, one after another.
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+    /// Where each frame ends in `bytes`.
+    ends: Vec<usize>,
+    pub(crate) link_type: u32,
+    /// Whether the source had more.
+    pub(crate) is_cut: bool,
+}
+
+impl Frames {
+    /// Takes what a device has, up to a limit.
+    ///
+    /// # Errors
+    /// The device's, or that it has no frames.
+    pub(crate) fn of(device: &mut dyn Device) -> Result<Self, String> {
+        let (mut batch, mut pool) = (Batch::new(), Pool::new());
+        let link_type = device.link_type();
+        let mut frames = Self { bytes: Vec::new(), ends: Vec::new(), link_type, is_cut: false };
+        loop {
+            let received = device.receive(Batch::DEFAULT_BURST, &mut batch, &mut pool)?;
+            for packet in batch.drain() {
+                frames.is_cut |= !frames.push(&packet);
+                pool.recycle(packet);
+            }
+            if received == Received::End || frames.is_cut {
+                break;
+            }
+        }
+        if frames.ends.is_empty() { Err("there are no packets in it".into()) } else { Ok(frames) }
+    }
+
+    fn push(&mut self, packet: &Packet) -> bool {
+        let end = self.bytes.len() + packet.len();
+        if self.ends.len() == MOST_FRAMES || end > MOST_BYTES {
+            return false;
+        }
+        self.bytes.extend_from_slice(packet.data());
+        self.ends.push(end);
+        true
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Their bytes, without frame check sequences.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends so many of them to a batch, from a number on that counts on after the last.
+    #[inline]
+    pub(crate) fn append(&self, from: u64, count: usize, batch: &mut Batch, pool: &mut Pool) {
+        let all = self.ends.len();
+        let (mut next, mut left) = ((from % all as u64) as usize, count);
+        while left > 0 {
+            let ends = &self.ends[next..];
+            let ends = &ends[..left.min(ends.len())];
+            let mut start = next.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let frame = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
+            pool.packets(batch, ends.iter().map(frame));
+            (next, left) = (0, left - ends.len());
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `catena bench`: how fast a chain is.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bench::compare::compare;
+use bench::{Effort, Failed, Machine, Report, Request, measure};
+use clap::Args;
+use dataplane::clock::{RealClock, Time};
+use dataplane::io::Binding;
+
+use crate::failure::Failure;
+use crate::signals::interrupt_flag;
+use crate::terminal::{print, print_error};
+use crate::{log, variables};
+
+/// Measure a chain: throughput, latency under load, cost of each network function
+///
+/// The chain runs in memory on one core, without network cards; figures leave out what cards and drivers
+/// take. Captures are read once and offered over and over; nothing is written. Reported are
+///
+///   cost            CPU time of a packet when the chain gets as many as it takes, with the 95 % confidence
+///                   interval of the median; and the part of it that copying frames in and out takes
+///   NDR, PDR        the greatest load without loss, and with 0.5 % of loss (MLRsearch, RFC 9971): packets
+///                   are due at equal distances and wait in a ring of 1,024; what comes while it is full is
+///                   lost. What the chain drops by its rules is not lost
+///   latency         from when a packet was due until it left, at parts of the NDR; PDV is RFC 8219's
+///   per function    time of bursts that were timed, element by element, and of the programs
+///
+/// Loads are of all sources together. A share of the time that other threads or virtual machines took is
+/// marked.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXIT_STATUS)]
+pub(crate) struct Bench {
+    /// Configuration file; `-` for standard input
+    #[arg(required_unless_present = "compare")]
+    file: Option<String>,
+    /// Values of variables of the configuration
+    #[arg(value_name = "VAR=VALUE")]
+    variables: Vec<String>,
+    /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…)
+    ///
+    /// Names that are not bound read generated traffic: 1,000 flows of UDP in frames of 64 bytes.
+    #[arg(long = "in", value_name = "NAME=FILE|gen:…")]
+    inputs: Vec<String>,
+    /// Seconds of each trial of the throughput search; rounds and loads follow from it
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
+    trial: f64,
+    /// CPU to measure on; default: the last that may be used
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<usize>,
+    /// Seed of the chain's random choices
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Fail if the NDR is less than this many million packets per second
+    #[arg(long, value_name = "MPPS")]
+    min_mpps: Option<f64>,
+    /// Fail if the 99th percentile of latency is more than this many microseconds at any load
+    #[arg(long, value_name = "MICROSECONDS")]
+    max_p99_us: Option<f64>,
+    /// Compare two reports that --json printed; fail if the new one is worse
+    ///
+    /// A figure is worse if it differs by more than --tolerance and its 95 % confidence interval leaves no
+    /// doubt. The interval holds for repeats within a run: machines also differ from run to run.
+    #[arg(long, value_names = ["OLD.json", "NEW.json"], num_args = 2,
+        conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed"])]
+    compare: Option<Vec<String>>,
+    /// Difference that counts as none, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
+    tolerance: f64,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  measured, and within --min-mpps and --max-p99-us; nothing is worse
+  1  something failed, a limit was missed, something is worse, or it was interrupted
+  2  the command line is wrong";
+
+pub(crate) fn main(args: &Bench) -> Result<ExitCode, Failure> {
+    match &args.compare {
+        Some(files) => run_comparison(args, files),
+        None => run_measurement(args),
+    }
+}
+
+fn run_comparison(args: &Bench, files: &[String]) -> Result<ExitCode, Failure> {
+    if !(0.0..=1000.0).contains(&args.tolerance) {
+        return Err(format!("--tolerance {}: a percentage from 0 to 1000", args.tolerance).into());
+    }
+    let [old, new] = files else { return Err("--compare takes two files".to_string().into()) };
+    let comparison = compare(&read(old)?, &read(new)?, args.tolerance / 100.0);
+    print_document(args.json, &comparison, || comparison.render());
+    Ok(if comparison.is_worse() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn read(file: &str) -> Result<Report, Failure> {
+    const MOST: u64 = 64 << 20;
+    let bytes = engine::read_bytes(file, MOST).map_err(|e| format!("{file}: {e}"))?;
+    let report: Report = serde_json::from_slice(&bytes)
+        .map_err(|e| format!("{file}: not a report of 'catena bench --json': {e}"))?;
+    match report.bench {
+        bench::report::VERSION => Ok(report),
+        other => {
+            Err(format!("{file}: a report of version {other}, which this catena does not read")
+                .into())
+        }
+    }
+}
+
+fn print_document(as_json: bool, document: &impl serde::Serialize, text: impl FnOnce() -> String) {
+    match as_json.then(|| serde_json::to_string(document)) {
+        Some(Ok(json)) => print(&(json + "\n")),
+        Some(Err(why)) => print_error(&format!("error: {why}\n")),
+        None => print(&text()),
+    }
+}
+
+fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
+    if !(0.001..=60.0).contains(&args.trial) {
+        return Err(format!("--trial {}: 0.001 to 60 seconds", args.trial).into());
+    }
+    let request = Request {
+        chain: args.file.as_deref().unwrap_or_default(),
+        variables: variables::all(&args.variables)?,
+        inputs: inputs(&args.inputs)?,
+        seed: args.seed,
+        effort: Effort { trial: args.trial },
+    };
+    let machine = Machine::bind(args.cpu).map_err(|why| match args.cpu {
+        Some(_) => format!("--cpu: {why}"),
+        None => why,
+    })?;
+    let time: Arc<dyn Time> = Arc::new(RealClock::new());
+    let interrupted = interrupt_flag();
+    let shows_progress = std::io::stderr().is_terminal();
+    let environment = machine.environment();
+    let mut progress = |what: &str| {
+        if shows_progress {
+            log::progress(&format!("bench: {what} …"));
+        }
+    };
+    let is_stopped = || interrupted.load(Ordering::Relaxed);
+    let measured = measure(&request, (&time, &machine), environment, &mut progress, &is_stopped);
+    log::wipe_progress();
+    let report = measured.map_err(|why| match why {
+        Failed::Chain(findings) => Failure::Findings(findings),
+        Failed::Message(why) => why.into(),
+        Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
+    })?;
+    print_document(args.json, &report, || report.render());
+    let missed = missed(args, &report);
+    missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));
+    Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {
+    let mut inputs = HashMap::new();
+    for text in texts {
+        let pair =
+            text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+        let (name, value) = pair.ok_or_else(|| format!("--in takes NAME=VALUE, not '{text}'"))?;
+        let binding = Binding::source(value).map_err(|why| format!("--in {text}: {why}"))?;
+        inputs.insert(name.to_string(), binding);
+    }
+    Ok(inputs)
+}
+
+/// The limits that a report misses.
+fn missed(args: &Bench, report: &Report) -> Vec<String> {
+    let mut missed = Vec::new();
+    if let Some(least) = args.min_mpps {
+        let found = report.goal("NDR").map_or(0.0, |ndr| ndr.throughput / 1e6);
+        if found.is_nan() || found < least {
+            missed.push(format!("--min-mpps {least}: the NDR is {found:.3} Mpps"));
+        }
+    }
+    if let Some(most) = args.max_p99_us {
+        if report.latency.is_empty() {
+            missed.push(format!("--max-p99-us {most}: no latencies were taken"));
+        }
+        for load in &report.latency {
+            let found = load.percentiles.p99 as f64 / 1e3;
+            if found > most {
+                missed.push(format!(
+                    "--max-p99-us {most}: {found:.2} µs at {} % of the NDR",
+                    load.percent
+                ));
+            }
+        }
+    }
+    missed
+}

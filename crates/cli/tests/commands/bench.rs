@@ -1,0 +1,150 @@
+//! `catena bench`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{Ended, Folder};
+
+const CHAIN: &str = "\
+elementclass Firewall { input -> Strip(14) -> CheckIPHeader -> IPFilter(deny src host 10.0.0.1, allow all) -> output; }
+FromDevice(in) -> fw :: Firewall -> DecIPTTL -> Unstrip(14) -> ToDevice(out);
+";
+
+/// Trials are of milliseconds: what comes out is no measurement, but all of it comes out.
+fn bench(folder: &Folder, arguments: &[&str]) -> Ended {
+    folder.file("a.click", CHAIN);
+    folder.run(["bench", "a.click", "--trial", "0.002"].iter().chain(arguments))
+}
+
+#[test]
+fn a_report_has_all_figures() {
+    let folder = Folder::new();
+    let ended = bench(&folder, &["--in", "in=gen:flows=100,count=1000,size=96", "--json"]);
+    let report: Value = serde_json::from_str(ended.well()).unwrap();
+    assert_eq!(report["traffic"][0]["frames"], 1000);
+    assert_eq!(report["frame_size"], 100.0);
+    // 16 of the 100 flows are of the host that is denied.
+    assert!((report["forwarded"].as_f64().unwrap() - 0.84).abs() < 0.01, "{report}");
+    assert!(report["cost"]["time"]["median"].as_f64().unwrap() > 0.0);
+    let goals: Vec<_> =
+        report["throughput"].as_array().unwrap().iter().map(|t| &t["goal"]).collect();
+    assert_eq!(goals, ["NDR", "PDR"]);
+    let names = |list: &str| -> Vec<String> {
+        let shares = report[list].as_array().unwrap();
+        shares.iter().map(|share| share["name"].as_str().unwrap().to_string()).collect()
+    };
+    assert!(names("functions").contains(&"fw".to_string()), "{report}");
+}
+
+#[test]
+fn tables_have_the_same() {
+    let folder = Folder::new();
+    let ended = bench(&folder, &[]);
+    let text = ended.well();
+    let expected = [
+        "in memory",
+        "ns per packet",
+        "NDR (loss ≤ 0 %)",
+        "PDR (loss ≤ 0.5 %)",
+        "element by element",
+    ];
+    for words in expected {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("! in: nothing was said of its traffic"), "{text}");
+    // What the chain would have written is not.
+    assert!(!folder.path().join("out").exists());
+}
+
+#[test]
+fn limits_that_are_missed_fail() {
+    let folder = Folder::new();
+    let ended = bench(&folder, &["--min-mpps", "1000000", "--max-p99-us", "0"]);
+    assert!(ended.refused().contains("error: --min-mpps 1000000: the NDR is "), "{ended:?}");
+    assert!(ended.err.contains("error: --max-p99-us 0: "), "{ended:?}");
+    assert!(ended.out.contains("ns per packet"), "{ended:?}");
+    assert_eq!(bench(&folder, &["--min-mpps", "0"]).code, Some(0));
+}
+
+#[test]
+fn reports_are_compared() {
+    let folder = Folder::new();
+    let old = bench(&folder, &["--json"]).well().to_string();
+    folder.file("old.json", &old);
+    let compare = |new: &str| folder.run(["bench", "--compare", "old.json", new]);
+    let same = compare("old.json");
+    assert!(same.well().contains("ns per packet") && !same.out.contains("WORSE"), "{same:?}");
+    let mut slower: Value = serde_json::from_str(&old).unwrap();
+    for time in slower["cost"]["time"]["values"].as_array_mut().unwrap() {
+        *time = (time.as_f64().unwrap() * 10.0).into();
+    }
+    slower["environment"]["kernel"] = "another".into();
+    folder.file("slower.json", slower.to_string());
+    let worse = compare("slower.json");
+    assert_eq!((worse.code, worse.err.as_str()), (Some(1), ""));
+    assert!(worse.out.contains("WORSE") && worse.out.contains("! the kernel differs"), "{worse:?}");
+    let json = folder.run(["bench", "--compare", "slower.json", "old.json", "--json"]);
+    let json: Value = serde_json::from_str(json.well()).unwrap();
+    assert_eq!(json["figures"][0]["verdict"], "better");
+    // A difference within the tolerance is none.
+    let tolerant = ["bench", "--compare", "old.json", "slower.json", "--tolerance", "1000"];
+    assert_eq!(folder.run(tolerant).code, Some(0));
+    folder.file("none.json", "{}");
+    assert!(compare("none.json").refused().contains("none.json: not a report"));
+    assert!(compare("gone.json").refused().contains("gone.json: "));
+    folder.file("later.json", old.replacen("\"bench\":1", "\"bench\":2", 1));
+    assert!(compare("later.json").refused().contains("a report of version 2"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let folder = Folder::new();
+    // A capture without a packet.
+    folder
+        .file("empty.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0");
+    let cases: [(&str, &[&str], &str); 9] = [
+        (CHAIN, &["--in", "in=empty.pcap"], "there are no packets in it"),
+        (CHAIN, &["--in", "in=lo"], "'in' is bound to the interface lo"),
+        (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
+        (CHAIN, &["--in", "in"], "--in takes NAME=VALUE"),
+        (CHAIN, &["--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
+        (CHAIN, &["--trial", "0"], "--trial 0: 0.001 to 60 seconds"),
+        ("InfiniteSource -> Discard;", &[], "the chain has no FromDevice or FromDump"),
+        ("FromDevice(in, ACTIVE false) -> ToDevice(out);", &[], "takes no packets"),
+        ("", &[], "no FromDevice or FromDump"),
+    ];
+    for (chain, arguments, expected) in cases {
+        folder.file("a.click", chain);
+        let ended = folder.run(["bench", "a.click"].iter().chain(arguments));
+        assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
+        assert_eq!(ended.out, "");
+    }
+    folder.file("a.click", "FromDevice(in) -> Nonsense;");
+    assert!(folder.run(["bench", "a.click"]).refused().contains("Nonsense"));
+    assert!(folder.run(["bench", "gone.click"]).refused().contains("gone.click"));
+}
+
+#[test]
+fn an_interrupt_ends_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let folder = Folder::new();
+    folder.file("a.click", CHAIN);
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    let child = command.args(["bench", "a.click", "--trial", "60"]).spawn().unwrap();
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    // Once the signal is caught.
+    let status = format!("/proc/{}/status", child.id());
+    let catches = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (Signal::INT.as_raw() - 1)) != 0
+    };
+    while !catches() {
+        std::thread::yield_now();
+    }
+    kill_process(pid, Signal::INT).unwrap();
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!(ended.refused(), "error: interrupted: nothing is reported\n");
+}
