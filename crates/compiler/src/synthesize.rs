@@ -247,6 +247,7 @@ impl Making<'_> {
         self.synthesis.work += work;
         self.vain += work;
         let (at, why) = match cut {
+            Some(Cut::Copy(at)) => (at, "the paths of copies fork behind this".to_string()),
             // Abreast they show where.
             _ if self.multiply.insert(entry) => return vec![entry],
             Some(Cut::Long(at)) => (at, format!("more than {MAX_LENGTH} elements lead here")),
@@ -289,7 +290,7 @@ impl Making<'_> {
         let mut passed = HashSet::new();
         let mut barriers = HashSet::new();
         let programs = self.made.values().filter_map(|made| made.program.as_ref());
-        for (_, exit) in programs.flat_map(Program::exits) {
+        for exit in programs.flat_map(Program::exits).flat_map(|(_, exit)| exit.all()) {
             let ends_at_last = matches!(exit.end, End::Drop { .. });
             let visited = exit.visited.len().saturating_sub(usize::from(ends_at_last));
             passed.extend(exit.visited[..visited].iter().map(|port| port.node));
@@ -375,7 +376,6 @@ fn chain<'a>(graph: &'a Graph, models: &'a [Model]) -> Chain<'a> {
         to: graph.edges.iter().map(|e| (e.from, e.to)).collect(),
         stages: HashSet::new(),
         opaque: opaque.collect(),
-        state_and_copies: false,
         changing: changing(graph, models),
         explore_rare_paths: false,
         tables: false,

@@ -77,14 +77,16 @@ fn program(text: &str) -> (Graph, Program) {
     (graph, program.clone())
 }
 
-/// Steps of the way with the fewest steps to an exit that comes through the most inputs.
+/// Steps of the way with the fewest steps to an exit that comes through the most inputs, of those that leave.
 fn shortest_long_way(program: &Program) -> Vec<StepId> {
-    let longest = program.exits().map(|(_, e)| e.visited.len()).max().expect("an exit");
+    let leaves = |exit: &Exit| matches!(exit.barrier, Some(Barrier::Opaque(_)));
+    let leaving = || program.exits().map(|(_, exit)| exit).filter(|exit| leaves(exit));
+    let longest = leaving().map(|exit| exit.visited.len()).max().expect("an exit");
     let mut ways: Vec<Option<Vec<StepId>>> = vec![None; program.steps.len()];
     for (i, step) in program.steps.iter().enumerate().rev() {
         let at = StepId(i as u32);
         ways[i] = match step {
-            Step::Exit(exit) => (exit.visited.len() == longest).then(|| vec![at]),
+            Step::Exit(exit) => (leaves(exit) && exit.visited.len() == longest).then(|| vec![at]),
             step => {
                 let on = step.next().filter_map(|n| ways[n.0 as usize].clone());
                 on.min_by_key(Vec::len).map(|mut way| {
@@ -117,10 +119,12 @@ fn ten_routers_ask_no_more_than_one() {
     let (_, one) = program(&routers(1));
     let (graph, ten) = program(&routers(10));
     let ways = [&one, &ten].map(|p| shortest_long_way(p).len());
-    assert_eq!(ways[0], ways[1], "{}", ten.text(&graph));
+    // Packets with options go on to the next router, too: they are told apart from broken ones first.
+    assert!(ways[1] <= ways[0] + 1, "{}", ten.text(&graph));
     // Of the packets that go all the way, those whose source nothing asks to fix.
     let written = |e: &Exit| e.writes.bytes.iter().any(|w| w.offset == 26);
-    let all = ten.exits().map(|(_, e)| e).filter(|e| !written(e));
+    let leaves = |e: &Exit| matches!(e.barrier, Some(Barrier::Opaque(_)));
+    let all = ten.exits().map(|(_, e)| e).filter(|e| leaves(e) && !written(e));
     let exit = all.max_by_key(|e| e.visited.len()).expect("an exit");
     assert!(matches!(exit.end, End::Push { native: true, .. }), "{exit:?}");
     // Ten encapsulations, time-to-lives and checksums: each place is written once.

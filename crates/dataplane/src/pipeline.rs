@@ -93,16 +93,36 @@ struct Target {
     laps: u32,
     /// The elements that what goes there may get to.
     behind: BTreeSet<NodeId>,
+    /// By number of those before: whether paths from there and from here may meet.
+    meets: Vec<bool>,
     /// Which tables may change before a packet that goes there comes to rest.
     changes: Vec<bool>,
+    /// Whether cells of the program may.
+    changes_cells: bool,
     /// Those that go there at present.
     batch: Option<Batch>,
 }
 
 impl Target {
-    /// Whether flows may change before what goes there has come to rest.
-    fn is_barrier(&self) -> bool {
-        self.changes.contains(&true)
+    fn may_change(&self) -> MayChange {
+        MayChange { flows: self.changes.contains(&true), cells: self.changes_cells }
+    }
+}
+
+/// What a program depends on that may change before packets come to rest.
+#[derive(Clone, Copy, Default)]
+struct MayChange {
+    flows: bool,
+    cells: bool,
+}
+
+impl MayChange {
+    fn any(self) -> bool {
+        self.flows || self.cells
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { flows: self.flows || other.flows, cells: self.cells || other.cells }
     }
 }
 
@@ -137,12 +157,12 @@ pub(crate) struct Pipeline {
     /// By step: the site where the flow cache is asked before.
     asks: Vec<Option<u16>>,
     plans: Vec<Plan>,
-    /// By plan: whether what comes after must wait until packets have come to rest where it sends
-    /// them.
-    barriers: Vec<bool>,
-    /// By plan: whether copies go where flows change that the program looks up: packets behind theirs are decided once
-    /// the copies have come to rest.
-    ends: Vec<bool>,
+    /// By plan: what may change until packets have come to rest where it sends them, so that what depends on it must wait.
+    barriers: Vec<MayChange>,
+    /// By plan: what may change until copies have come to rest.
+    by_copies: Vec<MayChange>,
+    /// Whether packets that were decided, but wait for their turn, may change cells.
+    cells_wait: bool,
     sites: Vec<Site>,
     /// Of the time, what the expiry of flows does not depend on.
     tick: u64,
@@ -152,8 +172,6 @@ pub(crate) struct Pipeline {
     /// The index of each exit's outcome, by step.
     outcome_of: Vec<u32>,
     targets: Vec<Target>,
-    /// Whether ways that part here may meet again, so that the order matters in which packets go.
-    meet: bool,
     /// Targets that packets go to at present, in the order of their first packets.
     used: Vec<u16>,
     /// Where each packet of the burst goes: its target's number, or [`DROP`].
@@ -236,7 +254,8 @@ impl Pipeline {
             asks: Vec::new(),
             plans: Vec::new(),
             barriers: Vec::new(),
-            ends: Vec::new(),
+            by_copies: Vec::new(),
+            cells_wait: false,
             sites: Vec::new(),
             tick: 0,
             cache: FlowCache::new(tables.len(), 0, Rc::clone(missed)),
@@ -249,7 +268,6 @@ impl Pipeline {
             outcomes: Vec::new(),
             outcome_of: vec![u32::MAX; program.steps.len()],
             targets: Vec::new(),
-            meet: false,
             used: Vec::new(),
             decided: Vec::new(),
             extra: Vec::new(),
@@ -272,24 +290,25 @@ impl Pipeline {
         pipeline.compile(&prepared.ranges, missed);
         pipeline.may_end |= program.exits().any(|(step, exit)| {
             let number = pipeline.outcome_of[step.0 as usize] as usize;
-            pipeline.ends_by_copy(number, exit.copies.len())
+            pipeline.copies_change(number, exit.copies.len()).any()
         });
         Ok(pipeline)
     }
 
     fn arrivals(&self, chain: &dyn Surroundings) -> Rc<[Arrival]> {
-        if self.tables.len() == 0 {
+        if self.tables.len() == 0 && !self.targets.iter().any(|t| t.changes_cells) {
             return Rc::default();
         }
         let of_these = |node: &NodeId| {
-            chain.table(*node).is_some_and(|table| self.tables.number(&table).is_some())
+            let table = chain.table(*node).and_then(|table| self.tables.number(&table));
+            table.is_some() || self.cells.is_changed_by(*node, &self.program, chain)
         };
         let owners: Vec<NodeId> = (0..chain.elements()).filter(of_these).collect();
         // Where packets that wait for their turn may come.
         let waiting: BTreeSet<NodeId> = self
             .targets
             .iter()
-            .filter(|t| !t.is_barrier())
+            .filter(|t| !t.may_change().any())
             .flat_map(|t| &t.behind)
             .copied()
             .collect();
@@ -336,21 +355,20 @@ impl Pipeline {
         let found = |l: &Layout| FoundFlows::new(l.values.into(), l.common.into());
         let found = layouts.iter().map(found).collect();
         self.burst = Burst::new(nodes.len(), plans.len(), bindings, found);
-        let target = |plan: &Plan| self.outcomes[plan.outcome as usize].target;
-        let is_barrier = |target: u16| self.targets[usize::from(target)].is_barrier();
-        let ends = |plan: &Plan| self.ends_by_copy(plan.outcome as usize, plan.copies.len());
-        let ends: Vec<bool> = plans.iter().map(ends).collect();
-        let barrier = |(plan, ends): (&Plan, &bool)| *ends || target(plan).is_some_and(is_barrier);
-        self.barriers = plans.iter().zip(&ends).map(barrier).collect();
-        self.ends = ends;
+        let copies = |plan: &Plan| self.copies_change(plan.outcome as usize, plan.copies.len());
+        let all = |p: &Plan| self.copies_change(p.outcome as usize + 1, p.copies.len() + 1);
+        let by_copies = plans.iter().map(copies).collect();
+        self.barriers = plans.iter().map(all).collect();
+        self.by_copies = by_copies;
         (self.lanes, self.nodes, self.asks, self.plans) = (lanes, nodes, asks, plans);
         (self.sites, self.tick) = (sites, tick);
     }
 
-    /// Whether one of so many copies that leave before an outcome goes where flows change.
-    fn ends_by_copy(&self, outcome: usize, copies: usize) -> bool {
+    /// What may change where the copies go, so many, that leave before an outcome.
+    fn copies_change(&self, outcome: usize, copies: usize) -> MayChange {
         let targets = self.outcomes[outcome - copies..outcome].iter().filter_map(|o| o.target);
-        targets.into_iter().any(|target| self.targets[usize::from(target)].is_barrier())
+        let changes = targets.map(|target| self.targets[usize::from(target)].may_change());
+        changes.fold(MayChange::default(), MayChange::or)
     }
 
     fn outcome(&mut self, exit: &Exit, laps: u32, chain: &dyn Surroundings) -> Outcome {
@@ -405,11 +423,22 @@ impl Pipeline {
                     changes[usize::from(number)] = true;
                 }
             }
-            self.meet |= self.targets.iter().any(|t| !t.behind.is_disjoint(&behind));
-            self.targets.push(Target { to, taker, laps, behind, changes, batch: None });
+            let changes_cells =
+                behind.iter().any(|&n| self.cells.is_changed_by(n, &self.program, chain));
+            let meets = self.targets.iter().map(|t| !t.behind.is_disjoint(&behind)).collect();
+            let batch = None;
+            let target = Target { to, taker, laps, behind, meets, changes, changes_cells, batch };
+            self.targets.push(target);
             self.targets.len() - 1
         });
         at as u16
+    }
+
+    /// Whether the paths of packets that go to a target at present may meet another's, so that their order matters.
+    fn meets_used(&self, number: u16) -> bool {
+        let meet = |a: u16, b: u16| self.targets[usize::from(a)].meets.get(usize::from(b));
+        let meets = |other: u16| meet(number.max(other), number.min(other)) == Some(&true);
+        number != DROP && self.used.iter().any(|other| meets(*other))
     }
 
     /// Sends packets where they were decided to go.
@@ -427,11 +456,11 @@ impl Pipeline {
             }
             return;
         }
-        let mut last = None;
         let mut extra = std::mem::take(&mut self.extra).into_iter().peekable();
         let mut copies = std::mem::take(&mut self.copies);
         copies.sort_unstable_by_key(|copy| (copy.before, copy.order));
         let mut waiting = copies.drain(..).peekable();
+        let mut last = None;
         for (at, (packet, &number)) in batch.drain().zip(&self.decided).enumerate() {
             while let Some((_, Delivery { to, batch, taker, laps })) =
                 extra.next_if(|(before, _)| *before == at)
@@ -442,8 +471,7 @@ impl Pipeline {
             let before = std::iter::from_fn(|| waiting.next_if(|copy| copy.before == at));
             let before = before.map(|copy| (copy.target, copy.packet));
             for (number, packet) in before.chain([(number, packet)]) {
-                if self.meet && number != DROP && last.replace(number).is_some_and(|l| l != number)
-                {
+                if last.replace(number) != Some(number) && self.meets_used(number) {
                     send(&mut self.used, &mut self.targets, cx);
                 }
                 match self.targets.get_mut(usize::from(number)) {
@@ -479,6 +507,7 @@ impl Stage for Pipeline {
         let now = cx.now();
         self.tables.expire(now);
         self.decided.clear();
+        self.cells_wait = false;
         let mut done = 0;
         while done < batch.len() {
             let packets = batch.as_mut_slice().get_mut(done..).unwrap_or_default();

@@ -32,6 +32,11 @@ impl Cells {
         }
     }
 
+    /// Whether these are the same cells.
+    pub fn is(&self, other: &Cells) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// How many there are.
     #[expect(clippy::len_without_is_empty, reason = "nobody has none")]
     pub fn len(&self) -> usize {

@@ -49,6 +49,16 @@ elementclass NBoth { $ip, $timeout, $guarantee |
   rw[0] -> EtherEncap(0x0800, 02:00:00:01:01:01, 02:00:00:01:01:02) -> [0] output;
   rw[1] -> EtherEncap(0x0800, 02:00:00:01:02:01, 02:00:00:01:02:02) -> [1] output;
 }
+elementclass T { $i |
+  input -> Strip(14) -> CheckIPHeader(CHECKSUM true) -> UDPIPEncap(172.17.$i.1, 4789, 172.17.$i.2, 4789)
+    -> EtherEncap(0x0800, 02:00:00:04:01:01, 02:00:00:04:01:02) -> output;
+}
+elementclass M { $i |
+  input -> t :: Tee -> output;
+  t[1] -> Strip(14) -> EtherVLANEncap(0x0800, 02:00:00:05:01:01, 02:00:00:05:01:02, $i) -> ToDump(mirror);
+}
+elementclass TBoth { $i | input[0] -> T($i) -> [0] output; input[1] -> [1] output; }
+elementclass MBoth { $i | input[0] -> M($i) -> [0] output; input[1] -> [1] output; }
 elementclass Homes { $timeout, $guarantee |
   input -> c :: Classifier(29/00%03, 29/01%03, 29/02%03, -);
   c[0] -> N(100.64.0.1, $timeout, $guarantee) -> output; c[1] -> N(100.64.0.2, $timeout, $guarantee) -> output;
@@ -84,12 +94,16 @@ enum Part {
     Homes,
     /// A load balancer in front of 128 servers.
     Balancer,
+    /// A tunnel in UDP, which has no way back.
+    Tunnel,
+    /// A copy of each packet to a probe.
+    Mirror,
 }
 
-use Part::{Balancer, Homes, List, Napt, Router};
+use Part::{Balancer, Homes, List, Mirror, Napt, Router, Tunnel};
 
 /// All chains.
-pub(crate) const CHAINS: [Chain; 10] = [
+pub(crate) const CHAINS: [Chain; 13] = [
     Chain { name: "R1", tables: 0, parts: &[Router] },
     Chain { name: "R4", tables: 0, parts: &[Router; 4] },
     Chain { name: "N1", tables: 1, parts: &[Napt] },
@@ -100,6 +114,9 @@ pub(crate) const CHAINS: [Chain; 10] = [
     Chain { name: "ACL-R-N", tables: 1, parts: &[List, Router, Napt] },
     Chain { name: "nested-NATs", tables: 2, parts: &[Homes, Napt] },
     Chain { name: "LB-N", tables: 2, parts: &[Balancer, Napt] },
+    Chain { name: "R1-T", tables: 0, parts: &[Router, Tunnel] },
+    Chain { name: "R1-M", tables: 0, parts: &[Router, Mirror] },
+    Chain { name: "R4-M-T", tables: 0, parts: &[Router, Router, Router, Router, Mirror, Tunnel] },
 ];
 
 /// Bare forwarding.
@@ -121,6 +138,8 @@ impl Chain {
                 Napt => format!("N{both}(30.0.{i}.1, {lifetime})"),
                 List => list(&mut text, workload.replies),
                 Homes => format!("Homes{both}({lifetime})"),
+                Tunnel => format!("T{both}({i})"),
+                Mirror => format!("M{both}({i})"),
                 Balancer => balancer(&mut text, workload.replies) + &format!("({lifetime})"),
             };
             let _ = writeln!(text, "f{i} :: {function};");

@@ -143,3 +143,42 @@ fn a_chosen_output_stays_chosen() {
         }
     }
 }
+
+#[test]
+fn identifications_go_on() {
+    let text = "in0 :: Idle -> CheckIPHeader -> s :: Switch(0) -> ttl :: DecIPTTL -> t :: Tee
+           -> u :: UDPIPEncap(30.0.0.1, 1, 30.0.0.2, 2) -> out0 :: Queue(100000) -> Idle;
+         in1 :: Idle -> Discard; s[1] -> Discard;
+         t[1] -> i :: IPEncap(4, 30.0.0.3, 30.0.0.4) -> out1 :: Queue(100000) -> Idle;
+         ttl[1] -> e :: ICMPError(30.0.0.1, timeexceeded) -> out1;";
+    let frames: Vec<Vec<u8>> = [1, 9, 9, 1, 9]
+        .map(|ttl| format!("bare udp 10.0.0.1:1000 > 20.0.0.1:80 ttl {ttl}"))
+        .map(|words| net::notation::parse(&words).expect("the words are right"))
+        .into();
+    let run = |mode: Mode, is_replaced: bool| {
+        let mut way = begin(text, mode);
+        let mut left = [const { Vec::new() }; 2];
+        for turn in 0..6 {
+            if turn == 2 && is_replaced {
+                replace(&mut way, text, mode);
+            }
+            if let Some((_, output)) = [(1, "1"), (2, "0")].iter().find(|(at, _)| *at == turn) {
+                way.router.write_handler("s.switch", output).expect("it is written");
+            }
+            frames.iter().for_each(|frame| feed(&mut way, "in0", std::slice::from_ref(frame)));
+            for (left, queue) in left.iter_mut().zip(["out0", "out1"]) {
+                left.extend(drain(&mut way, queue).iter().map(Seen::bytes));
+            }
+        }
+        left
+    };
+    let wanted = run(MODES[0], false);
+    assert_eq!(wanted.each_ref().map(|left| left.len()), [15, 25]);
+    for mode in MODES {
+        let left = run(mode, true);
+        for (left, wanted) in left.iter().zip(&wanted) {
+            let same = left.iter().zip(wanted).take_while(|(left, wanted)| left == wanted).count();
+            assert_eq!((same, left.len()), (wanted.len(), wanted.len()), "{mode:?}");
+        }
+    }
+}

@@ -568,17 +568,17 @@ fn metrics_are_scraped() {
     assert_eq!(value(dropped), Some(1000.0));
     assert_eq!(value("catena_configurations_total"), Some(1.0));
     // Some bursts were timed; each bucket holds what those before it hold.
-    let chain = |part: &str| {
+    let program = |part: &str| {
         let named = |(name, _): &&(String, f64)| {
             name.starts_with(&format!("catena_latency_seconds{part}"))
-                && name.contains("of=\"chain\"")
+                && name.contains("of=\"program\"")
         };
         samples.iter().filter(named).map(|(_, value)| *value).collect::<Vec<f64>>()
     };
-    let buckets = chain("_bucket");
+    let buckets = program("_bucket");
     assert!(buckets.is_sorted() && buckets.last() > Some(&0.0), "{content}");
-    assert_eq!(chain("_count").first(), buckets.last());
-    assert!(chain("_sum")[0] > 0.0);
+    assert_eq!(program("_count").first(), buckets.last());
+    assert!(program("_sum")[0] > 0.0);
     let taken = folder.run(["run", "chain.click", "--control", "t", "--metrics", address]);
     assert!(taken.err.contains("--metrics"), "{}", taken.err);
 }

@@ -197,7 +197,25 @@ impl<'a> Machine<'a> {
         let base = way.packet.base(&mut self.terms, &way.facts, base)?;
         let at = i32::try_from(offset).ok().and_then(|o| base.checked_add(o));
         let at = at.ok_or(Stop::Unsupported(Barrier::FarSum))?;
-        let Ok(offset) = u16::try_from(at) else { return self.pushed_sum(way, at, length) };
+        // What was pushed is summed word by word.
+        let Ok(offset) = u16::try_from(at) else {
+            let pushed = u128::from(at.unsigned_abs());
+            let known = way.facts.single(&self.terms, length);
+            if let Some(length) = known.filter(|n| n.is_multiple_of(2) && *n <= MOST_PUSHED) {
+                let words = self.words(way, at, length)?;
+                return Ok(self.terms.fold(words));
+            }
+            let (least, _) = way.facts.bounds(&self.terms, length);
+            if !pushed.is_multiple_of(2) || pushed > MOST_PUSHED || least < pushed {
+                return Err(Stop::Unsupported(Barrier::PushedSum));
+            }
+            let words = self.words(way, at, pushed)?;
+            let pushed = self.terms.constant(pushed);
+            let length = self.terms.binary(BinaryOp::Sub, length, pushed);
+            let rest = self.sum_from(way, 0, length, words)?;
+            let sum = self.terms.binary(BinaryOp::Add, words, rest);
+            return Ok(self.terms.fold(sum));
+        };
         // Without options, most headers: worth a way of its own.
         let linear = self.terms.linear(length);
         if let ([(part, 4)], 0) = (&linear.terms[..], linear.constant) {
@@ -206,6 +224,18 @@ impl<'a> Machine<'a> {
                 return Err(Stop::Split(usual));
             }
         }
+        let nothing = self.terms.constant(0);
+        self.sum_from(way, offset, length, nothing)
+    }
+
+    /// The sum of so many bytes from one on that came in, which is added to `other`.
+    fn sum_from(
+        &mut self,
+        way: &Way<'a>,
+        offset: u16,
+        length: TermId,
+        other: TermId,
+    ) -> Result<TermId, Stop> {
         let (least, most) = way.facts.bounds(&self.terms, length);
         let all = way.packet.data.changed_words(8 * i32::from(offset), most);
         let sure = way.packet.data.changed_words(8 * i32::from(offset), least & !1);
@@ -220,36 +250,36 @@ impl<'a> Machine<'a> {
         if all.is_empty() {
             return Ok(sum);
         }
-        // A sum of bytes that are not all zero is not zero, however it is computed.
-        let first = Field::bits(Base::Data, offset * 8, 16);
-        let first = self.terms.input(first);
-        if all.contains(&(8 * i32::from(offset))) || way.facts.bounds(&self.terms, first).0 == 0 {
-            return Err(Stop::Unsupported(Barrier::ZeroSum));
+        // A sum of numbers that are not all zero is not zero, however it is computed.
+        let first = 8 * i32::from(offset);
+        let mut known = vec![other];
+        if !all.contains(&first) {
+            known.push(self.terms.input(Field::bits(Base::Data, offset * 8, 16)));
         }
         let ones = self.terms.constant(0xffff);
         for at in all {
             let new = way.packet.data.read(&mut self.terms, at, 16);
             let new = new.ok_or(Stop::Unsupported(Barrier::UnwrittenSum))?;
+            known.push(new);
             let old = self.terms.input(Field::bits(Base::Data, at as u16, 16));
             let old = self.terms.binary(BinaryOp::Sub, ones, old);
             sum = self.terms.binary(BinaryOp::Add, sum, old);
             sum = self.terms.binary(BinaryOp::Add, sum, new);
         }
+        if known.iter().all(|&term| way.facts.bounds(&self.terms, term).0 == 0) {
+            return Err(Stop::Unsupported(Barrier::ZeroSum));
+        }
         Ok(self.terms.fold(sum))
     }
 
-    /// The sum of so many bytes some of which were pushed: word by word.
-    fn pushed_sum(&mut self, way: &Way<'a>, at: i32, length: TermId) -> Result<TermId, Stop> {
-        let length = way.facts.single(&self.terms, length);
-        let length = length.filter(|n| n.is_multiple_of(2) && *n <= MOST_PUSHED);
-        let end = length.and_then(|length| at.checked_add(length as i32));
-        let end = end.ok_or(Stop::Unsupported(Barrier::PushedSum))?;
+    /// So many bytes, word by word, added up.
+    fn words(&mut self, way: &Way<'a>, at: i32, length: u128) -> Result<TermId, Stop> {
         let mut sum = self.terms.constant(0);
-        for at in (at..end).step_by(2) {
+        for at in (at..).step_by(2).take(length as usize / 2) {
             let word = way.packet.data.read(&mut self.terms, 8 * at, 16);
             let word = word.ok_or(Stop::Unsupported(Barrier::UnwrittenSum))?;
             sum = self.terms.binary(BinaryOp::Add, sum, word);
         }
-        Ok(self.terms.fold(sum))
+        Ok(sum)
     }
 }

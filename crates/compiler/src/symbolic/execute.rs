@@ -68,9 +68,6 @@ pub(crate) struct Chain<'a> {
     pub stages: HashSet<Port>,
     /// Elements that are not looked into, and why.
     pub opaque: Vec<Option<Barrier>>,
-    /// Whether paths go on behind copies, and through elements that keep cells: not before packets in bursts are
-    /// the same by elements and programs.
-    pub state_and_copies: bool,
     /// Cells that packets change, by owner and name.
     pub changing: HashSet<(&'a str, &'static str)>,
     /// Whether ways are followed, too, that few packets take: headers with options, and packets too
@@ -231,6 +228,9 @@ pub(crate) enum Cut {
     Many(Port, usize),
     /// Ways come there through too many elements.
     Long(Port),
+    /// Copies of packets come there, and their path forks behind it: each of a packet's own paths would go on with each of
+    /// its copy's.
+    Copy(Port),
 }
 
 pub(crate) struct Machine<'a> {
@@ -251,6 +251,8 @@ pub(crate) struct Machine<'a> {
     many: Option<Port>,
     /// One that a way came to through too many others.
     long: Option<Port>,
+    /// The first input that a copy came to whose path forked.
+    copy: Option<Port>,
     cache: &'a mut Cache,
     /// By element: those that packets can get to from there.
     behind: HashMap<NodeId, HashSet<NodeId>>,
@@ -279,6 +281,7 @@ impl<'a> Machine<'a> {
             entered: 0,
             many: None,
             long: None,
+            copy: None,
             cache,
             behind: HashMap::new(),
         };
@@ -318,7 +321,8 @@ impl<'a> Machine<'a> {
             let most = if shows { MULTIPLYING_STEPS } else { MAX_STEPS };
             let is_too_much =
                 machine.steps.len() > most || machine.work() > MAX_WORK_PER_STEP * most;
-            if is_too_much || order == Order::Single && machine.long.is_some() {
+            let is_long = order == Order::Single && machine.long.is_some();
+            if is_too_much || is_long || machine.copy.is_some() {
                 return Err(machine.too_many());
             }
         }
@@ -349,6 +353,7 @@ impl<'a> Machine<'a> {
         let busiest = || behind.max_by_key(|(port, ways)| (**ways, **port)).map(|(port, _)| *port);
         let many = |at| Cut::Many(at, self.visits[&at]);
         let cut = self.many.map(many).or(self.long.map(Cut::Long));
+        let cut = self.copy.map(Cut::Copy).or(cut);
         TooManySteps { work: self.work(), cut: cut.or_else(|| busiest().map(many)) }
     }
 
@@ -481,6 +486,9 @@ impl<'a> Machine<'a> {
     }
 
     fn later(&mut self, way: Way<'a>) -> StepId {
+        if !way.originals.is_empty() {
+            self.copy = self.copy.or(way.visited.get(1).copied());
+        }
         let slot = self.reserve();
         self.work.push_back((slot, way));
         slot
@@ -709,9 +717,6 @@ impl<'a> Machine<'a> {
             Op::FlowInsert { .. } | Op::Allocate { .. } => {
                 return Err(Stop::Unsupported(Barrier::NewFlow));
             }
-            Op::EmitCopy(_) if !self.chain.state_and_copies => {
-                return Err(Stop::Unsupported(Barrier::Copies));
-            }
             Op::EmitCopy(port) => {
                 let port = self.expr(way, port)?;
                 return Ok(match self.emit(way, port)? {
@@ -748,9 +753,6 @@ impl<'a> Machine<'a> {
         state: StateRef,
         index: &Expr,
     ) -> Result<((StateId, u16), u16), Stop> {
-        if !self.chain.state_and_copies {
-            return Err(NO_CELL);
-        }
         let index = self.expr(way, index)?;
         let index = way.facts.single(&self.terms, index).ok_or(NO_CELL)?;
         let index = u16::try_from(index).map_err(|_| NO_CELL)?;

@@ -372,6 +372,9 @@ impl Residue {
             Term::Binary(BinaryOp::Rem, inner, by) if terms.as_constant(by) == Some(0xffff) => {
                 return self.add(facts, terms, inner, factor, depth);
             }
+            Term::Slice { of, low: 0, width } if facts.bounds(terms, of).1 >> width == 0 => {
+                return self.add(facts, terms, of, factor, depth);
+            }
             Term::Concat { high, low, width } => {
                 let weight = 1i128 << (width % 16);
                 self.add(facts, terms, high, weight * i128::from(factor_here), depth)?;

@@ -45,8 +45,12 @@ impl Bits {
         let (mut at, mut value) = (start, None);
         let mut join = |terms: &mut Terms, part: TermId, bits: u32| {
             value = Some(match value {
-                None => part,
-                Some(before) => terms.concat(before, part, bits),
+                None => (part, bits),
+                // What is known on a path to fit need not show in the terms.
+                Some((before, upper)) => {
+                    let before = terms.slice(before, 0, upper);
+                    (terms.concat(before, part, bits), upper + bits)
+                }
             });
         };
         let touching = self.segments.iter().filter(|s| s.start < end && start < s.end());
@@ -70,7 +74,7 @@ impl Bits {
             let input = self.input(terms, at, end)?;
             join(terms, input, (end - at) as u32);
         }
-        value
+        value.map(|(value, _)| value)
     }
 
     fn input(&self, terms: &mut Terms, start: i32, end: i32) -> Option<TermId> {

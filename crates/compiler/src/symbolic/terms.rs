@@ -413,6 +413,7 @@ impl Terms {
         if width == 0 || self.as_constant(high) == Some(0) {
             return if width == 0 { high } else { low };
         }
+        let low = self.slice(low, 0, width);
         match (self.get(high), self.get(low)) {
             (&Term::Const(h), &Term::Const(l)) => return self.constant(h << width | l),
             (&Term::Input(h), &Term::Input(l))

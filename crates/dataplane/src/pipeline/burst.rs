@@ -16,8 +16,8 @@ use super::cells;
 use super::classifiers::Key;
 use super::lanes::{Binding, Column, Keys, LANES, Lanes, Packets, Spare, for_lanes, lanes_of, sum};
 use super::plan::{Node, Plan, Update};
-use super::write::{place, write};
-use super::{Copied, DROP, Outcome, Pipeline, Target, exit};
+use super::write::{copy, place, write};
+use super::{Copied, DROP, MayChange, Outcome, Pipeline, Target, exit};
 use crate::StageContext;
 use crate::router::{Delivery, Taker};
 
@@ -56,6 +56,8 @@ pub(super) struct Burst {
     bindings: Vec<Binding>,
     /// By lookup: the lanes that looked it up since the burst began.
     pub(super) looked_up: Vec<u32>,
+    /// Lanes that go on alone.
+    single: u32,
     /// Lanes that were at a site.
     asked: u32,
     /// Lanes that are in the flow cache.
@@ -194,7 +196,7 @@ impl Pipeline {
         self.burst.removed = false;
         self.burst.looked_up.fill(0);
         let mut spare = std::mem::take(&mut self.burst.spare);
-        let alone = {
+        self.burst.single = {
             let packets = &Packets::new(packets, &mut spare);
             self.lanes.start(packets);
             self.lanes.tell_time(now);
@@ -207,9 +209,9 @@ impl Pipeline {
         self.burst.spare = spare;
         let from = self.decided.len();
         self.decided.resize(from + packets.len(), DROP);
-        let mut ordered = alone | self.burst.asked;
-        if self.tables.len() > 0 {
-            ordered |= self.barriers() | self.updates(u32::MAX, now);
+        let mut ordered = self.burst.single | self.burst.asked;
+        if !self.arrivals.is_empty() {
+            ordered |= self.barriers(all) | self.updates(u32::MAX, now);
         }
         self.burst.ended = false;
         let done = match ordered & all {
@@ -223,6 +225,7 @@ impl Pipeline {
                 done.unwrap_or(all)
             }
         };
+        self.cells_wait = self.cells_wait || self.may_change_cells(done);
         self.finish(packets, done, from, cx);
         for plan in self.burst.used.drain(..) {
             self.burst.planned[plan as usize] = 0;
@@ -252,11 +255,15 @@ impl Pipeline {
         }
     }
 
-    /// Lanes whose plans use cells.
+    /// Lanes that use cells, or may, and those that elements take at once that do.
     fn cell_lanes(&self) -> u32 {
-        let with =
-            self.burst.used.iter().filter(|plan| !self.plans[**plan as usize].cells.is_empty());
-        with.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
+        if !self.cells.change() {
+            return 0;
+        }
+        let at_once = |may: MayChange| may.flows && may.cells;
+        let uses = |plan: usize| !self.plans[plan].cells.is_empty() || at_once(self.barriers[plan]);
+        let with = self.burst.used.iter().filter(|plan| uses(**plan as usize));
+        with.fold(self.burst.single, |lanes, &plan| lanes | self.burst.planned[plan as usize])
     }
 
     /// Takes lanes from the first step as far as they can go at once; gives those that must go on alone.
@@ -360,10 +367,22 @@ impl Pipeline {
         alone
     }
 
-    /// Lanes whose plan changes what later lanes may find.
-    fn barriers(&self) -> u32 {
-        let barriers = self.burst.used.iter().filter(|plan| self.barriers[**plan as usize]);
-        barriers.fold(0, |lanes, &plan| lanes | self.burst.planned[plan as usize])
+    /// Lanes where what later lanes find may change, and lanes that may have to wait for this.
+    fn barriers(&self, all: u32) -> u32 {
+        let cells = self.cell_lanes() & all;
+        // Lanes that walk again may come to use cells.
+        let cells_matter = cells != 0 || self.tables.len() > 0;
+        let matters = |may: MayChange| may.flows || may.cells && cells_matter;
+        let barriers = self.burst.used.iter().filter(|p| matters(self.barriers[**p as usize]));
+        let wait = if self.cells_wait { cells } else { 0 };
+        barriers.fold(wait, |lanes, &plan| lanes | self.burst.planned[plan as usize])
+    }
+
+    /// Whether any of these lanes, which wait for their turn, may change cells.
+    fn may_change_cells(&self, these: u32) -> bool {
+        let with = |plan: &u32| self.barriers[*plan as usize].cells;
+        let mut plans = self.burst.used.iter().filter(|plan| with(plan));
+        plans.any(|&plan| self.burst.planned[plan as usize] & these != 0)
     }
 
     /// Lanes that an element takes whatever happens before: they found no flow, and those that they looked for in vain are
@@ -372,8 +391,9 @@ impl Pipeline {
         let Self { burst, targets, program, .. } = self;
         let found = burst.found.iter().fold(burst.cached, |lanes, found| lanes | found.lanes);
         let mut fixed = 0;
-        for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize]) {
+        for &plan in burst.used.iter().filter(|plan| self.barriers[**plan as usize].flows) {
             let mut lanes = burst.planned[plan as usize] & !found;
+            lanes &= if self.plans[plan as usize].cells.is_empty() { u32::MAX } else { 0 };
             let Some(target) = self.target_of(plan) else { continue };
             let Target { to, taker, .. } = targets[usize::from(target)];
             for (lookup, looked_up) in program.lookups.iter().zip(&burst.looked_up) {
@@ -421,9 +441,10 @@ impl Pipeline {
         cx: &mut StageContext<'_>,
     ) -> Option<u32> {
         self.prefetch_changes(ordered, now);
-        let ordered = ordered | self.cell_lanes() & u32::MAX >> (LANES - packets.len());
-        let fixed = if self.may_end || cx.is_watched() { 0 } else { self.fixed() };
-        let fixed = fixed & !self.cell_lanes();
+        let mut with_cells = self.cell_lanes();
+        let ordered = ordered | with_cells & u32::MAX >> (LANES - packets.len());
+        let may_end = self.may_end || self.cells_wait || cx.is_watched();
+        let fixed = if may_end { 0 } else { self.fixed() };
         self.burst.finished = fixed;
         self.finish(packets, fixed, from, cx);
         // Lanes whose results do not hold any more.
@@ -434,18 +455,29 @@ impl Pipeline {
             left &= left - 1;
             if stale >> lane & 1 == 1 {
                 self.walk_again(packets, stale & u32::MAX << lane, now);
+                with_cells = self.cell_lanes();
                 stale = 0;
             }
             if self.burst.cached >> lane & 1 == 1 && !self.prolong(lane, now) {
                 self.walk_again(packets, 1 << lane, now);
+                with_cells = self.cell_lanes();
             }
             let plan = self.burst.plan_of[lane];
             let mut together = 1u32 << lane;
-            let mut ends = plan != NONE && self.ends[plan as usize];
-            let target = if plan == NONE {
-                self.run_alone((lane, &mut packets[lane]), (from, now), &mut ends, cx)
-            } else {
+            if plan != NONE {
                 together |= self.collect_updates(lane, left, stale);
+            }
+            let uses_cells = with_cells & together != 0;
+            let before = !(u32::MAX << lane);
+            // The burst ends here if cells may change first.
+            if uses_cells && (self.cells_wait || self.may_change_cells(before)) {
+                return Some(before);
+            }
+            let mut copies = MayChange::default();
+            let target = if plan == NONE {
+                self.run_alone((lane, &mut packets[lane]), (from, now), &mut copies, cx)
+            } else {
+                copies = self.by_copies[plan as usize];
                 self.update(together, now);
                 self.pass_cells(together);
                 left &= !together;
@@ -456,14 +488,20 @@ impl Pipeline {
                 }
                 self.target_of(plan)
             };
-            if ends {
+            let later = all & (u32::MAX << together.ilog2() << 1);
+            let matter_later = with_cells & later != 0;
+            if copies.flows || copies.cells && matter_later {
                 return Some(u32::MAX >> (LANES - 1 - lane));
             }
-            let later = all & (u32::MAX << together.ilog2() << 1);
+            self.cells_wait |= copies.cells;
             stale |= self.changed() & later;
             left |= stale;
-            let is_barrier = |t: &u16| self.targets[usize::from(*t)].is_barrier();
-            if let Some(target) = target.filter(is_barrier) {
+            let may_change = target.map(|t| self.targets[usize::from(t)].may_change());
+            let MayChange { flows, cells } = may_change.unwrap_or_default();
+            // Where no packet behind depends on it, this one waits for its turn; not if the burst must not end early.
+            let waits = !flows && (!cells || !matter_later && fixed == 0);
+            self.cells_wait |= cells && waits;
+            if let Some(target) = target.filter(|_| !waits) {
                 let run = self.collect_run(lane, target, left & !stale, now);
                 left &= !run;
                 let ends = self.run_ahead(packets, (run, target), from, cx);
@@ -487,7 +525,10 @@ impl Pipeline {
             if !is_walked || self.target_of(plan) != Some(target) || !self.tables.log.is_empty() {
                 break;
             }
-            let changes = &self.targets[usize::from(target)].changes;
+            let Target { changes, changes_cells, .. } = &self.targets[usize::from(target)];
+            if *changes_cells && !self.plans[plan as usize].cells.is_empty() {
+                break;
+            }
             let depends = self.burst.found.iter().zip(0..).any(|(found, lookup)| {
                 let table = || self.tables.of(LookupId(lookup));
                 found.lanes >> lane & 1 == 1 && table().is_some_and(|t| changes[usize::from(t)])
@@ -563,8 +604,9 @@ impl Pipeline {
     fn walk_again(&mut self, packets: &[Packet], lanes: u32, now: u64) {
         self.burst.unplan(lanes);
         let mut spare = std::mem::take(&mut self.burst.spare);
-        self.walk(&Packets::new(packets, &mut spare), lanes, now);
+        let alone = self.walk(&Packets::new(packets, &mut spare), lanes, now);
         self.burst.spare = spare;
+        self.burst.single = self.burst.single & !lanes | alone;
         self.updates(lanes, now);
     }
 
@@ -606,7 +648,8 @@ impl Pipeline {
         for lane in first..LANES {
             let (bit, plan) = (1 << lane, burst.plan_of[lane]);
             let has_update = left & bit != 0;
-            let is_single = || burst.cached & bit != 0 || plan == NONE || barriers[plan as usize];
+            let is_single =
+                || burst.cached & bit != 0 || plan == NONE || barriers[plan as usize].any();
             if left >> lane == 0 || stale & bit != 0 || has_update && is_single() {
                 break;
             }
@@ -739,14 +782,14 @@ impl Pipeline {
         site.is_some_and(|site| self.cache.is_frequent(self.burst.hashes[lane], site.one_of))
     }
 
-    /// Takes a lane alone from its step to its exit, and does what that says; gives its target. Says whether packets
-    /// behind it wait for its copies.
+    /// Takes a lane alone from its step to its exit, and does what that says; gives its target. Says what
+    /// may change until its copies have come to rest.
     #[inline(never)]
     fn run_alone(
         &mut self,
         (lane, packet): (usize, &mut Packet),
         (from, now): (usize, u64),
-        ends: &mut bool,
+        copies_change: &mut MayChange,
         cx: &mut StageContext<'_>,
     ) -> Option<u16> {
         self.scalar.start(now);
@@ -758,7 +801,7 @@ impl Pipeline {
         self.scalar.update(exit, packet, &self.tables);
         let sets = self.scalar.sets(exit, packet);
         let first = number - exit.copies.len();
-        *ends = self.ends_by_copy(number, exit.copies.len());
+        *copies_change = self.copies_change(number, exit.copies.len());
         for (outcome, leaving) in self.outcomes[first..=number].iter_mut().zip(exit.all()) {
             outcome.packets += 1;
             for (sum, length) in outcome.sums.iter_mut().zip(&outcome.lengths) {
@@ -837,7 +880,7 @@ impl Pipeline {
 
 impl Outcome {
     /// Counts packets of these lanes, which come to it by a plan.
-    fn count(&mut self, plan: &Plan, lanes: &Lanes, packets: &[Packet], mask: u32) {
+    pub(super) fn count(&mut self, plan: &Plan, lanes: &Lanes, packets: &[Packet], mask: u32) {
         self.packets += u64::from(mask.count_ones());
         for (total, length) in self.sums.iter_mut().zip(&plan.lengths) {
             *total = total.wrapping_add(sum(lanes.column(*length), mask));
@@ -848,38 +891,6 @@ impl Outcome {
                 let left = u64::try_from(left).unwrap_or(0);
                 let length = plan.length.map_or(u64::MAX, |l| lanes.column(l)[lane].into());
                 self.dropped_bytes += left.min(length);
-            }
-        }
-    }
-}
-
-/// Makes the copies that a plan says of packets that nothing was written to yet.
-#[inline(never)]
-fn copy(
-    plan: &Plan,
-    (lanes, mask): (&Lanes, u32),
-    (packets, from): (&mut [Packet], usize),
-    (outcomes, copies): (&mut [Outcome], &mut Vec<Copied>),
-    cx: &mut StageContext<'_>,
-) {
-    for copy in &plan.copies {
-        let outcome = &mut outcomes[copy.outcome as usize];
-        outcome.count(copy, lanes, packets, mask);
-        let Some(target) = outcome.target else { continue };
-        // Each stands in its packet's place while it is written.
-        let mut originals = [const { None }; LANES];
-        for lane in lanes_of(mask) {
-            let made = cx.core.pool.copy(&packets[lane]);
-            originals[lane] = Some(std::mem::replace(&mut packets[lane], made));
-        }
-        let mut windows = [0; LANES];
-        place(copy, lanes, packets, mask, &mut windows);
-        write([(copy, mask)].into_iter(), lanes, packets, &windows);
-        for lane in lanes_of(mask) {
-            if let Some(original) = originals[lane].take() {
-                let made = std::mem::replace(&mut packets[lane], original);
-                let (before, order) = (from + lane, copies.len());
-                copies.push(Copied { before, order, target, packet: made });
             }
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use elements::cells::Cells;
+use ir::NodeId;
 use ir::model::{BinaryOp, StateKind};
 use ir::program::{Exit, Program, StateId, Term, TermId};
 use smallvec::SmallVec;
@@ -14,7 +15,11 @@ use super::lanes::{LANES, Lanes, Op, Reg, for_lanes};
 
 /// Elements' cells, by the program's state, and the greatest number that they hold.
 #[derive(Default)]
-pub(super) struct CellTable(Vec<Option<(Cells, u64)>>);
+pub(super) struct CellTable {
+    all: Vec<Option<(Cells, u64)>>,
+    /// Those that packets change.
+    changing: Vec<Cells>,
+}
 
 impl CellTable {
     pub(super) fn new(program: &Program, chain: &dyn Surroundings) -> Result<Self, String> {
@@ -35,26 +40,49 @@ impl CellTable {
             let refused = || format!("'{}' of '{}' is its element's own", state.name, state.owner);
             cells.map(|cells| Some((cells, most))).ok_or_else(refused)
         };
-        program.state.iter().enumerate().map(cells).collect::<Result<_, _>>().map(Self)
+        let all = program.state.iter().enumerate().map(cells).collect::<Result<Vec<_>, _>>()?;
+        let written: HashSet<_> = sets(program).map(|(cells, ..)| usize::from(cells.0)).collect();
+        let changing = all.iter().enumerate().filter(|(at, _)| written.contains(at));
+        let changing = changing.filter_map(|(_, cells)| Some(cells.as_ref()?.0.clone())).collect();
+        Ok(Self { all, changing })
     }
 
     #[inline]
     pub(super) fn get(&self, cells: StateId, index: u16) -> u64 {
-        let cells = self.0.get(usize::from(cells.0)).and_then(Option::as_ref);
+        let cells = self.all.get(usize::from(cells.0)).and_then(Option::as_ref);
         cells.map_or(0, |(cells, _)| cells.get(index.into()))
     }
 
     #[inline]
     pub(super) fn set(&self, cells: StateId, index: u16, number: u64) {
-        if let Some(Some((cells, most))) = self.0.get(usize::from(cells.0)) {
+        if let Some(Some((cells, most))) = self.all.get(usize::from(cells.0)) {
             cells.set(index.into(), number & most);
         }
+    }
+
+    /// Whether packets change any.
+    pub(super) fn change(&self) -> bool {
+        !self.changing.is_empty()
+    }
+
+    /// Whether an element refers to any that packets change.
+    pub(super) fn is_changed_by(
+        &self,
+        node: NodeId,
+        program: &Program,
+        chain: &dyn Surroundings,
+    ) -> bool {
+        self.change()
+            && program.state.iter().any(|state| {
+                let its = chain.cells(node, state.name);
+                its.is_some_and(|its| self.changing.iter().any(|cells| its.is(cells)))
+            })
     }
 
     /// A number, cut to a cell's width.
     #[inline]
     fn cut(&self, cells: StateId, number: u64) -> u64 {
-        let cells = self.0.get(usize::from(cells.0)).and_then(Option::as_ref);
+        let cells = self.all.get(usize::from(cells.0)).and_then(Option::as_ref);
         cells.map_or(0, |(_, most)| number & most)
     }
 }

@@ -179,7 +179,7 @@ pub(super) struct Plan {
     pub(super) carried: Stores,
     pub(super) marks: [NewMark; 3],
     pub(super) packet_type: Option<Reg>,
-    pub(super) timestamp: Option<u64>,
+    pub(super) timestamp: Option<[Reg; 2]>,
     /// Updates of flows, in order; none if the flow cache says what becomes of packets.
     pub(super) updates: Vec<Update>,
     /// The cells that it and its copies use.
@@ -456,7 +456,8 @@ pub(super) fn plan(
     let copies = exit.copies.iter().zip(of_copies).zip(first..);
     let copies =
         copies.map(|((copy, lengths), outcome)| plan(compiler, copy, outcome, &[lengths], None));
-    let copies = copies.collect::<Option<Vec<Plan>>>()?;
+    let mut copies = copies.collect::<Option<Vec<Plan>>>()?;
+    let updates = copies.iter_mut().flat_map(|copy| std::mem::take(&mut copy.updates)).collect();
     let is_direct = with.is_none();
     let mut word = |compiler: &mut Compiler<'_>, term: TermId, word: u8| match &mut with {
         Some(with) => compiler.residual((term, word), with),
@@ -487,7 +488,7 @@ pub(super) fn plan(
         marks: [NewMark::Keep; 3],
         packet_type: None,
         timestamp: None,
-        updates: Vec::new(),
+        updates,
         cells: Vec::new(),
         copies,
     };
@@ -511,10 +512,6 @@ pub(super) fn plan(
             regs.push(reg);
             plan.packet_type = Some(reg);
         }
-        if let Some(term) = writes.timestamp {
-            let Term::Const(time) = program.term(term) else { return None };
-            plan.timestamp = Some(*time as u64);
-        }
         let first = writes.bytes.iter().map(|write| write.offset).min().unwrap_or(0);
         plan.window = first.checked_sub(writes.start)?;
         let mut register = |term, at| {
@@ -523,6 +520,10 @@ pub(super) fn plan(
             Some(reg)
         };
         plan.stores = stores(program, &writes.bytes, (first, WINDOW), &mut register)?;
+        plan.timestamp = match writes.timestamp {
+            Some(term) => Some([register(term, 0)?, register(term, 1)?]),
+            None => None,
+        };
         let area = (0, net::annotation::SIZE);
         plan.annotations = stores(program, &writes.annotations, area, &mut register)?;
         plan.carried = stores(program, &writes.carried, (0, net::CARRIED), &mut register)?;

@@ -342,9 +342,9 @@ impl Scalar {
         hit
     }
 
-    /// Updates flows as an exit says.
+    /// Updates flows as an exit and its copies say.
     pub(super) fn update(&mut self, exit: &Exit, packet: &Packet, tables: &Tables) {
-        for effect in &exit.effects {
+        for effect in exit.all().flat_map(|exit| &exit.effects) {
             if let Effect::Update { lookup, common, expiry, guarantee } = effect {
                 let found = self.found[usize::from(lookup.0)].as_ref();
                 let Some(number) = found.map(|found| found.number) else { continue };

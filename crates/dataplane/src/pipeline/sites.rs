@@ -13,7 +13,7 @@ use ir::program::{Atom, Program, Step, StepId, Term, TermId};
 
 use super::cache::{RARELY, SLOTS};
 use super::classifiers::Classifiers;
-use super::compile::{Compiler, Known, Residual, reachable};
+use super::compile::{Compiler, Known, Residual, reachable, sets_of};
 use super::entry::CachedExit;
 use super::lanes::{Cond, MOST_TESTS, Part, Reg};
 use super::plan::{Node, Plan, Site, node, plan, updates};
@@ -360,7 +360,9 @@ impl<'c, 'a> Builder<'c, 'a> {
         conditions: &mut Vec<Cond>,
     ) -> Option<CachedExit> {
         let Step::Exit(exit) = self.compiler.program().step(at) else { return None };
-        if !exit.copies.is_empty() || exit.terms().iter().any(|&t| self.compiler.is_changing(t)) {
+        let changing = |term: &TermId| self.compiler.is_changing(*term);
+        let writes_cells = sets_of(exit).next().is_some();
+        if writes_cells || !exit.copies.is_empty() || exit.terms().iter().any(changing) {
             return None;
         }
         let ExitLengths { outcome, lengths } = self.exits.get(&at)?;

@@ -5,6 +5,8 @@ use net::{Header, Packet, PacketType};
 
 use super::lanes::{LANES, Lanes, for_lanes, lanes_of};
 use super::plan::{Constants, NewMark, Plan, Store, Stores, WINDOW, Width};
+use super::{Copied, Outcome};
+use crate::StageContext;
 
 /// Where in each packet a burst's plans write: how far from the data's start, as it is afterwards.
 pub(super) type Windows = [i32; LANES];
@@ -43,8 +45,11 @@ pub(super) fn place(
             packets[lane].set_packet_type(PacketType::from_u8(column[lane] as u8));
         }
     }
-    if let Some(time) = plan.timestamp {
-        lanes_of(mask).for_each(|lane| packets[lane].set_timestamp(time));
+    if let Some(words) = plan.timestamp {
+        let [low, high] = words.map(|word| lanes.column(word));
+        for lane in lanes_of(mask) {
+            packets[lane].set_timestamp(u64::from(high[lane]) << 32 | u64::from(low[lane]));
+        }
     }
 }
 
@@ -83,6 +88,38 @@ pub(super) fn write<'a>(
         });
         for (plan, mask) in all {
             store(&plan.stores, lanes, mask, &mut areas);
+        }
+    }
+}
+
+/// Makes the copies that a plan says of packets that nothing was written to yet.
+#[inline(never)]
+pub(super) fn copy(
+    plan: &Plan,
+    (lanes, mask): (&Lanes, u32),
+    (packets, from): (&mut [Packet], usize),
+    (outcomes, copies): (&mut [Outcome], &mut Vec<Copied>),
+    cx: &mut StageContext<'_>,
+) {
+    for copy in &plan.copies {
+        let outcome = &mut outcomes[copy.outcome as usize];
+        outcome.count(copy, lanes, packets, mask);
+        let Some(target) = outcome.target else { continue };
+        // Each stands in its packet's place while it is written.
+        let mut originals = [const { None }; LANES];
+        for lane in lanes_of(mask) {
+            let made = cx.core.pool.copy(&packets[lane]);
+            originals[lane] = Some(std::mem::replace(&mut packets[lane], made));
+        }
+        let mut windows = [0; LANES];
+        place(copy, lanes, packets, mask, &mut windows);
+        write([(copy, mask)].into_iter(), lanes, packets, &windows);
+        for lane in lanes_of(mask) {
+            if let Some(original) = originals[lane].take() {
+                let made = std::mem::replace(&mut packets[lane], original);
+                let (before, order) = (from + lane, copies.len());
+                copies.push(Copied { before, order, target, packet: made });
+            }
         }
     }
 }

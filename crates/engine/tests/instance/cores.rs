@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex};
 
 use catena_engine::instance::{Extent, Share};
 use catena_engine::session::Path;
-use dataplane::Listener;
+use dataplane::{Listener, Router};
+use elements::element_state::Scope;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::support::{FLOWS, Wire, configuration, drain, read, run, start, start_on};
@@ -176,6 +177,35 @@ fn workers_give_out_different_ports() {
         let (ports, first) = (wire.ports(), 20_000 + 100 * worker as u16);
         assert_eq!(ports.len() as u64, FLOWS);
         assert!(ports.values().all(|port| (first..first + 100).contains(port)), "{ports:?}");
+    }
+}
+
+/// Each worker has its own cells; programs, elements and the chain that replaces another go on with them.
+#[test]
+fn workers_count_their_own_packets() {
+    let text =
+        "FromDevice(in) -> Strip(14) -> CheckIPHeader -> e :: GREEncap(0x0800, SEQUENCE true)
+        -> t :: Tee -> Strip(8)
+        -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> ToDevice(out);
+        t[1] -> d :: Discard;";
+    for path in [Path::Synthesised, Path::Native] {
+        let wires = [Wire::new(), Wire::new()];
+        wires.iter().for_each(|wire| wire.open());
+        let instance = start(text, &wires, path);
+        wires.iter().zip([2, 7]).for_each(|(wire, times)| run(wire, times * FLOWS));
+        instance.change(configuration(text), Extent::Change).unwrap();
+        wires.iter().zip([5, 3]).for_each(|(wire, times)| run(wire, times * FLOWS));
+        drain(&instance, &wires);
+        let mut all = 0;
+        for (worker, wire) in wires.iter().enumerate() {
+            assert_eq!(wire.seen.lock().unwrap().wrong, Vec::<String>::new());
+            let taken = wire.taken.load(Ordering::SeqCst);
+            let next =
+                |router: &mut Router| router.copy(Scope::All).cells("e", "sequence").to_vec();
+            assert_eq!(instance.fleet().call(worker, next), Some(vec![taken.into()]));
+            all += taken;
+        }
+        assert_eq!(read(&instance, "d.count"), all.to_string(), "a copy of each packet");
     }
 }
 

@@ -85,9 +85,9 @@ barriers! {
     /// The packet becomes longer at its end.
     Extends = "extends", "makes the packet longer";
     /// The model decides by a cell that packets change, or the packet determines which cell it uses.
-    Cells = "cells", "keeps numbers from packet to packet";
+    Cells = "cells", "decides by numbers that change from packet to packet";
     /// A copy left that may change state before the packet itself finds it.
-    Copies = "copies", "copies packets";
+    Copies = "copies", "a copy of the packet may change its state first";
     /// The model draws a random number.
     Random = "random", "draws lots";
     /// The packet is shorter than what is pulled.

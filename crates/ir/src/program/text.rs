@@ -408,7 +408,7 @@ impl Printer<'_> {
                 }
             },
             Term::Slice { of, low, width } => {
-                self.term(f, *of, level::UNARY)?;
+                self.term(f, *of, level::UNARY + 1)?;
                 write!(f, ".bits({low}+{width})")
             }
             Term::Concat { high, low, width } => {

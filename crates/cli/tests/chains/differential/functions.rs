@@ -89,6 +89,17 @@ const IP: &[&str] = &[
      input[1] -> UDPIPEncap(172.17.@.1, 53, 10.0.0.1, 5000) -> [1] output;",
     "input[0] -> GREEncap(0x0800, KEY @, CHECKSUM true) -> IPEncap(gre, 172.17.@.1, 172.17.@.2) -> CheckIPHeader -> [0] output;
      input[1] -> GREEncap(0x0800, SEQUENCE true) -> d :: GREDecap(0x0800) -> CheckIPHeader -> [1] output; d[1] -> Discard;",
+    // Packets that change the same numbers by programs and by elements.
+    "e :: IPEncap(4, 172.17.@.1, 172.17.@.2) -> CheckIPHeader -> [0] output; input[0] -> k :: IPClassifier(udp, icmp, -);
+     k[0] -> IPReassembler -> e; k[1] -> DecIPTTL -> IPFragmenter(100) -> e; k[2] -> e; input[1] -> [1] output;",
+    "e :: UDPIPEncap(172.17.@.1, 53, 10.0.0.1, 5000) -> [0] output; input[0] -> t :: Tee; t[0] -> k :: IPClassifier(udp, -);
+     t[1] -> j :: IPClassifier(icmp or tcp syn, -); k[0] -> IPReassembler -> e; k[1] -> e; j[0] -> SetIPDSCP(3) -> e; j[1] -> Discard;
+     input[1] -> [1] output;",
+    "input[0] -> k :: IPClassifier(tcp or udp, -); rw :: IPRewriter(pattern 100.0.@.1 1024-1030# - - 0 1, drop,
+       UDP_TIMEOUT 5, TCP_TIMEOUT 6, TCP_DONE_TIMEOUT 1, UDP_GUARANTEE 1, TCP_GUARANTEE 0);
+     k[0] -> [0] rw; rw[0] -> e :: GREEncap(0x0800, SEQUENCE true) -> IPEncap(gre, 172.17.@.1, 172.17.@.2) -> CheckIPHeader -> [0] output;
+     k[1] -> ttl :: DecIPTTL -> e; ttl[1] -> ICMPError(172.16.@.1, timeexceeded) -> [1] output; rw[1] -> [1] output;
+     input[1] -> j :: IPClassifier(tcp or udp, -); j[0] -> [1] rw; j[1] -> [1] output;",
     // Barriers.
     "input[0] -> Queue(100) -> Unqueue -> [0] output; input[1] -> f :: IPFragmenter(100) -> IPReassembler -> [1] output;
      f[1] -> ICMPError(172.16.@.1, unreachable, needfrag) -> [0] output;",

@@ -1,7 +1,7 @@
 //! From programs to instructions. What is loaded and stored is checked to be there where tests of the program's do
 //! not say so by themselves, but only where `ir::layout` knows that it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ir::field::meta;
 use ir::layout::{Facts, Layouts};
@@ -34,6 +34,8 @@ struct Generator<'a> {
     /// So many bytes of data are there, by the instructions; the least where several lead.
     checked: Option<u32>,
     waiting: BTreeMap<Label, u32>,
+    /// Where numbers stand on the stack that calls gave.
+    called: BTreeMap<TermId, i32>,
 }
 
 /// The instructions of a program.
@@ -52,6 +54,7 @@ pub fn generate(program: &Program, layouts: &Layouts) -> Refused<Vec<Insn>> {
         facts: Facts::default(),
         checked: Some(0),
         waiting: BTreeMap::new(),
+        called: BTreeMap::new(),
     };
     for (index, step) in program.steps.iter().enumerate() {
         let at = StepId(index as u32);
@@ -139,6 +142,10 @@ impl Generator<'_> {
         if depth >= NUMBERS {
             return Err(format!("t{} takes too many registers", term.0));
         }
+        if let Some(slot) = self.called.get(&term) {
+            self.code.push(Insn::Load(8, to, STACK, *slot));
+            return Ok(to);
+        }
         let program = self.program;
         match program.term(term) {
             Term::Const(value) => self.alu(Op::Mov, to, Operand::Imm(*value as u64)),
@@ -147,7 +154,18 @@ impl Generator<'_> {
                 let slot = self.bound_slot(*lookup, (*index).into());
                 self.code.push(Insn::Load(8, to, STACK, slot));
             }
+            Term::Cell(..) => return Err("a cell decides".into()),
             Term::Sum16 { offset, length } => self.sum(*offset, *length, depth)?,
+            Term::Binary(BinaryOp::Min, a, b) => {
+                for term in [*a, *b] {
+                    self.exact(term)?;
+                }
+                self.value(*a, depth)?;
+                let (other, least) = (self.value(*b, depth + 1)?, self.label());
+                self.jump(Cond::Le, to, Operand::Reg(other), least);
+                self.alu(Op::Mov, to, Operand::Reg(other));
+                self.bind(least);
+            }
             Term::Binary(op, a, b) => {
                 let alu = match op {
                     BinaryOp::Add => Op::Add,
@@ -455,8 +473,34 @@ impl Generator<'_> {
                     self.code.push(Insn::Call(Call::Note(*element, *reason)));
                 }
                 Effect::Update { .. } => return Err("a flow is updated".into()),
-                Effect::Set { .. } => return Err("a cell is written".into()),
+                Effect::Set { .. } => {}
             }
+        }
+        // Calls lose registers: what they give is kept on the stack. Cells are read before any is written.
+        let (program, mut slots) = (self.program, BTreeMap::new());
+        let first = self.bound[program.lookups.len()];
+        let (mut waiting, mut all) = (exit.terms(), BTreeSet::new());
+        while let Some(term) = waiting.pop() {
+            if all.insert(term) {
+                waiting.extend(program.term(term).operands());
+            }
+        }
+        for term in all {
+            let call = match *program.term(term) {
+                Term::Cell(cells, index) => Call::Cell(cells, index),
+                Term::Now => Call::Now,
+                Term::Sum16 { offset, length } => {
+                    self.exact(length)?;
+                    self.value(length, 1)?;
+                    Call::Sum(offset)
+                }
+                _ => continue,
+            };
+            let slot = value_slot(first + slots.len());
+            self.code.push(Insn::Call(call));
+            self.code.push(Insn::Store(8, STACK, slot, Operand::Reg(ROW)));
+            slots.insert(term, slot);
+            self.called.insert(term, slot);
         }
         let writes = &exit.writes;
         let is_drop = matches!(exit.end, End::Drop { .. });
@@ -469,16 +513,25 @@ impl Generator<'_> {
         });
         let bytes = writes.bytes.iter().chain(&writes.annotations).map(|write| write.value);
         let written = bytes.chain(marks).chain(writes.packet_type).chain(writes.timestamp);
+        let sets = exit.effects.iter().filter_map(|effect| match effect {
+            Effect::Set { cells, index, value } => Some((*cells, *index, *value)),
+            _ => None,
+        });
         let all = written.filter(|_| !is_drop).chain(writes.length);
-        let mut slots: BTreeMap<TermId, i32> = BTreeMap::new();
+        let all = all.chain(sets.clone().map(|(_, _, value)| value));
         for term in all {
             let is_const = matches!(self.program.term(term), Term::Const(_));
             if !is_const && !slots.contains_key(&term) {
-                let slot = value_slot(self.bound[self.program.lookups.len()] + slots.len());
+                let slot = value_slot(first + slots.len());
                 let value = self.value(term, 0)?;
                 self.code.push(Insn::Store(8, STACK, slot, Operand::Reg(value)));
                 slots.insert(term, slot);
             }
+        }
+        for (cells, index, value) in sets {
+            let value = self.again(value, &slots);
+            self.alu(Op::Mov, Reg(2), value);
+            self.code.push(Insn::Call(Call::SetCell(cells, index)));
         }
         let mut start = 0;
         if !is_drop {
@@ -520,6 +573,7 @@ impl Generator<'_> {
             self.code.push(Insn::Call(Call::Truncate));
         }
         self.code.push(Insn::Exit(at));
+        self.called.clear();
         self.checked = None;
         Ok(())
     }

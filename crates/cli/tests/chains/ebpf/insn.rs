@@ -19,6 +19,9 @@ pub const DATA_END: Reg = Reg(7);
 pub const CONTEXT: Reg = Reg(8);
 pub const STACK: Reg = Reg(10);
 
+/// The time, in nanoseconds.
+pub const NOW: u64 = 1_000_000_000;
+
 /// Bytes of the stack, as eBPF has them.
 pub const STACK_SIZE: i32 = 512;
 
@@ -76,6 +79,14 @@ pub enum Call {
     /// Counts a packet of `r2` bytes.
     Count(StateId),
     Note(NodeId, Reason),
+    /// `r0` is the ones' complement sum of `r2` bytes of data from an offset on; 0 if they are not there.
+    Sum(u16),
+    /// `r0` is the time.
+    Now,
+    /// `r0` is what a cell holds.
+    Cell(StateId, u16),
+    /// Writes `r2` to a cell.
+    SetCell(StateId, u16),
     /// The data starts so many bytes later.
     AdjustHead(i32),
     /// No more than `r2` bytes of data are left.
@@ -174,6 +185,10 @@ impl Display for Insn {
                 Call::Lookup(lookup) => write!(f, "  call lookup {lookup}"),
                 Call::Count(counter) => write!(f, "  call count {}", counter.0),
                 Call::Note(element, reason) => write!(f, "  call note {element} {reason}"),
+                Call::Now => write!(f, "  call now"),
+                Call::Sum(at) => write!(f, "  call sum {at}"),
+                Call::Cell(cells, index) => write!(f, "  call cell {} {index}", cells.0),
+                Call::SetCell(cells, index) => write!(f, "  call set_cell {} {index}", cells.0),
                 Call::AdjustHead(by) => write!(f, "  call adjust_head {by}"),
                 Call::Truncate => write!(f, "  call truncate"),
             },
@@ -304,7 +319,11 @@ pub fn check(code: &[Insn]) -> Result<(), String> {
                 known.data = known.data.max(*bytes);
             }
             Insn::Call(call) => {
-                if matches!(call, Call::Count(_) | Call::Truncate) {
+                let has_argument = |call: &Call| {
+                    use Call::{Count, SetCell, Sum, Truncate};
+                    matches!(call, Count(_) | SetCell(..) | Sum(_) | Truncate)
+                };
+                if has_argument(call) {
                     known.read(Operand::Reg(Reg(2))).map_err(fault)?;
                 }
                 known.registers.retain(|register| *register > 5);
@@ -405,6 +424,19 @@ impl<'a> Machine<'a> {
         u64::from_le_bytes(value)
     }
 
+    fn state(&mut self, state: StateId) -> &mut StateValue {
+        let of = &self.program.state[usize::from(state.0)];
+        let declared = ir::model::StateDecl { owner: None, name: of.name, kind: of.kind.clone() };
+        self.store.entry(&of.owner, &declared)
+    }
+
+    fn cell(&mut self, cells: StateId, index: u16) -> &mut u128 {
+        match self.state(cells) {
+            StateValue::Cells(cells) => &mut cells[usize::from(index)],
+            other => panic!("{other:?} is no cells"),
+        }
+    }
+
     fn call(&mut self, call: Call) {
         let argument = self.registers[2];
         self.registers[..6].fill(0xbad);
@@ -420,17 +452,24 @@ impl<'a> Machine<'a> {
                 self.row = found.map_or(Vec::new(), |entry| entry.row.to_vec());
                 self.row.resize(asked.values.into(), 0);
             }
-            Call::Count(counter) => {
-                let of = &self.program.state[usize::from(counter.0)];
-                let declared =
-                    ir::model::StateDecl { owner: None, name: of.name, kind: of.kind.clone() };
-                match self.store.entry(&of.owner, &declared) {
-                    StateValue::Counter { packets, bytes } => {
-                        (*packets, *bytes) = (*packets + 1, bytes.wrapping_add(argument));
-                    }
-                    other => panic!("{other:?} counts nothing"),
+            Call::Count(counter) => match self.state(counter) {
+                StateValue::Counter { packets, bytes } => {
+                    (*packets, *bytes) = (*packets + 1, bytes.wrapping_add(argument));
                 }
+                other => panic!("{other:?} counts nothing"),
+            },
+            Call::Now => self.set(ROW, NOW),
+            Call::Sum(at) => {
+                let data = &self.memory[self.data.0..self.data.1];
+                let end = usize::from(at) + argument as usize;
+                let sum = data.get(at.into()..end).map_or(0, ir::interp::sum16);
+                self.set(ROW, sum as u64);
             }
+            Call::Cell(cells, index) => {
+                let held = *self.cell(cells, index) as u64;
+                self.set(ROW, held);
+            }
+            Call::SetCell(cells, index) => *self.cell(cells, index) = argument.into(),
             Call::Note(element, reason) => self.noted.push((element, reason)),
             Call::AdjustHead(by) => {
                 let start = self.data.0.checked_add_signed(by as isize);

@@ -18,7 +18,7 @@ use net::{Header, Pool};
 
 use crate::programs::chain;
 use generate::generate;
-use insn::{Insn, Machine, check};
+use insn::{Insn, Machine, NOW, check};
 
 const HEADERS: [Header; 3] = [Header::Mac, Header::Network, Header::Transport];
 
@@ -40,7 +40,7 @@ struct World {
 
 impl Environment for World {
     fn now(&self) -> u64 {
-        0
+        NOW
     }
 
     fn note(&mut self, element: NodeId, reason: Reason) {
