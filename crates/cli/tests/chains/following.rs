@@ -30,13 +30,17 @@ impl Watched {
         started.router.round();
         let nodes = &started.chain.graph.nodes;
         let names = nodes.iter().map(|node| node.name.clone()).collect();
-        let (tap, heard) = Self::follow(&mut started, most);
+        let (tap, heard) = Self::follow(&mut started, ("in", "first"), most);
         Self { started, tap: Some(tap), heard, names }
     }
 
-    fn follow(started: &mut Started, most: u64) -> (Tap, Receiver<Followed>) {
+    fn follow(
+        started: &mut Started,
+        (from, to): (&str, &str),
+        most: u64,
+    ) -> (Tap, Receiver<Followed>) {
         let port = |name| Port { node: started.chain.graph.find(name).expect("one"), port: 0 };
-        let (from, to) = (port("in"), port("first"));
+        let (from, to) = (port(from), port(to));
         let (sender, heard) = channel();
         let following = Following {
             selector: Selector::new("udp dst port 53").expect("a pattern"),
@@ -146,6 +150,29 @@ fn copies_are_followed_each() {
     }
 }
 
+/// Packets come to a tap from a program as well as from elements, also once programs end there.
+#[test]
+fn packets_that_programs_bring_are_followed() {
+    for path in PATHS {
+        let mut watched = Watched::start(
+            "-> t :: DecIPTTL -> e :: UDPIPEncap(10.0.0.3, 1, 10.0.0.4, 53) -> f :: IPFilter(allow udp) -> d :: Discard",
+            path,
+            0,
+        );
+        let (tap, heard) = Watched::follow(&mut watched.started, ("e", "f"), 100);
+        watched.heard = heard;
+        watched.come(&[54]);
+        watched.rounds(3);
+        watched.come(&[54, 55]);
+        let way = "f>0 d!discarded";
+        assert_eq!(watched.told(), [way; 3], "{path:?}");
+        watched.router().remove_tap(tap);
+        watched.rounds(3);
+        watched.come(&[54]);
+        assert_eq!(watched.told(), [""; 0], "{path:?}");
+    }
+}
+
 /// A packet that finds a queue full, and one that has to leave for another, are told to be dropped.
 #[test]
 fn drops_in_queues_end_a_packets_way() {
@@ -206,7 +233,7 @@ fn a_trace_ends_while_packets_wait() {
     watched.router().remove_tap(tap);
     let held = "first>0 q~ (the trace ended)";
     assert_eq!(watched.told(), [held, held]);
-    let (tap, heard) = Watched::follow(&mut watched.started, 10);
+    let (tap, heard) = Watched::follow(&mut watched.started, ("in", "first"), 10);
     (watched.tap, watched.heard) = (Some(tap), heard);
     watched.come(&[53]);
     watched.write("u.active", "true");

@@ -11,7 +11,7 @@ use ir::{Model, NodeId, Port, Reason};
 use net::{Batch, Packet};
 
 use super::program_use::{By, Preference, ProgramUse, Timed};
-use super::{Delivery, Nodes, Taker};
+use super::{Delivery, Node, Nodes, Taker};
 use crate::pipeline::{Arrival, Library, Surroundings, Table};
 
 /// Carries out a program: takes the packets that come to its entry, in the place of the elements.
@@ -308,8 +308,11 @@ impl Surroundings for Nodes {
     }
 
     fn calls_handlers(&self, node: NodeId) -> bool {
-        let cell = self.nodes[node].cell.as_ref();
-        cell.is_none_or(|cell| cell.element.handler_calls() != HandlerCalls::None)
+        let Node { cell, stages, .. } = &self.nodes[node];
+        // A tap's stage may send packets through elements that do.
+        let is_stage = node >= self.elements && stages.iter().any(Option::is_some);
+        let calls = |element: &dyn Element| element.handler_calls() != HandlerCalls::None;
+        is_stage || cell.as_ref().is_none_or(|cell| calls(&*cell.element))
     }
 }
 
@@ -355,6 +358,13 @@ impl Nodes {
     /// Takes out the stages that an element's meaning went into; whether there were any.
     pub(super) fn uninstall(&mut self, core: &mut Core, element: NodeId) -> bool {
         self.take_out_if(core, |installed| installed.elements.contains(&element))
+    }
+
+    /// Takes out programs from which packets can get to an element, which were made for what is there; whether there
+    /// were any.
+    pub(super) fn uninstall_before(&mut self, core: &mut Core, element: NodeId) -> bool {
+        let before = self.before(&[element]);
+        self.take_out_if(core, |installed| installed.elements.iter().any(|&node| before[node]))
     }
 
     /// Takes out what an entry's program became for good.
@@ -404,8 +414,11 @@ impl Nodes {
     #[inline]
     pub(super) fn stage(&self, to: Port, taker: Taker) -> Option<u32> {
         let number = match taker {
-            Taker::Stage => self.nodes[to.node].stages.get(to.port).copied().flatten()?,
-            Taker::Element => return None,
+            // What a tap's stage takes no element could.
+            Taker::Element if to.node < self.elements => return None,
+            Taker::Stage | Taker::Element => {
+                self.nodes[to.node].stages.get(to.port).copied().flatten()?
+            }
             Taker::Continuation(at) => self.stages.continuations.get(&(to, at)).copied()?,
         };
         let installed = self.stages.all.get(number as usize)?.as_ref()?;

@@ -43,7 +43,7 @@ impl Router {
         nodes.nodes[id].to[0] = Some(next);
         nodes.nodes[from.node].to[from.port] = Some(port);
         nodes.relink(next, from, port);
-        nodes.uninstall(&mut self.core, from.node);
+        nodes.uninstall_before(&mut self.core, from.node);
         Some(Tap(id))
     }
 
@@ -77,7 +77,7 @@ impl Router {
         nodes.relink(to, Port { node: tap.0, port: 0 }, from);
         let (before, behind) = (nodes.before_taps(from), nodes.behind_taps(to));
         // What began behind the tap may be part of what comes before it again.
-        if nodes.uninstall(&mut self.core, before.node) || !nodes.stages.stale.is_empty() {
+        if nodes.uninstall_before(&mut self.core, before.node) || !nodes.stages.stale.is_empty() {
             nodes.take_out(&mut self.core, behind);
         }
     }

@@ -2,7 +2,6 @@
 //! waiting, least of all the workers.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -112,11 +111,11 @@ fn converse(stream: UnixStream, controlled: &Arc<Controlled>) -> std::io::Result
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let mut go_on = |serve: &mut dyn FnMut(&mut Stream) -> std::io::Result<Answer>| {
+        let go_on = |serve: &mut dyn FnMut(&mut Stream) -> std::io::Result<Answer>| {
             writer.set_write_timeout(Some(LONG_PATIENCE))?;
-            let last = serve(&mut Stream(writer.try_clone()?))?;
-            writeln!(writer, "{}", render(last, &*controlled.presenter))?;
-            writer.shutdown(Shutdown::Both)
+            let mut stream = Stream(writer.try_clone()?);
+            let last = serve(&mut stream)?;
+            stream.last(&render(last, &*controlled.presenter))
         };
         let answer = match Request::read(&line) {
             Ok(Request::Capture(asked)) => {

@@ -1,7 +1,7 @@
 //! `catena ctl trace`: follows packets through a chain that runs.
 
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
@@ -25,6 +25,9 @@ use crate::instance::{Configuration, TapPoint, Watcher};
 
 /// Packets that are followed unless asked for otherwise.
 const PACKETS: u64 = 10;
+/// Packets that are followed before those in front are told: a client that reads slowly costs
+/// neither memory nor the workers' time.
+const AHEAD: u64 = 64;
 
 enum Heard {
     Followed(Box<live::Followed>),
@@ -204,12 +207,10 @@ pub(super) fn serve(
         Err(why) => return Ok(Err(why)),
     };
     let (to, heard): (Sender<Heard>, _) = channel();
-    let following = Following {
-        selector,
-        left: Arc::new(AtomicU64::new(most)),
-        programs: [].into(),
-        to: to.clone(),
-    };
+    let mut granted = most.min(AHEAD);
+    let left = Arc::new(AtomicU64::new(granted));
+    let following =
+        Following { selector, left: Arc::clone(&left), programs: [].into(), to: to.clone() };
     let watch = Watch {
         edge: asked.edge.clone(),
         interfaces: controlled.interfaces.clone(),
@@ -237,6 +238,10 @@ pub(super) fn serve(
                 let presenter = &*controlled.presenter;
                 let number = (told, asked.colours);
                 stream.more(watch.piece(*followed, place, number, presenter))?;
+                if granted < most {
+                    granted += 1;
+                    left.fetch_add(1, Ordering::Relaxed);
+                }
             }
             Heard::Places(all) => {
                 stream.more(edge::piece(&all))?;
