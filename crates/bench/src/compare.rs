@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use view::table::Table;
 
-use crate::report::Report;
+use crate::report::{Report, Throughput};
 use crate::statistics::ratio;
 
 /// What two reports come to.
@@ -75,20 +75,11 @@ pub fn compare(old: &Report, new: &Report, tolerance: f64) -> Comparison {
         found,
         (false, tolerance),
     ));
-    for before in &old.throughput {
-        let Some(after) = new.goal(&before.goal) else { continue };
-        let (Some(old_lower), Some(new_lower)) = (before.lower, after.lower) else { continue };
-        let (old_upper, new_upper) =
-            (before.upper.unwrap_or(old_lower), after.upper.unwrap_or(new_lower));
-        let found =
-            (after.throughput / before.throughput, (new_lower / old_upper, new_upper / old_lower));
-        let values = (before.throughput / 1e6, after.throughput / 1e6);
-        figures.push(Figure::new(
-            format!("{} Mpps", before.goal),
-            values,
-            found,
-            (true, tolerance),
-        ));
+    figures.extend(rates((&old.throughput, &new.throughput), "", tolerance));
+    for before in &old.sizes {
+        let Some(after) = new.sizes.iter().find(|at| at.size == before.size) else { continue };
+        let of = format!(", frames of {} bytes", before.size);
+        figures.extend(rates((&before.throughput, &after.throughput), &of, tolerance));
     }
     for before in &old.latency {
         let Some(after) = new.latency.iter().find(|load| load.percent == before.percent) else {
@@ -106,6 +97,25 @@ pub fn compare(old: &Report, new: &Report, tolerance: f64) -> Comparison {
     // A report without a figure has nothing to compare there.
     figures.retain(|figure| figure.ratio.is_finite());
     Comparison { figures, remarks: remarks(old, new) }
+}
+
+/// The throughputs that both have.
+fn rates(
+    (old, new): (&[Throughput], &[Throughput]),
+    of: &str,
+    tolerance: f64,
+) -> impl Iterator<Item = Figure> {
+    old.iter().filter_map(move |before| {
+        let after = new.iter().find(|after| after.goal == before.goal)?;
+        let (old_lower, new_lower) = (before.lower?, after.lower?);
+        let (old_upper, new_upper) =
+            (before.upper.unwrap_or(old_lower), after.upper.unwrap_or(new_lower));
+        let found =
+            (after.throughput / before.throughput, (new_lower / old_upper, new_upper / old_lower));
+        let values = (before.throughput / 1e6, after.throughput / 1e6);
+        let name = format!("{} Mpps{of}", before.goal);
+        Some(Figure::new(name, values, found, (true, tolerance)))
+    })
 }
 
 fn remarks(old: &Report, new: &Report) -> Vec<String> {

@@ -18,12 +18,14 @@ pub mod compare;
 pub mod machine;
 mod measure;
 pub mod memory;
+mod page;
+pub mod plot;
 pub mod report;
 pub mod search;
-mod statistics;
+pub mod statistics;
 mod traffic;
 
 pub use machine::{Machine, Meter};
-pub use measure::{Effort, Failed, Request, measure};
+pub use measure::{Effort, Failed, Request, Size, measure};
 pub use report::Report;
 pub use statistics::Samples;

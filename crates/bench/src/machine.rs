@@ -57,7 +57,7 @@ impl Machine {
         })
     }
 
-    /// What there is to know of it.
+    /// What there is to know of it; the command line is its caller's to tell.
     pub fn environment(&self) -> Environment {
         let read = |path: String| std::fs::read_to_string(path).ok().map(|t| t.trim().to_string());
         let info = read("/proc/cpuinfo".into()).unwrap_or_default();
@@ -78,6 +78,8 @@ impl Machine {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             load_average: load.and_then(|l| l.split(' ').next()?.parse().ok()),
             version: env!("CARGO_PKG_VERSION").into(),
+            commit: option_env!("CATENA_COMMIT").map(Into::into),
+            command: Vec::new(),
             debug_build: cfg!(debug_assertions),
             unix_time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
         }
@@ -107,7 +109,7 @@ impl Meter for Machine {
 }
 
 /// What a measurement was taken on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// The processor's name.
     pub processor: String,
@@ -127,6 +129,12 @@ pub struct Environment {
     pub load_average: Option<f64>,
     /// Catena's version.
     pub version: String,
+    /// The commit that it was built from, perhaps with changes; nothing where it was not built from a repository.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// The command line.
+    #[serde(default)]
+    pub command: Vec<String>,
     /// Whether Catena was built without optimisation: figures mean little then.
     pub debug_build: bool,
     /// When, in seconds since 1970.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use dataplane::clock::Time;
@@ -19,7 +20,8 @@ use ir::{Diagnostic, Sources, has_errors};
 use crate::machine::{Environment, Meter};
 use crate::memory::{Bed, BedDevices, Ended, RING};
 use crate::report::{
-    Cost, DISTURBED, Latency, Percentiles, Report, Share, Throughput, Traffic, VERSION,
+    AtSize, Cost, DISTURBED, Latency, Percentiles, Report, Share, Throughput, Traffic, VERSION,
+    distribution,
 };
 use crate::search::{Goal, Range, Trial, search};
 use crate::statistics::Samples;
@@ -35,8 +37,47 @@ pub struct Request<'a> {
     pub inputs: HashMap<String, Binding>,
     /// Seed of the chain's random choices.
     pub seed: u64,
+    /// Sizes of generated frames that the throughput is found for besides.
+    pub sizes: Vec<Size>,
     /// How long to measure.
     pub effort: Effort,
+}
+
+/// Sizes of frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    name: String,
+    /// In bytes without the frame check sequence; used in turn.
+    frames: Vec<u16>,
+}
+
+/// Simple IMIX: of twelve IP packets, seven are of 40 bytes, four of 576 and one of 1,500. Sizes of their frames, with
+/// the frame check sequence, and how many there are.
+const IMIX: [(u16, usize); 3] = [(64, 7), (594, 4), (1518, 1)];
+/// Bytes of the frame check sequence.
+const CHECK: u16 = 4;
+
+impl FromStr for Size {
+    type Err = String;
+
+    /// A number of bytes with the frame check sequence, as RFC 2544 has it, or `imix`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let frames = match text {
+            "imix" => {
+                let of = |(size, count): (u16, usize)| std::iter::repeat_n(size - CHECK, count);
+                IMIX.into_iter().flat_map(of).collect()
+            }
+            _ => {
+                let size = text.parse::<u16>().ok().filter(|size| (64..=9220).contains(size));
+                vec![
+                    size.ok_or(
+                        "sizes are 64 to 9220 bytes with the frame check sequence, or 'imix'",
+                    )? - CHECK,
+                ]
+            }
+        };
+        Ok(Self { name: text.into(), frames })
+    }
 }
 
 /// How long to measure.
@@ -103,7 +144,7 @@ pub fn measure(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Report, Failed> {
     progress("reading the chain");
-    let mut library = Traffics::new(request);
+    let mut library = Traffics::new(request, None);
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     let traffic = library.described();
     if chain.bed.sources() == 0 {
@@ -111,6 +152,9 @@ pub fn measure(
         return Err(Failed::Message(why.into()));
     }
     library.check_names()?;
+    if !request.sizes.is_empty() {
+        library.check_sizes()?;
+    }
     let mut bare = Subject::bare(request, time, &library)?;
     let lab = Lab { meter, time: &**time, is_stopped };
 
@@ -152,16 +196,23 @@ pub fn measure(
     elements.saturate(warm, is_stopped)?;
     let functions = lab.shares(&mut elements, &[Of::Function, Of::Element], request.effort)?;
 
-    let (frames, bytes) = traffic.iter().fold((0, 0), |(f, b), t| (f + t.frames, b + t.bytes));
+    let mut sizes = Vec::new();
+    for size in &request.sizes {
+        progress(&format!("searching for the throughput with frames of {} bytes", size.name));
+        sizes.push(lab.at_size(request, time, size)?);
+    }
+
     let mut report = Report {
         bench: VERSION,
         chain: request.chain.to_string(),
         environment,
+        seed: request.seed,
+        frame_size: mean_size(&traffic),
         traffic,
-        frame_size: bytes as f64 / frames as f64 + 4.0,
         cost,
         throughput,
         latency,
+        sizes,
         functions,
         programs,
         forwarded,
@@ -173,9 +224,7 @@ pub fn measure(
 
 /// Adds what the figures themselves give reason to say.
 fn remark(report: &mut Report) {
-    let busiest = report.throughput.iter().map(|t| t.disturbed);
-    let busiest = busiest.chain(report.latency.iter().map(|l| l.disturbed));
-    let busiest = busiest.chain([report.cost.disturbed]).fold(0.0, f64::max);
+    let busiest = report.disturbed();
     if busiest > DISTURBED {
         report.remarks.push(format!(
             "the machine was busy: up to {:.0} % of the CPU's time went elsewhere; measure again when it is quiet",
@@ -196,20 +245,28 @@ fn remark(report: &mut Report) {
     }
 }
 
+/// The mean length of frames, with the frame check sequence.
+fn mean_size(traffic: &[Traffic]) -> f64 {
+    let (frames, bytes) = traffic.iter().fold((0, 0), |(f, b), t| (f + t.frames, b + t.bytes));
+    bytes as f64 / frames as f64 + f64::from(CHECK)
+}
+
 /// The traffic of a chain's sources, read once.
-struct Traffics {
+struct Traffics<'a> {
     bindings: Bindings,
+    /// The size of all generated frames, if they have one.
+    size: Option<&'a Size>,
     /// By what it is of; in the order in which the chain asks for it.
     read: Vec<(DeviceRequest, Traffic, Rc<Frames>)>,
     /// Names that were bound to generated traffic because nothing was said of them.
     by_default: Vec<String>,
 }
 
-impl Traffics {
-    fn new(request: &Request<'_>) -> Self {
+impl<'a> Traffics<'a> {
+    fn new(request: &Request<'_>, size: Option<&'a Size>) -> Self {
         let beside = Path::new(request.chain).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let bindings = Bindings { beside, inputs: request.inputs.clone(), ..Bindings::default() };
-        Self { bindings, read: Vec::new(), by_default: Vec::new() }
+        Self { bindings, size, read: Vec::new(), by_default: Vec::new() }
     }
 
     fn frames(&mut self, request: &DeviceRequest) -> Result<Rc<Frames>, String> {
@@ -222,6 +279,9 @@ impl Traffics {
                     self.by_default.push(name.clone());
                     Binding::Generator(Generator { count: BY_DEFAULT, ..Generator::default() })
                 });
+                if let (Some(size), Binding::Generator(generator)) = (self.size, &mut *binding) {
+                    generator.sizes.clone_from(&size.frames);
+                }
                 let origin = match binding {
                     Binding::Generator(generator) => generator.to_string(),
                     Binding::Capture(path) => path.display().to_string(),
@@ -267,6 +327,23 @@ impl Traffics {
         }
     }
 
+    /// Refuses sources whose frames cannot have other sizes.
+    fn check_sizes(&self) -> Result<(), Failed> {
+        let is_generated = |request: &DeviceRequest| match request {
+            DeviceRequest::Interface { name, .. } => {
+                matches!(self.bindings.inputs.get(name), Some(Binding::Generator(_)))
+            }
+            DeviceRequest::CaptureIn { .. } | DeviceRequest::CaptureOut { .. } => false,
+        };
+        match self.read.iter().find(|(request, ..)| !is_generated(request)) {
+            Some((_, traffic, _)) => Err(Failed::Message(format!(
+                "--sizes: '{}' is read from a capture, whose frames have sizes of their own",
+                traffic.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn remarks(&self) -> Vec<String> {
         let defaults = self.by_default.iter().map(|name| {
             format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
@@ -289,7 +366,7 @@ impl Subject {
         request: &Request<'_>,
         path: Execution,
         time: &Arc<dyn Time>,
-        traffics: &mut Traffics,
+        traffics: &mut Traffics<'_>,
     ) -> Result<Self, Failed> {
         let mut sources = Sources::new();
         let mut files = Disk::default();
@@ -304,7 +381,7 @@ impl Subject {
     fn bare(
         request: &Request<'_>,
         time: &Arc<dyn Time>,
-        traffics: &Traffics,
+        traffics: &Traffics<'_>,
     ) -> Result<Self, Failed> {
         let mut sources = Sources::new();
         let file = sources.add("bare", "FromDevice(source) -> ToDevice(sink);");
@@ -431,6 +508,25 @@ impl Lab<'_> {
             .collect())
     }
 
+    /// Cost and throughput with generated frames of a size.
+    fn at_size(
+        &self,
+        request: &Request<'_>,
+        time: &Arc<dyn Time>,
+        size: &Size,
+    ) -> Result<AtSize, Failed> {
+        let mut library = Traffics::new(request, Some(size));
+        let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+        let mut bare = Subject::bare(request, time, &library)?;
+        for subject in [&mut chain, &mut bare] {
+            subject.saturate(WARM, self.is_stopped)?;
+        }
+        let cost = self.cost(&mut chain, &mut bare, request.effort)?;
+        let throughput = self.throughput(&mut chain, 1e9 / cost.time.median, request.effort)?;
+        let frame_size = mean_size(&library.described());
+        Ok(AtSize { size: size.name.clone(), frame_size, cost, throughput })
+    }
+
     /// Latencies at a load; nothing if no packet that was due leaves the chain.
     fn latency(
         &self,
@@ -459,14 +555,15 @@ impl Lab<'_> {
                 Some(all) => all.add(part.latencies).expect("histograms of the same bounds"),
             }
         }
-        let taken = all.and_then(|all| Some((all.len(), Percentiles::of(&all)?)));
-        Ok(taken.map(|(packets, percentiles)| Latency {
+        let taken = all.and_then(|all| Some((Percentiles::of(&all)?, all)));
+        Ok(taken.map(|(percentiles, all)| Latency {
             percent,
             rate,
             offered,
             lost,
-            packets,
+            packets: all.len(),
             percentiles,
+            distribution: distribution(&all),
             p50: Samples::of(p50),
             p99: Samples::of(p99),
             disturbed,

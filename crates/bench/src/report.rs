@@ -23,6 +23,9 @@ pub struct Report {
     pub chain: String,
     /// What it was measured on.
     pub environment: Environment,
+    /// Seed of the chain's random choices.
+    #[serde(default)]
+    pub seed: u64,
     /// What came in.
     pub traffic: Vec<Traffic>,
     /// The mean length of frames, with the frame check sequence, in bytes.
@@ -33,6 +36,9 @@ pub struct Report {
     pub throughput: Vec<Throughput>,
     /// Latencies under load, the least load first.
     pub latency: Vec<Latency>,
+    /// The same for frames of other sizes, where they were asked for.
+    #[serde(default)]
+    pub sizes: Vec<AtSize>,
     /// What network functions take element by element; elements where the chain has no functions.
     pub functions: Vec<Share>,
     /// What the programs take that the chain becomes.
@@ -68,6 +74,19 @@ pub struct Cost {
     pub cycles: Option<f64>,
     /// The share of the time that was taken from the thread.
     pub disturbed: f64,
+}
+
+/// What was found with frames of other sizes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AtSize {
+    /// The size in bytes with the frame check sequence, or the name of a mix of sizes.
+    pub size: String,
+    /// The mean length of frames, with the frame check sequence, in bytes.
+    pub frame_size: f64,
+    /// What a packet takes when the chain gets as many as it takes.
+    pub cost: Cost,
+    /// The non-drop rate, and the partial drop rate.
+    pub throughput: Vec<Throughput>,
 }
 
 /// What was found for a goal.
@@ -106,6 +125,9 @@ pub struct Latency {
     pub packets: u64,
     /// The percentiles of all of them.
     pub percentiles: Percentiles,
+    /// Of all latencies, from the least on: a share of the packets, and the latency that they do not exceed.
+    #[serde(default)]
+    pub distribution: Vec<(f64, u64)>,
     /// The median in each of the parts that the time was divided in.
     pub p50: Samples,
     /// The same for the 99th percentile.
@@ -148,6 +170,15 @@ impl Percentiles {
     }
 }
 
+/// Points of a distribution for each halving of the share of packets that are left.
+const POINTS: u32 = 4;
+
+/// A histogram's distribution, finer where fewer packets are left.
+pub(crate) fn distribution(values: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let points = values.iter_quantiles(POINTS);
+    points.map(|point| (point.quantile_iterated_to(), point.value_iterated_to())).collect()
+}
+
 /// What a part of the chain takes, from bursts that were timed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
@@ -165,16 +196,26 @@ const ON_WIRE: f64 = 20.0;
 /// A disturbance above this share marks what it disturbed.
 pub(crate) const DISTURBED: f64 = 0.01;
 
-impl Report {
-    /// Bits a second at a rate: of frames with check sequences (layer 2), and with all that they take on a wire
-    /// (layer 1).
-    pub fn bits(&self, rate: f64) -> (f64, f64) {
-        (rate * self.frame_size * 8.0, rate * (self.frame_size + ON_WIRE) * 8.0)
-    }
+/// Bits a second of frames of a mean size at a rate: with check sequences (layer 2), and with all that they take on a
+/// wire (layer 1).
+pub fn bits(rate: f64, frame_size: f64) -> (f64, f64) {
+    (rate * frame_size * 8.0, rate * (frame_size + ON_WIRE) * 8.0)
+}
 
+impl Report {
     /// What was found for a goal.
     pub fn goal(&self, name: &str) -> Option<&Throughput> {
         self.throughput.iter().find(|found| found.goal == name)
+    }
+
+    /// The greatest share of the time that was taken from a part of the measurement.
+    pub fn disturbed(&self) -> f64 {
+        let sizes = self.sizes.iter();
+        let sizes = sizes
+            .flat_map(|at| at.throughput.iter().map(|t| t.disturbed).chain([at.cost.disturbed]));
+        let found = self.throughput.iter().map(|t| t.disturbed).chain(sizes);
+        let found = found.chain(self.latency.iter().map(|l| l.disturbed));
+        found.fold(self.cost.disturbed, f64::max)
     }
 
     /// The report as tables.
@@ -182,6 +223,7 @@ impl Report {
         let mut out = String::new();
         self.render_head(&mut out);
         self.render_throughput(&mut out);
+        self.render_sizes(&mut out);
         self.render_latency(&mut out);
         self.render_shares(&mut out);
         for remark in &self.remarks {
@@ -225,7 +267,7 @@ impl Report {
         for found in &self.throughput {
             let bound =
                 |b: Option<f64>| b.map_or_else(|| "-".into(), |b| format!("{:.3}", b / 1e6));
-            let (layer_2, layer_1) = self.bits(found.throughput);
+            let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
             let incomplete = if found.complete { "" } else { " bounds apart" };
             table.row([
                 format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
@@ -238,6 +280,38 @@ impl Report {
             ]);
         }
         out.push_str(&table.render());
+    }
+
+    fn render_sizes(&self, out: &mut String) {
+        if self.sizes.is_empty() {
+            return;
+        }
+        let titles = [
+            "frames, bytes",
+            "ns per packet",
+            "NDR, Mpps",
+            "PDR, Mpps",
+            "NDR, Gb/s L2",
+            "Gb/s L1",
+            "",
+        ];
+        let mut table = Table::new(titles);
+        for at in &self.sizes {
+            let rates: Vec<f64> = at.throughput.iter().map(|found| found.throughput).collect();
+            let rate = |which: usize| rates.get(which).copied().unwrap_or(0.0);
+            let (layer_2, layer_1) = bits(rate(0), at.frame_size);
+            let disturbed = at.throughput.iter().map(|t| t.disturbed);
+            table.row([
+                at.size.clone(),
+                format!("{:.1}", at.cost.time.median),
+                format!("{:.3}", rate(0) / 1e6),
+                format!("{:.3}", rate(1) / 1e6),
+                format!("{:.2}", layer_2 / 1e9),
+                format!("{:.2}", layer_1 / 1e9),
+                mark(disturbed.fold(at.cost.disturbed, f64::max)).trim().to_string(),
+            ]);
+        }
+        let _ = write!(out, "\n{}", table.render());
     }
 
     fn render_latency(&self, out: &mut String) {
@@ -296,11 +370,7 @@ impl Report {
             }
             let _ = write!(out, "\n{}", table.render());
         }
-        let is_marked = |found: f64| found > DISTURBED;
-        let disturbed = self.throughput.iter().map(|t| t.disturbed);
-        let mut disturbed =
-            disturbed.chain(self.latency.iter().map(|l| l.disturbed)).chain([self.cost.disturbed]);
-        if disturbed.any(is_marked) {
+        if self.disturbed() > DISTURBED {
             out.push_str("\n* disturbed: other threads or virtual machines took this share of the CPU's time\n");
         }
         if !self.remarks.is_empty() {
@@ -309,6 +379,6 @@ impl Report {
     }
 }
 
-fn mark(disturbed: f64) -> String {
+pub(crate) fn mark(disturbed: f64) -> String {
     if disturbed > DISTURBED { format!(" *{:.0} %", 100.0 * disturbed) } else { String::new() }
 }

@@ -1,5 +1,7 @@
 //! Medians and how sure they are.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What was measured several times.
@@ -29,6 +31,54 @@ impl Samples {
             (at((count / 2.0 - reach).round() - 1.0), at((count / 2.0 + reach).round()));
         Self { median: middle(&sorted), confidence, values }
     }
+}
+
+/// The middle of samples, and how far they lie apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// The middle one.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+impl Spread {
+    /// Of values that were measured alike.
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = samples.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let [least, median, greatest] = [0.0, 0.5, 1.0].map(|p| percentile(&sorted, p));
+        Self { median, least, greatest }
+    }
+
+    /// Of the ratios of samples that were taken in the same rounds.
+    pub fn of_ratios(samples: &[f64], to: &[f64]) -> Self {
+        Self::of(samples.iter().zip(to).map(|(s, t)| s / t))
+    }
+
+    /// Of the differences of samples that were taken in the same rounds.
+    pub fn of_differences(samples: &[f64], to: &[f64]) -> Self {
+        Self::of(samples.iter().zip(to).map(|(s, t)| s - t))
+    }
+
+    /// The range as text, `least–greatest`.
+    pub fn range(&self) -> String {
+        format!("{:.1}–{:.1}", self.least, self.greatest)
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} ({})", self.median, self.range())
+    }
+}
+
+/// The value below which this share (0 to 1) of ascending values lies.
+pub fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let at = (share * sorted.len() as f64) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
 /// The median of ascending values.

@@ -341,7 +341,7 @@ impl Legend {
 }
 
 /// Text as XML has it.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -34,7 +34,8 @@ pub(super) const RESERVED: [(&str, &[&str], &str); 1] =
     [("tokio", &["control", "cli"], "packets do not wait for an async runtime")];
 
 /// Where code may print and read the environment; a build script speaks to cargo, an example and tests to who runs them.
-pub(super) const TALKATIVE: [&str; 5] = [
+pub(super) const TALKATIVE: [&str; 6] = [
+    "crates/bench/build.rs",
     "crates/cli/",
     "crates/dataplane/build.rs",
     "crates/engine/examples/",

@@ -7,7 +7,6 @@
 
 mod experiments;
 mod page;
-mod plot;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use bench::plot::{Groups, Lines, Look, Scale, Shape};
+
 use crate::experiments::{Carrier, Cell, Effort, Example, FAMILY, Figure, RULES, Series};
-use crate::plot::{Groups, Lines, Look, Scale, Shape};
 use crate::support::Spread;
 
 /// The page and its plots.
@@ -311,7 +312,7 @@ fn throughput(
         .collect();
     let all = series.iter().flat_map(|(_, _, points)| points).map(|p| p.greatest);
     let up = Scale::linear("Gbit/s on one core", all);
-    Lines { title, across, xs: figure.xs.clone(), up, series }
+    Lines { title: title.into(), across: across.into(), xs: figure.xs.clone(), up, series }
 }
 
 fn bars(title: &'static str, figure: &Figure) -> Groups {
@@ -323,7 +324,13 @@ fn bars(title: &'static str, figure: &Figure) -> Groups {
         (s.name.clone(), look, groups.clone().map(|i| Shape::Bar(rate(s, i))).collect())
     });
     let series = series.collect();
-    Groups { title, across: "frame size, bytes", groups: figure.xs.clone(), up, series }
+    Groups {
+        title: title.into(),
+        across: "frame size, bytes".into(),
+        groups: figure.xs.iter().map(u32::to_string).collect(),
+        up,
+        series,
+    }
 }
 
 fn bursts(title: &'static str, figure: &Figure) -> Groups {
@@ -333,7 +340,13 @@ fn bursts(title: &'static str, figure: &Figure) -> Groups {
         (s.name.clone(), look, s.cells.iter().map(|c| Shape::Box(c.percentiles())).collect())
     });
     let series = series.collect();
-    Groups { title, across: "frame size, bytes", groups: figure.xs.clone(), up, series }
+    Groups {
+        title: title.into(),
+        across: "frame size, bytes".into(),
+        groups: figure.xs.iter().map(u32::to_string).collect(),
+        up,
+        series,
+    }
 }
 
 /// The processor, as the system tells it.

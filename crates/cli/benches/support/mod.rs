@@ -2,7 +2,6 @@
 //! on one core in memory (frames copied from memory -> chain -> a device that keeps nothing).
 #![allow(dead_code, unused_imports, reason = "each bench takes what it needs")]
 
-mod statistics;
 mod traffic;
 
 use std::cell::RefCell;
@@ -19,7 +18,7 @@ use elements::device::{Device, DeviceRequest};
 use engine::session::{self, Path as Execution, Setup};
 use ir::{FileId, Sources};
 
-pub(crate) use statistics::{Spread, percentile};
+pub(crate) use bench::statistics::{Spread, percentile};
 pub(crate) use traffic::Frames;
 use traffic::{Nowhere, Source};
 

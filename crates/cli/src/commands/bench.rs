@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,6 +53,11 @@ pub(crate) struct Bench {
     /// CPU to measure on; default: the last that may be used
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
+    /// Sizes of generated frames to find cost and throughput for besides: bytes with the frame check sequence, or imix
+    ///
+    /// imix is simple IMIX: of twelve frames, seven of 64 bytes, four of 594 and one of 1,518.
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
+    sizes: Vec<String>,
     /// Seed of the chain's random choices
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -66,11 +72,14 @@ pub(crate) struct Bench {
     /// A figure is worse if it differs by more than --tolerance and its 95 % confidence interval leaves no
     /// doubt. The interval holds for repeats within a run: machines also differ from run to run.
     #[arg(long, value_names = ["OLD.json", "NEW.json"], num_args = 2,
-        conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed"])]
+        conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed", "sizes"])]
     compare: Option<Vec<String>>,
     /// Difference that counts as none, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
     tolerance: f64,
+    /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    html: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -130,8 +139,16 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         variables: variables::all(&args.variables)?,
         inputs: inputs(&args.inputs)?,
         seed: args.seed,
+        sizes: args
+            .sizes
+            .iter()
+            .map(|text| text.parse().map_err(|why| format!("--sizes {text}: {why}")))
+            .collect::<Result<_, _>>()?,
         effort: Effort { trial: args.trial },
     };
+    // What cannot be written is said before anything is measured.
+    let html =
+        args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
     let machine = Machine::bind(args.cpu).map_err(|why| match args.cpu {
         Some(_) => format!("--cpu: {why}"),
         None => why,
@@ -139,7 +156,8 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let interrupted = interrupt_flag();
     let shows_progress = std::io::stderr().is_terminal();
-    let environment = machine.environment();
+    let mut environment = machine.environment();
+    environment.command = std::env::args().collect();
     let mut progress = |what: &str| {
         if shows_progress {
             log::progress(&format!("bench: {what} …"));
@@ -154,9 +172,33 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
     })?;
     print_document(args.json, &report, || report.render());
+    if let Some((page, raw)) = &html {
+        write_page(&report, page, raw)?;
+    }
     let missed = missed(args, &report);
     missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The document beside a page.
+fn raw_beside(page: &Path) -> Result<PathBuf, String> {
+    let (raw, shown) = (page.with_extension("json"), page.display());
+    match page.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        _ if raw == page => {
+            Err(format!("--html {shown}: the JSON document beside it would have this name"))
+        }
+        Some(folder) => Err(format!("--html {shown}: there is no folder {}", folder.display())),
+        None => Ok(raw),
+    }
+}
+
+fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
+    let name = raw.file_name().unwrap_or_default().to_string_lossy();
+    let json = serde_json::to_string(report).map_err(|e| e.to_string())?;
+    for (path, text) in [(page, report.page(&name)), (raw, json)] {
+        std::fs::write(path, text).map_err(|e| format!("--html: {}: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {

@@ -58,6 +58,38 @@ fn tables_have_the_same() {
 }
 
 #[test]
+fn pages_and_sizes_are_made() {
+    let folder = Folder::new();
+    let ended = bench(&folder, &["--sizes", "64,imix", "--html", "r.html", "--seed", "5"]);
+    let text = ended.well();
+    for words in ["frames, bytes", "imix", "NDR, Gb/s L2"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let report: Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+    let sizes: Vec<_> = report["sizes"].as_array().unwrap().iter().collect();
+    let size = |at: usize| {
+        (sizes[at]["size"].as_str().unwrap(), sizes[at]["frame_size"].as_f64().unwrap())
+    };
+    assert_eq!(size(0), ("64", 64.0));
+    // 7 × 64, 4 × 594 and 1 × 1,518 bytes in 12 frames, of which the last turn may not be whole.
+    let (name, mean) = size(1);
+    assert!(name == "imix" && (mean - 361.8).abs() < 0.1, "{mean}");
+    assert_eq!(report["seed"], 5);
+    assert!(report["environment"]["command"].as_array().unwrap().contains(&"--sizes".into()));
+    assert!(report["latency"][0]["distribution"].as_array().unwrap().len() > 3);
+    let page = folder.read("r.html");
+    assert!(page.contains("<h1>a.click</h1>") && page.contains("href=\"r.json\""), "{page}");
+    for plot in
+        ["Throughput by frame size", "Latency by percentile", "Time of bursts that were timed"]
+    {
+        assert!(page.contains(&format!("<title>{plot}")), "{plot}");
+    }
+    // Whoever compares has the figures of each size.
+    let compared = folder.run(["bench", "--compare", "r.json", "r.json", "--json"]);
+    assert!(compared.well().contains("NDR Mpps, frames of 64 bytes"), "{compared:?}");
+}
+
+#[test]
 fn limits_that_are_missed_fail() {
     let folder = Folder::new();
     let ended = bench(&folder, &["--min-mpps", "1000000", "--max-p99-us", "0"]);
@@ -100,10 +132,23 @@ fn reports_are_compared() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let folder = Folder::new();
+    folder.file("c.pcap.gz", include_bytes!("../../../../examples/lan.pcap.gz"));
     // A capture without a packet.
     folder
         .file("empty.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0");
-    let cases: [(&str, &[&str], &str); 9] = [
+    let cases: [(&str, &[&str], &str); 13] = [
+        (CHAIN, &["--sizes", "63"], "--sizes 63: sizes are 64 to 9220 bytes"),
+        (
+            "FromDump(c.pcap.gz) -> ToDevice(out);",
+            &["--sizes", "64"],
+            "'c.pcap.gz' is read from a capture",
+        ),
+        (CHAIN, &["--html", "no/r.html"], "--html no/r.html: there is no folder no"),
+        (
+            CHAIN,
+            &["--html", "r.json"],
+            "--html r.json: the JSON document beside it would have this name",
+        ),
         (CHAIN, &["--in", "in=empty.pcap"], "there are no packets in it"),
         (CHAIN, &["--in", "in=lo"], "'in' is bound to the interface lo"),
         (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),

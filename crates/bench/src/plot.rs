@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::support::Spread;
+use view::svg::escape;
+
+use crate::statistics::Spread;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 330.0;
@@ -15,8 +17,8 @@ const LEGEND_ROW: f64 = 20.0;
 const LEGEND_COLUMNS: f64 = 3.0;
 
 /// How a series looks: its colours on light and on dark ground.
-#[derive(Clone, Copy)]
-pub(crate) enum Look {
+#[derive(Clone, Copy, Debug)]
+pub enum Look {
     /// What stands beside the comparison; fainter, the second.
     Reference(usize),
     /// Element by element, in three shades.
@@ -56,26 +58,38 @@ const COLOURS: [(Look, &str, &str); 8] = [
 ];
 
 /// Values of a quantity on an axis of a plot.
-pub(crate) struct Scale {
-    pub(crate) label: &'static str,
+#[derive(Clone, Debug)]
+pub struct Scale {
+    label: String,
     log: bool,
     low: f64,
     high: f64,
+    name: fn(f64) -> String,
 }
 
 impl Scale {
     /// From nothing to the greatest of the values.
-    pub(crate) fn linear(label: &'static str, values: impl Iterator<Item = f64>) -> Self {
-        let high = values.fold(0.0, f64::max);
+    pub fn linear(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let high = values.into_iter().fold(0.0, f64::max);
         let step = step(high);
-        Self { label, log: false, low: 0.0, high: (high / step).ceil() * step }
+        let high = ((high / step).ceil() * step).max(step);
+        Self { label: label.into(), log: false, low: 0.0, high, name: tick_name }
     }
 
     /// Over the powers of ten between which the values lie.
-    pub(crate) fn log(label: &'static str, values: impl Iterator<Item = f64>) -> Self {
+    pub fn log(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let positive = values.into_iter().filter(|value| *value > 0.0);
         let (low, high) =
-            values.fold((f64::INFINITY, 0f64), |(low, high), v| (low.min(v), high.max(v)));
-        Self { label, log: true, low: low.log10().floor(), high: high.log10().ceil() }
+            positive.fold((f64::INFINITY, 0f64), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
+        let low = low.log10().floor();
+        let high = high.log10().ceil().max(low + 1.0);
+        Self { label: label.into(), log: true, low, high, name: tick_name }
+    }
+
+    /// Percentiles, as how many values there are for one that is greater: 10 is the 90th percentile, 100 the 99th.
+    pub fn percentiles(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        Self { name: percentile_name, ..Self::log(label, values) }
     }
 
     /// Where a value lies, from 0 to 1.
@@ -102,19 +116,25 @@ fn step(high: f64) -> f64 {
 }
 
 /// Lines over numbers.
-pub(crate) struct Lines {
-    pub(crate) title: &'static str,
-    pub(crate) across: &'static str,
-    pub(crate) xs: Vec<u32>,
-    pub(crate) up: Scale,
+#[derive(Debug)]
+pub struct Lines {
+    /// What is shown.
+    pub title: String,
+    /// What the numbers are.
+    pub across: String,
+    /// The numbers, ascending; two at the least.
+    pub xs: Vec<u32>,
+    /// What the lines show.
+    pub up: Scale,
     /// Name, look, and a point for each number.
-    pub(crate) series: Vec<(String, Look, Vec<Spread>)>,
+    pub series: Vec<(String, Look, Vec<Spread>)>,
 }
 
 impl Lines {
-    pub(crate) fn draw(&self) -> String {
+    /// Draws them.
+    pub fn draw(&self) -> String {
         let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
-        let mut svg = Svg::new((self.title, self.across), &self.up, names, true);
+        let mut svg = Svg::new((&self.title, &self.across), &self.up, names, true);
         let (first, last) = (f64::from(self.xs[0]), f64::from(self.xs[self.xs.len() - 1]));
         let inset = 14.0;
         let x = |value: u32| {
@@ -147,8 +167,106 @@ impl Lines {
     }
 }
 
+/// A point: across, and up.
+pub type Point = (f64, f64);
+
+/// Lines through points.
+#[derive(Debug)]
+pub struct Curves {
+    /// What is shown.
+    pub title: String,
+    /// The horizontal axis.
+    pub across: Scale,
+    /// The vertical axis.
+    pub up: Scale,
+    /// Name, look, and points from left to right.
+    pub series: Vec<(String, Look, Vec<Point>)>,
+}
+
+impl Curves {
+    /// Draws them.
+    pub fn draw(&self) -> String {
+        let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
+        let mut svg = Svg::new((&self.title, &self.across.label), &self.up, names, true);
+        let x = |value: f64| LEFT + self.across.at(value) * (WIDTH - LEFT - RIGHT);
+        for tick in self.across.ticks() {
+            svg.line(x(tick), y(0.0), x(tick), y(1.0), "grid");
+            let at_the_end = x(tick) > WIDTH - RIGHT - 20.0;
+            let anchor = if at_the_end { "end" } else { "middle" };
+            svg.text(x(tick), y(0.0) + 18.0, anchor, &(self.across.name)(tick));
+        }
+        for (index, (_, look, points)) in self.series.iter().enumerate() {
+            let class = look.class();
+            let at = |&(across, up): &Point| (x(across), y(self.up.at(up)));
+            let mut path = String::new();
+            for (x, y) in points.iter().map(at) {
+                let _ = write!(path, "{x:.1},{y:.1} ");
+            }
+            svg.put(format_args!(r#"<polyline class="{class} line" points="{}"/>"#, path.trim()));
+            // A marker for each tick that was passed tells series apart without colours.
+            let mut passed = 0;
+            for point in points {
+                let ticks = self.across.ticks().iter().filter(|tick| **tick <= point.0).count();
+                if ticks > passed {
+                    let (x, y) = at(point);
+                    svg.marker(x, y, index, &class);
+                }
+                passed = ticks;
+            }
+        }
+        svg.finish()
+    }
+}
+
+/// Bars from left to right, each with its name before it.
+#[derive(Debug)]
+pub struct Ranking {
+    /// What is shown.
+    pub title: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Name, look and value.
+    pub bars: Vec<(String, Look, f64)>,
+}
+
+/// Height of a bar of a [`Ranking`] and the gap below it.
+const BAR: f64 = 22.0;
+/// Width of the names.
+const NAMES: f64 = 230.0;
+/// Width of the values.
+const VALUES: f64 = 150.0;
+/// Characters of a name that are shown.
+const LONGEST_NAME: usize = 30;
+
+impl Ranking {
+    /// Draws it.
+    pub fn draw(&self) -> String {
+        let height = TOP + BAR * self.bars.len() as f64 + 12.0;
+        let mut svg = Svg::page(&self.title, height);
+        let most = self.bars.iter().map(|(.., value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+        for (index, (name, look, value)) in self.bars.iter().enumerate() {
+            let top = TOP + BAR * index as f64;
+            let width = (value / most * (WIDTH - NAMES - RIGHT - VALUES)).max(1.0);
+            let mut shown: String = name.chars().take(LONGEST_NAME).collect();
+            if shown.len() < name.len() {
+                shown.push('…');
+            }
+            svg.text(NAMES - 8.0, top + 13.0, "end", &shown);
+            svg.put(format_args!(
+                r#"<rect class="{} fill" x="{NAMES}" y="{top:.1}" width="{width:.1}" height="{}"/>"#,
+                look.class(),
+                BAR - 6.0
+            ));
+            let value = format!("{value:.1} {}", self.unit);
+            svg.text(NAMES + width + 6.0, top + 13.0, "start", &value);
+        }
+        svg.finish()
+    }
+}
+
 /// What stands in a place of [`Groups`].
-pub(crate) enum Shape {
+#[derive(Clone, Debug)]
+pub enum Shape {
     /// A bar up to the median, with a line from the least to the greatest.
     Bar(Spread),
     /// Percentiles 1, 25, 50, 75 and 99.
@@ -156,24 +274,30 @@ pub(crate) enum Shape {
 }
 
 /// Bars or boxes side by side, in groups.
-pub(crate) struct Groups {
-    pub(crate) title: &'static str,
-    pub(crate) across: &'static str,
-    pub(crate) groups: Vec<u32>,
-    pub(crate) up: Scale,
+#[derive(Debug)]
+pub struct Groups {
+    /// What is shown.
+    pub title: String,
+    /// What the groups are.
+    pub across: String,
+    /// The groups' names.
+    pub groups: Vec<String>,
+    /// What the shapes show.
+    pub up: Scale,
     /// Name, look, and a shape for each group.
-    pub(crate) series: Vec<(String, Look, Vec<Shape>)>,
+    pub series: Vec<(String, Look, Vec<Shape>)>,
 }
 
 impl Groups {
-    pub(crate) fn draw(&self) -> String {
+    /// Draws them.
+    pub fn draw(&self) -> String {
         let names = self.series.iter().map(|(name, look, _)| (name.as_str(), *look)).collect();
-        let mut svg = Svg::new((self.title, self.across), &self.up, names, false);
+        let mut svg = Svg::new((&self.title, &self.across), &self.up, names, false);
         let width = (WIDTH - LEFT - RIGHT) / self.groups.len() as f64;
         let place = width / (self.series.len() as f64 + 1.0);
         for (group, name) in self.groups.iter().enumerate() {
             let left = LEFT + group as f64 * width;
-            svg.text(left + width / 2.0, y(0.0) + 18.0, "middle", &name.to_string());
+            svg.text(left + width / 2.0, y(0.0) + 18.0, "middle", name);
             if group > 0 {
                 svg.line(left, y(0.0), left, y(1.0), "grid");
             }
@@ -203,17 +327,11 @@ impl Svg {
     ) -> Self {
         let rows = legend.iter().map(|(_, look)| look.place().1 + 1).max().unwrap_or(0);
         let height = HEIGHT + AXIS + rows as f64 * LEGEND_ROW + 10.0;
-        let mut svg = Svg(String::new());
-        svg.put(format_args!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">"#
-        ));
-        svg.put(format_args!("<title>{title}</title>\n<style>\n{}</style>", style()));
-        svg.put(format_args!(r#"<rect class="page" width="{WIDTH}" height="{height}"/>"#));
-        svg.put(format_args!(r#"<text class="title" x="{LEFT}" y="24">{title}</text>"#));
+        let mut svg = Self::page(title, height);
         for tick in up.ticks() {
             let at = y(up.at(tick));
             svg.line(LEFT, at, WIDTH - RIGHT, at, "grid");
-            svg.text(LEFT - 8.0, at + 4.0, "end", &tick_name(tick));
+            svg.text(LEFT - 8.0, at + 4.0, "end", &(up.name)(tick));
         }
         svg.line(LEFT, y(0.0), WIDTH - RIGHT, y(0.0), "axis");
         svg.line(LEFT, y(0.0), LEFT, y(1.0), "axis");
@@ -221,7 +339,7 @@ impl Svg {
         let middle = (TOP + HEIGHT) / 2.0;
         svg.put(format_args!(
             r#"<text text-anchor="middle" transform="translate(18 {middle}) rotate(-90)">{}</text>"#,
-            up.label
+            escape(&up.label)
         ));
         for (index, (name, look)) in legend.iter().enumerate() {
             let (column, row) = look.place();
@@ -231,6 +349,18 @@ impl Svg {
             svg.marker(x + 5.0, y - 4.0, shape, &look.class());
             svg.text(x + 16.0, y, "start", name);
         }
+        svg
+    }
+
+    /// An empty page with a title.
+    fn page(title: &str, height: f64) -> Self {
+        let (mut svg, title) = (Svg(String::new()), escape(title));
+        svg.put(format_args!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">"#
+        ));
+        svg.put(format_args!("<title>{title}</title>\n<style>\n{}</style>", style()));
+        svg.put(format_args!(r#"<rect class="page" width="{WIDTH}" height="{height}"/>"#));
+        svg.put(format_args!(r#"<text class="title" x="{LEFT}" y="24">{title}</text>"#));
         svg
     }
 
@@ -246,7 +376,8 @@ impl Svg {
 
     fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str) {
         self.put(format_args!(
-            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{}</text>"#,
+            escape(text)
         ));
     }
 
@@ -328,6 +459,14 @@ fn style() -> String {
         }
     }
     format!("{common}@media (prefers-color-scheme:dark){{\n{dark}}}\n")
+}
+
+fn percentile_name(values: f64) -> String {
+    if values <= 1.0 {
+        return "0 %".into();
+    }
+    let digits = (values.log10().round() as usize).saturating_sub(2);
+    format!("{:.digits$} %", 100.0 * (1.0 - 1.0 / values))
 }
 
 fn tick_name(tick: f64) -> String {

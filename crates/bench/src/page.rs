@@ -1,0 +1,371 @@
+//! A report as a page of HTML with plots, that needs nothing else.
+
+use std::fmt::Write as _;
+
+use view::svg::escape;
+
+use crate::plot::{Curves, Groups, Look, Ranking, Scale, Shape};
+use crate::report::{Cost, Report, Share, Throughput, bits, mark};
+use crate::statistics::Spread;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}
+body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2rem}
+table{border-collapse:collapse;margin:.6rem 0}
+th,td{padding:.2rem .8rem .2rem 0;text-align:right;font-variant-numeric:tabular-nums;vertical-align:top}
+th:first-child,td:first-child{text-align:left}th{font-weight:600;border-bottom:1px solid #8886}
+.facts td{text-align:left}.remark{border-left:4px solid #c9702a;padding-left:.7rem}
+svg{max-width:100%;height:auto;margin:.6rem 0}code{overflow-wrap:anywhere}
+";
+
+impl Report {
+    /// The report as a page. `raw` is the name of a file beside it that has all samples.
+    pub fn page(&self, raw: &str) -> String {
+        let mut page = Page(String::new());
+        let title = escape(&self.chain);
+        page.put(format_args!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}: measured by Catena</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>"
+        ));
+        page.put(format_args!(
+            "<p>Measured by <code>catena bench</code> in memory, on one core, without network cards. All samples are in \
+             <a href=\"{0}\">{0}</a>.</p>",
+            escape(raw)
+        ));
+        for remark in &self.remarks {
+            page.put(format_args!("<p class=\"remark\">{}</p>", escape(remark)));
+        }
+        self.figures(&mut page);
+        self.by_size(&mut page);
+        self.latencies(&mut page);
+        page.shares("What network functions take", &self.functions, Look::Elements(1));
+        page.shares("What the programs take in their place", &self.programs, Look::Synthesised(1));
+        self.facts(&mut page);
+        page.0.push_str("</body>\n</html>\n");
+        page.0
+    }
+
+    fn figures(&self, page: &mut Page) {
+        page.heading("Throughput and cost");
+        page.head(&["", "Mpps", "bounds, Mpps", "Gb/s L2", "Gb/s L1", "trials", "disturbed"]);
+        for found in &self.throughput {
+            let bound = |b: Option<f64>| b.map_or("–".into(), |b| format!("{:.3}", b / 1e6));
+            let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
+            page.row(&[
+                format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
+                format!("{:.3}", found.throughput / 1e6),
+                format!("{} – {}", bound(found.lower), bound(found.upper)),
+                format!("{:.2}", layer_2 / 1e9),
+                format!("{:.2}", layer_1 / 1e9),
+                found.trials.to_string(),
+                mark(found.disturbed),
+            ]);
+        }
+        page.end();
+        let Cost { time, bare, cycles, .. } = &self.cost;
+        let cycles = cycles.map_or_else(String::new, |cycles| format!(", {cycles:.0} cycles"));
+        page.put(format_args!(
+            "<p>A packet takes {:.1} ns ({:.1}–{:.1}){cycles}; {:.1} ns of it without the chain. For each packet that comes \
+             in, {:.2} leave.</p>",
+            time.median, time.confidence.0, time.confidence.1, bare.median, self.forwarded
+        ));
+    }
+
+    fn by_size(&self, page: &mut Page) {
+        if self.sizes.is_empty() {
+            return;
+        }
+        page.heading("Throughput by frame size");
+        page.head(&[
+            "frames, bytes",
+            "ns per packet",
+            "NDR, Mpps",
+            "PDR, Mpps",
+            "NDR, Gb/s L2",
+            "disturbed",
+        ]);
+        let rate = |all: &[Throughput], which: usize| all.get(which).map_or(0.0, |t| t.throughput);
+        let (mut ndr, mut pdr) = (Vec::new(), Vec::new());
+        for at in &self.sizes {
+            let found = &at.throughput;
+            let gigabits = |which: usize| bits(rate(found, which), at.frame_size).0 / 1e9;
+            page.row(&[
+                at.size.clone(),
+                format!("{:.1}", at.cost.time.median),
+                format!("{:.3}", rate(found, 0) / 1e6),
+                format!("{:.3}", rate(found, 1) / 1e6),
+                format!("{:.2}", gigabits(0)),
+                mark(found.iter().map(|t| t.disturbed).fold(at.cost.disturbed, f64::max)),
+            ]);
+            for (which, bars) in [(0, &mut ndr), (1, &mut pdr)] {
+                let (least, greatest) =
+                    found.get(which).map_or((None, None), |t| (t.lower, t.upper));
+                let at_rate =
+                    |rate: Option<f64>| rate.map(|rate| bits(rate, at.frame_size).0 / 1e9);
+                let median = gigabits(which);
+                let (least, greatest) =
+                    (at_rate(least).unwrap_or(median), at_rate(greatest).unwrap_or(median));
+                bars.push(Spread { median, least, greatest });
+            }
+        }
+        page.end();
+        let all = ndr.iter().chain(&pdr).map(|bar| bar.greatest);
+        let up = Scale::linear("Gbit/s (layer 2)", all);
+        let bars = |spreads: Vec<Spread>| spreads.into_iter().map(Shape::Bar).collect();
+        let plot = Groups {
+            title: "Throughput by frame size, with the search's bounds".into(),
+            across: "frame size, bytes".into(),
+            groups: self.sizes.iter().map(|at| at.size.clone()).collect(),
+            up,
+            series: vec![
+                ("NDR".into(), Look::Synthesised(0), bars(ndr)),
+                ("PDR".into(), Look::Elements(0), bars(pdr)),
+            ],
+        };
+        page.0.push_str(&plot.draw());
+    }
+
+    fn latencies(&self, page: &mut Page) {
+        if self.latency.is_empty() {
+            return;
+        }
+        page.heading("Latency under load");
+        page.head(&[
+            "µs at",
+            "Mpps",
+            "min",
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "max",
+            "PDV",
+            "lost",
+            "disturbed",
+        ]);
+        let micros = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
+        for load in &self.latency {
+            let p = &load.percentiles;
+            let times = [p.min, p.p50, p.p90, p.p99, p.p99_9, p.p99_99, p.max, p.pdv].map(micros);
+            let mut cells =
+                vec![format!("{} % of NDR", load.percent), format!("{:.3}", load.rate / 1e6)];
+            cells.extend(times);
+            cells.extend([load.lost.to_string(), mark(load.disturbed)]);
+            page.row(&cells);
+        }
+        page.end();
+        // The share of packets that are left halves from point to point: the last ones are few.
+        let looks =
+            [Look::Reference(0), Look::Synthesised(0), Look::Synthesised(1), Look::Elements(1)];
+        let mut series = Vec::new();
+        for (load, look) in self.latency.iter().zip(looks.into_iter().cycle()) {
+            let most = load.packets.max(1) as f64;
+            let points = load.distribution.iter().map(|&(share, latency)| {
+                ((1.0 / (1.0 - share).max(1.0 / most)), latency.max(1) as f64 / 1e3)
+            });
+            series.push((format!("{} % of NDR", load.percent), look, points.collect::<Vec<_>>()));
+        }
+        let points = || series.iter().flat_map(|(_, _, points)| points);
+        let plot = Curves {
+            title: "Latency by percentile".into(),
+            across: Scale::percentiles("percentile of packets", points().map(|p| p.0)),
+            up: Scale::log("µs from when a packet was due", points().map(|p| p.1)),
+            series: series.clone(),
+        };
+        page.0.push_str(&plot.draw());
+    }
+
+    fn facts(&self, page: &mut Page) {
+        page.heading("What was measured, and on what");
+        let machine = &self.environment;
+        page.0.push_str("<table class=\"facts\">\n");
+        let mut fact = |name: &str, value: String| {
+            page.put(format_args!("<tr><td>{name}</td><td>{}</td></tr>", escape(&value)));
+        };
+        for source in &self.traffic {
+            let size = source.bytes as f64 / source.frames as f64 + 4.0;
+            let (name, origin, frames) = (&source.name, &source.origin, source.frames);
+            fact(
+                "traffic",
+                format!("{name}: {origin}: {frames} frames of {size:.0} bytes, over and over"),
+            );
+        }
+        let kind = if machine.is_virtual { ", a virtual machine" } else { "" };
+        let cpu = machine.cpu.map_or_else(String::new, |cpu| format!("; measured on CPU {cpu}"));
+        fact("processor", format!("{}, {} CPUs{kind}{cpu}", machine.processor, machine.cpus));
+        fact("kernel", format!("Linux {}", machine.kernel));
+        fact("isolated CPUs", machine.isolated.clone().unwrap_or_else(|| "none".into()));
+        fact(
+            "frequency governor",
+            machine.governor.clone().unwrap_or_else(|| "not to be seen".into()),
+        );
+        let load = machine.load_average.map_or("unknown".into(), |load| format!("{load}"));
+        fact("threads that ran in the minute before", load);
+        fact("most CPU time that went elsewhere", format!("{:.1} %", 100.0 * self.disturbed()));
+        let commit =
+            machine.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
+        let build = if machine.debug_build { ", a debug build" } else { "" };
+        fact("Catena", format!("{}{commit}{build}", machine.version));
+        fact("seed", self.seed.to_string());
+        fact("command", machine.command.join(" "));
+        fact("seconds since 1970", machine.unix_time.to_string());
+        page.end();
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.put(format_args!("<h2>{text}</h2>"));
+    }
+
+    fn head(&mut self, titles: &[&str]) {
+        let cells: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
+        self.put(format_args!("<table>\n<tr>{cells}</tr>"));
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+        self.put(format_args!("<tr>{cells}</tr>"));
+    }
+
+    fn end(&mut self) {
+        self.0.push_str("</table>\n");
+    }
+
+    fn shares(&mut self, title: &str, shares: &[Share], look: Look) {
+        if shares.is_empty() {
+            return;
+        }
+        self.heading(title);
+        let bars = shares.iter().map(|share| (share.name.clone(), look, share.time)).collect();
+        let plot = Ranking {
+            title: "Time of bursts that were timed".into(),
+            unit: "ns per packet".into(),
+            bars,
+        };
+        self.0.push_str(&plot.draw());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Environment;
+    use crate::report::{AtSize, Latency, Percentiles, Traffic};
+    use crate::statistics::Samples;
+
+    /// A measurement of which nothing was measured.
+    fn report() -> Report {
+        let samples = || Samples::of(vec![100.0, 101.0, 99.0]);
+        let cost =
+            || Cost { time: samples(), bare: samples(), cycles: Some(210.0), disturbed: 0.2 };
+        let throughput = |goal: &str| Throughput {
+            goal: goal.into(),
+            loss_ratio: 0.0,
+            lower: Some(9e6),
+            upper: None,
+            throughput: 9e6,
+            trials: 12,
+            complete: true,
+            disturbed: 0.0,
+        };
+        let found = || vec![throughput("NDR"), throughput("PDR")];
+        let percentiles = Percentiles {
+            min: 0,
+            p50: 2000,
+            p90: 3000,
+            p99: 4000,
+            p99_9: 5000,
+            p99_99: 6000,
+            max: 7000,
+            mean: 2100.0,
+            pdv: 5000,
+        };
+        let latency = Latency {
+            percent: 90,
+            rate: 8.1e6,
+            offered: 1000,
+            lost: 3,
+            packets: 997,
+            percentiles,
+            distribution: vec![(0.0, 0), (0.5, 2000), (0.9, 3000), (1.0, 7000)],
+            p50: samples(),
+            p99: samples(),
+            disturbed: 0.0,
+        };
+        let size =
+            AtSize { size: "imix".into(), frame_size: 362.0, cost: cost(), throughput: found() };
+        let share = Share { name: "<b>&nf</b>".into(), time: 40.0, packets: 992 };
+        Report {
+            bench: crate::report::VERSION,
+            chain: "a <script>.click".into(),
+            environment: Environment {
+                command: vec!["catena".into(), "bench".into()],
+                ..Environment::default()
+            },
+            seed: 7,
+            traffic: vec![Traffic {
+                name: "in".into(),
+                origin: "capture".into(),
+                frames: 10,
+                bytes: 600,
+            }],
+            frame_size: 64.0,
+            cost: cost(),
+            throughput: found(),
+            latency: vec![latency],
+            sizes: vec![size],
+            functions: vec![share],
+            programs: Vec::new(),
+            forwarded: 1.0,
+            remarks: vec!["a & b".into()],
+        }
+    }
+
+    #[test]
+    fn a_page_is_whole_and_means_nothing_else() {
+        let page = report().page("r.json");
+        assert!(
+            !page.contains("<script>") && !page.contains("<b>") && !page.contains("NaN"),
+            "{page}"
+        );
+        for part in [
+            "a &lt;script&gt;.click",
+            "a &amp; b",
+            "&lt;b&gt;&amp;nf&lt;/b&gt;",
+            "href=\"r.json\"",
+            "99.9 %",
+        ] {
+            assert!(page.contains(part), "{part} is missing: {page}");
+        }
+        for (element, count) in [("svg", 3), ("table", 4), ("body", 1), ("html", 1)] {
+            let (begins, ends) = (format!("<{element}"), format!("</{element}>"));
+            assert_eq!(page.matches(&ends).count(), count, "{element}");
+            assert_eq!(page.matches(&begins).count(), count, "{element}");
+        }
+        // What took a fifth of the time is said where it was.
+        assert_eq!(page.matches("*20 %").count(), 1);
+    }
+
+    #[test]
+    fn a_report_of_little_is_a_page_too() {
+        let empty = Report {
+            latency: Vec::new(),
+            sizes: Vec::new(),
+            functions: Vec::new(),
+            throughput: Vec::new(),
+            ..report()
+        };
+        let page = empty.page("r.json");
+        assert!(page.ends_with("</body>\n</html>\n") && !page.contains("<svg"), "{page}");
+    }
+}
