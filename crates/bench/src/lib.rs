@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+mod costs;
 pub mod machine;
 mod measure;
 pub mod memory;
@@ -25,6 +26,7 @@ pub mod search;
 pub mod statistics;
 mod traffic;
 
+pub use costs::measure_costs;
 pub use machine::{Machine, Meter};
 pub use measure::{Effort, Failed, Request, Size, measure};
 pub use report::Report;

@@ -12,6 +12,8 @@ pub trait Meter {
     fn cpu_time(&self) -> u64;
     /// The time stamp counter, where there is one that runs evenly.
     fn cycles(&self) -> Option<u64>;
+    /// Cycles of that counter in a second.
+    fn frequency(&self) -> Option<f64>;
     /// For how many nanoseconds this thread wanted to run so far and could not: other threads ran, or, as far as the
     /// hypervisor reports it, other virtual machines.
     fn taken(&self) -> u64;
@@ -94,6 +96,12 @@ impl Meter for Machine {
 
     fn cycles(&self) -> Option<u64> {
         self.has_counter.then(|| self.counter.raw())
+    }
+
+    fn frequency(&self) -> Option<f64> {
+        const CYCLES: u64 = 1 << 40;
+        let nanoseconds = self.counter.delta_as_nanos(0, CYCLES).max(1);
+        self.has_counter.then(|| CYCLES as f64 / nanoseconds as f64 * 1e9)
     }
 
     fn taken(&self) -> u64 {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use compiler::Chain;
 use dataplane::clock::Time;
 use dataplane::io::{Binding, Bindings, Generator};
 use dataplane::latency::Of;
@@ -130,7 +131,7 @@ const TRIALS: u32 = 3;
 /// Frames that are generated where nothing is said of traffic: 100 of each flow.
 const BY_DEFAULT: u64 = 100_000;
 /// Packets that go through a chain before anything is measured, at the least.
-const WARM: u64 = 200_000;
+pub(crate) const WARM: u64 = 200_000;
 
 /// Measures a chain in memory, on this thread. `progress` hears what comes next, `is_stopped` ends it.
 ///
@@ -144,7 +145,7 @@ pub fn measure(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Report, Failed> {
     progress("reading the chain");
-    let mut library = Traffics::new(request, None);
+    let mut library = Traffics::new(request, &|_| ());
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     let traffic = library.described();
     if chain.bed.sources() == 0 {
@@ -252,10 +253,10 @@ fn mean_size(traffic: &[Traffic]) -> f64 {
 }
 
 /// The traffic of a chain's sources, read once.
-struct Traffics<'a> {
+pub(crate) struct Traffics<'a> {
     bindings: Bindings,
-    /// The size of all generated frames, if they have one.
-    size: Option<&'a Size>,
+    /// What is different about generated traffic.
+    change: &'a dyn Fn(&mut Generator),
     /// By what it is of; in the order in which the chain asks for it.
     read: Vec<(DeviceRequest, Traffic, Rc<Frames>)>,
     /// Names that were bound to generated traffic because nothing was said of them.
@@ -263,10 +264,10 @@ struct Traffics<'a> {
 }
 
 impl<'a> Traffics<'a> {
-    fn new(request: &Request<'_>, size: Option<&'a Size>) -> Self {
+    pub(crate) fn new(request: &Request<'_>, change: &'a dyn Fn(&mut Generator)) -> Self {
         let beside = Path::new(request.chain).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let bindings = Bindings { beside, inputs: request.inputs.clone(), ..Bindings::default() };
-        Self { bindings, size, read: Vec::new(), by_default: Vec::new() }
+        Self { bindings, change, read: Vec::new(), by_default: Vec::new() }
     }
 
     fn frames(&mut self, request: &DeviceRequest) -> Result<Rc<Frames>, String> {
@@ -279,8 +280,8 @@ impl<'a> Traffics<'a> {
                     self.by_default.push(name.clone());
                     Binding::Generator(Generator { count: BY_DEFAULT, ..Generator::default() })
                 });
-                if let (Some(size), Binding::Generator(generator)) = (self.size, &mut *binding) {
-                    generator.sizes.clone_from(&size.frames);
+                if let Binding::Generator(generator) = binding {
+                    (self.change)(generator);
                 }
                 let origin = match binding {
                     Binding::Generator(generator) => generator.to_string(),
@@ -329,19 +330,24 @@ impl<'a> Traffics<'a> {
 
     /// Refuses sources whose frames cannot have other sizes.
     fn check_sizes(&self) -> Result<(), Failed> {
+        match self.captured() {
+            Some(name) => Err(Failed::Message(format!(
+                "--sizes: '{name}' is read from a capture, whose frames have sizes of their own"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A source that is not generated.
+    pub(crate) fn captured(&self) -> Option<&str> {
         let is_generated = |request: &DeviceRequest| match request {
             DeviceRequest::Interface { name, .. } => {
                 matches!(self.bindings.inputs.get(name), Some(Binding::Generator(_)))
             }
             DeviceRequest::CaptureIn { .. } | DeviceRequest::CaptureOut { .. } => false,
         };
-        match self.read.iter().find(|(request, ..)| !is_generated(request)) {
-            Some((_, traffic, _)) => Err(Failed::Message(format!(
-                "--sizes: '{}' is read from a capture, whose frames have sizes of their own",
-                traffic.name
-            ))),
-            None => Ok(()),
-        }
+        let captured = self.read.iter().find(|(request, ..)| !is_generated(request));
+        captured.map(|(_, traffic, _)| traffic.name.as_str())
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -356,13 +362,14 @@ impl<'a> Traffics<'a> {
 }
 
 /// A chain that can be measured.
-struct Subject {
-    router: Router,
+pub(crate) struct Subject {
+    pub(crate) chain: Chain,
+    pub(crate) router: Router,
     bed: Bed,
 }
 
 impl Subject {
-    fn load(
+    pub(crate) fn load(
         request: &Request<'_>,
         path: Execution,
         time: &Arc<dyn Time>,
@@ -378,7 +385,7 @@ impl Subject {
     }
 
     /// The first source, and no chain.
-    fn bare(
+    pub(crate) fn bare(
         request: &Request<'_>,
         time: &Arc<dyn Time>,
         traffics: &Traffics<'_>,
@@ -417,21 +424,25 @@ impl Subject {
         };
         let mut found: Vec<Diagnostic> = Vec::new();
         match session::start(&mut sources, file, variables, setup, &mut found) {
-            Some((_, router)) if !has_errors(&found) => Ok(Self { router, bed }),
+            Some((chain, router)) if !has_errors(&found) => Ok(Self { chain, router, bed }),
             _ => Err(Failed::Chain(Findings { diagnostics: found, sources })),
         }
     }
 
-    fn saturate(&mut self, packets: u64, is_stopped: &dyn Fn() -> bool) -> Result<u64, Ended> {
+    pub(crate) fn saturate(
+        &mut self,
+        packets: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<u64, Ended> {
         self.bed.saturate(&mut self.router, packets, is_stopped)
     }
 }
 
 /// What a measurement works with.
-struct Lab<'a> {
-    meter: &'a dyn Meter,
-    time: &'a dyn Time,
-    is_stopped: &'a dyn Fn() -> bool,
+pub(crate) struct Lab<'a> {
+    pub(crate) meter: &'a dyn Meter,
+    pub(crate) time: &'a dyn Time,
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Lab<'_> {
@@ -445,7 +456,11 @@ impl Lab<'_> {
     }
 
     /// CPU nanoseconds and cycles of a packet in a round.
-    fn round(&self, subject: &mut Subject, packets: u64) -> Result<(f64, Option<f64>), Ended> {
+    pub(crate) fn round(
+        &self,
+        subject: &mut Subject,
+        packets: u64,
+    ) -> Result<(f64, Option<f64>), Ended> {
         let (cpu, cycles) = (self.meter.cpu_time(), self.meter.cycles());
         let moved = subject.saturate(packets, self.is_stopped)? as f64;
         let cycles =
@@ -515,7 +530,8 @@ impl Lab<'_> {
         time: &Arc<dyn Time>,
         size: &Size,
     ) -> Result<AtSize, Failed> {
-        let mut library = Traffics::new(request, Some(size));
+        let resize = |generator: &mut Generator| generator.sizes.clone_from(&size.frames);
+        let mut library = Traffics::new(request, &resize);
         let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
         let mut bare = Subject::bare(request, time, &library)?;
         for subject in [&mut chain, &mut bare] {
@@ -571,14 +587,15 @@ impl Lab<'_> {
     }
 
     /// What parts of a chain take: those of the first kind that there are any of.
-    fn shares(
+    pub(crate) fn shares(
         &self,
         subject: &mut Subject,
         kinds: &[Of],
         effort: Effort,
     ) -> Result<Vec<Share>, Failed> {
         let (first, _) = self.round(subject, WARM / 4)?;
-        let packets = (2.0 * effort.trial * 1e9 / first.max(1.0)) as u64;
+        // Of many bursts few are timed.
+        let packets = ((2.0 * effort.trial * 1e9 / first.max(1.0)) as u64).max(WARM);
         subject.router.sample_latency(true);
         subject.saturate(packets, self.is_stopped)?;
         let latencies = subject.router.stats().latencies;

@@ -1,6 +1,7 @@
 //! Meaning: what packets, elements and chains mean, said once for every target.
 #![forbid(unsafe_code)]
 
+pub mod costs;
 mod diagnostic;
 pub mod field;
 mod graph;

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bench::compare::compare;
-use bench::{Effort, Failed, Machine, Report, Request, measure};
+use bench::{Effort, Failed, Machine, Meter, Report, Request, measure, measure_costs};
 use clap::Args;
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::Binding;
+use ir::costs::{Cost, CostProfile};
+use view::table::Table;
 
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
@@ -80,6 +82,12 @@ pub(crate) struct Bench {
     /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     html: Option<PathBuf>,
+    /// Write a cost profile instead: cycles per packet of each network function, of the programs, of input and output
+    ///
+    /// Where all traffic is generated, it is measured with one flow and with many, with Zipf's shares, and in long
+    /// frames.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "html", "min_mpps", "max_p99_us", "sizes"])]
+    costs: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -164,13 +172,24 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         }
     };
     let is_stopped = || interrupted.load(Ordering::Relaxed);
-    let measured = measure(&request, (&time, &machine), environment, &mut progress, &is_stopped);
-    log::wipe_progress();
-    let report = measured.map_err(|why| match why {
+    let explain = |why: Failed| match why {
         Failed::Chain(findings) => Failure::Findings(findings),
         Failed::Message(why) => why.into(),
         Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
-    })?;
+    };
+    let with = (&time, &machine as &dyn Meter);
+    if let Some(file) = &args.costs {
+        let found = measure_costs(&request, with, environment, &mut progress, &is_stopped);
+        log::wipe_progress();
+        let profile = found.map_err(explain)?;
+        let json = serde_json::to_string(&profile).map_err(|e| e.to_string())? + "\n";
+        std::fs::write(file, &json).map_err(|e| format!("--costs: {}: {e}", file.display()))?;
+        print(&if args.json { json } else { render_costs(&profile) });
+        return Ok(ExitCode::SUCCESS);
+    }
+    let measured = measure(&request, with, environment, &mut progress, &is_stopped);
+    log::wipe_progress();
+    let report = measured.map_err(explain)?;
     print_document(args.json, &report, || report.render());
     if let Some((page, raw)) = &html {
         write_page(&report, page, raw)?;
@@ -178,6 +197,41 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let missed = missed(args, &report);
     missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A cost profile as tables.
+fn render_costs(profile: &CostProfile) -> String {
+    let row = |table: &mut Table, name: &str, cost: &Cost| {
+        table.row([
+            name.to_string(),
+            format!("{:.0}", cost.min),
+            format!("{:.0}", cost.mean),
+            format!("{:.0}", cost.max),
+        ]);
+    };
+    let mut table = Table::new(["cycles per packet", "min", "mean", "max"]);
+    for function in &profile.functions {
+        row(&mut table, &function.name, &function.cost);
+    }
+    for program in &profile.programs {
+        row(
+            &mut table,
+            &format!("program at {} ({})", program.entry, program.program),
+            &program.cost,
+        );
+    }
+    for io in &profile.io {
+        row(&mut table, &format!("input and output, {}", io.device), &io.cost);
+    }
+    let processor = &profile.processor;
+    format!(
+        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}",
+        profile.chain,
+        processor.name,
+        processor.frequency / 1e9,
+        profile.traffic.join("; "),
+        table.render()
+    )
 }
 
 /// The document beside a page.

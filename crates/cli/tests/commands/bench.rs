@@ -90,6 +90,46 @@ fn pages_and_sizes_are_made() {
 }
 
 #[test]
+fn cost_profiles_are_written() {
+    let folder = Folder::new();
+    folder.file("c.pcap.gz", include_bytes!("../../../../examples/lan.pcap.gz"));
+    let told = bench(&folder, &["--costs", "costs.json"]).well().to_string();
+    let profile: Value = serde_json::from_str(&folder.read("costs.json")).unwrap();
+    assert_eq!((&profile["costs"], &profile["chain"]), (&1.into(), &"a.click".into()));
+    let traffic: Vec<&str> =
+        profile["traffic"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(traffic.len() == 6 && traffic.contains(&"100,000 flows"), "{traffic:?}");
+    let number = |value: &Value| value.as_f64().unwrap();
+    for (list, name) in [("functions", "fw"), ("programs", "fw/Strip@1")] {
+        let key = if list == "functions" { "name" } else { "entry" };
+        let all = profile[list].as_array().unwrap();
+        let one =
+            all.iter().find(|one| one[key] == name).unwrap_or_else(|| panic!("{name} in {all:?}"));
+        let cost = &one["cost"];
+        assert!(number(&cost["min"]) > 0.0, "{cost}");
+        assert!(number(&cost["min"]) <= number(&cost["mean"]), "{cost}");
+        assert!(number(&cost["mean"]) <= number(&cost["max"]), "{cost}");
+        assert_eq!(cost["samples"].as_array().unwrap().len(), 6, "{cost}");
+        assert!(told.contains(name), "{told}");
+    }
+    // The digest is the program's, and another chain's is another.
+    let digest = |profile: &Value| profile["programs"][0]["program"].as_str().unwrap().to_string();
+    assert_eq!(digest(&profile).len(), 16);
+    let again: Value =
+        serde_json::from_str(bench(&folder, &["--costs", "again.json", "--json"]).well()).unwrap();
+    assert_eq!(digest(&again), digest(&profile));
+    folder.file("b.click", CHAIN.replace("10.0.0.1", "10.0.0.2"));
+    folder.run(["bench", "b.click", "--trial", "0.002", "--costs", "other.json"]).well();
+    let other: Value = serde_json::from_str(&folder.read("other.json")).unwrap();
+    assert_ne!(digest(&other), digest(&profile));
+    // A capture has the traffic that it has.
+    folder.file("d.click", "FromDump(c.pcap.gz) -> Counter -> ToDevice(out);");
+    let one = folder.run(["bench", "d.click", "--trial", "0.002", "--costs", "d.json", "--json"]);
+    let one: Value = serde_json::from_str(one.well()).unwrap();
+    assert_eq!(one["traffic"], serde_json::json!(["as given"]));
+}
+
+#[test]
 fn limits_that_are_missed_fail() {
     let folder = Folder::new();
     let ended = bench(&folder, &["--min-mpps", "1000000", "--max-p99-us", "0"]);

@@ -1,0 +1,193 @@
+//! What network functions, programs, input and output cost on a machine: measured once, and read by whatever decides where
+//! parts of a chain run and on how many cores.
+//!
+//! Cycles are of the time stamp counter, which runs at a constant rate whatever a core's is: divided by
+//! [`Processor::frequency`] they are seconds. Costs are of a packet on one core that has nothing else to do.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Graph, Program};
+
+/// The version of the document's format: it changes when what is in it means something else.
+pub const VERSION: u32 = 1;
+
+/// What parts of a chain cost on a machine. As JSON it is a document of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostProfile {
+    /// The format's version.
+    pub costs: u32,
+    /// The chain's file.
+    pub chain: String,
+    /// What it was measured on.
+    pub processor: Processor,
+    /// When, in seconds since 1970.
+    pub unix_time: u64,
+    /// How it was measured, in words.
+    pub method: String,
+    /// Traffic that it was measured with, by name.
+    pub traffic: Vec<String>,
+    /// Network functions, run element by element; elements, where the chain has no functions.
+    pub functions: Vec<FunctionCost>,
+    /// The programs that take their place.
+    pub programs: Vec<ProgramCost>,
+    /// Devices.
+    pub io: Vec<IoCost>,
+    /// Handing a packet from one core to another; nothing if that was not measured.
+    pub hand_off: Option<Cost>,
+}
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Processor {
+    /// Its name.
+    pub name: String,
+    /// Cycles of its time stamp counter in a second.
+    pub frequency: f64,
+    /// Whether it is a virtual machine's.
+    pub is_virtual: bool,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// What a packet costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Cycles with the traffic that costs least.
+    pub min: f64,
+    /// Cycles with all kinds of traffic on average.
+    pub mean: f64,
+    /// Cycles with the traffic that costs most.
+    pub max: f64,
+    /// With each kind of traffic.
+    pub samples: Vec<Sample>,
+}
+
+/// What a packet of a kind of traffic costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The traffic, as [`CostProfile::traffic`] names it.
+    pub traffic: String,
+    /// Cycles.
+    pub cycles: f64,
+    /// Packets that were timed.
+    pub packets: u64,
+}
+
+impl Cost {
+    /// Of samples; nothing of none.
+    pub fn of(samples: Vec<Sample>) -> Option<Self> {
+        let cycles = || samples.iter().map(|sample| sample.cycles);
+        let (min, max) = (cycles().reduce(f64::min)?, cycles().reduce(f64::max)?);
+        let mean = cycles().sum::<f64>() / samples.len() as f64;
+        Some(Self { min, mean, max, samples })
+    }
+}
+
+/// What a network function costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionCost {
+    /// Its name in the chain.
+    pub name: String,
+    /// What it costs.
+    pub cost: Cost,
+    /// The cost over the number of flows, where that is a line.
+    pub per_flow: Option<Line>,
+}
+
+/// A cost that grows evenly with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Cycles at none.
+    pub base: f64,
+    /// Cycles more for each.
+    pub slope: f64,
+}
+
+/// Share of the points' variance that a line explains at the least (its coefficient of determination).
+const FIT: f64 = 0.95;
+
+impl Line {
+    /// The line of least squares through points of different numbers; nothing if they do not lie on one, or do not grow.
+    pub fn through(points: &[(f64, f64)]) -> Option<Self> {
+        let count = points.len() as f64;
+        if points.len() < 3 {
+            return None;
+        }
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+        let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+        let (xx, xy) = (sum(&|p| (p.0 - x).powi(2)), sum(&|p| (p.0 - x) * (p.1 - y)));
+        let (slope, yy) = (xy / xx, sum(&|p| (p.1 - y).powi(2)));
+        let fits = slope > 0.0 && xy * xy / (xx * yy) >= FIT;
+        fits.then_some(Self { base: y - slope * x, slope })
+    }
+}
+
+/// What a program costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramCost {
+    /// Its digest, see [`digest`].
+    pub program: String,
+    /// The element where it begins.
+    pub entry: String,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// What input and output on a device cost together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IoCost {
+    /// Kind of the device: `memory` is copying frames in and out.
+    pub device: String,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// 16 hexadecimal digits that tell a program of a chain from others: FNV-1a of 64 bits over its text. It is another when
+/// anything of the program changes, also a rule.
+pub fn digest(program: &Program, graph: &Graph) -> String {
+    struct Fnv(u64);
+    impl std::fmt::Write for Fnv {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            for byte in text.bytes() {
+                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+            Ok(())
+        }
+    }
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    // It cannot fail: the writer does not.
+    let _ = write!(hash, "{}", program.text(graph));
+    format!("{:016x}", hash.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_have_least_mean_and_greatest() {
+        let sample = |cycles| Sample { traffic: "t".into(), cycles, packets: 32 };
+        let cost = Cost::of([30.0, 10.0, 20.0].map(sample).to_vec()).unwrap();
+        assert_eq!((cost.min, cost.mean, cost.max), (10.0, 20.0, 30.0));
+        assert_eq!(Cost::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn lines_go_through_points_that_lie_on_one() {
+        let line = Line::through(&[(1.0, 12.0), (2.0, 14.0), (10.0, 30.0)]).unwrap();
+        assert!((line.base - 10.0).abs() < 1e-9 && (line.slope - 2.0).abs() < 1e-9, "{line:?}");
+        let others = [
+            vec![(1.0, 12.0), (2.0, 30.0), (10.0, 13.0)],
+            vec![(1.0, 12.0), (2.0, 14.0)],
+            vec![(1.0, 30.0), (2.0, 20.0), (3.0, 10.0)],
+            vec![(1.0, 10.0), (2.0, 10.0), (3.0, 10.0)],
+            vec![(1.0, 10.0); 3],
+        ];
+        for points in others {
+            assert_eq!(Line::through(&points), None, "{points:?}");
+        }
+    }
+}
