@@ -21,6 +21,7 @@ mod measure;
 pub mod memory;
 mod page;
 pub mod plot;
+pub mod profile;
 pub mod report;
 pub mod search;
 pub mod statistics;

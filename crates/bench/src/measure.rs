@@ -308,12 +308,12 @@ impl<'a> Traffics<'a> {
         Ok(frames)
     }
 
-    fn described(&self) -> Vec<Traffic> {
+    pub(crate) fn described(&self) -> Vec<Traffic> {
         self.read.iter().map(|(_, traffic, _)| traffic.clone()).collect()
     }
 
     /// Refuses names that the chain does not have.
-    fn check_names(&self) -> Result<(), Failed> {
+    pub(crate) fn check_names(&self) -> Result<(), Failed> {
         let mut names: Vec<_> = self.bindings.inputs.keys().collect();
         names.sort();
         let is_read = |name: &str| {
@@ -350,7 +350,7 @@ impl<'a> Traffics<'a> {
         captured.map(|(_, traffic, _)| traffic.name.as_str())
     }
 
-    fn remarks(&self) -> Vec<String> {
+    pub(crate) fn remarks(&self) -> Vec<String> {
         let defaults = self.by_default.iter().map(|name| {
             format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
         });
@@ -365,7 +365,7 @@ impl<'a> Traffics<'a> {
 pub(crate) struct Subject {
     pub(crate) chain: Chain,
     pub(crate) router: Router,
-    bed: Bed,
+    pub(crate) bed: Bed,
 }
 
 impl Subject {
@@ -468,7 +468,7 @@ impl Lab<'_> {
         Ok((self.meter.cpu_time().saturating_sub(cpu) as f64 / moved, cycles))
     }
 
-    fn cost(
+    pub(crate) fn cost(
         &self,
         chain: &mut Subject,
         bare: &mut Subject,

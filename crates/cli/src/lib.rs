@@ -45,6 +45,7 @@ enum Command {
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
     Graph(commands::graph::Graph),
+    Profile(commands::profile::Profile),
     /// Print the reference of commands as Markdown
     #[command(hide = true)]
     Reference,
@@ -59,6 +60,7 @@ impl Command {
         match self {
             Self::Bench(bench) => bench.json,
             Self::Run(run) => run.json,
+            Self::Profile(profile) => profile.json,
             Self::Check(check) => check.json,
             Self::Ctl(ctl) => ctl.json,
             Self::Elements(elements) => elements.json,
@@ -123,6 +125,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => commands::explain::main(explain),
         Command::Flatten(flatten) => commands::flatten::main(flatten).map_err(Failure::from),
         Command::Graph(graph) => commands::graph::main(graph).map_err(Failure::from),
+        Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),
         Command::Fmt(fmt) => commands::fmt::main(fmt).map_err(Failure::from),
         Command::Synth(synth) => commands::synth::main(synth),

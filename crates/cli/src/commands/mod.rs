@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod graph;
+pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod synth;

@@ -1,0 +1,16 @@
+//! Profiles: where the time of packets and processes goes.
+//!
+//! After the profiler of SCC (chapter 6 of G. P. Katsikas, *NFV Service Chains at the Speed of the Underlying Commodity
+//! Hardware*, KTH, 2018):
+//!
+//! - [`machine`] measures what the machine takes: loads by level of memory ([`loads`]), address translation, system calls
+//!   and context switches ([`system`]);
+//! - [`formula`] composes the latency of a packet from them and from counts of events.
+
+pub mod caches;
+pub mod counters;
+pub mod formula;
+pub mod loads;
+pub mod machine;
+pub mod process;
+pub mod system;
