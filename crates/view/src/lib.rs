@@ -8,6 +8,7 @@
 pub mod diagnostics;
 pub mod dot;
 pub mod explain;
+pub mod flame;
 mod layout;
 pub mod paint;
 pub mod picture;

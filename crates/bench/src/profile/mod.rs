@@ -5,9 +5,12 @@
 //!
 //! - [`machine`] measures what the machine takes: loads by level of memory ([`loads`]), address translation, system calls
 //!   and context switches ([`system`]);
-//! - [`formula`] composes the latency of a packet from them and from counts of events.
+//! - [`formula`] composes the latency of a packet from them and from counts of events, which [`counters`] reads;
+//! - [`chain`] attributes what a packet takes to these, and to network functions and elements;
+//! - [`process`] watches any processes: time that they run, wait and are ready to run.
 
 pub mod caches;
+pub mod chain;
 pub mod counters;
 pub mod formula;
 pub mod loads;

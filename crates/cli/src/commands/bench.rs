@@ -255,7 +255,7 @@ fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {
+pub(crate) fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {
     let mut inputs = HashMap::new();
     for text in texts {
         let pair =

@@ -13,6 +13,7 @@ mod fmt;
 mod graph;
 mod growth;
 mod pages;
+mod profile;
 mod program;
 mod run;
 mod sockets;

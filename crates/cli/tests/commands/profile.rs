@@ -1,0 +1,262 @@
+//! `catena profile`.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{Ended, Folder};
+
+const CHAIN: &str = "\
+elementclass Firewall { input -> Strip(14) -> CheckIPHeader -> IPFilter(deny src host 10.0.0.1, allow all) -> output; }
+elementclass Router { input -> DecIPTTL -> Unstrip(14) -> output; }
+FromDevice(in) -> fw :: Firewall -> router :: Router -> ToDevice(out);
+";
+
+/// Measures for a moment: what comes out is no measurement, but all of it comes out.
+fn profile(folder: &Folder, arguments: &[&str]) -> Ended {
+    folder.file("a.click", CHAIN);
+    folder.run(["profile", "a.click", "--seconds", "0.02"].iter().chain(arguments))
+}
+
+fn names(report: &Value, list: &str) -> Vec<String> {
+    let shares = report[list].as_array().unwrap();
+    shares.iter().map(|share| share["name"].as_str().unwrap().to_string()).collect()
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(ended.well()).unwrap()
+}
+
+#[test]
+fn a_chain_is_divided_into_functions_elements_and_sources() {
+    let folder = Folder::new();
+    let traffic = ["--in", "in=gen:flows=100,count=1000", "--json", "--flame", "a.svg"];
+    let report = json(&profile(&folder, &traffic));
+    assert_eq!(names(&report, "functions"), ["fw", "router"]);
+    let elements = names(&report, "elements");
+    assert!(elements.iter().any(|name| name.starts_with("fw/")), "{elements:?}");
+    assert!(elements.iter().any(|name| name.starts_with("router/")), "{elements:?}");
+    assert!(report["cost"]["time"]["median"].as_f64().unwrap() > 0.0);
+    // Each source is known, or why it is not.
+    let terms = report["decomposition"]["terms"].as_array().unwrap();
+    assert_eq!(terms.len(), 9);
+    let switches = terms.iter().find(|term| term["source"] == "context_switch").unwrap();
+    assert!(switches["time"].is_f64() && switches["cost"].as_f64().unwrap() >= 0.0, "{terms:?}");
+    let missing = report["missing"].as_array().unwrap();
+    let is_missing = missing.iter().any(|missing| missing["event"] == "l1d_loads");
+    assert_eq!(terms[0]["time"].is_null(), is_missing, "{report}");
+    let picture = folder.read("a.svg");
+    for name in ["a.click", "fw", "router"] {
+        assert!(picture.contains(&format!("<title>{name}: ")), "{name}: {picture}");
+    }
+}
+
+#[test]
+fn a_function_is_profiled_alone() {
+    let folder = Folder::new();
+    let report = json(&profile(&folder, &["--nf", "router", "--json"]));
+    assert_eq!((report["function"].as_str(), names(&report, "functions")), (Some("router"), vec!["router".into()]));
+    let elements = names(&report, "elements");
+    assert!(elements.iter().all(|name| name.starts_with("router/")), "{elements:?}");
+    assert_eq!(elements.len(), 2);
+    let refused = profile(&folder, &["--nf", "nat"]);
+    assert_eq!(refused.refused(), "error: no network function 'nat': packets came to fw, router\n");
+}
+
+#[test]
+fn tables_have_the_same() {
+    let folder = Folder::new();
+    let ended = profile(&folder, &[]);
+    let text = ended.well();
+    for words in [
+        "in memory",
+        "ns per packet",
+        "context switches",
+        "page walks",
+        "network functions",
+        "elements",
+        "as programs",
+        "! in: nothing was said of its traffic",
+        "counted over",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!folder.path().join("out").exists());
+}
+
+#[test]
+fn a_machine_has_levels_and_policies() {
+    let folder = Folder::new();
+    let report = json(&folder.run(["profile", "--machine", "--json"]));
+    let levels = report["memory"]["levels"].as_array().unwrap();
+    assert_eq!(levels.last().unwrap()["name"], "memory");
+    assert_eq!(levels.len(), report["caches"].as_array().unwrap().len() + 1);
+    let curve = report["memory"]["curve"].as_array().unwrap();
+    assert!(curve.len() >= 12 && curve.iter().all(|p| p["times"].as_array().unwrap().len() == 7));
+    assert!(report["system"]["system_call"]["median"].as_f64().unwrap() > 0.0);
+    let text = folder.run(["profile", "--machine"]);
+    for words in ["ns per load", "page walk", "system call", "context switch, SCHED_OTHER"] {
+        assert!(text.well().contains(words), "{words}: {text:?}");
+    }
+}
+
+/// A process that does what a shell script says, until the test ends.
+struct Process(Child);
+
+impl Process {
+    /// Returns once the script has printed a line.
+    fn start(script: &str) -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut byte = [0];
+        while byte != *b"\n" {
+            child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        }
+        Self(child)
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_runs_and_one_that_waits_are_told_apart() {
+    let folder = Folder::new();
+    let busy = Process::start("echo; while :; do :; done");
+    let idle = Process::start("echo; read line");
+    let pids = format!("{},{}", busy.id(), idle.id());
+    let report = json(&folder.run(["profile", "--pid", &pids, "--seconds", "0.5", "--json"]));
+    let of = |pid: &str| {
+        let all = report["processes"].as_array().unwrap();
+        all.iter().find(|p| p["pid"].to_string() == pid).unwrap().clone()
+    };
+    let (runs, waits) = (of(&busy.id()), of(&idle.id()));
+    assert_eq!((runs["name"].as_str(), runs["ended"].as_bool()), (Some("sh"), Some(false)));
+    assert!(runs["total"]["run"].as_u64().unwrap() > 0, "{report}");
+    // A process that computes waits for nothing but a CPU, however busy the machine is: what is left is when the kernel
+    // last updated its figures.
+    let [run, contention, wait] =
+        ["run", "contention", "wait"].map(|time| runs["total"][time].as_u64().unwrap());
+    assert!(run + contention > wait, "{report}");
+    assert_eq!(waits["total"]["run"], 0);
+    assert!(waits["total"]["wait_per_run"].is_null());
+    assert_eq!(report["total"]["run"], runs["total"]["run"]);
+    let text = folder.run(["profile", "--pid", &busy.id(), "--pid", &idle.id(), "--seconds", "0.05"]);
+    for words in ["Wait/RunTime", "SchedContention/RunTime", "together", "sh"] {
+        assert!(text.well().contains(words), "{words}: {text:?}");
+    }
+}
+
+#[test]
+fn descendants_are_profiled_with_their_parents() {
+    let folder = Folder::new();
+    let parent = Process::start("(echo; read line; :) ; :");
+    let watch = |more: &[&str]| {
+        let id = parent.id();
+        let arguments = ["profile", "--pid", &id, "--seconds", "0.05", "--json"];
+        json(&folder.run(arguments.iter().chain(more)))["processes"].as_array().unwrap().len()
+    };
+    assert_eq!((watch(&[]), watch(&["--children"])), (1, 2));
+}
+
+#[test]
+fn a_process_that_ends_is_reported() {
+    let folder = Folder::new();
+    let mut process = Process::start("echo; read line");
+    let id = process.id();
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    let child = command.args(["profile", "--pid", &id, "--seconds", "600"]).spawn().unwrap();
+    until_it_catches(&child);
+    // It catches signals before it looks at the process: that it looked, its counters or its waiting show.
+    until_it_sleeps(&child);
+    drop(process.0.stdin.take());
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(ended.well().contains(&format!("! process {id} ended")), "{ended:?}");
+}
+
+#[test]
+fn an_interrupt_ends_watching_with_a_report() {
+    let folder = Folder::new();
+    let process = Process::start("echo; read line");
+    let mut command = folder.command(Path::new(env!("CARGO_BIN_EXE_catena")));
+    let child =
+        command.args(["profile", "--pid", &process.id(), "--seconds", "600"]).spawn().unwrap();
+    until_it_catches(&child);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(ended.well().contains("Wait/RunTime"), "{ended:?}");
+}
+
+fn status(child: &Child, field: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    status.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_string()
+}
+
+/// Until it catches interrupts.
+fn until_it_catches(child: &Child) {
+    let bit = 1 << (Signal::INT.as_raw() - 1);
+    while u64::from_str_radix(&status(child, "SigCgt:"), 16).unwrap() & bit == 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Until it waits a second time.
+fn until_it_sleeps(child: &Child) {
+    let count = || status(child, "voluntary_ctxt_switches:").parse::<u64>().unwrap();
+    let before = count();
+    while count() < before + 2 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_cannot_be_profiled_is_refused() {
+    let folder = Folder::new();
+    folder.file("a.click", CHAIN).file("b.click", "InfiniteSource -> Discard;");
+    folder.file("c.click", "FromDevice(in) -> Nonsense;");
+    let refused: [(&[&str], &str); 8] = [
+        (&["--pid", "2147483647"], "error: --pid: no process 2147483647\n"),
+        (&["a.click", "--seconds", "0"], "--seconds 0: 0.01 to 86400 seconds"),
+        (&["a.click", "--in", "in"], "--in takes NAME=VALUE"),
+        (&["a.click", "--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
+        (&["--machine", "--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
+        (&["b.click"], "the chain has no FromDevice or FromDump"),
+        (&["c.click"], "Nonsense"),
+        (&["a.click", "--seconds", "0.02", "--flame", "none/a.svg"], "none/a.svg: "),
+    ];
+    for (arguments, expected) in refused {
+        let ended = folder.run(["profile"].iter().chain(arguments));
+        assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
+        assert_eq!(ended.out, "");
+    }
+    let wrong: [&[&str]; 9] = [
+        &[],
+        &["a.click", "--pid", "1"],
+        &["a.click", "--machine"],
+        &["--pid", "0"],
+        &["--pid", "x"],
+        &["--pid", "1", "--nf", "fw"],
+        &["--pid", "1", "--cpu", "0"],
+        &["--machine", "--children"],
+        &["--machine", "--flame", "a.svg"],
+    ];
+    for arguments in wrong {
+        let ended = folder.run(["profile"].iter().chain(arguments));
+        assert_eq!(ended.code, Some(2), "{arguments:?} {ended:?}");
+    }
+}
