@@ -81,7 +81,8 @@ mod tests {
         std::fs::write(folder.join("index3/shared_cpu_list"), "0-7\n").unwrap();
         let found = read(&folder);
         std::fs::remove_dir_all(&folder).unwrap();
-        let cache = |level, size, shared: &str| Cache { level, size, line: 64, shared: shared.into() };
+        let cache =
+            |level, size, shared: &str| Cache { level, size, line: 64, shared: shared.into() };
         assert_eq!(found, [cache(1, 32 << 10, ""), cache(3, 20 << 20, "0-7")]);
         assert_eq!(read(&folder), []);
     }
@@ -89,7 +90,8 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         let sizes = ["512K", "8M", "1G", "4096", "0K", "K", ""].map(parse_size);
-        let expected = [Some(512 << 10), Some(8 << 20), Some(1 << 30), Some(4096), None, None, None];
+        let expected =
+            [Some(512 << 10), Some(8 << 20), Some(1 << 30), Some(4096), None, None, None];
         assert_eq!(sizes, expected);
     }
 }

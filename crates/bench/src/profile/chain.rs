@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use dataplane::ProgramUse;
 use dataplane::clock::Time;
 use dataplane::latency::Of;
 use engine::session::Path as Execution;
@@ -14,10 +15,10 @@ use view::table::{Table, grouped};
 use super::counters::{self, Count, Counters, Event, Missing};
 use super::formula::{BySource, Decomposition, Source, decompose};
 use super::{machine, process};
+use crate::Machine;
 use crate::machine::Environment;
 use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
 use crate::report::{Cost, DISTURBED, Share, Traffic};
-use crate::Machine;
 
 /// The version of the document's format.
 pub const VERSION: u32 = 1;
@@ -70,7 +71,7 @@ pub fn profile(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Profile, Failed> {
     progress("reading the chain");
-    let mut library = Traffics::new(request);
+    let mut library = Traffics::new(request, &|_| ());
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     if chain.bed.sources() == 0 {
         let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
@@ -95,7 +96,10 @@ pub fn profile(
     let functions = lab.shares(&mut native, &[Of::Function], request.effort)?;
     let functions: Vec<Share> =
         functions.into_iter().filter(|share| function.is_none_or(|f| f == share.name)).collect();
+    // Programs are timed also where elements take less time.
+    chain.router.set_program_use(ProgramUse::Always);
     let programs = lab.shares(&mut chain, &[Of::Program], request.effort)?;
+    chain.router.set_program_use(ProgramUse::WhereFaster);
     let is_inside = |share: &Share| function.is_none_or(|f| belongs(&share.name) == Some(f));
     let programs = programs.into_iter().filter(is_inside).collect();
 
@@ -277,8 +281,11 @@ impl Profile {
             n.map_or_else(|| "-".into(), |n| format!("{n:.digits$}"))
         };
         for term in &self.decomposition.terms {
-            let digits =
-                if matches!(term.source, Source::ContextSwitch | Source::SystemCall) { 5 } else { 2 };
+            let digits = if matches!(term.source, Source::ContextSwitch | Source::SystemCall) {
+                5
+            } else {
+                2
+            };
             table.row([
                 term.source.title().into(),
                 number(term.count, digits),
@@ -287,8 +294,11 @@ impl Profile {
                 term.time.map_or_else(|| "-".into(), share),
             ]);
         }
-        let name =
-            if self.decomposition.is_complete() { "computing" } else { "computing, and what was not counted" };
+        let name = if self.decomposition.is_complete() {
+            "computing"
+        } else {
+            "computing, and what was not counted"
+        };
         table.row([
             name.into(),
             String::new(),
@@ -297,11 +307,16 @@ impl Profile {
             share(self.rest),
         ]);
         out.push_str(&table.render());
-        let counted: Vec<String> = self.counts.iter().map(|count| {
-            format!("{} {:.3}", count.event.title(), count.count / self.packets.max(1) as f64)
-        }).collect();
+        let counted: Vec<String> = self
+            .counts
+            .iter()
+            .map(|count| {
+                format!("{} {:.3}", count.event.title(), count.count / self.packets.max(1) as f64)
+            })
+            .collect();
         let packets = grouped(self.packets);
-        let _ = writeln!(out, "\ncounted over {packets} packets, per packet: {}", counted.join(", "));
+        let _ =
+            writeln!(out, "\ncounted over {packets} packets, per packet: {}", counted.join(", "));
     }
 }
 
@@ -323,6 +338,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(refused(all(), "in"), "no network function 'in': packets came to fw, nat");
-        assert!(refused(vec![share("in", 1.0, 1)], "fw").ends_with("the chain has none that packets came to"));
+        assert!(
+            refused(vec![share("in", 1.0, 1)], "fw")
+                .ends_with("the chain has none that packets came to")
+        );
     }
 }

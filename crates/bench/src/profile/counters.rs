@@ -113,7 +113,9 @@ fn tracepoint() -> Result<u64, String> {
     let mut refusal = None;
     for folder in TRACEFS {
         match std::fs::read_to_string(format!("{folder}/events/raw_syscalls/sys_enter/id")) {
-            Ok(id) => return id.trim().parse().map_err(|_| format!("{folder}: not a number: {id}")),
+            Ok(id) => {
+                return id.trim().parse().map_err(|_| format!("{folder}: not a number: {id}"));
+            }
             Err(error) if is_refusal(&error) => refusal = Some(format!("{folder}: {error}")),
             Err(_) => {}
         }

@@ -325,7 +325,8 @@ pub(super) mod tests {
             let address = word as u64 * WORD as u64;
             let mut answer = |all: &mut Vec<(Lru, Source)>, key: u64, last: Source| {
                 // Inclusive: what a level does not hold it gets.
-                let hit = all.iter_mut().find_map(|(held, source)| held.has(key).then_some(*source));
+                let hit =
+                    all.iter_mut().find_map(|(held, source)| held.has(key).then_some(*source));
                 let source = hit.unwrap_or(last);
                 self.counts.set(source, self.counts.get(source).map(|count| count + 1.0));
                 self.costs.get(source).unwrap()
@@ -356,7 +357,8 @@ pub(super) mod tests {
     fn latencies_of_a_known_machine_are_found() {
         let mut machine = Simulated::new();
         let found = measure(&mut machine, (&caches(), 64 << 20), false, &|| false).unwrap();
-        let levels: Vec<_> = found.levels.iter().map(|l| (l.name.as_str(), l.time.median)).collect();
+        let levels: Vec<_> =
+            found.levels.iter().map(|l| (l.name.as_str(), l.time.median)).collect();
         let expected = [("L1", 1.0), ("L2", 4.0), ("L3", 14.0), ("memory", 80.0)];
         for ((name, time), (level, cost)) in levels.iter().zip(expected) {
             // A new page in 64 costs a walk.

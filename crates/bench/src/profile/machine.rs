@@ -113,7 +113,8 @@ impl Costs {
             ));
         }
         if self.environment.debug_build {
-            remarks.push("this is a debug build: the first levels look slower than they are".into());
+            remarks
+                .push("this is a debug build: the first levels look slower than they are".into());
         }
         self.remarks = remarks;
     }

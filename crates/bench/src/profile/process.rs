@@ -190,9 +190,8 @@ struct Proc(PathBuf);
 impl Proc {
     fn threads(&self, pid: u32) -> io::Result<Vec<u32>> {
         let entries = std::fs::read_dir(self.0.join(format!("{pid}/task")))?;
-        let number = |entry: io::Result<std::fs::DirEntry>| {
-            entry.ok()?.file_name().to_str()?.parse().ok()
-        };
+        let number =
+            |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
         Ok(entries.filter_map(number).collect())
     }
 
@@ -454,7 +453,9 @@ fn descendants(root: &Path, pids: &[u32]) -> Vec<u32> {
         let tasks = std::fs::read_dir(root.join(format!("{pid}/task"))).into_iter().flatten();
         for task in tasks.flatten() {
             let children = std::fs::read_to_string(task.path().join("children"));
-            left.extend(children.unwrap_or_default().split_whitespace().flat_map(str::parse::<u32>));
+            left.extend(
+                children.unwrap_or_default().split_whitespace().flat_map(str::parse::<u32>),
+            );
         }
     }
     all
@@ -512,7 +513,9 @@ mod tests {
             write("schedstat", format!("{} {} 7\n", run * 1_000_000, ready * 1_000_000));
             write(
                 "status",
-                format!("Name:\t{name}\nvoluntary_ctxt_switches:\t{v}\nnonvoluntary_ctxt_switches:\t{i}\n"),
+                format!(
+                    "Name:\t{name}\nvoluntary_ctxt_switches:\t{v}\nnonvoluntary_ctxt_switches:\t{i}\n"
+                ),
             );
             write("stat", format!("{tid} ({name}) S 1 1 1 0 -1 4194304 {f} 0 2 0 5 5 0\n"));
         }
@@ -630,7 +633,8 @@ mod tests {
         std::fs::remove_file(thread.join("schedstat")).unwrap();
         assert!(watch().contains("CONFIG_SCHED_INFO"), "{}", watch());
         // A zombie has ended.
-        std::fs::write(thread.join("stat"), format!("{PID} (a) Z 1 1 1 0 -1 0 0 0 0 0 0\n")).unwrap();
+        std::fs::write(thread.join("stat"), format!("{PID} (a) Z 1 1 1 0 -1 0 0 0 0 0 0\n"))
+            .unwrap();
         assert_eq!(watch(), format!("no process {PID}"));
     }
 

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixDatagram;
 use dataplane::clock::Time;
 use serde::{Deserialize, Serialize};
 use thread_priority::{
-    Error, NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ScheduleParams, ThreadPriority,
-    ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+    Error, NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ScheduleParams,
+    ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
 };
 
 use crate::machine::Meter;
@@ -57,7 +57,8 @@ impl Policy {
             |why| match why {
                 Error::OS(code) => match io::Error::from_raw_os_error(code) {
                     refused if refused.kind() == io::ErrorKind::PermissionDenied => {
-                        "not permitted: it takes CAP_SYS_NICE, or a limit RLIMIT_RTPRIO above 0".into()
+                        "not permitted: it takes CAP_SYS_NICE, or a limit RLIMIT_RTPRIO above 0"
+                            .into()
                     }
                     other => other.to_string(),
                 },
@@ -122,7 +123,8 @@ pub fn measure(time: &dyn Time, meter: &dyn Meter) -> Result<Costs, String> {
         from.send(&frame)?;
         to.recv(&mut frame).map(|_| ())
     };
-    let io_call = calls(meter, CALLS / 2, &mut exchange).map_err(|e| format!("a local socket: {e}"))?;
+    let io_call =
+        calls(meter, CALLS / 2, &mut exchange).map_err(|e| format!("a local socket: {e}"))?;
     let io_call = Samples::of(io_call.values.iter().map(|pair| pair / 2.0).collect());
     let switches = Policy::ALL.map(|policy| {
         let (time, missing) = match switches(policy, time) {
@@ -214,6 +216,10 @@ mod tests {
     struct Ticking(Cell<u64>, u64);
 
     impl Meter for Ticking {
+        fn frequency(&self) -> Option<f64> {
+            None
+        }
+
         fn cpu_time(&self) -> u64 {
             self.0.set(self.0.get() + self.1);
             self.0.get()

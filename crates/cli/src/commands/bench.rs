@@ -130,7 +130,11 @@ fn read(file: &str) -> Result<Report, Failure> {
     }
 }
 
-pub(crate) fn print_document(as_json: bool, document: &impl serde::Serialize, text: impl FnOnce() -> String) {
+pub(crate) fn print_document(
+    as_json: bool,
+    document: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) {
     match as_json.then(|| serde_json::to_string(document)) {
         Some(Ok(json)) => print(&(json + "\n")),
         Some(Err(why)) => print_error(&format!("error: {why}\n")),

@@ -43,24 +43,24 @@ pub(crate) struct Profile {
     /// Configuration file of a chain; `-` for standard input
     file: Option<String>,
     /// Values of variables of the configuration
-    #[arg(value_name = "VAR=VALUE", requires = "file")]
+    #[arg(value_name = "VAR=VALUE", requires = "file", conflicts_with_all = ["pids", "machine"])]
     variables: Vec<String>,
     /// Profile a process, of a container its first one; several are also added up
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..=i32::MAX as i64))]
     pids: Vec<u32>,
     /// Profile the processes' descendants, too
-    #[arg(long, requires = "pids")]
+    #[arg(long, requires = "pids", conflicts_with = "machine")]
     children: bool,
     /// Measure what this machine takes: loads by level of memory and stride, address translation, system
     /// calls, and context switches by scheduling policy
     #[arg(long, conflicts_with = "seconds")]
     machine: bool,
     /// Profile only the elements of this network function (outermost compound) of the chain
-    #[arg(long, value_name = "NAME", requires = "file")]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["pids", "machine"])]
     nf: Option<String>,
     /// Write a flame graph of the chain's network functions and elements
-    #[arg(long, value_name = "FILE.svg", requires = "file")]
+    #[arg(long, value_name = "FILE.svg", requires = "file", conflicts_with_all = ["pids", "machine"])]
     flame: Option<PathBuf>,
     /// Colours of the flame graph; `auto` follows the viewer's preference
     #[arg(long, default_value = "auto", requires = "flame", value_parser = theme::parser())]
@@ -68,7 +68,7 @@ pub(crate) struct Profile {
     /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…)
     ///
     /// Names that are not bound read generated traffic: 1,000 flows of UDP in frames of 64 bytes.
-    #[arg(long = "in", value_name = "NAME=FILE|gen:…", requires = "file")]
+    #[arg(long = "in", value_name = "NAME=FILE|gen:…", requires = "file", conflicts_with_all = ["pids", "machine"])]
     inputs: Vec<String>,
     /// How long to measure a chain, or to watch processes; Ctrl-C ends watching earlier
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
@@ -77,7 +77,7 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "CPU", conflicts_with = "pids")]
     cpu: Option<usize>,
     /// Seed of the chain's random choices
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "file")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "file", conflicts_with_all = ["pids", "machine"])]
     seed: u64,
     /// Print one JSON document
     #[arg(long)]
@@ -112,14 +112,14 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         variables: variables::all(&args.variables)?,
         inputs: inputs(&args.inputs)?,
         seed: args.seed,
+        sizes: Vec::new(),
         effort: Effort { trial: args.seconds / TRIALS },
     };
     let machine = bind(args)?;
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let is_stopped = || interrupted.load(Ordering::Relaxed);
     let function = args.nf.as_deref();
-    let found =
-        chain::profile(&request, function, (&time, &machine), &mut progress(), &is_stopped);
+    let found = chain::profile(&request, function, (&time, &machine), &mut progress(), &is_stopped);
     log::wipe_progress();
     let profile = found.map_err(failure)?;
     if let Some(path) = &args.flame {

@@ -58,7 +58,10 @@ fn a_chain_is_divided_into_functions_elements_and_sources() {
 fn a_function_is_profiled_alone() {
     let folder = Folder::new();
     let report = json(&profile(&folder, &["--nf", "router", "--json"]));
-    assert_eq!((report["function"].as_str(), names(&report, "functions")), (Some("router"), vec!["router".into()]));
+    assert_eq!(
+        (report["function"].as_str(), names(&report, "functions")),
+        (Some("router"), vec!["router".into()])
+    );
     let elements = names(&report, "elements");
     assert!(elements.iter().all(|name| name.starts_with("router/")), "{elements:?}");
     assert_eq!(elements.len(), 2);
@@ -142,8 +145,9 @@ fn a_process_that_runs_and_one_that_waits_are_told_apart() {
     let pids = format!("{},{}", busy.id(), idle.id());
     let report = json(&folder.run(["profile", "--pid", &pids, "--seconds", "0.5", "--json"]));
     let of = |pid: &str| {
+        let pid: u64 = pid.parse().unwrap();
         let all = report["processes"].as_array().unwrap();
-        all.iter().find(|p| p["pid"].to_string() == pid).unwrap().clone()
+        all.iter().find(|p| p["pid"] == pid).unwrap().clone()
     };
     let (runs, waits) = (of(&busy.id()), of(&idle.id()));
     assert_eq!((runs["name"].as_str(), runs["ended"].as_bool()), (Some("sh"), Some(false)));
@@ -156,7 +160,8 @@ fn a_process_that_runs_and_one_that_waits_are_told_apart() {
     assert_eq!(waits["total"]["run"], 0);
     assert!(waits["total"]["wait_per_run"].is_null());
     assert_eq!(report["total"]["run"], runs["total"]["run"]);
-    let text = folder.run(["profile", "--pid", &busy.id(), "--pid", &idle.id(), "--seconds", "0.05"]);
+    let text =
+        folder.run(["profile", "--pid", &busy.id(), "--pid", &idle.id(), "--seconds", "0.05"]);
     for words in ["Wait/RunTime", "SchedContention/RunTime", "together", "sh"] {
         assert!(text.well().contains(words), "{words}: {text:?}");
     }
