@@ -130,6 +130,7 @@ fn remarks(old: &Report, new: &Report) -> Vec<String> {
     differ("the kernel", &old.environment.kernel, &new.environment.kernel);
     let build = |report: &Report| if report.environment.debug_build { "debug" } else { "release" };
     differ("the build", build(old), build(new));
+    differ("the arrival process", &old.arrivals, &new.arrivals);
     if old.traffic != new.traffic {
         remarks.push("the traffic differs".into());
     }

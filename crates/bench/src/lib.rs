@@ -14,6 +14,7 @@
 //! latencies are tested on devices whose limits and delays are known.
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod compare;
 mod costs;
 pub mod machine;

@@ -18,6 +18,7 @@ use engine::{Disk, Findings};
 use hdrhistogram::Histogram;
 use ir::{Diagnostic, Sources, has_errors};
 
+use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Meter};
 use crate::memory::{Bed, BedDevices, Ended, RING};
 use crate::report::{
@@ -36,10 +37,12 @@ pub struct Request<'a> {
     pub variables: Vec<(String, String)>,
     /// What `FromDevice(NAME)` reads; generated traffic where nothing is said.
     pub inputs: HashMap<String, Binding>,
-    /// Seed of the chain's random choices.
+    /// Seed of the chain's random choices, and of arrivals.
     pub seed: u64,
     /// Sizes of generated frames that the throughput is found for besides.
     pub sizes: Vec<Size>,
+    /// How packets arrive while latencies are taken. While the throughput is searched, they come at equal distances.
+    pub arrivals: Arrivals,
     /// How long to measure.
     pub effort: Effort,
 }
@@ -157,7 +160,8 @@ pub fn measure(
         library.check_sizes()?;
     }
     let mut bare = Subject::bare(request, time, &library)?;
-    let lab = Lab { meter, time: &**time, is_stopped };
+    let arrivals = (request.arrivals, request.seed);
+    let lab = Lab { meter, time: &**time, arrivals, is_stopped };
 
     progress("warming up");
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
@@ -210,6 +214,7 @@ pub fn measure(
         seed: request.seed,
         frame_size: mean_size(&traffic),
         traffic,
+        arrivals: request.arrivals.to_string(),
         cost,
         throughput,
         latency,
@@ -442,6 +447,8 @@ impl Subject {
 pub(crate) struct Lab<'a> {
     pub(crate) meter: &'a dyn Meter,
     pub(crate) time: &'a dyn Time,
+    /// While latencies are taken, with the seed.
+    pub(crate) arrivals: (Arrivals, u64),
     pub(crate) is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -505,7 +512,8 @@ impl Lab<'_> {
         let (found, disturbed) = self.watched(|| {
             search(&goals, range, |load| -> Result<Trial, Failed> {
                 let load = (load, effort.trial);
-                Ok(chain.bed.offer(&mut chain.router, load, false, self.is_stopped)?.trial)
+                let even = (Arrivals::Constant, 0);
+                Ok(chain.bed.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
             })
         })?;
         let named = ["NDR", "PDR"].into_iter().zip(goals).zip(found);
@@ -551,9 +559,12 @@ impl Lab<'_> {
         effort: Effort,
     ) -> Result<Option<Latency>, Failed> {
         let (parts, disturbed) = self.watched(|| {
-            let offer = |_| {
+            let offer = |part: usize| {
                 let load = (rate, effort.trial);
-                Ok(chain.bed.offer(&mut chain.router, load, true, self.is_stopped)?)
+                // Each part draws other times.
+                let (process, seed) = self.arrivals;
+                let arrivals = (process, seed.wrapping_add((part as u64) << 32));
+                Ok(chain.bed.offer(&mut chain.router, load, arrivals, true, self.is_stopped)?)
             };
             (0..PARTS).map(offer).collect::<Result<Vec<_>, Failed>>()
         })?;

@@ -19,6 +19,7 @@ use elements::device::{Device, DeviceRequest, Received};
 use hdrhistogram::Histogram;
 use net::{Batch, Pool};
 
+use crate::arrivals::{Arrivals, DueTimes};
 use crate::search::Trial;
 use crate::traffic::Frames;
 
@@ -32,7 +33,6 @@ const DIGITS: u8 = 3;
 const LONGEST: u64 = 60_000_000_000;
 
 /// When packets come.
-#[derive(Clone, Copy)]
 enum Arrival {
     /// Not at all.
     Never,
@@ -40,6 +40,8 @@ enum Arrival {
     AsTaken,
     /// So many, at equal distances.
     Constant { start: u64, gap: f64, count: u64 },
+    /// So many, at times that are drawn; the next is due at `next`.
+    Drawn { start: u64, times: DueTimes, next: u64, count: u64 },
 }
 
 /// A source of frames, and the ring before it.
@@ -51,6 +53,8 @@ struct Source {
     came: u64,
     /// Of them, those that wait.
     ring: VecDeque<Range<u64>>,
+    /// When those that wait were due, where times are drawn.
+    due: VecDeque<u64>,
     waiting: u64,
     lost: u64,
     taken: u64,
@@ -61,13 +65,29 @@ impl Source {
         self.arrival = arrival;
         (self.came, self.waiting, self.lost, self.taken) = (0, 0, 0, 0);
         self.ring.clear();
+        self.due.clear();
     }
 
     /// Lets those into the ring that are due. Whether all have come and were taken or lost.
     fn is_over(&mut self) -> bool {
-        let Arrival::Constant { start, gap, count } = self.arrival else { return true };
-        let elapsed = self.time.now().saturating_sub(start) as f64;
-        let due = ((elapsed / gap) as u64 + 1).min(count);
+        let (due, count) = match &mut self.arrival {
+            Arrival::Never | Arrival::AsTaken => return true,
+            Arrival::Constant { start, gap, count } => {
+                let elapsed = self.time.now().saturating_sub(*start) as f64;
+                (((elapsed / *gap) as u64 + 1).min(*count), *count)
+            }
+            Arrival::Drawn { start, times, next, count } => {
+                let (now, mut due) = (self.time.now(), self.came);
+                while due < *count && *next <= now {
+                    if self.waiting + (due - self.came) < RING {
+                        self.due.push_back(*next);
+                    }
+                    due += 1;
+                    *next = *start + times.next_due();
+                }
+                (due, *count)
+            }
+        };
         if due > self.came {
             let accepted = (due - self.came).min(RING - self.waiting);
             if accepted > 0 {
@@ -81,12 +101,15 @@ impl Source {
     }
 
     fn take(&mut self, burst: usize, batch: &mut Batch, pool: &mut Pool) {
-        let Arrival::Constant { start, gap, .. } = self.arrival else {
-            if let Arrival::AsTaken = self.arrival {
+        let even = match self.arrival {
+            Arrival::Never => return,
+            Arrival::AsTaken => {
                 self.frames.append(self.taken, burst, batch, pool);
                 self.taken += burst as u64;
+                return;
             }
-            return;
+            Arrival::Constant { start, gap, .. } => Some((start, gap)),
+            Arrival::Drawn { .. } => None,
         };
         self.is_over();
         let mut left = burst as u64;
@@ -95,7 +118,10 @@ impl Source {
             let (first, before) = (range.start, batch.len());
             self.frames.append(first, count as usize, batch, pool);
             for (packet, number) in batch.as_mut_slice()[before..].iter_mut().zip(first..) {
-                packet.set_timestamp(start + (number as f64 * gap) as u64);
+                packet.set_timestamp(match even {
+                    Some((start, gap)) => start + (number as f64 * gap) as u64,
+                    None => self.due.pop_front().unwrap_or_default(),
+                });
             }
             range.start += count;
             if range.is_empty() {
@@ -202,6 +228,7 @@ impl Bed {
             arrival: Arrival::Never,
             came: 0,
             ring: VecDeque::new(),
+            due: VecDeque::new(),
             waiting: 0,
             lost: 0,
             taken: 0,
@@ -259,8 +286,8 @@ impl Bed {
         Ok(moved)
     }
 
-    /// Offers so many packets a second, over all sources, for so many seconds. Latencies are kept only if they are
-    /// asked for: keeping them takes time.
+    /// Offers so many packets a second, over all sources, for so many seconds, as an arrival process has it, which is
+    /// drawn by a seed. Latencies are kept only if they are asked for: keeping them takes time.
     ///
     /// # Errors
     /// If the chain stops, or `is_stopped`.
@@ -268,6 +295,7 @@ impl Bed {
         &self,
         router: &mut Router,
         (rate, seconds): (f64, f64),
+        (arrivals, seed): (Arrivals, u64),
         with_latencies: bool,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Offered, Ended> {
@@ -281,6 +309,11 @@ impl Bed {
         };
         self.sink.borrow_mut().latencies = with_latencies.then(|| (start, empty()));
         self.begin(|number| {
+            if arrivals != Arrivals::Constant {
+                let mut times = arrivals.times(rate / sources, seed.wrapping_add(number as u64));
+                let next = start + times.next_due();
+                return Arrival::Drawn { start, times, next, count };
+            }
             // Sources take turns.
             let start = start + (number * gap / sources) as u64;
             Arrival::Constant { start, gap, count }
@@ -485,9 +518,11 @@ mod tests {
 
     const BARE: &str = "FromDevice(in) -> ToDevice(out);";
 
+    const EVEN: (Arrivals, u64) = (Arrivals::Constant, 1);
+
     fn offer(delay: impl FnMut(u64) -> u64 + 'static, load: (f64, f64)) -> Offered {
         let (bed, mut router) = start(BARE, delay);
-        bed.offer(&mut router, load, true, &|| false).unwrap()
+        bed.offer(&mut router, load, EVEN, true, &|| false).unwrap()
     }
 
     fn is_close(found: u64, truth: u64) {
@@ -526,7 +561,7 @@ mod tests {
         let (bed, mut router) = start(BARE, |_| 1000);
         let mut lose = |seconds| {
             let load = (1_250_000.0, seconds);
-            bed.offer(&mut router, load, false, &|| false).unwrap().trial.loss_ratio()
+            bed.offer(&mut router, load, EVEN, false, &|| false).unwrap().trial.loss_ratio()
         };
         let found = lose(1.0);
         assert!((found / 0.2 - 1.0).abs() < 0.02, "{found}");
@@ -535,10 +570,39 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_a_poisson_process_queue_as_theory_has_it() {
+        // M/D/1: at 80 % of what the device serves, packets wait twice as long as they are served, on average.
+        let (bed, mut router) = start(BARE, |_| 10_000);
+        let arrivals = (Arrivals::Poisson, 3);
+        let offered = bed.offer(&mut router, (80_000.0, 5.0), arrivals, true, &|| false).unwrap();
+        assert_eq!(offered.trial, Trial { offered: 400_000, lost: 0 });
+        let mean = offered.latencies.mean();
+        assert!((mean / 30_000.0 - 1.0).abs() < 0.1, "{mean}");
+        // At equal distances, nobody would wait.
+        let even = bed.offer(&mut router, (80_000.0, 1.0), EVEN, true, &|| false).unwrap();
+        assert!(even.latencies.mean() < 12_000.0, "{}", even.latencies.mean());
+    }
+
+    #[test]
+    fn long_bursts_overflow_the_ring() {
+        let (bed, mut router) = start(BARE, |_| 1000);
+        let arrivals = ("bursts=10ms:30ms".parse().unwrap(), 3);
+        let load = (500_000.0, 4.0);
+        let offered = bed.offer(&mut router, load, arrivals, true, &|| false).unwrap();
+        // Two million a second come while a million are served, and a thousand of them can wait.
+        let found = offered.trial.loss_ratio();
+        assert!((0.3..0.5).contains(&found), "{found}");
+        assert_eq!(offered.latencies.len(), offered.trial.offered - offered.trial.lost);
+        // Those that wait longest found the ring all but full, and a batch before it.
+        let longest = offered.latencies.max();
+        assert!((RING * 1000..(RING + 100) * 1000).contains(&longest), "{longest}");
+    }
+
+    #[test]
     fn what_finds_a_queue_full_is_lost() {
         let chain = "FromDevice(in, BURST 32) -> Queue(4) -> Unqueue(BURST 1) -> ToDevice(out);";
         let (bed, mut router) = start(chain, |_| 1000);
-        let offered = bed.offer(&mut router, (2_000_000.0, 0.1), false, &|| false).unwrap();
+        let offered = bed.offer(&mut router, (2_000_000.0, 0.1), EVEN, false, &|| false).unwrap();
         assert!(offered.trial.loss_ratio() > 0.4, "{:?}", offered.trial);
         assert!(offered.latencies.is_empty());
         // What a chain drops by its rules is not.
@@ -546,7 +610,7 @@ mod tests {
             "FromDevice(in) -> s :: Switch(0); s[0] -> Discard; s[1] -> ToDevice(out);",
             |_| 0,
         );
-        let offered = bed.offer(&mut router, (10_000.0, 0.1), true, &|| false).unwrap();
+        let offered = bed.offer(&mut router, (10_000.0, 0.1), EVEN, true, &|| false).unwrap();
         assert_eq!((offered.trial, bed.left()), (Trial { offered: 1000, lost: 0 }, 0));
     }
 
@@ -559,7 +623,7 @@ mod tests {
             let range = Range { min: 1e4, max: 2.0 * limit };
             // Long enough for the ring to overflow half a per cent above the limit.
             let trial =
-                |load| bed.offer(&mut router, (load, 0.5), false, &|| false).map(|o| o.trial);
+                |load| bed.offer(&mut router, (load, 0.5), EVEN, false, &|| false).map(|o| o.trial);
             let found = search(&[goal], range, trial).unwrap()[0];
             assert!((found.throughput / limit - 1.0).abs() < 0.01, "{limit} {found:?}");
             assert!(found.trials <= 20, "{found:?}");
@@ -588,7 +652,7 @@ mod tests {
         let ended = bed.saturate(&mut router, 1000, &|| false).unwrap_err();
         assert_eq!(ended, Ended::Chain("the chain takes no packets from its sources".into()));
         let (bed, mut router) = start(BARE, |_| 0);
-        let ended = bed.offer(&mut router, (1e6, 60.0), true, &|| true).err();
+        let ended = bed.offer(&mut router, (1e6, 60.0), EVEN, true, &|| true).err();
         assert_eq!(ended, Some(Ended::Interrupted));
         router.stop();
         assert!(matches!(bed.saturate(&mut router, 1000, &|| false), Err(Ended::Chain(_))));

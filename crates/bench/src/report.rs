@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
+use crate::arrivals::Arrivals;
 use crate::machine::Environment;
 use crate::statistics::Samples;
 
@@ -30,6 +31,9 @@ pub struct Report {
     pub traffic: Vec<Traffic>,
     /// The mean length of frames, with the frame check sequence, in bytes.
     pub frame_size: f64,
+    /// How packets arrived while latencies were taken.
+    #[serde(default = "at_equal_distances")]
+    pub arrivals: String,
     /// What a packet takes when the chain gets as many as it takes.
     pub cost: Cost,
     /// The non-drop rate, and the partial drop rate.
@@ -48,6 +52,11 @@ pub struct Report {
     pub forwarded: f64,
     /// What a reader must know before he believes the figures.
     pub remarks: Vec<String>,
+}
+
+/// What reports say that are older than the choice.
+fn at_equal_distances() -> String {
+    Arrivals::Constant.to_string()
 }
 
 /// A source of packets.
@@ -352,6 +361,9 @@ impl Report {
             ]);
         }
         let _ = write!(out, "\n{}", table.render());
+        if self.arrivals != at_equal_distances() {
+            let _ = writeln!(out, "arrivals: {}, on average at these rates", self.arrivals);
+        }
     }
 
     fn render_shares(&self, out: &mut String) {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bench::arrivals::Arrivals;
 use bench::compare::compare;
 use bench::{Effort, Failed, Machine, Meter, Report, Request, measure, measure_costs};
 use clap::Args;
@@ -52,6 +53,12 @@ pub(crate) struct Bench {
     /// Seconds of each trial of the throughput search; rounds and loads follow from it
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
     trial: f64,
+    /// How packets arrive while latencies are taken: constant, poisson or bursts=ON:OFF
+    ///
+    /// ON and OFF are the mean durations of bursts and of the pauses between them, such as 200us:1ms. The
+    /// throughput is searched with packets at equal distances, as RFC 2544 has it.
+    #[arg(long, value_name = "PROCESS", default_value = "constant")]
+    arrivals: Arrivals,
     /// CPU to measure on; default: the last that may be used
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
@@ -60,7 +67,7 @@ pub(crate) struct Bench {
     /// imix is simple IMIX: of twelve frames, seven of 64 bytes, four of 594 and one of 1,518.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     sizes: Vec<String>,
-    /// Seed of the chain's random choices
+    /// Seed of the chain's random choices, and of arrivals
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Fail if the NDR is less than this many million packets per second
@@ -74,7 +81,7 @@ pub(crate) struct Bench {
     /// A figure is worse if it differs by more than --tolerance and its 95 % confidence interval leaves no
     /// doubt. The interval holds for repeats within a run: machines also differ from run to run.
     #[arg(long, value_names = ["OLD.json", "NEW.json"], num_args = 2,
-        conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed", "sizes"])]
+        conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed", "sizes", "arrivals"])]
     compare: Option<Vec<String>>,
     /// Difference that counts as none, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
@@ -156,6 +163,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
             .iter()
             .map(|text| text.parse().map_err(|why| format!("--sizes {text}: {why}")))
             .collect::<Result<_, _>>()?,
+        arrivals: args.arrivals,
         effort: Effort { trial: args.trial },
     };
     // What cannot be written is said before anything is measured.

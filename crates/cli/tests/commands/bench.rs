@@ -130,6 +130,23 @@ fn cost_profiles_are_written() {
 }
 
 #[test]
+fn packets_arrive_as_asked() {
+    let folder = Folder::new();
+    let ended = bench(&folder, &["--arrivals", "bursts=10us:90us", "--json"]);
+    let report: Value = serde_json::from_str(ended.well()).unwrap();
+    assert_eq!(report["arrivals"], "bursts=10us:90us");
+    assert!(!report["latency"].as_array().unwrap().is_empty(), "{report}");
+    let ended = bench(&folder, &["--arrivals", "poisson"]);
+    assert!(ended.well().contains("arrivals: poisson, on average at these rates"), "{ended:?}");
+    let ended = bench(&folder, &["--arrivals", "bursts=1:2"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.err.contains("two durations of 1ns to 1h, such as bursts=200us:1ms"),
+        "{ended:?}"
+    );
+}
+
+#[test]
 fn limits_that_are_missed_fail() {
     let folder = Folder::new();
     let ended = bench(&folder, &["--min-mpps", "1000000", "--max-p99-us", "0"]);

@@ -1,0 +1,240 @@
+//! Arrival processes: when packets are due.
+//!
+//! Times come from a rate, a process and a seed alone, so that two runs have the same. They do not depend on whether
+//! anything was sent or taken: the load is open.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A process by which packets arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Arrivals {
+    /// At equal distances, as RFC 2544 has it.
+    #[default]
+    Constant,
+    /// With distances that are distributed exponentially: many sources that know nothing of each other.
+    Poisson,
+    /// On and off: at equal distances for a while, then not at all for a while. Both last for times that are distributed
+    /// exponentially; their means are in nanoseconds. The rate while it is on is so much greater that the mean is what
+    /// was asked for.
+    Bursts {
+        /// The mean of the times with packets.
+        on: f64,
+        /// The mean of the times without.
+        off: f64,
+    },
+}
+
+impl Arrivals {
+    /// What can be asked for, for help texts.
+    pub const NAMES: &'static str =
+        "constant, poisson or bursts=ON:OFF with mean durations such as 200us:1ms";
+
+    /// The times at which packets are due, in nanoseconds from the start of the load, at a mean rate in packets per
+    /// second.
+    pub fn times(self, rate: f64, seed: u64) -> DueTimes {
+        let gap = 1e9 / rate;
+        let mut times = DueTimes {
+            arrivals: self,
+            gap,
+            random: fastrand::Rng::with_seed(seed),
+            number: 0,
+            time: 0.0,
+            silence: 0.0,
+            on_until: 0.0,
+        };
+        if let Self::Bursts { on, off } = self {
+            times.gap = gap * on / (on + off);
+            times.on_until = times.exponential(on);
+        }
+        times
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant => f.write_str("constant"),
+            Self::Poisson => f.write_str("poisson"),
+            Self::Bursts { on, off } => write!(f, "bursts={}us:{}us", on / 1e3, off / 1e3),
+        }
+    }
+}
+
+/// Nanoseconds of a duration such as `10us`.
+fn duration(text: &str) -> Option<f64> {
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let (number, unit) = text.split_at(at);
+    let unit = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    let time = number.parse::<f64>().ok()? * unit;
+    (1.0..=3.6e12).contains(&time).then_some(time)
+}
+
+impl FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            None if text == "constant" => Ok(Self::Constant),
+            None if text == "poisson" => Ok(Self::Poisson),
+            Some(("bursts", means)) => {
+                let means = means.split_once(':');
+                let means = means.and_then(|(on, off)| Some((duration(on)?, duration(off)?)));
+                let (on, off) = means.ok_or_else(|| {
+                    format!("'{text}': bursts=ON:OFF takes two durations of 1ns to 1h, such as bursts=200us:1ms")
+                })?;
+                Ok(Self::Bursts { on, off })
+            }
+            _ => Err(format!("'{text}': arrivals are {}", Self::NAMES)),
+        }
+    }
+}
+
+/// Times at which packets are due, one after another.
+#[derive(Clone, Debug)]
+pub struct DueTimes {
+    arrivals: Arrivals,
+    /// The mean distance; of bursts, that while they last.
+    gap: f64,
+    random: fastrand::Rng,
+    number: u64,
+    /// Time that passed so far; of bursts, that while they were on.
+    time: f64,
+    /// Time that bursts were off.
+    silence: f64,
+    /// When the burst ends, as `time` goes.
+    on_until: f64,
+}
+
+impl DueTimes {
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -(1.0 - self.random.f64()).ln() * mean
+    }
+
+    /// When the next packet is due: not before the one before it.
+    pub fn next_due(&mut self) -> u64 {
+        match self.arrivals {
+            Arrivals::Constant => self.time = self.number as f64 * self.gap,
+            Arrivals::Poisson => self.time += self.exponential(self.gap),
+            Arrivals::Bursts { on, off } => {
+                while self.time >= self.on_until {
+                    self.silence += self.exponential(off);
+                    self.on_until += self.exponential(on);
+                }
+                let due = self.time + self.silence;
+                self.time += self.gap;
+                self.number += 1;
+                return due as u64;
+            }
+        }
+        self.number += 1;
+        self.time as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(arrivals: &str, rate: f64, seed: u64, count: usize) -> Vec<u64> {
+        let mut times = arrivals.parse::<Arrivals>().unwrap().times(rate, seed);
+        (0..count).map(|_| times.next_due()).collect()
+    }
+
+    /// Mean and variance of how many packets are due in each slot of so many nanoseconds.
+    fn counts(times: &[u64], slot: u64) -> (f64, f64) {
+        let slots = times.last().unwrap() / slot;
+        let mut counts = vec![0f64; slots as usize];
+        for time in times {
+            if let Some(count) = counts.get_mut((time / slot) as usize) {
+                *count += 1.0;
+            }
+        }
+        let mean = counts.iter().sum::<f64>() / slots as f64;
+        let variance = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / slots as f64;
+        (mean, variance)
+    }
+
+    #[track_caller]
+    fn is_close(found: f64, truth: f64, by: f64) {
+        assert!((found / truth - 1.0).abs() < by, "{found}, should be {truth}");
+    }
+
+    #[test]
+    fn constant_distances_do_not_drift() {
+        let times = draw("constant", 3e6, 1, 3_000_001);
+        assert_eq!((times[0], times[3], times[3_000_000]), (0, 1000, 1_000_000_000));
+    }
+
+    #[test]
+    fn counts_of_a_poisson_process_vary_as_much_as_their_mean() {
+        for seed in 1..4 {
+            let times = draw("poisson", 1e6, seed, 1_000_000);
+            let (mean, variance) = counts(&times, 100_000);
+            is_close(mean, 100.0, 0.01);
+            is_close(variance, 100.0, 0.05);
+            // A distance is longer than its mean with the probability 1/e.
+            let longer = times.windows(2).filter(|pair| pair[1] - pair[0] > 1000).count();
+            is_close(longer as f64 / 1e6, (-1f64).exp(), 0.01);
+        }
+    }
+
+    #[test]
+    fn bursts_have_the_rate_and_the_lengths_that_were_asked_for() {
+        let times = draw("bursts=100us:900us", 1e6, 5, 2_000_000);
+        let elapsed = *times.last().unwrap() as f64;
+        is_close(times.len() as f64 / elapsed * 1e9, 1e6, 0.05);
+        // Ten times the rate while they last, and silence between them.
+        let pauses: Vec<u64> =
+            times.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 101).collect();
+        let mean = pauses.iter().sum::<u64>() as f64 / pauses.len() as f64;
+        is_close(mean, 900_100.0, 0.05);
+        let packets = times.len() as f64 / pauses.len() as f64;
+        is_close(packets, 1000.0, 0.05);
+        let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        assert_eq!(
+            gaps.filter(|gap| *gap == 100 || *gap == 99).count() + pauses.len(),
+            times.len() - 1
+        );
+        // Far more varied than a Poisson process.
+        let (mean, variance) = counts(&times, 100_000);
+        assert!(variance > 100.0 * mean, "{mean} {variance}");
+    }
+
+    #[test]
+    fn a_seed_says_it_all_and_time_does_not_go_back() {
+        for arrivals in ["constant", "poisson", "bursts=1us:5ms"] {
+            let times = draw(arrivals, 5e5, 9, 10_000);
+            assert_eq!(times, draw(arrivals, 5e5, 9, 10_000));
+            assert!(times.is_sorted(), "{arrivals}");
+            assert_eq!(arrivals == "constant", times == draw(arrivals, 5e5, 10, 10_000));
+        }
+    }
+
+    #[test]
+    fn text_is_understood_or_refused() {
+        for text in ["constant", "poisson", "bursts=0.5us:2500us"] {
+            assert_eq!(text.parse::<Arrivals>().unwrap().to_string(), text);
+        }
+        let wrong = [
+            "",
+            "Poisson",
+            "bursts",
+            "bursts=1:2",
+            "bursts=1ms",
+            "bursts=0s:1s",
+            "bursts=1s:-1s",
+            "bursts=1ms:2h",
+            "poisson=1",
+        ];
+        for wrong in wrong {
+            assert!(wrong.parse::<Arrivals>().is_err(), "{wrong}");
+        }
+    }
+}
