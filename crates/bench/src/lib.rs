@@ -10,6 +10,9 @@
 //!
 //! [`compare`](compare::compare) says what became slower between two reports.
 //!
+//! [`send`](send::send) offers frames to a device open loop, and [`receive`](receive::receive) counts what arrives of them:
+//! the traffic generator and the receiver on their own, which know packets by their [`stamp`]s.
+//!
 //! The time, the CPU's counters and what disturbs a measurement are passed in ([`Meter`]): the search and the taking of
 //! latencies are tested on devices whose limits and delays are known.
 #![forbid(unsafe_code)]
@@ -23,8 +26,11 @@ pub mod memory;
 mod page;
 pub mod plot;
 pub mod profile;
+pub mod receive;
 pub mod report;
 pub mod search;
+pub mod send;
+pub mod stamp;
 pub mod statistics;
 mod traffic;
 
@@ -32,4 +38,4 @@ pub use costs::measure_costs;
 pub use machine::{Machine, Meter};
 pub use measure::{Effort, Failed, Request, Size, measure};
 pub use report::Report;
-pub use statistics::Samples;
+pub use statistics::{Samples, percentile_distribution};

@@ -21,16 +21,12 @@ use net::{Batch, Pool};
 
 use crate::arrivals::{Arrivals, DueTimes};
 use crate::search::Trial;
+use crate::statistics::{self, latencies};
 use crate::traffic::Frames;
 
 /// Packets that wait for a chain at the most, for each of its sources: the descriptors of a network card's usual
 /// receive queue.
 pub const RING: u64 = 1024;
-
-/// Decimal digits to which latencies are told apart.
-const DIGITS: u8 = 3;
-/// The greatest latency that is told apart from greater ones: a minute.
-const LONGEST: u64 = 60_000_000_000;
 
 /// When packets come.
 enum Arrival {
@@ -304,10 +300,7 @@ impl Bed {
         let count = ((seconds * 1e9 / gap) as u64).max(1);
         let overflowed = overflows(router);
         let start = self.time.now();
-        let empty = || {
-            Histogram::new_with_max(LONGEST, DIGITS).expect("constants that a histogram can have")
-        };
-        self.sink.borrow_mut().latencies = with_latencies.then(|| (start, empty()));
+        self.sink.borrow_mut().latencies = with_latencies.then(|| (start, latencies()));
         self.begin(|number| {
             if arrivals != Arrivals::Constant {
                 let mut times = arrivals.times(rate / sources, seed.wrapping_add(number as u64));
@@ -328,7 +321,7 @@ impl Bed {
         // Queues may also lose copies that the chain made.
         let lost = (missed + overflows(router) - overflowed).min(came);
         let latencies = self.sink.borrow_mut().latencies.take();
-        let latencies = latencies.map_or_else(empty, |(_, latencies)| latencies);
+        let latencies = latencies.map_or_else(statistics::latencies, |(_, latencies)| latencies);
         Ok(Offered { trial: Trial { offered: came, lost }, latencies })
     }
 

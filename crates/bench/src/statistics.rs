@@ -1,8 +1,45 @@
 //! Medians and how sure they are.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+/// Decimal digits to which latencies are told apart.
+const DIGITS: u8 = 3;
+/// The greatest latency that is told apart from greater ones: a minute.
+const LONGEST: u64 = 60_000_000_000;
+
+/// A histogram of latencies in nanoseconds, with none in it.
+pub(crate) fn latencies() -> Histogram<u64> {
+    Histogram::new_with_max(LONGEST, DIGITS).expect("constants that a histogram can have")
+}
+
+/// The percentile distribution of latencies in nanoseconds as HdrHistogram's tools read it (`.hgrm`), in microseconds.
+pub fn percentile_distribution(latencies: &Histogram<u64>) -> String {
+    const TICKS: u32 = 5;
+    let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
+    let micros = |nanoseconds: f64| nanoseconds / 1e3;
+    let mut count = 0;
+    for step in latencies.iter_quantiles(TICKS) {
+        count += step.count_since_last_iteration();
+        let (value, share) = (micros(step.value_iterated_to() as f64), step.quantile_iterated_to());
+        let _ = write!(out, "{value:12.3} {share:2.12} {count:10}");
+        let _ = match share < 1.0 {
+            true => writeln!(out, " {:14.2}", 1.0 / (1.0 - share)),
+            false => writeln!(out),
+        };
+    }
+    let (mean, deviation) = (micros(latencies.mean()), micros(latencies.stdev()));
+    let max = micros(latencies.max() as f64);
+    // The crate does not tell how buckets are divided: so many that all digits can be told apart.
+    let parts = (2 * 10u64.pow(u32::from(latencies.sigfig()))).next_power_of_two();
+    let (all, buckets) = (latencies.len(), latencies.buckets());
+    let _ = writeln!(out, "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]");
+    let _ = writeln!(out, "#[Max     = {max:12.3}, Total count    = {all:12}]");
+    let _ = writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {parts:12}]");
+    out
+}
 
 /// What was measured several times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -117,6 +154,24 @@ pub(crate) fn ratio(of: &[f64], to: &[f64]) -> (f64, (f64, f64)) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_percentile_distribution_is_as_tools_read_it() {
+        let mut all = super::latencies();
+        (1..=1000u64).for_each(|value| all.record(value * 1000).unwrap());
+        let text = super::percentile_distribution(&all);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].split_whitespace().last(), Some("1/(1-Percentile)"));
+        let half = lines.iter().find(|line| line.contains(" 0.500000000000 ")).unwrap();
+        let words: Vec<f64> = half.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        assert!((words[0] - 500.0).abs() < 1.0 && words[2] == 500.0 && words[3] == 2.0, "{half}");
+        let last = lines.iter().rfind(|line| !line.starts_with('#')).unwrap();
+        assert!(last.contains(" 1.000000000000       1000"), "{last}");
+        let [mean, max, buckets] = lines[lines.len() - 3..] else { panic!("{text}") };
+        assert!(mean.starts_with("#[Mean    =      500."), "{mean}");
+        assert!(max.ends_with("Total count    =         1000]"), "{max}");
+        assert!(buckets.ends_with("SubBuckets     =         2048]"), "{buckets}");
+    }
+
     use super::*;
 
     #[test]

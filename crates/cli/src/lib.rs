@@ -44,8 +44,10 @@ enum Command {
     Explain(commands::explain::Explain),
     Flatten(commands::flatten::Flatten),
     Fmt(commands::fmt::Fmt),
+    Gen(commands::r#gen::Gen),
     Graph(commands::graph::Graph),
     Profile(commands::profile::Profile),
+    Recv(commands::recv::Recv),
     /// Print the reference of commands as Markdown
     #[command(hide = true)]
     Reference,
@@ -65,6 +67,8 @@ impl Command {
             Self::Ctl(ctl) => ctl.json,
             Self::Elements(elements) => elements.json,
             Self::Explain(explain) => explain.json,
+            Self::Gen(generator) => generator.json,
+            Self::Recv(recv) => recv.json,
             Self::Synth(synth) => synth.json,
             Self::Top(top) => top.json,
             Self::Verify(verify) => verify.json,
@@ -124,6 +128,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Elements(elements) => commands::elements::main(elements).map_err(Failure::from),
         Command::Explain(explain) => commands::explain::main(explain),
         Command::Flatten(flatten) => commands::flatten::main(flatten).map_err(Failure::from),
+        Command::Gen(generator) => commands::r#gen::main(generator),
+        Command::Recv(recv) => commands::recv::main(recv),
         Command::Graph(graph) => commands::graph::main(graph).map_err(Failure::from),
         Command::Profile(profile) => commands::profile::main(profile),
         Command::Verify(verify) => Ok(commands::verify::main(verify)),

@@ -210,12 +210,18 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     bindings.faults = run.faults.clone().map(FaultInjection::new);
     #[cfg(feature = "dpdk")]
     bindings.eal.clone_from(&run.dpdk_eal);
+    choose_io(&mut bindings, &run.io)?;
+    Ok(bindings)
+}
+
+/// `--io [INTERFACE=]MODE`: how frames of interfaces are carried.
+pub(super) fn choose_io(bindings: &mut Bindings, texts: &[String]) -> Result<(), String> {
     let parse = |text| match Choice::from_str(text) {
         Ok(choice) => Ok((text, choice)),
         Err(why) => Err(format!("--io {text}: {why}")),
     };
     let mut choices: Vec<_> =
-        run.io.iter().map(String::as_str).map(parse).collect::<Result<_, _>>()?;
+        texts.iter().map(String::as_str).map(parse).collect::<Result<_, _>>()?;
     // What is said of one interface holds whatever is said of all.
     choices.sort_by_key(|(_, choice)| choice.interface.is_some());
     for (text, choice) in choices {
@@ -229,7 +235,7 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
             });
         }
     }
-    Ok(bindings)
+    Ok(())
 }
 
 /// Tells of names that something is bound to and no element has.
@@ -270,7 +276,7 @@ fn check_receivers(bindings: &Bindings) -> Result<(), String> {
 }
 
 /// `--poll HOW`.
-fn polling(text: &str) -> Result<Polling, String> {
+pub(super) fn polling(text: &str) -> Result<Polling, String> {
     match text {
         "adaptive" => Ok(Polling::Adaptive),
         "busy" => Ok(Polling::Busy),

@@ -1,0 +1,669 @@
+//! The sender: offers frames to a device, each at its time, whatever the device is at.
+//!
+//! The load is open: when a packet is due follows from the rate and the arrival process, or from the times that a
+//! capture recorded, never from when packets before it were sent. A sender that falls behind sends all that is due as soon
+//! as it can, and says how late it was.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use dataplane::clock::Time;
+use elements::device::{Device, Event, Received};
+use hdrhistogram::Histogram;
+use net::{Batch, Packet, Pool};
+use serde::Serialize;
+use view::table::grouped;
+
+use crate::arrivals::{Arrivals, DueTimes};
+use crate::report::Percentiles;
+use crate::stamp::{LENGTH, Stamp, StampClock};
+use crate::statistics::latencies;
+
+/// A rate that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Packets per second.
+    Packets(f64),
+    /// A share of what the link carries.
+    OfLink(f64),
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "'{text}': a rate is packets per second, such as 250, 100k or 1.5M, or a share of the link such as 10%"
+            )
+        };
+        let (digits, scale) = match text.char_indices().last() {
+            Some((at, '%')) => (&text[..at], 0.01),
+            Some((at, 'k' | 'K')) => (&text[..at], 1e3),
+            Some((at, 'M' | 'm')) => (&text[..at], 1e6),
+            Some((at, 'G' | 'g')) => (&text[..at], 1e9),
+            _ => (text, 1.0),
+        };
+        let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let number: f64 = digits.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+        let rate = if text.ends_with('%') {
+            Self::OfLink(number * scale)
+        } else {
+            Self::Packets(number * scale)
+        };
+        match rate {
+            Self::OfLink(share) if (1e-9..=1.0).contains(&share) => Ok(rate),
+            Self::Packets(rate_of) if (1e-3..=1e9).contains(&rate_of) => Ok(rate),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// When packets are due.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// At so many packets per second, by a process that a seed draws.
+    Rate(f64, Arrivals, u64),
+    /// At the times that the capture recorded, so many times as fast.
+    Recorded(f64),
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// When packets are due.
+    pub pace: Pace,
+    /// How many: the source begins anew where it has fewer. What the source has, once, if neither this nor `seconds` is
+    /// given.
+    pub count: Option<u64>,
+    /// Until when packets are due, in seconds.
+    pub seconds: Option<f64>,
+    /// The clock and the stream of the stamps that packets get, if they get any.
+    pub stamp: Option<(StampClock, u8)>,
+}
+
+/// Where frames come from: a device that is opened again when it ends and there is to be more.
+pub struct Source<'a> {
+    open: &'a mut dyn FnMut() -> Result<Box<dyn Device>, String>,
+    device: Box<dyn Device>,
+    /// Frames that the device had since it was opened.
+    frames: u64,
+    batch: Batch,
+    ended: bool,
+}
+
+/// Link type number of Ethernet.
+const ETHERNET: u32 = 1;
+
+impl<'a> Source<'a> {
+    /// Opens the device for the first time.
+    ///
+    /// # Errors
+    /// The device's, or that its frames are not of Ethernet.
+    pub fn new(
+        open: &'a mut dyn FnMut() -> Result<Box<dyn Device>, String>,
+    ) -> Result<Self, String> {
+        let device = open()?;
+        if device.link_type() != ETHERNET {
+            return Err("its packets are not Ethernet frames".into());
+        }
+        Ok(Self { open, device, frames: 0, batch: Batch::new(), ended: false })
+    }
+
+    /// The next frame, and whether the source began anew with it; none at the end, unless it is to go `on`.
+    fn next(&mut self, on: bool, pool: &mut Pool) -> Result<Option<(Packet, bool)>, String> {
+        let mut anew = false;
+        while self.batch.is_empty() {
+            if self.ended {
+                if self.frames == 0 {
+                    return Err("there are no packets in it".into());
+                }
+                if !on {
+                    return Ok(None);
+                }
+                self.device = (self.open)()?;
+                (self.frames, self.ended, anew) = (0, false, true);
+            }
+            let received = self.device.receive(BURST, &mut self.batch, pool)?;
+            self.frames += self.batch.len() as u64;
+            self.ended = received == Received::End;
+            // The first is taken first.
+            self.batch.as_mut_slice().reverse();
+        }
+        Ok(self.batch.pop().map(|packet| (packet, anew)))
+    }
+
+    /// The mean length of the first frames, without frame check sequences; the source begins anew.
+    ///
+    /// # Errors
+    /// The device's, or that it has no frames.
+    pub fn mean_length(&mut self) -> Result<f64, String> {
+        const SAMPLE: u64 = 10_000;
+        let (mut pool, mut bytes, mut count) = (Pool::new(), 0, 0);
+        while count < SAMPLE {
+            let Some((packet, _)) = self.next(false, &mut pool)? else { break };
+            (bytes, count) = (bytes + packet.len(), count + 1);
+            pool.recycle(packet);
+        }
+        self.device = (self.open)()?;
+        (self.frames, self.ended) = (0, false);
+        pool.recycle_all(&mut self.batch);
+        Ok(bytes as f64 / count as f64)
+    }
+}
+
+/// When packets are due, from the start of the load.
+enum Schedule {
+    Drawn(DueTimes),
+    Recorded {
+        speed: f64,
+        /// The time of the first packet of this round.
+        first: Option<u64>,
+        /// When this round began.
+        begin: f64,
+        last: f64,
+        packets: u64,
+    },
+}
+
+impl Schedule {
+    fn next_due(&mut self, recorded: u64, anew: bool) -> Result<u64, String> {
+        let (speed, first, begin, last, packets) = match self {
+            Self::Drawn(times) => return Ok(times.next_due()),
+            Self::Recorded { speed, first, begin, last, packets } => {
+                (*speed, first, begin, last, packets)
+            }
+        };
+        if anew {
+            // A mean distance after the last.
+            let mean = *last / (*packets - 1).max(1) as f64;
+            (*begin, *first) = (*last + mean, None);
+        }
+        let first = *first.get_or_insert(recorded);
+        if recorded == 0 {
+            return Err("its packets have no times; --rate says how many are sent a second".into());
+        }
+        // Some captures go back a little.
+        let due = *begin + recorded.saturating_sub(first) as f64 / speed;
+        *last = last.max(due);
+        *packets += 1;
+        Ok(*last as u64)
+    }
+}
+
+/// Frames that are prepared before they are due.
+const BURST: usize = 64;
+/// From the start until the first packet can be due, in nanoseconds.
+const LEAD: u64 = 1_000_000;
+/// The longest wait in one piece, in nanoseconds: it is looked then whether to stop.
+const LOOK: u64 = 10_000_000;
+/// A sender that sent less than this share of the rate was slower than asked.
+const AS_ASKED: f64 = 0.99;
+
+/// What was sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sent {
+    /// Packets that the device took.
+    pub packets: u64,
+    /// Their bytes, without frame check sequences.
+    pub bytes: u64,
+    /// Packets that have a stamp.
+    pub stamped: u64,
+    /// Packets that the device took and lost, by reason.
+    pub lost: Vec<Lost>,
+    /// Seconds in which they were due.
+    pub due_seconds: f64,
+    /// Seconds in which they were sent; nothing of a capture that was written.
+    pub seconds: Option<f64>,
+    /// Packets per second that were due.
+    pub offered: f64,
+    /// Packets per second that were sent, less those that were lost; nothing of a capture that was written.
+    pub achieved: Option<f64>,
+    /// By how many nanoseconds packets were sent after they were due.
+    pub lateness: Option<Percentiles>,
+    /// Whether fewer packets per second were sent than asked: what was measured is not of the rate that was asked for.
+    pub slower: bool,
+    /// Whether it was stopped before all was sent.
+    pub interrupted: bool,
+}
+
+/// Packets that a device lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub packets: u64,
+}
+
+impl Lost {
+    /// Adds what a device tells of losses in sending, or in receiving.
+    pub(crate) fn collect(all: &mut Vec<Self>, device: &mut dyn Device, of_sending: bool) {
+        while let Some(event) = device.next_event() {
+            let Event::Lost { reason, packets, sending, .. } = event else { continue };
+            if sending != of_sending {
+                continue;
+            }
+            match all.iter_mut().find(|lost| lost.reason == reason.0) {
+                Some(lost) => lost.packets += packets,
+                None => all.push(Self { reason: reason.0.into(), packets }),
+            }
+        }
+    }
+
+    pub(crate) fn sum(all: &[Self]) -> u64 {
+        all.iter().map(|lost| lost.packets).sum()
+    }
+
+    pub(crate) fn render(all: &[Self]) -> String {
+        let texts: Vec<_> =
+            all.iter().map(|lost| format!("{} {}", grouped(lost.packets), lost.reason)).collect();
+        texts.join(", ")
+    }
+}
+
+/// Sends frames, each when it is due by `time`. Without a time they are written at once, with the times at which they were
+/// due from 0 on.
+///
+/// # Errors
+/// The source's or the device's.
+pub fn send(
+    device: &mut dyn Device,
+    source: &mut Source<'_>,
+    plan: &Plan,
+    time: Option<&dyn Time>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Sent, String> {
+    let mut pool = Pool::new();
+    let mut schedule = match plan.pace {
+        Pace::Rate(rate, arrivals, seed) => Schedule::Drawn(arrivals.times(rate, seed)),
+        Pace::Recorded(speed) => {
+            Schedule::Recorded { speed, first: None, begin: 0.0, last: 0.0, packets: 0 }
+        }
+    };
+    let goes_on = plan.count.is_some() || plan.seconds.is_some();
+    let (most, end) = (plan.count.unwrap_or(u64::MAX), plan.seconds.map(|s| (s * 1e9) as u64));
+    let mut sent = Sent {
+        packets: 0,
+        bytes: 0,
+        stamped: 0,
+        lost: Vec::new(),
+        due_seconds: 0.0,
+        seconds: None,
+        offered: 0.0,
+        achieved: None,
+        lateness: None,
+        slower: false,
+        interrupted: false,
+    };
+    // What is due next, the first of all before the load starts; then what is due now.
+    let (mut ready, mut out) = (Batch::new(), Batch::new());
+    let mut dues = std::collections::VecDeque::new();
+    let (mut prepared, mut exhausted, mut last_due) = (0u64, false, 0);
+    let mut late = latencies();
+    let mut first = source.next(goes_on, &mut pool)?;
+    let start = time.map_or(0, |time| time.now() + LEAD);
+    loop {
+        while ready.len() < BURST && !exhausted {
+            let next = match first.take() {
+                _ if prepared == most => None,
+                None => source.next(goes_on, &mut pool)?,
+                first => first,
+            };
+            let Some((mut packet, anew)) = next else {
+                exhausted = true;
+                break;
+            };
+            let due = schedule.next_due(packet.timestamp(), anew)?;
+            if end.is_some_and(|end| due >= end) {
+                exhausted = true;
+                pool.recycle(packet);
+                break;
+            }
+            packet.set_timestamp(start + due);
+            if let Some((clock, stream)) = plan.stamp {
+                let sequence = sent.stamped as u32;
+                let stamp = Stamp { clock, stream, sequence, due: start + due };
+                sent.stamped += u64::from(stamp.write(packet.data_mut()));
+            }
+            ready.push(packet);
+            prepared += 1;
+        }
+        if is_stopped() {
+            sent.interrupted = !(exhausted && ready.is_empty() && out.is_empty());
+            break;
+        }
+        if out.is_empty() {
+            let Some(next) = ready.iter().next() else { break };
+            let count = match time {
+                None => ready.len(),
+                Some(time) => {
+                    let (now, next) = (time.now(), next.timestamp());
+                    if next > now {
+                        time.wait_until(next.min(now + LOOK));
+                        continue;
+                    }
+                    ready.iter().take_while(|packet| packet.timestamp() <= now).count()
+                }
+            };
+            out.extend(ready.drain_first(count));
+            dues.extend(out.iter().map(|packet| (packet.timestamp(), packet.len() as u64)));
+        }
+        device.send(&mut out, &mut pool)?;
+        let now = time.map(|time| time.now());
+        let gone = dues.len() - out.len();
+        for (due, length) in dues.drain(..gone) {
+            (sent.packets, sent.bytes, last_due) =
+                (sent.packets + 1, sent.bytes + length, due - start);
+            now.into_iter().for_each(|now| late.saturating_record(now.saturating_sub(due)));
+        }
+        Lost::collect(&mut sent.lost, device, true);
+    }
+    let elapsed = time.map(|time| time.now().saturating_sub(start));
+    pool.recycle_all(&mut ready);
+    pool.recycle_all(&mut out);
+    device.flush()?;
+    Lost::collect(&mut sent.lost, device, true);
+    complete(&mut sent, plan, (last_due, elapsed), &late);
+    Ok(sent)
+}
+
+/// Adds what follows from the counts.
+fn complete(
+    sent: &mut Sent,
+    plan: &Plan,
+    (last_due, elapsed): (u64, Option<u64>),
+    late: &Histogram<u64>,
+) {
+    let due = match plan.seconds {
+        Some(seconds)
+            if !sent.interrupted && plan.count.is_none_or(|count| sent.packets < count) =>
+        {
+            seconds
+        }
+        // The last packet takes its turn, too.
+        _ => last_due as f64 * (1.0 + 1.0 / (sent.packets.max(2) - 1) as f64) / 1e9,
+    };
+    let rate =
+        |packets: u64, seconds: f64| if seconds > 0.0 { packets as f64 / seconds } else { 0.0 };
+    sent.due_seconds = due;
+    sent.offered = rate(sent.packets, due);
+    if let Some(elapsed) = elapsed {
+        let seconds = (elapsed as f64 / 1e9).max(due);
+        sent.seconds = Some(seconds);
+        let arrived = sent.packets.saturating_sub(Lost::sum(&sent.lost));
+        let achieved = rate(arrived, seconds);
+        sent.achieved = Some(achieved);
+        sent.slower = achieved < AS_ASKED * sent.offered;
+    }
+    sent.lateness = Percentiles::of(late);
+}
+
+impl Sent {
+    /// What a reader must know.
+    pub fn remarks(&self, plan: &Plan) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.slower {
+            remarks.push(format!(
+                "slower than asked: {} of {} packets a second; receivers were not offered this load",
+                rounded(self.achieved.unwrap_or_default()),
+                rounded(self.offered),
+            ));
+        }
+        if plan.stamp.is_some() && self.stamped < self.packets {
+            remarks.push(format!(
+                "{} packets have no stamp: it takes {LENGTH} bytes of UDP, TCP or ICMP echo payload, \
+                 and no fragment (size=60 is enough for UDP over IPv4, size=80 for all)",
+                grouped(self.packets.saturating_sub(self.stamped)),
+            ));
+        }
+        if self.interrupted {
+            remarks.push("interrupted before all was sent".into());
+        }
+        remarks
+    }
+
+    /// As people read it.
+    pub fn render(&self, plan: &Plan) -> String {
+        let mut out = String::new();
+        let stamped = match plan.stamp {
+            Some((clock, stream)) => format!(", stamped as stream {stream} by the {clock} clock"),
+            None => String::new(),
+        };
+        let _ = writeln!(
+            out,
+            "sent: {} packets, {} bytes{stamped}",
+            grouped(self.packets),
+            grouped(self.bytes)
+        );
+        if !self.lost.is_empty() {
+            let _ = writeln!(out, "lost by the device: {}", Lost::render(&self.lost));
+        }
+        let _ = writeln!(
+            out,
+            "offered: {} packets/s for {:.3} s",
+            rounded(self.offered),
+            self.due_seconds
+        );
+        if let (Some(achieved), Some(seconds)) = (self.achieved, self.seconds) {
+            let _ = writeln!(out, "achieved: {} packets/s for {seconds:.3} s", rounded(achieved));
+        }
+        if let Some(late) = &self.lateness {
+            let micros = |ns: u64| ns as f64 / 1e3;
+            let _ = writeln!(
+                out,
+                "sent after due, µs: p50 {:.1}, p99 {:.1}, max {:.1}",
+                micros(late.p50),
+                micros(late.p99),
+                micros(late.max)
+            );
+        }
+        for remark in self.remarks(plan) {
+            let _ = writeln!(out, "! {remark}");
+        }
+        out
+    }
+}
+
+/// A rate as people read it.
+pub(crate) fn rounded(rate: f64) -> String {
+    if rate < 1000.0 { format!("{rate:.1}") } else { grouped(rate.round() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use dataplane::clock::Clock;
+    use dataplane::io::{Binding, Bindings};
+    use elements::device::DeviceRequest;
+
+    use super::*;
+
+    /// Time that passes as the device has it, and when it is waited for.
+    struct Passing(std::sync::atomic::AtomicU64);
+
+    impl Passing {
+        fn pass(&self, nanoseconds: u64) {
+            self.0.fetch_add(nanoseconds, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    impl Time for Passing {
+        fn now(&self) -> u64 {
+            self.0.load(std::sync::atomic::Ordering::Relaxed)
+        }
+
+        fn wait_until(&self, time: u64) {
+            self.0.fetch_max(time, std::sync::atomic::Ordering::Relaxed);
+        }
+
+        fn patience(&self, limit: Duration) -> Duration {
+            limit
+        }
+
+        fn clock(&self) -> std::io::Result<Box<dyn Clock>> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    /// A device that takes a while for each packet, and room for so many at a time.
+    struct Slow<'a> {
+        time: &'a Passing,
+        delay: u64,
+        room: usize,
+        /// When each packet was due and sent, and what it was.
+        sent: Vec<(u64, u64, Vec<u8>)>,
+        lost: u64,
+    }
+
+    impl Device for Slow<'_> {
+        fn receive(&mut self, _: usize, _: &mut Batch, _: &mut Pool) -> Result<Received, String> {
+            Ok(Received::End)
+        }
+
+        fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+            let count = self.room.min(batch.len());
+            for packet in batch.drain_first(count) {
+                self.time.pass(self.delay);
+                self.sent.push((packet.timestamp(), self.time.now(), packet.data().to_vec()));
+                pool.recycle(packet);
+            }
+            Ok(())
+        }
+
+        fn next_event(&mut self) -> Option<Event> {
+            let packets = std::mem::take(&mut self.lost);
+            let reason = ir::Reason("send-queue-full");
+            (packets > 0).then_some(Event::Lost { reason, packets, bytes: 0, sending: true })
+        }
+    }
+
+    const BEGIN: u64 = 5_000_000_000;
+
+    fn open(text: &str) -> impl FnMut() -> Result<Box<dyn Device>, String> {
+        let mut bindings = Bindings::default();
+        bindings.inputs.insert("in".into(), Binding::source(text).unwrap());
+        let request = DeviceRequest::Interface { name: "in".into(), receive: true };
+        move || Ok(bindings.open_device(&request)? as Box<dyn Device>)
+    }
+
+    fn plan(rate: f64, count: u64) -> Plan {
+        let pace = Pace::Rate(rate, Arrivals::Constant, 1);
+        Plan { pace, count: Some(count), seconds: None, stamp: Some((StampClock::Monotonic, 3)) }
+    }
+
+    type Log = Vec<(u64, u64, Vec<u8>)>;
+
+    fn run(source: &str, plan: &Plan, (delay, room, lost): (u64, usize, u64)) -> (Sent, Log) {
+        let time = Passing(BEGIN.into());
+        let mut device = Slow { time: &time, delay, room, sent: Vec::new(), lost };
+        let mut open = open(source);
+        let mut source = Source::new(&mut open).unwrap();
+        let sent = send(&mut device, &mut source, plan, Some(&time), &|| false).unwrap();
+        (sent, device.sent)
+    }
+
+    #[test]
+    fn each_packet_is_sent_when_it_is_due_and_says_so() {
+        let (sent, log) = run("gen:count=10", &plan(1e6, 1000), (100, usize::MAX, 0));
+        assert_eq!((sent.packets, sent.stamped, sent.slower), (1000, 1000, false));
+        for (number, (due, time, frame)) in (0u64..).zip(&log) {
+            assert_eq!((*due, *time), (BEGIN + LEAD + number * 1000, due + 100));
+            let (sequence, clock) = (number as u32, StampClock::Monotonic);
+            let stamp = Stamp { clock, stream: 3, sequence, due: *due };
+            assert_eq!(Stamp::read(frame), Some(stamp));
+        }
+        assert!((sent.offered - 1e6).abs() < 1.0, "{sent:?}");
+        assert!((sent.achieved.unwrap() - 1e6).abs() < 1e3, "{sent:?}");
+        assert_eq!(sent.lateness.unwrap().max, 100);
+    }
+
+    #[test]
+    fn a_stall_does_not_change_when_packets_are_due() {
+        let stalls = |delay| run("gen", &plan(1e6, 5000), (delay, 7, 0));
+        let dues = |log: &Log| log.iter().map(|(due, ..)| *due).collect::<Vec<_>>();
+        let (quick, slow) = (stalls(10), stalls(3000));
+        assert_eq!(dues(&quick.1), dues(&slow.1));
+        // It takes three microseconds for each packet; the last is as late as all of them together.
+        assert!(!quick.0.slower && slow.0.slower, "{:?}", slow.0);
+        assert!((slow.0.achieved.unwrap() / 333_333.0 - 1.0).abs() < 0.01, "{:?}", slow.0);
+        assert!((slow.0.lateness.unwrap().max as f64 / 1e7 - 1.0).abs() < 0.01, "{:?}", slow.0);
+        let remarks = slow.0.remarks(&plan(1e6, 5000));
+        assert!(remarks[0].starts_with("slower than asked: 333,"), "{remarks:?}");
+    }
+
+    #[test]
+    fn losses_of_the_device_are_no_achievement() {
+        let (sent, _) = run("gen", &plan(1e6, 1000), (10, 64, 250));
+        assert_eq!(sent.lost, [Lost { reason: "send-queue-full".into(), packets: 250 }]);
+        assert!(sent.slower && sent.achieved.unwrap() < 760_000.0, "{sent:?}");
+    }
+
+    #[test]
+    fn a_load_ends_by_count_by_time_or_with_its_source() {
+        let count = |count, seconds| {
+            let plan = Plan { count, seconds, ..plan(1e5, 0) };
+            run("gen:count=300", &plan, (10, 64, 0)).0
+        };
+        assert_eq!(count(None, None).packets, 300);
+        assert_eq!(count(Some(1000), None).packets, 1000);
+        let timed = count(None, Some(0.02));
+        assert_eq!((timed.packets, timed.due_seconds), (2000, 0.02));
+        assert_eq!(count(Some(100), Some(0.02)).packets, 100);
+    }
+
+    #[test]
+    fn it_stops_when_asked() {
+        let time = Passing(BEGIN.into());
+        let (delay, room) = (10, 64);
+        let mut device = Slow { time: &time, delay, room, sent: Vec::new(), lost: 0 };
+        let mut open = open("gen");
+        let mut source = Source::new(&mut open).unwrap();
+        let looks = Cell::new(0);
+        let is_stopped = || looks.replace(looks.get() + 1) == 100;
+        let sent = send(&mut device, &mut source, &plan(10.0, 1000), Some(&time), &is_stopped);
+        let sent = sent.unwrap();
+        assert!(sent.interrupted && !sent.slower && sent.packets < 100, "{sent:?}");
+        assert!((sent.offered / 10.0 - 1.0).abs() < 0.2, "{sent:?}");
+    }
+
+    #[test]
+    fn recorded_times_are_kept_scaled_and_repeated() {
+        let mut schedule = |speed| {
+            let (begin, last) = (0.0, 0.0);
+            let mut schedule = Schedule::Recorded { speed, first: None, begin, last, packets: 0 };
+            // The third was recorded a little before the second; then all begins anew.
+            [
+                (1000, false),
+                (1300, false),
+                (1299, false),
+                (1600, false),
+                (1000, true),
+                (1300, false),
+            ]
+            .map(|(recorded, anew)| schedule.next_due(recorded, anew).unwrap())
+        };
+        assert_eq!(schedule(1.0), [0, 300, 300, 600, 800, 1100]);
+        assert_eq!(schedule(2.0), [0, 150, 150, 300, 400, 550]);
+        let (first, begin, last) = (None, 0.0, 0.0);
+        let mut none = Schedule::Recorded { speed: 1.0, first, begin, last, packets: 0 };
+        assert!(none.next_due(0, false).unwrap_err().contains("--rate"));
+    }
+
+    #[test]
+    fn rates_are_understood_or_refused() {
+        for (text, rate) in [
+            ("250", Rate::Packets(250.0)),
+            ("100k", Rate::Packets(1e5)),
+            ("1.5M", Rate::Packets(1.5e6)),
+            ("10%", Rate::OfLink(0.1)),
+        ] {
+            assert_eq!(text.parse(), Ok(rate));
+        }
+        for wrong in ["", "k", "0", "-1", "1e6", "101%", "0%", "nan", "inf", "1T", "2G"] {
+            assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `catena recv`: counts what arrives.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use bench::percentile_distribution;
+use bench::receive::{Receipt, Until, receive};
+use clap::Args;
+use dataplane::io::{Binding, Bindings, Interfaces};
+use elements::device::DeviceRequest;
+use engine::supervision::Handle;
+
+use super::r#gen::check_range;
+use super::run::{choose_io, polling};
+use crate::failure::Failure;
+use crate::log::{self, Log};
+use crate::signals::Signals;
+use crate::terminal::print;
+
+/// Receive traffic from an interface or a capture file, and report loss, reordering and latency
+///
+/// Packets with a stamp of 'catena gen --stamp' are told apart by stream and sequence number: received,
+/// lost, duplicates, reordered (RFC 4737), and latency since they were due. PDV is the packet delay
+/// variation of RFC 8219. Frames that an interface receives here do not reach the host.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment, after_help = EXIT_STATUS)]
+pub(crate) struct Recv {
+    /// Interface to receive from (dev:, tap: and dpdk: as in 'catena run'), or capture file to read
+    #[arg(long = "in", value_name = "INTERFACE|FILE")]
+    input: String,
+    /// Say that so many packets of each stream were sent: others are lost; end when the last has come
+    #[arg(long, value_name = "N")]
+    expect: Option<u64>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// End once nothing has come for so many seconds, after something did
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<f64>,
+    /// Write the latencies to a file, as HdrHistogram's tools read them (.hgrm), in microseconds
+    #[arg(long, value_name = "FILE")]
+    hgrm: Option<String>,
+    /// How to wait for packets: adaptive (poll for a while, then sleep) or busy (always poll)
+    #[arg(long, value_name = "MODE", default_value = "adaptive")]
+    poll: String,
+    /// Select the I/O mode, as in 'catena run'
+    #[arg(long, value_name = "MODE[,batch=N][,shared]")]
+    io: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  received as asked, or interrupted (SIGINT, SIGTERM), whatever was lost
+  1  something failed
+  2  the command line is wrong";
+
+/// The name of what is read.
+const IN: &str = "in";
+
+pub(crate) fn main(args: &Recv) -> Result<ExitCode, Failure> {
+    let interfaces = Interfaces::default();
+    let done = run(args, &interfaces);
+    interfaces.leave();
+    log::flush();
+    let receipt = done?;
+    if let Some(path) = &args.hgrm {
+        let write = || -> Result<(), String> {
+            let mut file = Bindings::default().create_text(path)?;
+            let text = percentile_distribution(&receipt.latencies);
+            file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(|e| e.to_string())
+        };
+        write().map_err(|why| format!("--hgrm {path}: {why}"))?;
+    }
+    match args.json {
+        true => {
+            let json = serde_json::to_string(&receipt).map_err(|e| e.to_string())?;
+            print(&(json + "\n"));
+        }
+        false => print(&receipt.render()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
+    if args.expect == Some(0) {
+        return Err("--expect 0: at least one packet".to_string().into());
+    }
+    check_range("--seconds", args.seconds, 1e-6, 1e9)?;
+    check_range("--idle", args.idle, 1e-6, 1e9)?;
+    let polling = polling(&args.poll)?;
+    let input = Binding::sink(&args.input).map_err(|why| format!("--in {}: {why}", args.input))?;
+    let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
+    bindings.inputs.insert(IN.into(), input);
+    choose_io(&mut bindings, args.io.as_slice())?;
+    let handle = Handle::default();
+    let left = interfaces.clone();
+    let signals = Signals::catch(handle.clone(), false, move || left.leave());
+    let request = DeviceRequest::Interface { name: IN.into(), receive: true };
+    let mut device = bindings.open_device(&request)?;
+    if device.link_type() != 1 {
+        return Err(format!("{}: its packets are not Ethernet frames", args.input).into());
+    }
+    signals.started();
+    bindings.take_lines().iter().for_each(|line| Log::Text.info(line));
+    let until = Until { expected: args.expect, seconds: args.seconds, idle: args.idle };
+    Ok(receive(&mut *device, until, polling, &|| handle.is_stopped())?)
+}
