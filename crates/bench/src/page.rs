@@ -313,6 +313,7 @@ mod tests {
                 ..Environment::default()
             },
             seed: 7,
+            arrivals: "constant".into(),
             traffic: vec![Traffic {
                 name: "in".into(),
                 origin: "capture".into(),

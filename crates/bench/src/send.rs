@@ -631,7 +631,7 @@ mod tests {
 
     #[test]
     fn recorded_times_are_kept_scaled_and_repeated() {
-        let mut schedule = |speed| {
+        let schedule = |speed| {
             let (begin, last) = (0.0, 0.0);
             let mut schedule = Schedule::Recorded { speed, first: None, begin, last, packets: 0 };
             // The third was recorded a little before the second; then all begins anew.

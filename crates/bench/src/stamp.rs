@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use dataplane::clock::{Clock, Time};
 use net::checksum::{udp_absent, update_bytes};
-use net::wire::{Ipv4, Ipv6, Udp, ether_type, icmpv4, icmpv6, ip_protocol, tcp, udp, vlan};
+use net::wire::{Ipv4, Ipv6, ether_type, icmpv4, icmpv6, ip_protocol, tcp, udp, vlan};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Bytes of a stamp.
@@ -246,6 +246,8 @@ impl Clock for HostClock {
 #[cfg(test)]
 mod tests {
     use net::wire::{Icmpv4, Tcp};
+
+    use net::wire::Udp;
 
     use super::*;
 

@@ -12,6 +12,7 @@ mod explain;
 mod fmt;
 mod graph;
 mod growth;
+mod load;
 mod pages;
 mod profile;
 mod program;

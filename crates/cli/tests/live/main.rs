@@ -3,6 +3,7 @@
 
 mod change;
 mod dispatch;
+mod load;
 mod manners;
 mod privileges;
 mod protocols;

@@ -1,0 +1,96 @@
+//! `catena gen` and `catena recv`, on captures.
+
+use serde_json::Value;
+
+use crate::program::{Ended, Folder};
+
+fn send(folder: &Folder, file: &str, more: &[&str]) -> Ended {
+    let arguments = ["gen", "gen:flows=50,size=60/590", "--out", file, "--rate", "10k", "--count", "400"];
+    folder.run(arguments.iter().chain(more))
+}
+
+fn bytes(folder: &Folder, file: &str) -> Vec<u8> {
+    std::fs::read(folder.path().join(file)).unwrap()
+}
+
+fn receive(folder: &Folder, file: &str, more: &[&str]) -> Value {
+    let ended = folder.run(["recv", "--in", file, "--json"].iter().chain(more));
+    serde_json::from_str(ended.well()).unwrap()
+}
+
+#[test]
+fn one_seed_sends_the_same_packets() {
+    let folder = Folder::new();
+    let how = ["--arrivals", "poisson", "--stamp", "--seed"];
+    for (file, seed) in [("a.pcap", "3"), ("b.pcap", "3"), ("c.pcap", "4")] {
+        send(&folder, file, &[&how[..], &[seed]].concat()).well();
+    }
+    assert!(bytes(&folder, "a.pcap") == bytes(&folder, "b.pcap"));
+    assert!(bytes(&folder, "a.pcap") != bytes(&folder, "c.pcap"));
+}
+
+#[test]
+fn what_a_chain_did_to_a_load_is_counted() {
+    let folder = Folder::new();
+    let told = send(&folder, "a.pcap", &["--stamp", "--stream", "2"]);
+    assert!(told.well().contains("sent: 400 packets") && told.out.contains("10,000 packets/s"), "{told:?}");
+    folder.file(
+        "a.click",
+        "FromDump(a.pcap, STOP true) -> turns :: RoundRobinSwitch; turns[0] -> out :: ToDump(b.pcap);
+         turns[1] -> Discard; turns[2] -> twice :: Tee -> out; twice[1] -> out; turns[3] -> out;",
+    );
+    folder.run(["run", "a.click"]);
+    let receipt = receive(&folder, "b.pcap", &["--expect", "400"]);
+    let stream = &receipt["streams"][0];
+    let of = |what: &str| stream[what].as_u64().unwrap();
+    assert_eq!((of("stream"), of("received"), of("lost"), of("duplicates")), (2, 300, 100, 100), "{receipt}");
+    let table = folder.run(["recv", "--in", "b.pcap", "--expect", "400", "--hgrm", "a.hgrm"]);
+    assert!(table.well().contains("25.0000"), "{table:?}");
+    assert!(folder.read("a.hgrm").contains("#[Max"), "{}", folder.read("a.hgrm"));
+}
+
+#[test]
+fn captures_are_sent_at_recorded_and_scaled_times() {
+    let folder = Folder::new();
+    send(&folder, "a.pcap", &[]).well();
+    for (speed, rate) in [("1", "10,000"), ("10", "100,000")] {
+        let ended = folder.run(["gen", "a.pcap", "--out", "b.pcap", "--speed", speed]);
+        assert!(ended.well().contains(rate), "{speed} {ended:?}");
+    }
+    // More than a capture has is sent by beginning anew.
+    let ended = folder.run(["gen", "a.pcap", "--out", "b.pcap", "--count", "1000"]);
+    assert!(ended.well().contains("sent: 1,000 packets"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_sent_or_received_is_refused() {
+    let folder = Folder::new();
+    let empty = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
+    folder.file("empty.pcap", empty).file("text.pcap", "no capture");
+    let cases: [(&[&str], &str); 11] = [
+        (&["gen", "--out", "a.pcap"], "say by --rate how many packets a second"),
+        (&["gen", "--out", "a.pcap", "--rate", "10%"], "a capture file has no link"),
+        (&["gen", "--out", "nowhere", "--rate", "1k"], "there is no interface 'nowhere'"),
+        (&["gen", "empty.pcap", "--out", "a.pcap"], "there are no packets in it"),
+        (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: "),
+        (&["gen", "none.pcap", "--out", "a.pcap"], "none.pcap: "),
+        (&["gen", "gen:nonsense=1", "--out", "a.pcap", "--rate", "1k"], "nonsense=1"),
+        (&["gen", "--out", "a.pcap", "--rate", "1k", "--count", "0"], "--count 0: at least one packet"),
+        (&["recv", "--in", "none.pcap"], "none.pcap: "),
+        (&["recv", "--in", "nowhere"], "there is no interface 'nowhere'"),
+        (&["recv", "--in", "text.pcap"], "text.pcap: "),
+    ];
+    for (arguments, expected) in cases {
+        let ended = folder.run(arguments);
+        assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
+    }
+    for arguments in [
+        &["gen", "--out", "a.pcap", "--rate", "fast"][..],
+        &["gen", "--out", "a.pcap", "--rate", "1k", "--arrivals", "daily"],
+        &["gen", "--out", "a.pcap", "--rate", "1k", "--stream", "1"],
+        &["gen", "--rate", "1k"],
+        &["recv"],
+    ] {
+        assert_eq!(folder.run(arguments).code, Some(2), "{arguments:?}");
+    }
+}

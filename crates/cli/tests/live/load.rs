@@ -1,0 +1,83 @@
+//! Traffic that is sent and received on its own.
+
+use std::process::Stdio;
+
+use lab::live::{Lab, Process, possible};
+use serde_json::Value;
+
+use crate::CATENA;
+
+/// Receives on the right until the last packet has come.
+fn receive(lab: &Lab, packets: &str, io: &str) -> Process {
+    let mut command = lab.command("right", CATENA.0);
+    command.args(["recv", "--in", "veth0", "--expect", packets, "--json", "--io", io]);
+    command.args(["--hgrm"]).arg(lab.folder().join("latencies.hgrm"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Process::start(&mut command);
+    receiver.wait_for(", mtu ");
+    receiver
+}
+
+/// Each of four IPv4 packets goes to the right, but for the last.
+const CHAIN: &str = "FromDevice(left) -> ip :: Classifier(12/0800, -) -> turns :: RoundRobinSwitch;
+    turns[0] -> out :: ToDevice(right); turns[1] -> out; turns[2] -> out; turns[3] -> Discard;
+    ip[1] -> Discard;";
+
+/// What a chain loses is seen by its number, on each kind of device.
+#[test]
+fn losses_of_a_chain_are_counted_by_a_receiver() {
+    if !possible() {
+        return;
+    }
+    for io in ["af-xdp", "af-packet"] {
+        let lab = Lab::new(CATENA, 1500);
+        let running = lab.run(CHAIN, &["--in", "left=eth0", "--out", "right=eth1", "--io", io]);
+        let receiver = receive(&lab, "4001", io);
+        let sent = ["gen", "gen:flows=10,proto=udp+tcp,size=72", "--out", "veth0", "--rate", "20k"];
+        let more = ["--count", "4001", "--stamp", "--stream", "7", "--json", "--io", io];
+        let sent = lab.on("left", CATENA.0, &[&sent[..], &more].concat());
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!((&sent["packets"], &sent["stamped"]), (&4001.into(), &4001.into()), "{io} {sent}");
+        let (code, out, err) = receiver.ended();
+        assert_eq!(code, Some(0), "{io} {err}");
+        let receipt: Value = serde_json::from_str(&out).unwrap();
+        let stream = &receipt["streams"][0];
+        let of = |what: &str| stream[what].as_u64().unwrap();
+        assert_eq!(of("stream"), 7, "{io} {receipt}");
+        assert_eq!((of("sent"), of("received"), of("lost")), (4001, 3001, 1000), "{io} {receipt}");
+        assert_eq!((of("duplicates"), of("reordered")), (0, 0), "{io} {receipt}");
+        let latencies = std::fs::read_to_string(lab.folder().join("latencies.hgrm")).unwrap();
+        assert!(latencies.contains("Total count    =         3001"), "{latencies}");
+        running.stop();
+    }
+}
+
+/// Whoever is interrupted says what was sent or received.
+#[test]
+fn interrupted_senders_and_receivers_report() {
+    if !possible() {
+        return;
+    }
+    let lab = Lab::new(CATENA, 1500);
+    lab.ip("left", &["link", "set", "veth0", "down"]);
+    let refused = lab.try_on("left", CATENA.0, &["gen", "--out", "veth0", "--rate", "1k", "--count", "1"]);
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && why.contains("veth0 is down"), "{why}");
+    lab.ip("left", &["link", "set", "veth0", "up"]);
+    let start = |host: &str, arguments: &[&str]| {
+        let mut command = lab.command(host, CATENA.0);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::start(&mut command);
+        process.wait_for(", mtu ");
+        process
+    };
+    for (host, arguments, expected) in [
+        ("left", &["gen", "--out", "veth0", "--rate", "1k", "--seconds", "600"][..], "interrupted"),
+        ("right", &["recv", "--in", "veth0"], "received: "),
+    ] {
+        let process = start(host, arguments);
+        process.interrupt();
+        let (code, out, err) = process.ended();
+        assert!(code == Some(0) && out.contains(expected), "{code:?} {out} {err}");
+    }
+}
