@@ -59,8 +59,7 @@ pub fn measure_costs(
             "costs are in cycles: this machine's time stamp counter does not run evenly".into(),
         )
     })?;
-    let arrivals = (request.arrivals, request.seed);
-    let lab = Lab { meter, time: &**time, arrivals, is_stopped };
+    let lab = Lab::new(request, (&**time, meter), is_stopped);
     let (mut functions, mut programs) = (Costs::default(), Costs::default());
     let (mut io, mut traffic, mut digests) = (Vec::new(), Vec::new(), Vec::new());
     for kind in &KINDS {

@@ -160,8 +160,7 @@ pub fn measure(
         library.check_sizes()?;
     }
     let mut bare = Subject::bare(request, time, &library)?;
-    let arrivals = (request.arrivals, request.seed);
-    let lab = Lab { meter, time: &**time, arrivals, is_stopped };
+    let lab = Lab::new(request, (&**time, meter), is_stopped);
 
     progress("warming up");
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
@@ -445,14 +444,22 @@ impl Subject {
 
 /// What a measurement works with.
 pub(crate) struct Lab<'a> {
-    pub(crate) meter: &'a dyn Meter,
-    pub(crate) time: &'a dyn Time,
+    meter: &'a dyn Meter,
+    time: &'a dyn Time,
     /// While latencies are taken, with the seed.
-    pub(crate) arrivals: (Arrivals, u64),
-    pub(crate) is_stopped: &'a dyn Fn() -> bool,
+    arrivals: (Arrivals, u64),
+    is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl Lab<'_> {
+impl<'a> Lab<'a> {
+    pub(crate) fn new(
+        request: &Request<'_>,
+        (time, meter): (&'a dyn Time, &'a dyn Meter),
+        is_stopped: &'a dyn Fn() -> bool,
+    ) -> Self {
+        Self { meter, time, arrivals: (request.arrivals, request.seed), is_stopped }
+    }
+
     /// Does something, and says which share of the time was taken from it.
     fn watched<T>(&self, mut work: impl FnMut() -> Result<T, Failed>) -> Result<(T, f64), Failed> {
         let (begin, taken) = (self.time.now(), self.meter.taken());

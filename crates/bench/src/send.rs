@@ -179,10 +179,11 @@ impl Schedule {
             let mean = *last / (*packets - 1).max(1) as f64;
             (*begin, *first) = (*last + mean, None);
         }
-        let first = *first.get_or_insert(recorded);
-        if recorded == 0 {
+        // The first may be of the time 0.
+        if recorded == 0 && first.is_some() {
             return Err("its packets have no times; --rate says how many are sent a second".into());
         }
+        let first = *first.get_or_insert(recorded);
         // Some captures go back a little.
         let due = *begin + recorded.saturating_sub(first) as f64 / speed;
         *last = last.max(due);
@@ -649,6 +650,7 @@ mod tests {
         assert_eq!(schedule(2.0), [0, 150, 150, 300, 400, 550]);
         let (first, begin, last) = (None, 0.0, 0.0);
         let mut none = Schedule::Recorded { speed: 1.0, first, begin, last, packets: 0 };
+        assert_eq!(none.next_due(0, false), Ok(0));
         assert!(none.next_due(0, false).unwrap_err().contains("--rate"));
     }
 

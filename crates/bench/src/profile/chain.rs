@@ -80,7 +80,7 @@ pub fn profile(
     library.check_names()?;
     let traffic = library.described();
     let mut bare = Subject::bare(request, time, &library)?;
-    let lab = Lab { meter: machine, time: &**time, is_stopped };
+    let lab = Lab::new(request, (&**time, machine), is_stopped);
 
     progress("warming up");
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();

@@ -113,6 +113,7 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         inputs: inputs(&args.inputs)?,
         seed: args.seed,
         sizes: Vec::new(),
+        arrivals: Default::default(),
         effort: Effort { trial: args.seconds / TRIALS },
     };
     let machine = bind(args)?;

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::program::{Ended, Folder};
 
 fn send(folder: &Folder, file: &str, more: &[&str]) -> Ended {
-    let arguments = ["gen", "gen:flows=50,size=60/590", "--out", file, "--rate", "10k", "--count", "400"];
+    let arguments =
+        ["gen", "gen:flows=50,size=60/590", "--out", file, "--rate", "10k", "--count", "400"];
     folder.run(arguments.iter().chain(more))
 }
 
@@ -33,7 +34,10 @@ fn one_seed_sends_the_same_packets() {
 fn what_a_chain_did_to_a_load_is_counted() {
     let folder = Folder::new();
     let told = send(&folder, "a.pcap", &["--stamp", "--stream", "2"]);
-    assert!(told.well().contains("sent: 400 packets") && told.out.contains("10,000 packets/s"), "{told:?}");
+    assert!(
+        told.well().contains("sent: 400 packets") && told.out.contains("10,000 packets/s"),
+        "{told:?}"
+    );
     folder.file(
         "a.click",
         "FromDump(a.pcap, STOP true) -> turns :: RoundRobinSwitch; turns[0] -> out :: ToDump(b.pcap);
@@ -43,7 +47,11 @@ fn what_a_chain_did_to_a_load_is_counted() {
     let receipt = receive(&folder, "b.pcap", &["--expect", "400"]);
     let stream = &receipt["streams"][0];
     let of = |what: &str| stream[what].as_u64().unwrap();
-    assert_eq!((of("stream"), of("received"), of("lost"), of("duplicates")), (2, 300, 100, 100), "{receipt}");
+    assert_eq!(
+        (of("stream"), of("received"), of("lost"), of("duplicates")),
+        (2, 300, 100, 100),
+        "{receipt}"
+    );
     let table = folder.run(["recv", "--in", "b.pcap", "--expect", "400", "--hgrm", "a.hgrm"]);
     assert!(table.well().contains("25.0000"), "{table:?}");
     assert!(folder.read("a.hgrm").contains("#[Max"), "{}", folder.read("a.hgrm"));
@@ -75,7 +83,10 @@ fn what_cannot_be_sent_or_received_is_refused() {
         (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: "),
         (&["gen", "none.pcap", "--out", "a.pcap"], "none.pcap: "),
         (&["gen", "gen:nonsense=1", "--out", "a.pcap", "--rate", "1k"], "nonsense=1"),
-        (&["gen", "--out", "a.pcap", "--rate", "1k", "--count", "0"], "--count 0: at least one packet"),
+        (
+            &["gen", "--out", "a.pcap", "--rate", "1k", "--count", "0"],
+            "--count 0: at least one packet",
+        ),
         (&["recv", "--in", "none.pcap"], "none.pcap: "),
         (&["recv", "--in", "nowhere"], "there is no interface 'nowhere'"),
         (&["recv", "--in", "text.pcap"], "text.pcap: "),
