@@ -67,14 +67,12 @@ impl Figure {
 /// Compares two reports; differences up to `tolerance`, a share, count as none.
 pub fn compare(old: &Report, new: &Report, tolerance: f64) -> Comparison {
     let mut figures = Vec::new();
-    let (before, after) = (&old.cost.time, &new.cost.time);
-    let found = ratio(&after.values, &before.values);
-    figures.push(Figure::new(
-        "ns per packet".into(),
-        (before.median, after.median),
-        found,
-        (false, tolerance),
-    ));
+    if let (Some(before), Some(after)) = (&old.cost, &new.cost) {
+        let (before, after) = (&before.time, &after.time);
+        let found = ratio(&after.values, &before.values);
+        let medians = (before.median, after.median);
+        figures.push(Figure::new("ns per packet".into(), medians, found, (false, tolerance)));
+    }
     figures.extend(rates((&old.throughput, &new.throughput), "", tolerance));
     for before in &old.sizes {
         let Some(after) = new.sizes.iter().find(|at| at.size == before.size) else { continue };

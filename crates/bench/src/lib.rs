@@ -20,6 +20,7 @@
 pub mod arrivals;
 pub mod compare;
 mod costs;
+pub mod live;
 pub mod machine;
 mod measure;
 pub mod memory;
@@ -35,6 +36,7 @@ pub mod statistics;
 mod traffic;
 
 pub use costs::measure_costs;
+pub use live::{Live, measure_live};
 pub use machine::{Machine, Meter};
 pub use measure::{Effort, Failed, Request, Size, measure};
 pub use report::Report;

@@ -1,6 +1,7 @@
 //! The course of a measurement.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
@@ -19,11 +20,12 @@ use hdrhistogram::Histogram;
 use ir::{Diagnostic, Sources, has_errors};
 
 use crate::arrivals::Arrivals;
+use crate::live::Peer;
 use crate::machine::{Environment, Meter};
-use crate::memory::{Bed, BedDevices, Ended, RING};
+use crate::memory::{Bed, BedDevices, Ended, Offered, RING};
 use crate::report::{
-    AtSize, Cost, DISTURBED, Latency, Percentiles, Report, Share, Throughput, Traffic, VERSION,
-    distribution,
+    self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
+    Traffic, VERSION, distribution,
 };
 use crate::search::{Goal, Range, Trial, search};
 use crate::statistics::Samples;
@@ -35,24 +37,45 @@ pub struct Request<'a> {
     pub chain: &'a str,
     /// Values of its variables.
     pub variables: Vec<(String, String)>,
-    /// What `FromDevice(NAME)` reads; generated traffic where nothing is said.
+    /// What `FromDevice(NAME)` reads.
     pub inputs: HashMap<String, Binding>,
+    /// What it reads where nothing is said; generated traffic if nothing is said here either.
+    pub traffic: Option<Binding>,
     /// Seed of the chain's random choices, and of arrivals.
     pub seed: u64,
     /// Sizes of generated frames that the throughput is found for besides.
     pub sizes: Vec<Size>,
+    /// Who is compared.
+    pub peers: Vec<Peer>,
     /// How packets arrive while latencies are taken. While the throughput is searched, they come at equal distances.
     pub arrivals: Arrivals,
     /// How long to measure.
     pub effort: Effort,
 }
 
+impl Request<'_> {
+    /// The same of another chain.
+    fn of_chain<'b>(&self, chain: &'b str) -> Request<'b> {
+        Request {
+            chain,
+            variables: self.variables.clone(),
+            inputs: self.inputs.clone(),
+            traffic: self.traffic.clone(),
+            seed: self.seed,
+            sizes: Vec::new(),
+            peers: Vec::new(),
+            arrivals: self.arrivals,
+            effort: self.effort,
+        }
+    }
+}
+
 /// Sizes of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    name: String,
+    pub(crate) name: String,
     /// In bytes without the frame check sequence; used in turn.
-    frames: Vec<u16>,
+    pub(crate) frames: Vec<u16>,
 }
 
 /// Simple IMIX: of twelve IP packets, seven are of 40 bytes, four of 576 and one of 1,500. Sizes of their frames, with
@@ -108,6 +131,21 @@ pub enum Failed {
     Interrupted,
 }
 
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chain(findings) => {
+                let errors =
+                    findings.diagnostics.iter().filter(|d| has_errors(std::slice::from_ref(d)));
+                let texts: Vec<&str> = errors.map(|d| d.message.as_str()).collect();
+                f.write_str(&texts.join("; "))
+            }
+            Self::Message(why) => f.write_str(why),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
 impl From<Ended> for Failed {
     fn from(ended: Ended) -> Self {
         match ended {
@@ -122,9 +160,9 @@ const ROUNDS: usize = 21;
 /// Parts that the time under each load is divided in.
 const PARTS: usize = 7;
 /// Loads whose latencies are taken, as percentages of the non-drop rate.
-const LOADS: [u32; 4] = [0, 10, 50, 90];
+pub(crate) const LOADS: [u32; 4] = [0, 10, 50, 90];
 /// Packets per second that count as single ones.
-const SINGLE: f64 = 10_000.0;
+pub(crate) const SINGLE: f64 = 10_000.0;
 /// The greatest load that is tried is so many times what the chain took when it got as much as it took.
 const HEADROOM: f64 = 2.0;
 /// How close the bounds of a throughput are.
@@ -170,12 +208,39 @@ pub fn measure(
     let forwarded = (chain.bed.left() - before) as f64 / moved as f64;
     bare.saturate(warm, is_stopped)?;
 
+    let mut peers = Vec::new();
+    let mut others = Vec::new();
+    for peer in &request.peers {
+        let mut report = PeerReport::new(peer.to_string(), None, "a chain".into());
+        match rival(request, peer, time, is_stopped) {
+            Ok(subject) => others.push((peers.len(), subject)),
+            Err(Failed::Interrupted) => return Err(Failed::Interrupted),
+            Err(why) => report.failed = Some(why.to_string()),
+        }
+        peers.push(report);
+    }
+
     progress("measuring what a packet costs");
-    let cost = lab.cost(&mut chain, &mut bare, request.effort)?;
+    let mut costs = {
+        let rivals = others.iter_mut().map(|(_, (subject, _))| subject);
+        let mut all: Vec<&mut Subject> = std::iter::once(&mut chain).chain(rivals).collect();
+        lab.costs(&mut all, &mut bare, request.effort)?
+    };
+    let cost = costs.remove(0);
     let capacity = 1e9 / cost.time.median;
 
     progress("searching for the throughput");
     let throughput = lab.throughput(&mut chain, capacity, request.effort)?;
+    for ((place, (subject, forwarded)), theirs) in others.iter_mut().zip(costs) {
+        let report = &mut peers[*place];
+        progress(&format!("searching for the throughput of {}", report.name));
+        let pairs = theirs.time.values.iter().zip(&cost.time.values);
+        let ratios = Samples::of(pairs.map(|(theirs, ours)| theirs / ours).collect());
+        report.ratios.push(("time per packet".into(), ratios));
+        report.throughput = lab.throughput(subject, 1e9 / theirs.time.median, request.effort)?;
+        (report.forwarded, report.cost) = (*forwarded, Some(theirs));
+    }
+    drop(others);
 
     let mut remarks = library.remarks();
     let mut latency = Vec::new();
@@ -189,7 +254,11 @@ pub fn measure(
                 progress(&format!("taking latencies at {percent} % of the non-drop rate"));
                 let rate =
                     if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
-                latency.extend(lab.latency(&mut chain, (percent, rate), request.effort)?);
+                let load = (percent, rate);
+                latency.extend(lab.latency(load, request.effort, |load, arrivals| {
+                    let Subject { bed, router, .. } = &mut chain;
+                    Ok(bed.offer(router, load, arrivals, true, is_stopped)?)
+                })?);
             }
         }
     }
@@ -209,17 +278,20 @@ pub fn measure(
     let mut report = Report {
         bench: VERSION,
         chain: request.chain.to_string(),
+        place: report::in_memory(),
+        cores: 1,
         environment,
         seed: request.seed,
         frame_size: mean_size(&traffic),
         traffic,
         arrivals: request.arrivals.to_string(),
-        cost,
+        cost: Some(cost),
         throughput,
         latency,
         sizes,
         functions,
         programs,
+        peers,
         forwarded,
         remarks,
     };
@@ -227,8 +299,33 @@ pub fn measure(
     Ok(report)
 }
 
+/// Another chain under the same traffic, warmed up, and what leaves it of each packet.
+fn rival(
+    request: &Request<'_>,
+    peer: &Peer,
+    time: &Arc<dyn Time>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<(Subject, f64), Failed> {
+    let Peer::Chain(file) = peer else {
+        return Err(Failed::Message(
+            "it forwards between interfaces: measure over them, with --veth or --in and --out"
+                .into(),
+        ));
+    };
+    let request = request.of_chain(file);
+    let mut library = Traffics::new(&request, &|_| ());
+    let mut subject = Subject::load(&request, Execution::Synthesised, time, &mut library)?;
+    if subject.bed.sources() == 0 {
+        return Err(Failed::Message("it has no FromDevice or FromDump".into()));
+    }
+    let frames = library.described().iter().map(|source| source.frames as u64).sum::<u64>();
+    let moved = subject.saturate(frames.max(WARM), is_stopped)?;
+    let forwarded = subject.bed.left() as f64 / moved as f64;
+    Ok((subject, forwarded))
+}
+
 /// Adds what the figures themselves give reason to say.
-fn remark(report: &mut Report) {
+pub(crate) fn remark(report: &mut Report) {
     let busiest = report.disturbed();
     if busiest > DISTURBED {
         report.remarks.push(format!(
@@ -251,7 +348,7 @@ fn remark(report: &mut Report) {
 }
 
 /// The mean length of frames, with the frame check sequence.
-fn mean_size(traffic: &[Traffic]) -> f64 {
+pub(crate) fn mean_size(traffic: &[Traffic]) -> f64 {
     let (frames, bytes) = traffic.iter().fold((0, 0), |(f, b), t| (f + t.frames, b + t.bytes));
     bytes as f64 / frames as f64 + f64::from(CHECK)
 }
@@ -263,26 +360,40 @@ pub(crate) struct Traffics<'a> {
     change: &'a dyn Fn(&mut Generator),
     /// By what it is of; in the order in which the chain asks for it.
     read: Vec<(DeviceRequest, Traffic, Rc<Frames>)>,
+    /// What a name reads that nothing is said of.
+    unsaid: Option<Binding>,
+    /// Frames that are generated where nothing is said of traffic.
+    pub(crate) by_default: u64,
     /// Names that were bound to generated traffic because nothing was said of them.
-    by_default: Vec<String>,
+    unnamed: Vec<String>,
 }
 
 impl<'a> Traffics<'a> {
     pub(crate) fn new(request: &Request<'_>, change: &'a dyn Fn(&mut Generator)) -> Self {
         let beside = Path::new(request.chain).parent().map_or_else(PathBuf::new, Path::to_path_buf);
         let bindings = Bindings { beside, inputs: request.inputs.clone(), ..Bindings::default() };
-        Self { bindings, change, read: Vec::new(), by_default: Vec::new() }
+        Self {
+            bindings,
+            change,
+            read: Vec::new(),
+            unsaid: request.traffic.clone(),
+            by_default: BY_DEFAULT,
+            unnamed: Vec::new(),
+        }
     }
 
-    fn frames(&mut self, request: &DeviceRequest) -> Result<Rc<Frames>, String> {
+    pub(crate) fn frames(&mut self, request: &DeviceRequest) -> Result<Rc<Frames>, String> {
         if let Some((_, _, frames)) = self.read.iter().find(|(known, ..)| known == request) {
             return Ok(Rc::clone(frames));
         }
         let (name, origin) = match request {
             DeviceRequest::Interface { name, .. } => {
                 let binding = self.bindings.inputs.entry(name.clone()).or_insert_with(|| {
-                    self.by_default.push(name.clone());
-                    Binding::Generator(Generator { count: BY_DEFAULT, ..Generator::default() })
+                    self.unsaid.clone().unwrap_or_else(|| {
+                        self.unnamed.push(name.clone());
+                        let count = self.by_default;
+                        Binding::Generator(Generator { count, ..Generator::default() })
+                    })
                 });
                 if let Binding::Generator(generator) = binding {
                     (self.change)(generator);
@@ -293,8 +404,8 @@ impl<'a> Traffics<'a> {
                     Binding::Replay(replay) => replay.path.display().to_string(),
                     Binding::Interface(spec) => {
                         return Err(format!(
-                            "'{name}' is bound to the interface {}; in memory it is bound to a capture or to \
-                             generated traffic: --in {name}=FILE or --in {name}=gen:…",
+                            "'{name}' is bound to the interface {}, and traffic is a capture or generated: \
+                             --in {name}=FILE or --in {name}=gen:…",
                             spec.name
                         ));
                     }
@@ -333,13 +444,29 @@ impl<'a> Traffics<'a> {
     }
 
     /// Refuses sources whose frames cannot have other sizes.
-    fn check_sizes(&self) -> Result<(), Failed> {
+    pub(crate) fn check_sizes(&self) -> Result<(), Failed> {
         match self.captured() {
             Some(name) => Err(Failed::Message(format!(
                 "--sizes: '{name}' is read from a capture, whose frames have sizes of their own"
             ))),
             None => Ok(()),
         }
+    }
+
+    /// The names of interfaces that the chain reads.
+    ///
+    /// # Errors
+    /// If it also reads captures.
+    pub(crate) fn names(&self) -> Result<Vec<String>, String> {
+        let name = |request: &DeviceRequest| match request {
+            DeviceRequest::Interface { name, .. } => Ok(name.clone()),
+            DeviceRequest::CaptureIn { path } | DeviceRequest::CaptureOut { path, .. } => {
+                Err(format!(
+                    "the chain reads the capture '{path}': over interfaces it reads interfaces only"
+                ))
+            }
+        };
+        self.read.iter().map(|(request, ..)| name(request)).collect()
     }
 
     /// A source that is not generated.
@@ -355,7 +482,7 @@ impl<'a> Traffics<'a> {
     }
 
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let defaults = self.by_default.iter().map(|name| {
+        let defaults = self.unnamed.iter().map(|name| {
             format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
         });
         let cut = self.read.iter().filter(|(.., frames)| frames.is_cut).map(|(_, traffic, _)| {
@@ -488,21 +615,46 @@ impl<'a> Lab<'a> {
         bare: &mut Subject,
         effort: Effort,
     ) -> Result<Cost, Failed> {
-        // A round takes a sixth of a trial.
-        let (first, _) = self.round(chain, WARM / 4)?;
-        let packets = ((effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
-        let ((all, ticks, floor), disturbed) = self.watched(|| {
-            let (mut all, mut ticks, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+        let mut costs = self.costs(&mut [chain], bare, effort)?;
+        Ok(costs.remove(0))
+    }
+
+    /// What packets take in several chains, and in none, by turns.
+    fn costs(
+        &self,
+        chains: &mut [&mut Subject],
+        bare: &mut Subject,
+        effort: Effort,
+    ) -> Result<Vec<Cost>, Failed> {
+        // A round of a chain takes a sixth of a trial.
+        let mut packets = Vec::new();
+        for chain in chains.iter_mut() {
+            let (first, _) = self.round(chain, WARM / 4)?;
+            packets.push(((effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000));
+        }
+        let ((all, floor), disturbed) = self.watched(|| {
+            let mut all = vec![(Vec::new(), Vec::new()); chains.len()];
+            let mut floor = Vec::new();
             for _ in 0..ROUNDS {
-                let (time, cycles) = self.round(chain, packets)?;
-                all.push(time);
-                ticks.extend(cycles);
-                floor.push(self.round(bare, packets)?.0);
+                for ((chain, packets), (times, ticks)) in
+                    chains.iter_mut().zip(&packets).zip(&mut all)
+                {
+                    let (time, cycles) = self.round(chain, *packets)?;
+                    times.push(time);
+                    ticks.extend(cycles);
+                }
+                floor.push(self.round(bare, packets.first().copied().unwrap_or(WARM))?.0);
             }
-            Ok((all, ticks, floor))
+            Ok((all, floor))
         })?;
-        let cycles = (!ticks.is_empty()).then(|| Samples::of(ticks).median);
-        Ok(Cost { time: Samples::of(all), bare: Samples::of(floor), cycles, disturbed })
+        let bare = Samples::of(floor);
+        let cost = |(times, ticks): (Vec<f64>, Vec<f64>)| Cost {
+            time: Samples::of(times),
+            bare: bare.clone(),
+            cycles: (!ticks.is_empty()).then(|| Samples::of(ticks).median),
+            disturbed,
+        };
+        Ok(all.into_iter().map(cost).collect())
     }
 
     fn throughput(
@@ -511,18 +663,24 @@ impl<'a> Lab<'a> {
         capacity: f64,
         effort: Effort,
     ) -> Result<Vec<Throughput>, Failed> {
-        let goal = |loss_ratio| Goal { loss_ratio, width: WIDTH, trials: TRIALS };
-        let goals = [goal(0.0), goal(0.005)];
         // A trial must be longer than its ring takes to fill.
         let min = (2.0 * RING as f64 * chain.bed.sources() as f64 / effort.trial).min(capacity);
         let range = Range { min, max: HEADROOM * capacity };
-        let (found, disturbed) = self.watched(|| {
-            search(&goals, range, |load| -> Result<Trial, Failed> {
-                let load = (load, effort.trial);
-                let even = (Arrivals::Constant, 0);
-                Ok(chain.bed.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
-            })
-        })?;
+        self.search(range, |load| {
+            let (load, even) = ((load, effort.trial), (Arrivals::Constant, 0));
+            Ok(chain.bed.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
+        })
+    }
+
+    /// Searches for the non-drop rate and the partial drop rate.
+    pub(crate) fn search(
+        &self,
+        range: Range,
+        mut trial: impl FnMut(f64) -> Result<Trial, Failed>,
+    ) -> Result<Vec<Throughput>, Failed> {
+        let goal = |loss_ratio| Goal { loss_ratio, width: WIDTH, trials: TRIALS };
+        let goals = [goal(0.0), goal(0.005)];
+        let (found, disturbed) = self.watched(|| search(&goals, range, &mut trial))?;
         let named = ["NDR", "PDR"].into_iter().zip(goals).zip(found);
         Ok(named
             .map(|((name, goal), found)| Throughput {
@@ -555,25 +713,23 @@ impl<'a> Lab<'a> {
         let cost = self.cost(&mut chain, &mut bare, request.effort)?;
         let throughput = self.throughput(&mut chain, 1e9 / cost.time.median, request.effort)?;
         let frame_size = mean_size(&library.described());
-        Ok(AtSize { size: size.name.clone(), frame_size, cost, throughput })
+        Ok(AtSize { size: size.name.clone(), frame_size, cost: Some(cost), throughput })
     }
 
-    /// Latencies at a load; nothing if no packet that was due leaves the chain.
-    fn latency(
+    /// Latencies at a load that `offer` offers; nothing if no packet that was due leaves the chain.
+    pub(crate) fn latency(
         &self,
-        chain: &mut Subject,
         (percent, rate): (u32, f64),
         effort: Effort,
+        mut offer: impl FnMut((f64, f64), (Arrivals, u64)) -> Result<Offered, Failed>,
     ) -> Result<Option<Latency>, Failed> {
         let (parts, disturbed) = self.watched(|| {
-            let offer = |part: usize| {
-                let load = (rate, effort.trial);
+            let mut part = |part: usize| {
                 // Each part draws other times.
                 let (process, seed) = self.arrivals;
-                let arrivals = (process, seed.wrapping_add((part as u64) << 32));
-                Ok(chain.bed.offer(&mut chain.router, load, arrivals, true, self.is_stopped)?)
+                offer((rate, effort.trial), (process, seed.wrapping_add((part as u64) << 32)))
             };
-            (0..PARTS).map(offer).collect::<Result<Vec<_>, Failed>>()
+            (0..PARTS).map(&mut part).collect::<Result<Vec<_>, Failed>>()
         })?;
         let mut all: Option<Histogram<u64>> = None;
         let (mut offered, mut lost) = (0, 0);

@@ -203,6 +203,8 @@ pub(crate) struct Bed {
     time: Arc<dyn Time>,
     sources: Vec<Rc<RefCell<Source>>>,
     sink: Rc<RefCell<Sink>>,
+    /// The names of interfaces that frames go to.
+    sinks: Vec<String>,
 }
 
 /// Rounds in a row in which a chain may take nothing that it could take.
@@ -213,7 +215,7 @@ const RESIDUE: u32 = 10_000;
 impl Bed {
     pub(crate) fn new(time: Arc<dyn Time>) -> Self {
         let sink = Sink { time: Arc::clone(&time), packets: 0, latencies: None };
-        Self { time, sources: Vec::new(), sink: Rc::new(RefCell::new(sink)) }
+        Self { time, sources: Vec::new(), sink: Rc::new(RefCell::new(sink)), sinks: Vec::new() }
     }
 
     /// A device that frames come from.
@@ -232,6 +234,11 @@ impl Bed {
         let source = Rc::new(RefCell::new(source));
         self.sources.push(Rc::clone(&source));
         Box::new(SourceHandle(source))
+    }
+
+    /// The names of interfaces that frames go to, each once.
+    pub(crate) fn sinks(&self) -> Vec<String> {
+        self.sinks.clone()
     }
 
     /// A device that frames go to.
@@ -370,7 +377,11 @@ pub(crate) struct BedDevices<'a, F> {
 impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for BedDevices<'_, F> {
     fn open(&mut self, request: &DeviceRequest) -> Result<Box<dyn Device>, String> {
         match request {
-            DeviceRequest::CaptureOut { .. } | DeviceRequest::Interface { receive: false, .. } => {
+            DeviceRequest::CaptureOut { .. } => Ok(self.bed.sink()),
+            DeviceRequest::Interface { receive: false, name } => {
+                if !self.bed.sinks.contains(name) {
+                    self.bed.sinks.push(name.clone());
+                }
                 Ok(self.bed.sink())
             }
             _ => {
@@ -382,7 +393,7 @@ impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for BedDevi
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
@@ -402,7 +413,7 @@ mod tests {
 
     /// Time that passes only by looking at it, and as devices have it pass.
     #[derive(Clone, Default)]
-    struct Simulated(Arc<AtomicU64>);
+    pub(crate) struct Simulated(Arc<AtomicU64>);
 
     impl Simulated {
         fn pass(&self, nanoseconds: u64) {

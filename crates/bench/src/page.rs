@@ -30,14 +30,15 @@ impl Report {
              <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>"
         ));
         page.put(format_args!(
-            "<p>Measured by <code>catena bench</code> in memory, on one core, without network cards. All samples are in \
-             <a href=\"{0}\">{0}</a>.</p>",
-            escape(raw)
+            "<p>Measured by <code>catena bench</code> {1}. All samples are in <a href=\"{0}\">{0}</a>.</p>",
+            escape(raw),
+            escape(&self.place)
         ));
         for remark in &self.remarks {
             page.put(format_args!("<p class=\"remark\">{}</p>", escape(remark)));
         }
         self.figures(&mut page);
+        self.beside(&mut page);
         self.by_size(&mut page);
         self.latencies(&mut page);
         page.shares("What network functions take", &self.functions, Look::Elements(1));
@@ -64,13 +65,45 @@ impl Report {
             ]);
         }
         page.end();
-        let Cost { time, bare, cycles, .. } = &self.cost;
+        let Some(Cost { time, bare, cycles, .. }) = &self.cost else {
+            page.put(format_args!(
+                "<p>For each packet that comes in, {:.2} leave.</p>",
+                self.forwarded
+            ));
+            return;
+        };
         let cycles = cycles.map_or_else(String::new, |cycles| format!(", {cycles:.0} cycles"));
         page.put(format_args!(
             "<p>A packet takes {:.1} ns ({:.1}–{:.1}){cycles}; {:.1} ns of it without the chain. For each packet that comes \
              in, {:.2} leave.</p>",
             time.median, time.confidence.0, time.confidence.1, bare.median, self.forwarded
         ));
+    }
+
+    fn beside(&self, page: &mut Page) {
+        if self.peers.is_empty() {
+            return;
+        }
+        page.heading("Beside other systems");
+        page.head(&["", "NDR, Mpps", "PDR, Mpps", "ns per packet", "the chain is", ""]);
+        for peer in &self.peers {
+            let rate = |which: usize| {
+                let found = peer.throughput.get(which);
+                found.map_or("–".into(), |found| format!("{:.3}", found.throughput / 1e6))
+            };
+            let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
+            let remarks: Vec<&str> =
+                peer.remark.iter().chain(&peer.failed).map(String::as_str).collect();
+            page.row(&[
+                format!("{}{version}: {}", peer.name, peer.does),
+                rate(0),
+                rate(1),
+                peer.cost.as_ref().map_or("–".into(), |cost| format!("{:.1}", cost.time.median)),
+                peer.ratio(),
+                remarks.join("; "),
+            ]);
+        }
+        page.end();
     }
 
     fn by_size(&self, page: &mut Page) {
@@ -93,11 +126,15 @@ impl Report {
             let gigabits = |which: usize| bits(rate(found, which), at.frame_size).0 / 1e9;
             page.row(&[
                 at.size.clone(),
-                format!("{:.1}", at.cost.time.median),
+                at.cost.as_ref().map_or("–".into(), |cost| format!("{:.1}", cost.time.median)),
                 format!("{:.3}", rate(found, 0) / 1e6),
                 format!("{:.3}", rate(found, 1) / 1e6),
                 format!("{:.2}", gigabits(0)),
-                mark(found.iter().map(|t| t.disturbed).fold(at.cost.disturbed, f64::max)),
+                mark(
+                    (found.iter().map(|t| t.disturbed))
+                        .chain(at.cost.iter().map(|cost| cost.disturbed))
+                        .fold(0.0, f64::max),
+                ),
             ]);
             for (which, bars) in [(0, &mut ndr), (1, &mut pdr)] {
                 let (least, greatest) =
@@ -302,12 +339,18 @@ mod tests {
             p99: samples(),
             disturbed: 0.0,
         };
-        let size =
-            AtSize { size: "imix".into(), frame_size: 362.0, cost: cost(), throughput: found() };
+        let size = AtSize {
+            size: "imix".into(),
+            frame_size: 362.0,
+            cost: Some(cost()),
+            throughput: found(),
+        };
         let share = Share { name: "<b>&nf</b>".into(), time: 40.0, packets: 992 };
         Report {
             bench: crate::report::VERSION,
             chain: "a <script>.click".into(),
+            place: crate::report::in_memory(),
+            cores: 1,
             environment: Environment {
                 command: vec!["catena".into(), "bench".into()],
                 ..Environment::default()
@@ -321,12 +364,13 @@ mod tests {
                 bytes: 600,
             }],
             frame_size: 64.0,
-            cost: cost(),
+            cost: Some(cost()),
             throughput: found(),
             latency: vec![latency],
             sizes: vec![size],
             functions: vec![share],
             programs: Vec::new(),
+            peers: Vec::new(),
             forwarded: 1.0,
             remarks: vec!["a & b".into()],
         }

@@ -189,63 +189,122 @@ pub fn receive(
     polling: Polling,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Receipt, String> {
-    let clocks = Clocks {
-        monotonic: HostClock::new(StampClock::Monotonic),
-        realtime: HostClock::new(StampClock::Realtime),
-    };
-    let mut counting = Counting::new();
-    let (mut pool, mut batch) = (Pool::new(), Batch::new());
+    let mut receiver = Receiver::new(device);
     let mut waiter = Waiter::new(polling);
-    let wake = device.wait_on();
     let nanoseconds = |seconds: f64| (seconds * 1e9) as u64;
-    let end = until.seconds.map(|s| clocks.monotonic.now() + nanoseconds(s));
-    let mut last_came = None;
+    let end = until.seconds.map(|s| receiver.now() + nanoseconds(s));
     loop {
-        let burst = device.burst().unwrap_or(BURST);
-        let received = device.receive(burst, &mut batch, &mut pool)?;
-        Lost::collect(&mut counting.lost_here, device, false);
-        let now = clocks.monotonic.now();
-        if !batch.is_empty() {
-            last_came = Some(now);
-            waiter.worked();
-            // All of a batch came by now.
-            let realtime = clocks.realtime.now();
-            for packet in batch.drain() {
-                let recorded = wake.is_none().then(|| packet.timestamp());
-                let arrival = |clock| match (clock, recorded) {
-                    (StampClock::Realtime, None) => Some(realtime),
-                    (StampClock::Monotonic, None) => Some(now),
-                    _ => clocks.arrival(clock, recorded),
-                };
-                counting.take(packet.data(), recorded.unwrap_or(now), arrival);
-                pool.recycle(packet);
-            }
-        }
+        let taken = receiver.step(device)?;
+        let (now, last_came) = (taken.now, receiver.last_came);
         let is_idle = || {
             last_came.zip(until.idle).is_some_and(|(last, idle)| now >= last + nanoseconds(idle))
         };
-        if received == Received::End
+        if taken.packets > 0 {
+            waiter.worked();
+        }
+        if taken.ended
             || is_stopped()
             || end.is_some_and(|end| now >= end)
-            || until.expected.is_some_and(|expected| counting.has(expected))
+            || until.expected.is_some_and(|expected| receiver.counting.has(expected))
             || is_idle()
         {
             break;
         }
-        if last_came != Some(now) {
-            match wake {
+        if taken.packets == 0 {
+            match receiver.wake {
                 Some(Wake::Readable(descriptor)) => waiter.wait(&[descriptor], false, LOOK),
                 Some(Wake::Polled) => waiter.wait(&[], true, LOOK),
                 None => {}
             }
         }
     }
-    device.flush()?;
-    Lost::collect(&mut counting.lost_here, device, false);
-    Ok(counting.report(until.expected, wake.is_none()))
+    receiver.finish(device, until.expected)
 }
 
-struct Counting {
+/// What a step of a receiver came to.
+pub(crate) struct Taken {
+    /// When it was.
+    pub(crate) now: u64,
+    /// Packets that came.
+    pub(crate) packets: usize,
+    /// Whether no more will.
+    pub(crate) ended: bool,
+}
+
+/// A receiver that its caller has take steps.
+pub(crate) struct Receiver {
+    clocks: Clocks,
+    wake: Option<Wake>,
+    pool: Pool,
+    batch: Batch,
+    pub(crate) last_came: Option<u64>,
+    counting: Counting,
+}
+
+impl Receiver {
+    pub(crate) fn new(device: &dyn Device) -> Self {
+        Self {
+            clocks: Clocks {
+                monotonic: HostClock::new(StampClock::Monotonic),
+                realtime: HostClock::new(StampClock::Realtime),
+            },
+            wake: device.wait_on(),
+            pool: Pool::new(),
+            batch: Batch::new(),
+            last_came: None,
+            counting: Counting::new(),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clocks.monotonic.now()
+    }
+
+    /// Counts what has come.
+    pub(crate) fn step(&mut self, device: &mut dyn Device) -> Result<Taken, String> {
+        let burst = device.burst().unwrap_or(BURST);
+        let received = device.receive(burst, &mut self.batch, &mut self.pool)?;
+        Lost::collect(&mut self.counting.lost_here, device, false);
+        let (now, packets) = (self.now(), self.batch.len());
+        if packets > 0 {
+            self.last_came = Some(now);
+            // All of a batch came by now.
+            let realtime = self.clocks.realtime.now();
+            for packet in self.batch.drain() {
+                let recorded = self.wake.is_none().then(|| packet.timestamp());
+                let arrival = |clock| match (clock, recorded) {
+                    (StampClock::Realtime, None) => Some(realtime),
+                    (StampClock::Monotonic, None) => Some(now),
+                    _ => self.clocks.arrival(clock, recorded),
+                };
+                self.counting.take(packet.data(), recorded.unwrap_or(now), arrival);
+                self.pool.recycle(packet);
+            }
+        }
+        Ok(Taken { now, packets, ended: received == Received::End })
+    }
+
+    /// What came so far.
+    pub(crate) fn counting(&mut self) -> &mut Counting {
+        &mut self.counting
+    }
+
+    /// Counts anew.
+    pub(crate) fn begin(&mut self) {
+        self.counting = Counting::new();
+        self.last_came = None;
+    }
+
+    /// What came.
+    fn finish(mut self, device: &mut dyn Device, expected: Option<u64>) -> Result<Receipt, String> {
+        device.flush()?;
+        Lost::collect(&mut self.counting.lost_here, device, false);
+        Ok(self.counting.report(expected, self.wake.is_none()))
+    }
+}
+
+/// Packets that are counted.
+pub(crate) struct Counting {
     packets: u64,
     bytes: u64,
     unstamped: u64,
@@ -257,6 +316,8 @@ struct Counting {
     early: u64,
     other_clock: u64,
     lost_here: Vec<Lost>,
+    /// The stream and the number of each stamp, where they are kept.
+    pub(crate) stamps: Option<Vec<(u8, u32)>>,
 }
 
 /// Captures may have times in microseconds: this much before it was due, a packet came when it was due.
@@ -275,7 +336,29 @@ impl Counting {
             early: 0,
             other_clock: 0,
             lost_here: Vec::new(),
+            stamps: None,
         }
+    }
+
+    /// Packets of these streams that came, each once.
+    pub(crate) fn of_streams(&self, streams: &[u8]) -> u64 {
+        let counted = self.streams.iter().filter(|(number, _)| streams.contains(number));
+        counted.map(|(_, stream)| stream.received).sum()
+    }
+
+    /// Packets without a stamp.
+    pub(crate) fn unstamped(&self) -> u64 {
+        self.unstamped
+    }
+
+    /// Packets that the receiver lost itself.
+    pub(crate) fn lost_here(&self) -> u64 {
+        Lost::sum(&self.lost_here)
+    }
+
+    /// How long packets took.
+    pub(crate) fn latencies(&self) -> &Histogram<u64> {
+        &self.latencies
     }
 
     /// Counts a frame that came at a time.
@@ -292,6 +375,7 @@ impl Counting {
         if !stream.take(stamp.sequence) {
             return;
         }
+        self.stamps.iter_mut().for_each(|all| all.push((stamp.stream, stamp.sequence)));
         if !self.clocks.contains(&stamp.clock) {
             self.clocks.push(stamp.clock);
         }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
 use crate::arrivals::Arrivals;
+use crate::live::Found;
 use crate::machine::Environment;
-use crate::statistics::Samples;
+use crate::statistics::{Samples, Spread};
 
 /// The version of the document's format: it changes when what is in it means something else.
 pub const VERSION: u32 = 1;
@@ -22,6 +23,12 @@ pub struct Report {
     pub bench: u32,
     /// The chain's file.
     pub chain: String,
+    /// Where it ran: in memory, or over which interfaces.
+    #[serde(default = "in_memory")]
+    pub place: String,
+    /// CPUs that it ran on.
+    #[serde(default = "one")]
+    pub cores: usize,
     /// What it was measured on.
     pub environment: Environment,
     /// Seed of the chain's random choices.
@@ -34,8 +41,8 @@ pub struct Report {
     /// How packets arrived while latencies were taken.
     #[serde(default = "at_equal_distances")]
     pub arrivals: String,
-    /// What a packet takes when the chain gets as many as it takes.
-    pub cost: Cost,
+    /// What a packet takes when the chain gets as many as it takes; in memory only.
+    pub cost: Option<Cost>,
     /// The non-drop rate, and the partial drop rate.
     pub throughput: Vec<Throughput>,
     /// Latencies under load, the least load first.
@@ -47,6 +54,9 @@ pub struct Report {
     pub functions: Vec<Share>,
     /// What the programs take that the chain becomes.
     pub programs: Vec<Share>,
+    /// Other systems that were measured in the same rounds.
+    #[serde(default)]
+    pub peers: Vec<PeerReport>,
     /// Packets that left the chain for each that came in: less than 1 where some were dropped or ended in it, more where
     /// it made some.
     pub forwarded: f64,
@@ -57,6 +67,64 @@ pub struct Report {
 /// What reports say that are older than the choice.
 fn at_equal_distances() -> String {
     Arrivals::Constant.to_string()
+}
+
+/// What reports say that are older than other places.
+pub(crate) fn in_memory() -> String {
+    "in memory, one core, no network card".into()
+}
+
+fn one() -> usize {
+    1
+}
+
+/// What was found of another system.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PeerReport {
+    /// Its name, or a chain's file.
+    pub name: String,
+    /// Its version, as it tells it.
+    pub version: Option<String>,
+    /// What it does with packets.
+    pub does: String,
+    /// What a packet takes when it gets as many as it takes; in memory only.
+    pub cost: Option<Cost>,
+    /// The non-drop rate, and the partial drop rate, in the first round.
+    pub throughput: Vec<Throughput>,
+    /// Latencies under load, in the first round.
+    pub latency: Vec<Latency>,
+    /// Of each goal, and of the cost: how many times as fast the chain is, in each round.
+    pub ratios: Vec<(String, Samples)>,
+    /// Whether the tester was slower than it or than the chain: the ratio is not of the two then.
+    pub by_tester: bool,
+    /// Packets that it sent for each that came in.
+    pub forwarded: f64,
+    /// What a reader must know.
+    pub remark: Option<String>,
+    /// Why there is nothing, or not all.
+    pub failed: Option<String>,
+    /// What was found so far.
+    #[serde(skip)]
+    pub(crate) found: Found,
+}
+
+impl PeerReport {
+    pub(crate) fn new(name: String, version: Option<String>, does: String) -> Self {
+        Self {
+            name,
+            version,
+            does,
+            cost: None,
+            throughput: Vec::new(),
+            latency: Vec::new(),
+            ratios: Vec::new(),
+            by_tester: false,
+            forwarded: 0.0,
+            remark: None,
+            failed: None,
+            found: Found::default(),
+        }
+    }
 }
 
 /// A source of packets.
@@ -92,8 +160,8 @@ pub struct AtSize {
     pub size: String,
     /// The mean length of frames, with the frame check sequence, in bytes.
     pub frame_size: f64,
-    /// What a packet takes when the chain gets as many as it takes.
-    pub cost: Cost,
+    /// What a packet takes when the chain gets as many as it takes; in memory only.
+    pub cost: Option<Cost>,
     /// The non-drop rate, and the partial drop rate.
     pub throughput: Vec<Throughput>,
 }
@@ -211,6 +279,16 @@ pub fn bits(rate: f64, frame_size: f64) -> (f64, f64) {
     (rate * frame_size * 8.0, rate * (frame_size + ON_WIRE) * 8.0)
 }
 
+impl PeerReport {
+    /// The ratio of what was measured first, as people read it.
+    pub(crate) fn ratio(&self) -> String {
+        let Some((what, ratio)) = self.ratios.first() else { return "-".into() };
+        let Spread { least, greatest, .. } = Spread::of(ratio.values.iter().copied());
+        let limit = if self.by_tester { "; the tester is the limit" } else { "" };
+        format!("{:.2} × as fast ({least:.2}–{greatest:.2}), {what}{limit}", ratio.median)
+    }
+}
+
 impl Report {
     /// What was found for a goal.
     pub fn goal(&self, name: &str) -> Option<&Throughput> {
@@ -220,11 +298,12 @@ impl Report {
     /// The greatest share of the time that was taken from a part of the measurement.
     pub fn disturbed(&self) -> f64 {
         let sizes = self.sizes.iter();
-        let sizes = sizes
-            .flat_map(|at| at.throughput.iter().map(|t| t.disturbed).chain([at.cost.disturbed]));
+        let sizes = sizes.flat_map(|at| {
+            at.throughput.iter().map(|t| t.disturbed).chain(at.cost.iter().map(|c| c.disturbed))
+        });
         let found = self.throughput.iter().map(|t| t.disturbed).chain(sizes);
         let found = found.chain(self.latency.iter().map(|l| l.disturbed));
-        found.fold(self.cost.disturbed, f64::max)
+        found.fold(self.cost.as_ref().map_or(0.0, |cost| cost.disturbed), f64::max)
     }
 
     /// The report as tables.
@@ -232,6 +311,7 @@ impl Report {
         let mut out = String::new();
         self.render_head(&mut out);
         self.render_throughput(&mut out);
+        self.render_peers(&mut out);
         self.render_sizes(&mut out);
         self.render_latency(&mut out);
         self.render_shares(&mut out);
@@ -243,7 +323,7 @@ impl Report {
 
     fn render_head(&self, out: &mut String) {
         let machine = &self.environment;
-        let _ = writeln!(out, "{}: in memory, one core, no network card", self.chain);
+        let _ = writeln!(out, "{}: {}", self.chain, self.place);
         let kind = if machine.is_virtual { ", virtual machine" } else { "" };
         let cpu = machine.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu}"));
         let (processor, kernel) = (&machine.processor, &machine.kernel);
@@ -262,15 +342,17 @@ impl Report {
     }
 
     fn render_throughput(&self, out: &mut String) {
-        let cost = &self.cost;
-        let mark = mark(cost.disturbed);
-        let (low, high) = cost.time.confidence;
-        let cycles = cost.cycles.map_or_else(String::new, |c| format!(", {c:.0} cycles"));
-        let _ = writeln!(
-            out,
-            "\ncost: {:.1} ns per packet ({low:.1}–{high:.1}){cycles}; {:.1} ns of it without the chain{mark}\n",
-            cost.time.median, cost.bare.median
-        );
+        out.push('\n');
+        if let Some(cost) = &self.cost {
+            let mark = mark(cost.disturbed);
+            let (low, high) = cost.time.confidence;
+            let cycles = cost.cycles.map_or_else(String::new, |c| format!(", {c:.0} cycles"));
+            let _ = writeln!(
+                out,
+                "cost: {:.1} ns per packet ({low:.1}–{high:.1}){cycles}; {:.1} ns of it without the chain{mark}\n",
+                cost.time.median, cost.bare.median
+            );
+        }
         let mut table =
             Table::new(["throughput", "Mpps", "bounds", "Gb/s L2", "Gb/s L1", "trials", ""]);
         for found in &self.throughput {
@@ -289,6 +371,55 @@ impl Report {
             ]);
         }
         out.push_str(&table.render());
+        if let Some(ndr) = self.throughput.first().filter(|_| self.cores > 1) {
+            let each = ndr.throughput / 1e6 / self.cores as f64;
+            let _ = writeln!(out, "NDR of each of {} cores: {each:.3} Mpps", self.cores);
+        }
+    }
+
+    fn render_peers(&self, out: &mut String) {
+        if self.peers.is_empty() {
+            return;
+        }
+        let titles = [
+            "beside",
+            "NDR, Mpps",
+            "PDR, Mpps",
+            "ns per packet",
+            "p50, µs",
+            "p99, µs",
+            "the chain is",
+        ];
+        let mut table = Table::new(titles);
+        for peer in &self.peers {
+            let rate = |which: usize| {
+                peer.throughput
+                    .get(which)
+                    .map_or("-".into(), |t| format!("{:.3}", t.throughput / 1e6))
+            };
+            // At half of the throughput.
+            let half = peer.latency.iter().find(|load| load.percent == 50);
+            let micros = |of: fn(&Percentiles) -> u64| {
+                half.map_or("-".into(), |load| format!("{:.2}", of(&load.percentiles) as f64 / 1e3))
+            };
+            table.row([
+                peer.name.clone(),
+                rate(0),
+                rate(1),
+                peer.cost.as_ref().map_or("-".into(), |cost| format!("{:.1}", cost.time.median)),
+                micros(|p| p.p50),
+                micros(|p| p.p99),
+                peer.ratio(),
+            ]);
+        }
+        let _ = write!(out, "\n{}", table.render());
+        for peer in &self.peers {
+            let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
+            let _ = writeln!(out, "{}{version}: {}", peer.name, peer.does);
+            for why in peer.remark.iter().chain(&peer.failed) {
+                let _ = writeln!(out, "! {}: {why}", peer.name);
+            }
+        }
     }
 
     fn render_sizes(&self, out: &mut String) {
@@ -312,12 +443,14 @@ impl Report {
             let disturbed = at.throughput.iter().map(|t| t.disturbed);
             table.row([
                 at.size.clone(),
-                format!("{:.1}", at.cost.time.median),
+                at.cost.as_ref().map_or("-".into(), |cost| format!("{:.1}", cost.time.median)),
                 format!("{:.3}", rate(0) / 1e6),
                 format!("{:.3}", rate(1) / 1e6),
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
-                mark(disturbed.fold(at.cost.disturbed, f64::max)).trim().to_string(),
+                mark(disturbed.chain(at.cost.iter().map(|c| c.disturbed)).fold(0.0, f64::max))
+                    .trim()
+                    .to_string(),
             ]);
         }
         let _ = write!(out, "\n{}", table.render());

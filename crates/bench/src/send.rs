@@ -4,6 +4,7 @@
 //! capture recorded, never from when packets before it were sent. A sender that falls behind sends all that is due as soon
 //! as it can, and says how late it was.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
@@ -80,6 +81,13 @@ pub struct Plan {
     pub seconds: Option<f64>,
     /// The clock and the stream of the stamps that packets get, if they get any.
     pub stamp: Option<(StampClock, u8)>,
+}
+
+impl Plan {
+    /// Whether the source begins anew at its end.
+    fn goes_on(&self) -> bool {
+        self.count.is_some() || self.seconds.is_some()
+    }
 }
 
 /// Where frames come from: a device that is opened again when it ends and there is to be more.
@@ -275,98 +283,166 @@ pub fn send(
     time: Option<&dyn Time>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Sent, String> {
-    let mut pool = Pool::new();
-    let mut schedule = match plan.pace {
-        Pace::Rate(rate, arrivals, seed) => Schedule::Drawn(arrivals.times(rate, seed)),
-        Pace::Recorded(speed) => {
-            Schedule::Recorded { speed, first: None, begin: 0.0, last: 0.0, packets: 0 }
-        }
-    };
-    let goes_on = plan.count.is_some() || plan.seconds.is_some();
-    let (most, end) = (plan.count.unwrap_or(u64::MAX), plan.seconds.map(|s| (s * 1e9) as u64));
-    let mut sent = Sent {
-        packets: 0,
-        bytes: 0,
-        stamped: 0,
-        lost: Vec::new(),
-        due_seconds: 0.0,
-        seconds: None,
-        offered: 0.0,
-        achieved: None,
-        lateness: None,
-        slower: false,
-        interrupted: false,
-    };
-    // What is due next, the first of all before the load starts; then what is due now.
-    let (mut ready, mut out) = (Batch::new(), Batch::new());
-    let mut dues = std::collections::VecDeque::new();
-    let (mut prepared, mut exhausted, mut last_due) = (0u64, false, 0);
-    let mut late = latencies();
-    let mut first = source.next(goes_on, &mut pool)?;
-    let start = time.map_or(0, |time| time.now() + LEAD);
+    let mut sender = Sender::new(source, plan, time)?;
     loop {
-        while ready.len() < BURST && !exhausted {
-            let next = match first.take() {
-                _ if prepared == most => None,
-                None => source.next(goes_on, &mut pool)?,
-                first => first,
-            };
-            let Some((mut packet, anew)) = next else {
-                exhausted = true;
-                break;
-            };
-            let due = schedule.next_due(packet.timestamp(), anew)?;
-            if end.is_some_and(|end| due >= end) {
-                exhausted = true;
-                pool.recycle(packet);
-                break;
+        match sender.step(device)? {
+            _ if is_stopped() => break,
+            Step::Sent => {}
+            Step::Early(due) => {
+                time.into_iter().for_each(|time| time.wait_until(due.min(time.now() + LOOK)));
             }
-            packet.set_timestamp(start + due);
-            if let Some((clock, stream)) = plan.stamp {
-                let sequence = sent.stamped as u32;
-                let stamp = Stamp { clock, stream, sequence, due: start + due };
-                sent.stamped += u64::from(stamp.write(packet.data_mut()));
+            Step::Done => break,
+        }
+    }
+    sender.finish(device)
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The device took some of what was due.
+    Sent,
+    /// Nothing is due before this time.
+    Early(u64),
+    /// All was sent.
+    Done,
+}
+
+/// A sender that its caller has take steps.
+pub(crate) struct Sender<'a, 's> {
+    source: &'a mut Source<'s>,
+    plan: &'a Plan,
+    time: Option<&'a dyn Time>,
+    schedule: Schedule,
+    pool: Pool,
+    /// What is due next, the first of all before the load starts.
+    ready: Batch,
+    first: Option<(Packet, bool)>,
+    /// What is due now, and when it was.
+    out: Batch,
+    dues: VecDeque<(u64, u64)>,
+    prepared: u64,
+    exhausted: bool,
+    start: u64,
+    last_due: u64,
+    late: Histogram<u64>,
+    sent: Sent,
+}
+
+impl<'a, 's> Sender<'a, 's> {
+    /// Has the first packet ready. The load starts soon.
+    pub(crate) fn new(
+        source: &'a mut Source<'s>,
+        plan: &'a Plan,
+        time: Option<&'a dyn Time>,
+    ) -> Result<Self, String> {
+        let mut pool = Pool::new();
+        let schedule = match plan.pace {
+            Pace::Rate(rate, arrivals, seed) => Schedule::Drawn(arrivals.times(rate, seed)),
+            Pace::Recorded(speed) => {
+                Schedule::Recorded { speed, first: None, begin: 0.0, last: 0.0, packets: 0 }
             }
-            ready.push(packet);
-            prepared += 1;
-        }
-        if is_stopped() {
-            sent.interrupted = !(exhausted && ready.is_empty() && out.is_empty());
-            break;
-        }
-        if out.is_empty() {
-            let Some(next) = ready.iter().next() else { break };
-            let count = match time {
-                None => ready.len(),
+        };
+        let first = source.next(plan.goes_on(), &mut pool)?;
+        Ok(Self {
+            source,
+            plan,
+            time,
+            schedule,
+            pool,
+            ready: Batch::new(),
+            first,
+            out: Batch::new(),
+            dues: VecDeque::new(),
+            prepared: 0,
+            exhausted: false,
+            start: time.map_or(0, |time| time.now() + LEAD),
+            last_due: 0,
+            late: latencies(),
+            sent: Sent::nothing(),
+        })
+    }
+
+    /// Sends what is due, as far as the device takes it at once.
+    pub(crate) fn step(&mut self, device: &mut dyn Device) -> Result<Step, String> {
+        self.prepare()?;
+        if self.out.is_empty() {
+            let Some(next) = self.ready.iter().next() else { return Ok(Step::Done) };
+            let count = match self.time {
+                None => self.ready.len(),
                 Some(time) => {
                     let (now, next) = (time.now(), next.timestamp());
                     if next > now {
-                        time.wait_until(next.min(now + LOOK));
-                        continue;
+                        return Ok(Step::Early(next));
                     }
-                    ready.iter().take_while(|packet| packet.timestamp() <= now).count()
+                    self.ready.iter().take_while(|packet| packet.timestamp() <= now).count()
                 }
             };
-            out.extend(ready.drain_first(count));
-            dues.extend(out.iter().map(|packet| (packet.timestamp(), packet.len() as u64)));
+            self.out.extend(self.ready.drain_first(count));
+            self.dues.extend(self.out.iter().map(|p| (p.timestamp(), p.len() as u64)));
         }
-        device.send(&mut out, &mut pool)?;
-        let now = time.map(|time| time.now());
-        let gone = dues.len() - out.len();
-        for (due, length) in dues.drain(..gone) {
-            (sent.packets, sent.bytes, last_due) =
-                (sent.packets + 1, sent.bytes + length, due - start);
-            now.into_iter().for_each(|now| late.saturating_record(now.saturating_sub(due)));
+        device.send(&mut self.out, &mut self.pool)?;
+        let now = self.time.map(|time| time.now());
+        let gone = self.dues.len() - self.out.len();
+        for (due, length) in self.dues.drain(..gone) {
+            (self.sent.packets, self.sent.bytes) =
+                (self.sent.packets + 1, self.sent.bytes + length);
+            self.last_due = due - self.start;
+            now.into_iter().for_each(|now| self.late.saturating_record(now.saturating_sub(due)));
         }
-        Lost::collect(&mut sent.lost, device, true);
+        Lost::collect(&mut self.sent.lost, device, true);
+        Ok(Step::Sent)
     }
-    let elapsed = time.map(|time| time.now().saturating_sub(start));
-    pool.recycle_all(&mut ready);
-    pool.recycle_all(&mut out);
-    device.flush()?;
-    Lost::collect(&mut sent.lost, device, true);
-    complete(&mut sent, plan, (last_due, elapsed), &late);
-    Ok(sent)
+
+    /// Has packets ready before they are due.
+    fn prepare(&mut self) -> Result<(), String> {
+        let most = self.plan.count.unwrap_or(u64::MAX);
+        let end = self.plan.seconds.map(|s| (s * 1e9) as u64);
+        while self.ready.len() < BURST && !self.exhausted {
+            let next = match self.first.take() {
+                _ if self.prepared == most => None,
+                None => self.source.next(self.plan.goes_on(), &mut self.pool)?,
+                first => first,
+            };
+            let Some((mut packet, anew)) = next else {
+                self.exhausted = true;
+                break;
+            };
+            let due = self.schedule.next_due(packet.timestamp(), anew)?;
+            if end.is_some_and(|end| due >= end) {
+                self.exhausted = true;
+                self.pool.recycle(packet);
+                break;
+            }
+            packet.set_timestamp(self.start + due);
+            if let Some((clock, stream)) = self.plan.stamp {
+                let sequence = self.sent.stamped as u32;
+                let stamp = Stamp { clock, stream, sequence, due: self.start + due };
+                self.sent.stamped += u64::from(stamp.write(packet.data_mut()));
+            }
+            self.ready.push(packet);
+            self.prepared += 1;
+        }
+        Ok(())
+    }
+
+    /// Packets that the device took so far.
+    pub(crate) fn packets(&self) -> u64 {
+        self.sent.packets
+    }
+
+    /// What was sent; interrupted if there is more to send.
+    pub(crate) fn finish(mut self, device: &mut dyn Device) -> Result<Sent, String> {
+        self.prepare()?;
+        self.sent.interrupted = !(self.exhausted && self.ready.is_empty() && self.out.is_empty());
+        let elapsed = self.time.map(|time| time.now().saturating_sub(self.start));
+        self.pool.recycle_all(&mut self.ready);
+        self.pool.recycle_all(&mut self.out);
+        device.flush()?;
+        Lost::collect(&mut self.sent.lost, device, true);
+        complete(&mut self.sent, self.plan, (self.last_due, elapsed), &self.late);
+        Ok(self.sent)
+    }
 }
 
 /// Adds what follows from the counts.
@@ -401,6 +477,22 @@ fn complete(
 }
 
 impl Sent {
+    fn nothing() -> Self {
+        Self {
+            packets: 0,
+            bytes: 0,
+            stamped: 0,
+            lost: Vec::new(),
+            due_seconds: 0.0,
+            seconds: None,
+            offered: 0.0,
+            achieved: None,
+            lateness: None,
+            slower: false,
+            interrupted: false,
+        }
+    }
+
     /// What a reader must know.
     pub fn remarks(&self, plan: &Plan) -> Vec<String> {
         let mut remarks = Vec::new();

@@ -1,5 +1,7 @@
 //! Traffic in memory: frames that a capture or a generator gave once, offered over and over.
 
+use std::collections::HashMap;
+
 use elements::device::{Device, Received};
 use net::{Batch, Packet, Pool};
 
@@ -48,6 +50,26 @@ impl Frames {
         self.bytes.extend_from_slice(packet.data());
         self.ends.push(end);
         true
+    }
+
+    /// The length of the longest, in bytes without the frame check sequence.
+    pub(crate) fn longest(&self) -> usize {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        self.ends.iter().zip(starts).map(|(end, start)| end - start).max().unwrap_or(0)
+    }
+
+    /// The station that most of them are for, if it is one.
+    pub(crate) fn destination(&self) -> Option<String> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let frames = self.ends.iter().zip(starts).map(|(&end, start)| &self.bytes[start..end]);
+        let mut counts: HashMap<[u8; 6], usize> = HashMap::new();
+        for address in frames.filter_map(|frame| frame.first_chunk::<6>()) {
+            *counts.entry(*address).or_default() += 1;
+        }
+        // The first bit on the wire is set in addresses of groups.
+        let stations = counts.into_iter().filter(|(a, _)| a[0] & 1 == 0 && *a != [0; 6]);
+        let (address, _) = stations.max_by_key(|(address, count)| (*count, *address))?;
+        Some(address.map(|byte| format!("{byte:02x}")).join(":"))
     }
 
     /// How many there are.

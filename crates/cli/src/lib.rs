@@ -34,7 +34,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Bench(commands::bench::Bench),
+    Bench(Box<commands::bench::Bench>),
     Run(Box<commands::run::Run>),
     Check(commands::check::Check),
     /// Run Click's own command line; also used when the program's name is 'click'

@@ -9,22 +9,28 @@ use std::sync::atomic::Ordering;
 
 use bench::arrivals::Arrivals;
 use bench::compare::compare;
-use bench::{Effort, Failed, Machine, Meter, Report, Request, measure, measure_costs};
+use bench::live::{Catena, Link, Peer};
+use bench::{
+    Effort, Failed, Live, Machine, Meter, Report, Request, measure, measure_costs, measure_live,
+};
 use clap::Args;
 use dataplane::clock::{RealClock, Time};
-use dataplane::io::Binding;
+use dataplane::io::{Binding, Choice};
+use dataplane::worker;
 use ir::costs::{Cost, CostProfile};
 use view::table::Table;
 
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
-use crate::{log, variables};
+use crate::{cores, log, variables};
 
 /// Measure a chain: throughput, latency under load, cost of each network function
 ///
 /// The chain runs in memory on one core, without network cards; figures leave out what cards and drivers
-/// take. Captures are read once and offered over and over; nothing is written. Reported are
+/// take. With --veth, or --in and --out, it runs over interfaces as 'catena run' has it, and the tester of
+/// RFC 2544 sends on one side and receives on the other. Captures are read once and offered over and over;
+/// nothing is written. Reported are
 ///
 ///   cost            CPU time of a packet when the chain gets as many as it takes, with the 95 % confidence
 ///                   interval of the median; and the part of it that copying frames in and out takes
@@ -40,16 +46,57 @@ use crate::{log, variables};
 #[command(verbatim_doc_comment, after_help = EXIT_STATUS)]
 pub(crate) struct Bench {
     /// Configuration file; `-` for standard input
-    #[arg(required_unless_present = "compare")]
+    #[arg(required_unless_present_any = ["compare", "via"])]
     file: Option<String>,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
     variables: Vec<String>,
-    /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…)
+    /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…), or to an interface
     ///
-    /// Names that are not bound read generated traffic: 1,000 flows of UDP in frames of 64 bytes.
-    #[arg(long = "in", value_name = "NAME=FILE|gen:…")]
+    /// Without NAME=, an interface is for the only FromDevice. Names that are not bound read what --traffic says.
+    #[arg(long = "in", value_name = "NAME=FILE|gen:…|[NAME=]INTERFACE")]
     inputs: Vec<String>,
+    /// Bind ToDevice(NAME) to an interface, and measure over interfaces; NAME= may be left out for the only one
+    #[arg(long = "out", value_name = "[NAME=]INTERFACE", conflicts_with = "compare")]
+    outputs: Vec<String>,
+    /// What is offered where --in says no more: generated traffic or a capture
+    ///
+    /// Default: 1,000 flows of UDP in frames of 64 bytes.
+    #[arg(long, value_name = "FILE|gen:…", conflicts_with = "compare")]
+    traffic: Option<String>,
+    /// Measure over virtual Ethernet, in network namespaces that are made for it (as root)
+    ///
+    /// Frames are sent to the station that most of them are for: the chain's interfaces get that address.
+    #[arg(long, conflicts_with_all = ["compare", "costs", "outputs", "via"])]
+    veth: bool,
+    /// The tester's interfaces: it sends on FROM and receives on TO
+    ///
+    /// They are connected to the chain's; for virtual Ethernet they are found. Without a chain, what lies
+    /// between them is measured, whatever it is.
+    #[arg(long, value_name = "FROM,TO", conflicts_with_all = ["compare", "costs"])]
+    via: Option<String>,
+    /// Compare with another system in the same rounds: a chain's file, kernel, ovs, testpmd, fastclick or vpp
+    ///
+    /// Reported is how many times as fast the chain is, with the least and the greatest of the rounds. All but
+    /// chains forward what comes in to the output, as plainly as they can, and need --veth; fastclick runs the
+    /// same file.
+    #[arg(long = "vs", value_name = "FILE|PEER", conflicts_with_all = ["compare", "costs"])]
+    peers: Vec<Peer>,
+    /// Shell script that makes of a peer what the chain is, run in its namespace once it has started
+    ///
+    /// It finds IN and OUT (interfaces), IN_MAC, OUT_MAC and NEXT_MAC (the tester's) in its environment, and
+    /// for ovs the FOLDER of its sockets.
+    #[arg(long, value_name = "FILE", requires = "peers")]
+    vs_script: Option<PathBuf>,
+    /// CPUs that the chain runs on over interfaces, such as 2-3; default: the last that may be used
+    #[arg(long, value_name = "CPUS", conflicts_with = "compare")]
+    cores: Option<String>,
+    /// I/O mode of the chain's interfaces, as in 'catena run'
+    #[arg(long, value_name = "MODE[,batch=N]", conflicts_with = "compare")]
+    io: Option<String>,
+    /// I/O mode of the tester's interfaces
+    #[arg(long, value_name = "MODE[,batch=N]", conflicts_with = "compare")]
+    via_io: Option<Choice>,
     /// Seconds of each trial of the throughput search; rounds and loads follow from it
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
     trial: f64,
@@ -59,7 +106,8 @@ pub(crate) struct Bench {
     /// throughput is searched with packets at equal distances, as RFC 2544 has it.
     #[arg(long, value_name = "PROCESS", default_value = "constant")]
     arrivals: Arrivals,
-    /// CPU to measure on; default: the last that may be used
+    /// CPU to measure on; default: the last that may be used. Over interfaces: the tester's, the last that the
+    /// chain does not have
     #[arg(long, value_name = "CPU")]
     cpu: Option<usize>,
     /// Sizes of generated frames to find cost and throughput for besides: bytes with the frame check sequence, or imix
@@ -153,10 +201,17 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     if !(0.001..=60.0).contains(&args.trial) {
         return Err(format!("--trial {}: 0.001 to 60 seconds", args.trial).into());
     }
+    let mut ports = Ports::parse(args)?;
+    let traffic = args
+        .traffic
+        .as_deref()
+        .map(|text| Binding::source(text).map_err(|why| format!("--traffic {text}: {why}")));
     let request = Request {
         chain: args.file.as_deref().unwrap_or_default(),
         variables: variables::all(&args.variables)?,
-        inputs: inputs(&args.inputs)?,
+        inputs: std::mem::take(&mut ports.traffic),
+        traffic: traffic.transpose()?,
+        peers: args.peers.clone(),
         seed: args.seed,
         sizes: args
             .sizes
@@ -169,7 +224,14 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     // What cannot be written is said before anything is measured.
     let html =
         args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
-    let machine = Machine::bind(args.cpu).map_err(|why| match args.cpu {
+    let live = ports.live(args)?;
+    let cpu = match &live {
+        Some(live) if args.cpu.is_none() => {
+            worker::cpus().into_iter().rev().find(|cpu| !live.cores.contains(cpu))
+        }
+        _ => args.cpu,
+    };
+    let machine = Machine::bind(cpu).map_err(|why| match args.cpu {
         Some(_) => format!("--cpu: {why}"),
         None => why,
     })?;
@@ -199,7 +261,10 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         print(&if args.json { json } else { render_costs(&profile) });
         return Ok(ExitCode::SUCCESS);
     }
-    let measured = measure(&request, with, environment, &mut progress, &is_stopped);
+    let measured = match &live {
+        Some(live) => measure_live(&request, live, with, environment, &mut progress, &is_stopped),
+        None => measure(&request, with, environment, &mut progress, &is_stopped),
+    };
     log::wipe_progress();
     let report = measured.map_err(explain)?;
     print_document(args.json, &report, || report.render());
@@ -267,16 +332,97 @@ fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {
-    let mut inputs = HashMap::new();
-    for text in texts {
-        let pair =
-            text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-        let (name, value) = pair.ok_or_else(|| format!("--in takes NAME=VALUE, not '{text}'"))?;
-        let binding = Binding::source(value).map_err(|why| format!("--in {text}: {why}"))?;
-        inputs.insert(name.to_string(), binding);
+/// What a chain's names are bound to.
+struct Ports {
+    traffic: HashMap<String, Binding>,
+    inputs: Vec<(Option<String>, String)>,
+    outputs: Vec<(Option<String>, String)>,
+}
+
+impl Ports {
+    fn parse(args: &Bench) -> Result<Self, String> {
+        let mut ports = Self { traffic: HashMap::new(), inputs: Vec::new(), outputs: Vec::new() };
+        let split = |text: &str| match text.split_once('=') {
+            // Keys of generated traffic have values, too.
+            Some((name, value)) if !name.contains(':') => {
+                (Some(name.to_string()), value.to_string())
+            }
+            _ => (None, text.to_string()),
+        };
+        for text in &args.inputs {
+            let (name, value) = split(text);
+            if value.is_empty() || name.as_ref().is_some_and(String::is_empty) {
+                return Err(format!("--in takes NAME=VALUE or an interface, not '{text}'"));
+            }
+            let binding = Binding::source(&value).map_err(|why| format!("--in {text}: {why}"))?;
+            match (name, binding) {
+                (name, Binding::Interface(spec)) => ports.inputs.push((name, spec.name)),
+                (Some(name), binding) => _ = ports.traffic.insert(name, binding),
+                (None, _) => {
+                    return Err(format!(
+                        "--in takes NAME=VALUE, not '{text}'; --traffic {text} is offered to all inputs"
+                    ));
+                }
+            }
+        }
+        for text in &args.outputs {
+            let (name, value) = split(text);
+            match Binding::sink(&value).map_err(|why| format!("--out {text}: {why}"))? {
+                Binding::Interface(spec) => ports.outputs.push((name, spec.name)),
+                _ => return Err(format!("--out {text}: takes an interface; nothing is written")),
+            }
+        }
+        Ok(ports)
     }
-    Ok(inputs)
+
+    /// How to measure over interfaces, if that is asked for.
+    fn live(self, args: &Bench) -> Result<Option<Live>, String> {
+        let tester = args.via.as_deref().map(|text| match text.split_once(',') {
+            Some((from, to)) if !from.is_empty() && !to.is_empty() && !to.contains(',') => {
+                Ok([from.to_string(), to.to_string()])
+            }
+            _ => Err(format!("--via {text}: takes the tester's two interfaces, FROM,TO")),
+        });
+        let tester = tester.transpose()?;
+        let has_interfaces = !self.inputs.is_empty() || !self.outputs.is_empty();
+        let link = match args.veth {
+            true if has_interfaces => {
+                return Err("--veth makes interfaces: none can be bound with --in".into());
+            }
+            true => Link::Veth,
+            false if has_interfaces || tester.is_some() => {
+                Link::Interfaces { inputs: self.inputs, outputs: self.outputs, tester }
+            }
+            false if args.io.is_some() || args.via_io.is_some() || args.cores.is_some() => {
+                return Err(
+                    "--io, --via-io and --cores are for interfaces: --veth, or --in and --out"
+                        .into(),
+                );
+            }
+            false => return Ok(None),
+        };
+        if args.costs.is_some() {
+            return Err("--costs is measured in memory: without interfaces".into());
+        }
+        if link != Link::Veth && args.peers.iter().any(|peer| !matches!(peer, Peer::Chain(_))) {
+            return Err("--vs with anything but a chain changes how the host forwards: it takes --veth, in whose \
+                        namespaces it does no harm".into());
+        }
+        let cpus = worker::cpus();
+        let cores = match &args.cores {
+            Some(text) => cores::parse(text, &cpus)?,
+            None => cpus.iter().rev().take(1).copied().collect(),
+        };
+        let program = std::env::current_exe().map_err(|e| format!("catena's own program: {e}"))?;
+        let catena = Catena { program, variables: args.variables.clone(), io: args.io.clone() };
+        Ok(Some(Live {
+            link,
+            catena,
+            cores,
+            io: args.via_io.clone(),
+            script: args.vs_script.clone(),
+        }))
+    }
 }
 
 /// The limits that a report misses.

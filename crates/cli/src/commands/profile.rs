@@ -1,5 +1,6 @@
 //! `catena profile`: where the time of packets and processes goes.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,10 +13,11 @@ use bench::{Effort, Failed, Machine, Request};
 use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
 use dataplane::guarded_path;
+use dataplane::io::Binding;
 use view::flame;
 use view::svg::Theme;
 
-use crate::commands::bench::{inputs, print_document};
+use crate::commands::bench::print_document;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::{log, theme, variables};
@@ -111,6 +113,8 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         chain: file,
         variables: variables::all(&args.variables)?,
         inputs: inputs(&args.inputs)?,
+        traffic: None,
+        peers: Vec::new(),
         seed: args.seed,
         sizes: Vec::new(),
         arrivals: Default::default(),
@@ -183,4 +187,16 @@ fn failure(why: Failed) -> Failure {
         Failed::Message(why) => why.into(),
         Failed::Interrupted => "interrupted: nothing is reported".to_string().into(),
     }
+}
+
+fn inputs(texts: &[String]) -> Result<HashMap<String, Binding>, String> {
+    let mut inputs = HashMap::new();
+    for text in texts {
+        let pair =
+            text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+        let (name, value) = pair.ok_or_else(|| format!("--in takes NAME=VALUE, not '{text}'"))?;
+        let binding = Binding::source(value).map_err(|why| format!("--in {text}: {why}"))?;
+        inputs.insert(name.to_string(), binding);
+    }
+    Ok(inputs)
 }

@@ -207,9 +207,9 @@ fn what_cannot_be_measured_is_refused() {
             "--html r.json: the JSON document beside it would have this name",
         ),
         (CHAIN, &["--in", "in=empty.pcap"], "there are no packets in it"),
-        (CHAIN, &["--in", "in=lo"], "'in' is bound to the interface lo"),
+        (CHAIN, &["--in", "in=lo"], "'out' is bound to no interface"),
         (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
-        (CHAIN, &["--in", "in"], "--in takes NAME=VALUE"),
+        (CHAIN, &["--in", "in="], "--in takes NAME=VALUE"),
         (CHAIN, &["--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
         (CHAIN, &["--trial", "0"], "--trial 0: 0.001 to 60 seconds"),
         ("InfiniteSource -> Discard;", &[], "the chain has no FromDevice or FromDump"),
@@ -249,4 +249,59 @@ fn an_interrupt_ends_it() {
     kill_process(pid, Signal::INT).unwrap();
     let ended = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(ended.refused(), "error: interrupted: nothing is reported\n");
+}
+
+#[test]
+fn chains_are_compared_in_the_same_rounds() {
+    let folder = Folder::new();
+    folder.file("b.click", "FromDevice(other) -> Discard;");
+    folder.file("c.click", "Idle -> Discard;");
+    let others = ["--vs", "b.click", "--vs", "c.click", "--vs", "kernel"];
+    let ended = bench(&folder, &[&others[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(ended.well()).unwrap();
+    let peers = report["peers"].as_array().unwrap();
+    let [other, idle, kernel] = &peers[..] else { panic!("{report}") };
+    assert_eq!(other["forwarded"], 0.0);
+    let ratios = &other["ratios"][0];
+    assert_eq!(ratios[0], "time per packet");
+    let (ours, theirs) = (&report["cost"]["time"], &other["cost"]["time"]);
+    let of = |samples: &Value, at: usize| samples["values"][at].as_f64().unwrap();
+    assert!((of(&ratios[1], 3) - of(theirs, 3) / of(ours, 3)).abs() < 1e-9, "{report}");
+    assert_eq!(idle["failed"], "it has no FromDevice or FromDump");
+    assert!(kernel["failed"].as_str().unwrap().contains("--veth"), "{kernel}");
+    let told = bench(&folder, &others);
+    let told = told.well();
+    assert!(told.contains("× as fast") && told.contains("! kernel: it forwards"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_about_interfaces_is_said() {
+    let folder = Folder::new();
+    folder.file("a.click", CHAIN);
+    folder.file("b.click", "FromDevice(a/b) -> ToDevice(out);");
+    folder.file("c.click", "FromDump(x.pcap) -> ToDevice(out);");
+    folder.file("x.pcap", include_bytes!("../../../../examples/lan.pcap.gz"));
+    for (arguments, why) in [
+        (&["a.click", "--in", "in=gen:flows=", "--veth"][..], "--in in=gen:flows="),
+        (
+            &["a.click", "--in", "gen:flows=1", "--veth"],
+            "--traffic gen:flows=1 is offered to all inputs",
+        ),
+        (&["a.click", "--in", "nosuch0"], "there is no interface 'nosuch0'"),
+        (&["a.click", "--in", "lo", "--veth"], "--veth makes interfaces"),
+        (&["a.click", "--in", "lo", "--out", "lo"], "--via FROM,TO"),
+        (&["a.click", "--in", "x=lo", "--out", "lo"], "no input of the chain has the name 'x'"),
+        (&["a.click", "--in", "lo", "--out", "lo", "--vs", "kernel"], "it takes --veth"),
+        (&["a.click", "--out", "x.pcap"], "takes an interface"),
+        (&["a.click", "--cores", "0"], "are for interfaces"),
+        (&["a.click", "--veth", "--cores", "9999"], "there is no CPU 9999"),
+        (&["a.click", "--vs", "nosuch"], "'nosuch' is neither a file nor kernel"),
+        (&["--via", "eth0"], "the tester's two interfaces"),
+        (&["b.click", "--veth"], "cannot be an interface's name"),
+        (&["c.click", "--veth"], "over interfaces it reads interfaces only"),
+    ] {
+        let ended = folder.run([&["bench"], arguments].concat());
+        assert_ne!(ended.code, Some(0), "{arguments:?}");
+        assert!(ended.err.contains(why), "{arguments:?}: {}", ended.err);
+    }
 }

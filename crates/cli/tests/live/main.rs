@@ -1,6 +1,7 @@
 //! Chains between interfaces of the kernel.
 #![allow(clippy::print_stderr, unreachable_pub)]
 
+mod bench;
 mod change;
 mod dispatch;
 mod load;

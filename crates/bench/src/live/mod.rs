@@ -1,0 +1,628 @@
+//! A chain over interfaces, and other systems in its place, by turns: the tester sends on one side, and receives on the
+//! other.
+//!
+//! Only packets that the system forwards when nearly nothing comes are expected when more comes: what a rule drops is not
+//! lost. Packets are known by their [stamp](crate::stamp), where they have room for one.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dataplane::clock::Time;
+use dataplane::io::Choice;
+use elements::device::DeviceRequest;
+use engine::session::Path as Execution;
+
+use crate::arrivals::Arrivals;
+use crate::machine::{Environment, Meter};
+use crate::measure::{
+    Failed, LOADS, Lab, Request, SINGLE, Size, Subject, Traffics, mean_size, remark,
+};
+use crate::report::{AtSize, Latency, PeerReport, Report, Throughput, VERSION};
+use crate::search::Range;
+use crate::statistics::Samples;
+use crate::traffic::Frames;
+
+mod place;
+mod system;
+mod tester;
+
+use place::{Links, Place, Port};
+pub use system::{Catena, Peer};
+use system::{Running, Setting, System};
+use tester::{Tester, Watch};
+
+/// What lies between the tester and the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Virtual Ethernet, in network namespaces that are made for it.
+    Veth,
+    /// Interfaces that are there.
+    Interfaces {
+        /// The chain's inputs: the name that its elements have for each, if it is given, and the interface.
+        inputs: Vec<(Option<String>, String)>,
+        /// Its outputs.
+        outputs: Vec<(Option<String>, String)>,
+        /// The tester's interfaces, to send on and to receive on. Without them, the other ends of virtual Ethernet.
+        tester: Option<[String; 2]>,
+    },
+}
+
+/// How a chain is measured over interfaces.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// What lies between.
+    pub link: Link,
+    /// How chains are run.
+    pub catena: Catena,
+    /// The CPUs that systems work on.
+    pub cores: Vec<usize>,
+    /// How the tester's frames are carried.
+    pub io: Option<Choice>,
+    /// A script that is run for each peer but chains, once it has started.
+    pub script: Option<PathBuf>,
+}
+
+/// Rounds in which systems take turns.
+const ROUNDS: usize = 3;
+/// Frames that are generated for an input at the most, unless it is said: all of them are sent slowly once.
+pub(crate) const FRAMES: u64 = 20_000;
+/// Loads are told apart down to this share of what the tester can send.
+const LEAST: f64 = 1e-3;
+
+/// What the chain reads and writes, and the frames for it.
+struct Ends {
+    /// The names that elements have for interfaces, and the interfaces.
+    inputs: Vec<(String, String)>,
+    outputs: Vec<(String, String)>,
+    ports: Vec<Port>,
+    frames: Vec<(String, Rc<Frames>)>,
+}
+
+/// Measures a chain over interfaces, or what lies between interfaces if there is no chain.
+///
+/// # Errors
+/// What is wrong with the chain, its traffic or the interfaces, or that it was stopped.
+pub fn measure_live(
+    request: &Request<'_>,
+    live: &Live,
+    (time, meter): (&Arc<dyn Time>, &dyn Meter),
+    environment: Environment,
+    progress: &mut dyn FnMut(&str),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Report, Failed> {
+    progress("reading the chain");
+    let keep = |_: &mut _| ();
+    let mut library = Traffics::new(request, &keep);
+    library.by_default = FRAMES;
+    let ends = Ends::find(request, live, time, &mut library)?;
+    if !request.sizes.is_empty() {
+        library.check_sizes()?;
+    }
+    let course = Course {
+        request,
+        live,
+        lab: Lab::new(request, (&**time, meter), is_stopped),
+        links: match live.link {
+            Link::Veth => Links::new(&ends.ports, mtu(&ends, request), live.cores.len())
+                .map_err(Failed::Message)?,
+            Link::Interfaces { .. } => Links { system: Place::default(), tester: Place::default() },
+        },
+        is_stopped,
+    };
+    course.links.tester.enter().map_err(Failed::Message)?;
+
+    let system = course.chain(&ends);
+    let mut peers: Vec<PeerReport> = request.peers.iter().map(PeerReport::of).collect();
+    let mut tester = course.tester(&ends.frames, &ends)?;
+    let (mut chain, mut remarks) = (Found::default(), library.remarks());
+    for round in 0..if peers.is_empty() { 1 } else { ROUNDS } {
+        let of = if peers.is_empty() { String::new() } else { format!(", round {}", round + 1) };
+        let mut say = |what: &str| progress(&format!("{what}{of}"));
+        course.round(&system, (&mut tester, &ends), &mut chain, &mut say)?;
+        for (peer, report) in request.peers.iter().zip(&mut peers) {
+            if report.failed.is_some() {
+                continue;
+            }
+            let mut found = std::mem::take(&mut report.found);
+            let mut say = |what: &str| progress(&format!("{peer}: {what}{of}"));
+            let done = course.peer(peer, (&mut tester, &ends), &mut found, &mut say);
+            report.found = found;
+            match done {
+                Ok(()) => {}
+                Err(Failed::Interrupted) => return Err(Failed::Interrupted),
+                Err(why) => report.failed = Some(why.to_string()),
+            }
+        }
+    }
+    chain.remarks(&mut remarks, tester.knows_packets);
+    drop(tester);
+    let mut sizes = Vec::new();
+    for size in &request.sizes {
+        progress(&format!("searching for the throughput with frames of {} bytes", size.name));
+        sizes.push(course.at_size(&system, &ends, size, time)?);
+    }
+    for report in &mut peers {
+        report.complete(&chain);
+    }
+    let traffic = library.described();
+    let mut report = Report {
+        bench: VERSION,
+        chain: course.name(),
+        place: course.place(),
+        cores: live.cores.len(),
+        environment,
+        seed: request.seed,
+        frame_size: mean_size(&traffic),
+        traffic,
+        arrivals: request.arrivals.to_string(),
+        cost: None,
+        throughput: chain.throughput,
+        latency: chain.latency,
+        sizes,
+        functions: Vec::new(),
+        programs: Vec::new(),
+        peers,
+        forwarded: chain.forwarded,
+        remarks,
+    };
+    remark(&mut report);
+    Ok(report)
+}
+
+/// What was found of a system so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// Of the first round.
+    pub(crate) throughput: Vec<Throughput>,
+    pub(crate) latency: Vec<Latency>,
+    pub(crate) forwarded: f64,
+    /// What was forwarded for each goal, in each round.
+    pub(crate) rates: Vec<Vec<f64>>,
+    /// What the tester sent when it was slower than the system, at the most.
+    pub(crate) testers_limit: Option<f64>,
+}
+
+impl Found {
+    fn remarks(&self, remarks: &mut Vec<String>, knows_packets: bool) {
+        if let Some(limit) = self.testers_limit {
+            remarks.push(format!(
+                "the tester sends and receives no more than about {:.3} Mpps here: the system may take more",
+                limit / 1e6
+            ));
+        }
+        if !knows_packets {
+            remarks.push(
+                "some frames have no room for a stamp (18 bytes of UDP, TCP or ICMP echo payload): packets were only \
+                 counted, and there are latencies only of the others"
+                    .into(),
+            );
+        }
+    }
+}
+
+impl PeerReport {
+    fn of(peer: &Peer) -> Self {
+        let (version, failed) = match peer.version() {
+            Ok(version) => (version, None),
+            Err(why) => (None, Some(why)),
+        };
+        Self { failed, ..Self::new(peer.to_string(), version, peer.does().into()) }
+    }
+
+    /// Adds what it comes to beside the chain.
+    fn complete(&mut self, chain: &Found) {
+        let found = std::mem::take(&mut self.found);
+        let ratios = |goal: usize| -> Option<Samples> {
+            let pairs: Vec<f64> = (chain.rates.iter().zip(&found.rates))
+                .filter_map(|(ours, theirs)| Some(ours.get(goal)? / theirs.get(goal)?))
+                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+                .collect();
+            (!pairs.is_empty()).then(|| Samples::of(pairs))
+        };
+        self.ratios = ["NDR", "PDR"]
+            .into_iter()
+            .enumerate()
+            .filter_map(|(goal, name)| Some((name.to_string(), ratios(goal)?)))
+            .collect();
+        self.by_tester = chain.testers_limit.or(found.testers_limit).is_some();
+        if let Some(limit) = found.testers_limit {
+            self.remark = Some(format!(
+                "the tester was the limit, at about {:.3} Mpps: it may take more",
+                limit / 1e6
+            ));
+        }
+        (self.throughput, self.latency, self.forwarded) =
+            (found.throughput, found.latency, found.forwarded);
+    }
+}
+
+/// What a measurement works with.
+struct Course<'a> {
+    request: &'a Request<'a>,
+    live: &'a Live,
+    lab: Lab<'a>,
+    links: Links,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Course<'_> {
+    fn chain<'b>(&'b self, ends: &'b Ends) -> System<'b> {
+        match self.request.chain {
+            "" => System::Present,
+            file => self.system(file, ends),
+        }
+    }
+
+    fn system<'b>(&'b self, file: &'b str, ends: &'b Ends) -> System<'b> {
+        System::Chain {
+            file,
+            catena: &self.live.catena,
+            inputs: &ends.inputs,
+            outputs: &ends.outputs,
+        }
+    }
+
+    fn name(&self) -> String {
+        match (&self.live.link, self.request.chain) {
+            (Link::Interfaces { tester: Some([from, to]), .. }, "") => format!("{from} to {to}"),
+            (_, chain) => chain.to_string(),
+        }
+    }
+
+    fn place(&self) -> String {
+        let cores: Vec<String> = self.live.cores.iter().map(usize::to_string).collect();
+        let cpus = format!("CPU{} {}", if cores.len() > 1 { "s" } else { "" }, cores.join(","));
+        let io = self.live.catena.io.as_deref().map_or_else(String::new, |io| format!(" ({io})"));
+        match &self.live.link {
+            Link::Veth => format!("over virtual Ethernet{io}, on {cpus}"),
+            Link::Interfaces { .. } if self.request.chain.is_empty() => "what is between".into(),
+            Link::Interfaces { inputs, outputs, .. } => {
+                let names = inputs.iter().chain(outputs).map(|(_, interface)| interface.as_str());
+                let mut names: Vec<&str> = names.collect();
+                names.dedup();
+                format!("over {}{io}, on {cpus}", names.join(" and "))
+            }
+        }
+    }
+
+    fn tester(&self, frames: &[(String, Rc<Frames>)], ends: &Ends) -> Result<Tester, Failed> {
+        let inlets: Vec<String> = match &self.live.link {
+            Link::Interfaces { tester: Some([_, to]), .. } => vec![to.clone()],
+            _ => {
+                let outputs = ends.outputs.iter().filter_map(|(_, name)| ends.port(name));
+                let mut names: Vec<_> = outputs.map(|port| port.tester.clone()).collect();
+                names.dedup();
+                names
+            }
+        };
+        Tester::open(frames, &inlets, self.live.io.as_ref()).map_err(Failed::Message)
+    }
+
+    /// A round of a peer.
+    fn peer(
+        &self,
+        peer: &Peer,
+        with: (&mut Tester, &Ends),
+        found: &mut Found,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), Failed> {
+        let system = match peer {
+            Peer::Chain(file) => self.system(file, with.1),
+            other => System::Peer(other),
+        };
+        self.round(&system, with, found, progress)
+    }
+
+    /// Starts a system and finds its throughput; in the first round, latencies, too.
+    fn round(
+        &self,
+        system: &System<'_>,
+        (tester, ends): (&mut Tester, &Ends),
+        found: &mut Found,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), Failed> {
+        progress("starting");
+        let mut running = Running::start(system, &self.setting(ends)?).map_err(Failed::Message)?;
+        let mut check = || running.check();
+        let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
+        found.forwarded = tester.settle(&mut watch)?;
+        progress("searching for the throughput");
+        let (throughput, limit) = self.throughput(tester, found.forwarded, &mut watch)?;
+        found.rates.push(throughput.iter().map(|found| found.throughput).collect());
+        found.testers_limit = found.testers_limit.or(limit);
+        let is_first = found.rates.len() == 1;
+        let rate = throughput.first().and_then(|ndr| ndr.lower);
+        if is_first {
+            found.throughput = throughput;
+        }
+        let Some(rate) = rate.filter(|_| is_first) else { return Ok(()) };
+        for percent in LOADS {
+            progress(&format!("taking latencies at {percent} % of the non-drop rate"));
+            let rate =
+                if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
+            let share = found.forwarded;
+            let taken =
+                self.lab.latency((percent, rate), self.request.effort, |load, arrivals| {
+                    Ok(tester.offer(load, arrivals, share, &mut watch)?.offered)
+                })?;
+            found.latency.extend(taken);
+        }
+        Ok(())
+    }
+
+    fn throughput(
+        &self,
+        tester: &mut Tester,
+        share: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Vec<Throughput>, Option<f64>), Failed> {
+        let effort = self.request.effort;
+        let most = tester.capacity(effort.trial, watch)?;
+        let range = Range { min: most * LEAST, max: most };
+        // The least load that the tester could not offer.
+        let mut beyond = f64::INFINITY;
+        let found = self.lab.search(range, |load| {
+            let even = (Arrivals::Constant, 0);
+            let outcome = tester.offer((load, effort.trial), even, share, watch)?;
+            if outcome.is_testers {
+                beyond = beyond.min(load);
+            }
+            Ok(outcome.offered.trial)
+        })?;
+        let upper = found.first().map(|ndr| ndr.upper.unwrap_or(most));
+        let limit = upper.filter(|upper| beyond.min(most) <= *upper);
+        Ok((found, limit))
+    }
+
+    fn at_size(
+        &self,
+        system: &System<'_>,
+        ends: &Ends,
+        size: &Size,
+        time: &Arc<dyn Time>,
+    ) -> Result<AtSize, Failed> {
+        let resize = |generator: &mut dataplane::io::Generator| {
+            generator.sizes.clone_from(&size.frames);
+        };
+        let mut library = Traffics::new(self.request, &resize);
+        library.by_default = FRAMES;
+        let sized = Ends::find(self.request, self.live, time, &mut library)?;
+        let mut tester = self.tester(&sized.frames, ends)?;
+        let mut found = Found::default();
+        let mut running = Running::start(system, &self.setting(ends)?).map_err(Failed::Message)?;
+        let mut check = || running.check();
+        let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
+        found.forwarded = tester.settle(&mut watch)?;
+        let (throughput, _) = self.throughput(&mut tester, found.forwarded, &mut watch)?;
+        let frame_size = mean_size(&library.described());
+        Ok(AtSize { size: size.name.clone(), frame_size, cost: None, throughput })
+    }
+
+    fn setting<'b>(&'b self, ends: &'b Ends) -> Result<Setting<'b>, Failed> {
+        let port = |names: &[(String, String)]| -> Option<&'b Port> {
+            names.first().and_then(|(_, interface)| ends.port(interface))
+        };
+        let none = || Failed::Message("the chain has no interface to send on".into());
+        let ports = match &self.live.link {
+            // Nothing is started.
+            _ if self.request.chain.is_empty() => ends.ports.first().map(|port| [port, port]),
+            _ => port(&ends.inputs).zip(port(&ends.outputs)).map(|(a, b)| [a, b]),
+        };
+        Ok(Setting {
+            place: &self.links.system,
+            ports: ports.ok_or_else(none)?,
+            cores: &self.live.cores,
+            chain: self.request.chain,
+            script: self.live.script.as_deref(),
+        })
+    }
+}
+
+/// The longest frame that is to be carried, without its Ethernet header.
+fn mtu(ends: &Ends, request: &Request<'_>) -> usize {
+    const HEADER: usize = 14;
+    let frames = ends.frames.iter().map(|(_, frames)| frames.longest());
+    let sizes = request.sizes.iter().flat_map(|size| size.frames.iter().map(|&size| size.into()));
+    frames.chain(sizes).max().unwrap_or(0).saturating_sub(HEADER).max(1500)
+}
+
+impl Ends {
+    fn port(&self, interface: &str) -> Option<&Port> {
+        self.ports.iter().find(|port| port.interface == interface)
+    }
+
+    /// Reads the chain and its traffic, and finds the interfaces.
+    fn find(
+        request: &Request<'_>,
+        live: &Live,
+        time: &Arc<dyn Time>,
+        library: &mut Traffics<'_>,
+    ) -> Result<Self, Failed> {
+        let wrong = |why: String| Failed::Message(why);
+        if request.chain.is_empty() {
+            let Link::Interfaces { tester: Some([from, to]), .. } = &live.link else {
+                return Err(wrong(
+                    "without a chain it takes --via, and what is between is measured".into(),
+                ));
+            };
+            let asked = DeviceRequest::Interface { name: from.clone(), receive: true };
+            let frames = library.frames(&asked).map_err(wrong)?;
+            let port = Port {
+                interface: from.clone(),
+                tester: from.clone(),
+                address: String::new(),
+                tester_address: String::new(),
+            };
+            return Ok(Self {
+                inputs: Vec::new(),
+                outputs: vec![(to.clone(), to.clone())],
+                ports: vec![port],
+                frames: vec![(from.clone(), frames)],
+            });
+        }
+        let subject = Subject::load(request, Execution::Native, time, library)?;
+        library.check_names()?;
+        let (reads, writes) = (library.names().map_err(wrong)?, subject.bed.sinks());
+        if reads.is_empty() {
+            return Err(wrong("the chain has no FromDevice: nothing can be offered to it".into()));
+        }
+        if writes.is_empty() {
+            return Err(wrong("the chain has no ToDevice: nothing can come back from it".into()));
+        }
+        let (inputs, outputs) = match &live.link {
+            Link::Veth => {
+                let same = |names: &[String]| -> Vec<(String, String)> {
+                    names.iter().map(|name| (name.clone(), name.clone())).collect()
+                };
+                (same(&reads), same(&writes))
+            }
+            Link::Interfaces { inputs, outputs, .. } => (
+                bind(&reads, inputs, "--in", "input").map_err(wrong)?,
+                bind(&writes, outputs, "--out", "output").map_err(wrong)?,
+            ),
+        };
+        let mut frames = Vec::new();
+        for (name, interface) in &inputs {
+            let asked = DeviceRequest::Interface { name: name.clone(), receive: true };
+            frames.push((interface.clone(), library.frames(&asked).map_err(wrong)?));
+        }
+        let mut ports: Vec<Port> = Vec::new();
+        for (_, interface) in inputs.iter().chain(&outputs) {
+            if ports.iter().any(|port| port.interface == *interface) {
+                continue;
+            }
+            let number = ports.len() + 1;
+            let sent = frames.iter().find(|(name, _)| name == interface);
+            let address = sent.and_then(|(_, frames)| frames.destination());
+            let tester = match &live.link {
+                Link::Veth => Ok(format!("tester{number}")),
+                Link::Interfaces { tester: Some([from, to]), .. } => {
+                    let is_input = inputs.iter().any(|(_, input)| input == interface);
+                    Ok(if is_input { from } else { to }.clone())
+                }
+                Link::Interfaces { .. } => other_end(interface),
+            };
+            ports.push(Port {
+                interface: interface.clone(),
+                tester: tester.map_err(wrong)?,
+                address: address.unwrap_or_else(|| format!("02:00:00:00:01:{number:02x}")),
+                tester_address: format!("02:00:00:00:02:{number:02x}"),
+            });
+        }
+        if live.link == Link::Veth {
+            let odd = ports.iter().find(|port| !is_interface_name(&port.interface));
+            if let Some(port) = odd {
+                return Err(wrong(format!(
+                    "'{}' cannot be an interface's name: over virtual Ethernet, FromDevice and ToDevice have names of 1 \
+                     to 15 characters without '/', ':' and spaces",
+                    port.interface
+                )));
+            }
+        }
+        for (interface, _) in &mut frames {
+            if let Some(port) = ports.iter().find(|port| port.interface == *interface) {
+                interface.clone_from(&port.tester);
+            }
+        }
+        Ok(Self { inputs, outputs, ports, frames })
+    }
+}
+
+fn is_interface_name(name: &str) -> bool {
+    let is_odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.contains(is_odd)
+}
+
+/// Interfaces for names of a chain: as they are bound, or the only one for the only name.
+fn bind(
+    names: &[String],
+    bound: &[(Option<String>, String)],
+    option: &str,
+    kind: &str,
+) -> Result<Vec<(String, String)>, String> {
+    if let ([name], [(None, interface)]) = (names, bound) {
+        return Ok(vec![(name.clone(), interface.clone())]);
+    }
+    if bound.iter().any(|(name, _)| name.is_none()) {
+        return Err(format!(
+            "{option} INTERFACE is for a chain with one {kind}; here it is {option} NAME=INTERFACE, for {}",
+            names.join(", ")
+        ));
+    }
+    if let Some((Some(name), _)) =
+        bound.iter().find(|(name, _)| name.as_ref().is_some_and(|name| !names.contains(name)))
+    {
+        return Err(format!("{option} {name}=…: no {kind} of the chain has the name '{name}'"));
+    }
+    let find = |name: &String| {
+        let found = bound.iter().find(|(bound, _)| bound.as_ref() == Some(name));
+        found.map(|(_, interface)| (name.clone(), interface.clone())).ok_or_else(|| {
+            format!("'{name}' is bound to no interface: {option} {name}=INTERFACE binds it")
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The other end of a virtual Ethernet, if it is in this namespace.
+fn other_end(interface: &str) -> Result<String, String> {
+    let read = |path: String| std::fs::read_to_string(path).ok();
+    let links = std::fs::read_dir("/sys/class/net").map_err(|e| format!("/sys/class/net: {e}"))?;
+    let index = |name: &str, file: &str| -> Option<u32> {
+        read(format!("/sys/class/net/{name}/{file}"))?.trim().parse().ok()
+    };
+    let own = index(interface, "ifindex");
+    let peer = index(interface, "iflink").filter(|peer| Some(*peer) != own);
+    let mut names = links.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let found = peer.and_then(|peer| {
+        names.find(|name| index(name, "ifindex") == Some(peer) && index(name, "iflink") == own)
+    });
+    found.ok_or_else(|| {
+        format!(
+            "the tester needs interfaces that are connected to the chain's: --via FROM,TO ({interface} is no virtual \
+             Ethernet whose other end is here)"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(texts: &[(&str, &str)]) -> Vec<(Option<String>, String)> {
+        let name = |name: &str| (!name.is_empty()).then(|| name.to_string());
+        texts.iter().map(|(chosen, to)| (name(chosen), (*to).to_string())).collect()
+    }
+
+    #[test]
+    fn names_are_bound_to_interfaces() {
+        let bind = |names: &[&str], to: &[(&str, &str)]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+            bind(&names, &bound(to), "--in", "input")
+        };
+        let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
+        assert_eq!(bind(&["in"], &[("", "eth0")]), Ok(vec![pair("in", "eth0")]));
+        let both = [("b", "eth1"), ("a", "eth0")];
+        assert_eq!(bind(&["a", "b"], &both), Ok(vec![pair("a", "eth0"), pair("b", "eth1")]));
+        for (names, to, why) in [
+            (&["a", "b"][..], &[("", "eth0")][..], "for a chain with one input"),
+            (&["a"], &[("c", "eth0")], "no input of the chain has the name 'c'"),
+            (&["a", "b"], &[("a", "eth0")], "'b' is bound to no interface"),
+        ] {
+            assert!(bind(names, to).is_err_and(|told| told.contains(why)), "{why}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_rounds_in_which_both_forwarded() {
+        let found = |rates: &[f64]| Found {
+            rates: rates.iter().map(|&rate| vec![rate]).collect(),
+            ..Found::default()
+        };
+        let mut report = PeerReport::new("kernel".into(), None, String::new());
+        report.found = found(&[1e6, 0.0, 2e6]);
+        report.complete(&found(&[2e6, 1e6, 3e6]));
+        let [(goal, ratios)] = &report.ratios[..] else { panic!("{:?}", report.ratios) };
+        assert_eq!((goal.as_str(), &ratios.values[..]), ("NDR", &[2.0, 1.5][..]));
+    }
+}

@@ -1,0 +1,416 @@
+//! What is measured over interfaces: a chain as `catena run` runs it, or another system that forwards between them.
+//!
+//! Other systems forward whatever comes in on the first input to the first output, as plainly as they can, unless a
+//! script says more: they are a floor for what the interfaces cost, or, with a script, the same function by other means.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+
+use dataplane::clock::Time;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::place::{Place, Port, finished, missing};
+use crate::stamp::{HostClock, StampClock};
+
+/// A system that a chain is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Another chain, by its file.
+    Chain(String),
+    /// The kernel's routing.
+    Kernel,
+    /// Open vSwitch with its datapath in user space.
+    OpenVswitch,
+    /// DPDK's testpmd on AF_PACKET devices.
+    Testpmd,
+    /// FastClick, which gets the same file.
+    FastClick,
+    /// VPP, which connects the interfaces on layer 2.
+    Vpp,
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "kernel" => Self::Kernel,
+            "ovs" => Self::OpenVswitch,
+            "testpmd" => Self::Testpmd,
+            "fastclick" => Self::FastClick,
+            "vpp" => Self::Vpp,
+            file if Path::new(file).exists() => Self::Chain(file.into()),
+            _ => {
+                return Err(format!(
+                    "'{text}' is neither a file nor kernel, ovs, testpmd, fastclick or vpp"
+                ));
+            }
+        })
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Chain(file) => file,
+            Self::Kernel => "kernel",
+            Self::OpenVswitch => "ovs",
+            Self::Testpmd => "testpmd",
+            Self::FastClick => "fastclick",
+            Self::Vpp => "vpp",
+        })
+    }
+}
+
+impl Peer {
+    /// What it does with packets.
+    pub(crate) fn does(&self) -> &'static str {
+        match self {
+            Self::Chain(_) => "a chain",
+            Self::Kernel => "routes all packets from the input to the output",
+            Self::OpenVswitch => "forwards by one OpenFlow rule, in user space",
+            Self::Testpmd => "forwards in io mode, over AF_PACKET",
+            Self::FastClick => "runs the same file",
+            Self::Vpp => "cross-connects the interfaces on layer 2, over AF_PACKET",
+        }
+    }
+
+    /// The program that tells its version, and where to get it.
+    fn program(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Chain(_) | Self::Kernel => None,
+            Self::OpenVswitch => Some(("ovs-vswitchd", "package openvswitch-switch")),
+            Self::Testpmd => Some(("dpdk-testpmd", "package dpdk-dev")),
+            Self::FastClick => {
+                Some(("click", "it is built from https://github.com/tbarbette/fastclick"))
+            }
+            Self::Vpp => Some(("vpp", "https://fd.io has it")),
+        }
+    }
+
+    /// Its version, as it tells it.
+    ///
+    /// # Errors
+    /// If its program is not there: how to get it.
+    pub(crate) fn version(&self) -> Result<Option<String>, String> {
+        if *self == Self::Kernel {
+            let release = rustix::system::uname().release().to_string_lossy().into_owned();
+            return Ok(Some(format!("Linux {release}")));
+        }
+        let Some((program, source)) = self.program() else { return Ok(None) };
+        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+        let output = output.map_err(|why| missing(program, source, &why))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // testpmd does not know the option.
+        Ok(text.lines().next().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()))
+    }
+}
+
+/// How `catena run` is called.
+#[derive(Clone, Debug)]
+pub struct Catena {
+    /// The program.
+    pub program: PathBuf,
+    /// Values of the chain's variables.
+    pub variables: Vec<String>,
+    /// `--io`, if it is given.
+    pub io: Option<String>,
+}
+
+/// What is to be started.
+pub(crate) enum System<'a> {
+    /// A chain, with the names that its elements have for interfaces.
+    Chain {
+        file: &'a str,
+        catena: &'a Catena,
+        inputs: &'a [(String, String)],
+        outputs: &'a [(String, String)],
+    },
+    Peer(&'a Peer),
+    /// What lies between the tester's interfaces already.
+    Present,
+}
+
+/// Where, and on what, a system is started.
+pub(crate) struct Setting<'a> {
+    pub(crate) place: &'a Place,
+    /// The input first, then the output.
+    pub(crate) ports: [&'a Port; 2],
+    pub(crate) cores: &'a [usize],
+    /// The chain's file, for who can run it, too.
+    pub(crate) chain: &'a str,
+    /// A script that makes of a peer what the chain is.
+    pub(crate) script: Option<&'a Path>,
+}
+
+impl Setting<'_> {
+    /// A program that will run there, on the CPUs of the system.
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.place.command("taskset");
+        command.args(["-c", &list(self.cores), program]);
+        command
+    }
+}
+
+/// A system that runs until it is dropped.
+pub(crate) struct Running {
+    name: String,
+    processes: Vec<Child>,
+    folder: Option<PathBuf>,
+}
+
+/// How long a program may take to end when it is told to, in nanoseconds.
+const ENDING: u64 = 5_000_000_000;
+/// The time between looks whether it has, or is ready.
+const LOOK: u64 = 2_000_000;
+/// The next host behind a system that routes.
+const NEXT: [&str; 2] = ["169.254.254.2", "fe80::2"];
+
+impl Running {
+    pub(crate) fn start(system: &System<'_>, setting: &Setting<'_>) -> Result<Self, String> {
+        let name = match system {
+            System::Chain { file, .. } => (*file).to_string(),
+            System::Peer(peer) => peer.to_string(),
+            System::Present => return Ok(Self::nothing(String::new())),
+        };
+        let mut running = Self::nothing(name);
+        match system {
+            System::Chain { file, catena, inputs, outputs } => {
+                let mut command = setting.command(&catena.program.to_string_lossy());
+                command.arg("run").arg(file).args(&catena.variables);
+                for (option, names) in [("--in", inputs), ("--out", outputs)] {
+                    for (name, interface) in *names {
+                        command.arg(option).arg(format!("{name}=dev:{interface}"));
+                    }
+                }
+                catena.io.iter().for_each(|io| _ = command.args(["--io", io]));
+                command.args(["--cores", &list(setting.cores), "--control", "none"]);
+                running.spawn(&mut command, "")?;
+            }
+            System::Peer(peer) => running.start_peer(peer, setting)?,
+            System::Present => {}
+        }
+        if let (Some(script), System::Peer(_)) = (setting.script, system) {
+            let [input, output] = setting.ports;
+            let mut command = setting.place.command("sh");
+            command.arg("-e").arg(script);
+            command.envs([("IN", &input.interface), ("OUT", &output.interface)]);
+            command.envs([("IN_MAC", &input.address), ("OUT_MAC", &output.address)]);
+            command.env("NEXT_MAC", &output.tester_address);
+            running.folder.iter().for_each(|folder| _ = command.env("FOLDER", folder));
+            finished(&mut command, &script.display().to_string())?;
+        }
+        Ok(running)
+    }
+
+    fn nothing(name: String) -> Self {
+        Self { name, processes: Vec::new(), folder: None }
+    }
+
+    fn start_peer(&mut self, peer: &Peer, setting: &Setting<'_>) -> Result<(), String> {
+        let [input, output] = setting.ports.map(|port| port.interface.as_str());
+        match peer {
+            // A chain is started as the chain is that it is compared with.
+            Peer::Chain(_) => Ok(()),
+            Peer::Kernel => route(setting),
+            Peer::OpenVswitch => self.start_switch(setting),
+            Peer::Testpmd => {
+                let mut command = setting.command("dpdk-testpmd");
+                let main = setting.cores.first().copied().unwrap_or(0);
+                let lcores = (1..).zip(setting.cores).map(|(n, cpu)| format!("{n}@{cpu}"));
+                let lcores: Vec<String> =
+                    std::iter::once(format!("0@{main}")).chain(lcores).collect();
+                command.args(["--no-pci", "--no-telemetry", "--no-huge", "-m", "256"]);
+                command.arg("--file-prefix").arg(format!("catena-bench-{}", std::process::id()));
+                command.arg("--vdev").arg(format!("net_af_packet0,iface={input}"));
+                command.arg("--vdev").arg(format!("net_af_packet1,iface={output}"));
+                command.args(["--lcores", &lcores.join(",")]);
+                command.args(["--", "--forward-mode=io", "--auto-start", "--total-num-mbufs=8192"]);
+                command.arg(format!("--nb-cores={}", setting.cores.len()));
+                self.spawn(&mut command, "packages dpdk, dpdk-dev")
+            }
+            Peer::FastClick => {
+                let mut command = setting.command("click");
+                command.arg(setting.chain);
+                self.spawn(&mut command, "FastClick")
+            }
+            Peer::Vpp => {
+                let folder = self.folder()?;
+                let script = folder.join("setup");
+                let lines = format!(
+                    "create host-interface name {input}\ncreate host-interface name {output}\n\
+                     set interface state host-{input} up\nset interface state host-{output} up\n\
+                     set interface l2 xconnect host-{input} host-{output}\n\
+                     set interface l2 xconnect host-{output} host-{input}\n"
+                );
+                std::fs::write(&script, lines).map_err(|e| format!("{}: {e}", script.display()))?;
+                let main = setting.cores.first().copied().unwrap_or(0);
+                let mut command = setting.command("vpp");
+                command.arg(format!(
+                    "unix {{ nodaemon exec {} cli-listen {} }} cpu {{ main-core {main} }} plugins {{ plugin \
+                     dpdk_plugin.so {{ disable }} }}",
+                    script.display(),
+                    folder.join("cli.sock").display()
+                ));
+                self.spawn(&mut command, "VPP")
+            }
+        }
+    }
+
+    fn start_switch(&mut self, setting: &Setting<'_>) -> Result<(), String> {
+        let folder = self.folder()?;
+        let at = |name: &str| folder.join(name).display().to_string();
+        let (database, socket) = (at("conf.db"), at("db.sock"));
+        let environment = |mut command: Command| {
+            for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
+                command.env(name, &folder);
+            }
+            command
+        };
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        finished(Command::new("ovsdb-tool").args(["create", &database, schema]), "ovsdb-tool")?;
+        let package = "package openvswitch-switch";
+        let mut server = Command::new("ovsdb-server");
+        let control = at("server.ctl");
+        server.args([&database, &format!("--remote=punix:{socket}"), "--unixctl", &control]);
+        self.spawn(&mut environment(server), package)?;
+        self.wait_for(&folder.join("db.sock"))?;
+        let mut switch = setting.command("ovs-vswitchd");
+        switch.args([&format!("unix:{socket}"), "--unixctl", &at("switch.ctl")]);
+        self.spawn(&mut environment(switch), package)?;
+        let mask = format!("{:x}", mask(setting.cores));
+        let mut setup = Command::new("ovs-vsctl");
+        setup.args(["--timeout=20", &format!("--db=unix:{socket}"), "init", "--", "set", "open"]);
+        setup.args([".", &format!("other_config:pmd-cpu-mask={mask}"), "--", "add-br", "br0"]);
+        setup.args(["--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure"]);
+        for (port, number) in setting.ports.into_iter().zip(1..) {
+            let interface = &port.interface;
+            setup.args(["--", "add-port", "br0", interface, "--", "set", "interface", interface]);
+            setup.arg(format!("ofport_request={number}"));
+        }
+        finished(&mut environment(setup), "ovs-vsctl")?;
+        let bridge = folder.join("br0.mgmt");
+        self.wait_for(&bridge)?;
+        let mut flow = Command::new("ovs-ofctl");
+        let rule = "in_port=1,actions=output:2";
+        flow.args(["add-flow", &format!("unix:{}", bridge.display()), rule]);
+        finished(&mut environment(flow), "ovs-ofctl").map(drop)
+    }
+
+    /// A folder that goes with it.
+    fn folder(&mut self) -> Result<PathBuf, String> {
+        let base = std::env::temp_dir();
+        let path = base.join(format!("catena-bench-{}-{}", std::process::id(), self.name));
+        std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        self.folder = Some(path.clone());
+        Ok(path)
+    }
+
+    fn spawn(&mut self, command: &mut Command, source: &str) -> Result<(), String> {
+        // What is said on a standard error that nobody reads would stop it.
+        let log = self.log();
+        let err = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(err);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let process = command.spawn().map_err(|why| missing(&program, source, &why))?;
+        self.processes.push(process);
+        Ok(())
+    }
+
+    /// What the process that is started next, or was started last, says.
+    fn log(&self) -> PathBuf {
+        let (id, name) =
+            (std::process::id(), Path::new(&self.name).file_name().unwrap_or_default());
+        std::env::temp_dir().join(format!("catena-bench-{id}-{}.log", name.to_string_lossy()))
+    }
+
+    fn wait_for(&mut self, file: &Path) -> Result<(), String> {
+        let clock = HostClock::new(StampClock::Monotonic);
+        let end = clock.now() + ENDING;
+        while !file.exists() {
+            self.check()?;
+            if clock.now() > end {
+                return Err(format!("{}: {} is not there after 5 s", self.name, file.display()));
+            }
+            clock.wait_until(clock.now() + LOOK);
+        }
+        Ok(())
+    }
+
+    /// Fails if one of its processes has ended, and says what it said last.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        for process in &mut self.processes {
+            let Ok(Some(status)) = process.try_wait() else { continue };
+            let said = std::fs::read_to_string(self.log()).unwrap_or_default();
+            let mut last: Vec<&str> = said.lines().rev().take(3).collect();
+            last.reverse();
+            return Err(format!("{} ended ({status}): {}", self.name, last.join("; ")));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let clock = HostClock::new(StampClock::Monotonic);
+        // Who needs another was started after it.
+        for process in self.processes.iter_mut().rev() {
+            if let Some(id) = Pid::from_raw(process.id() as i32)
+                && process.try_wait().is_ok_and(|status| status.is_none())
+            {
+                let _ = kill_process(id, Signal::TERM);
+            }
+            let end = clock.now() + ENDING;
+            while process.try_wait().is_ok_and(|status| status.is_none()) {
+                if clock.now() > end {
+                    let _ = process.kill();
+                    let _ = process.wait();
+                    break;
+                }
+                clock.wait_until(clock.now() + LOOK);
+            }
+        }
+        self.folder.iter().for_each(|folder| _ = std::fs::remove_dir_all(folder));
+        let _ = std::fs::remove_file(self.log());
+    }
+}
+
+/// Has the kernel route everything to the output, on the first of the cores.
+fn route(setting: &Setting<'_>) -> Result<(), String> {
+    let [input, output] = setting.ports;
+    let (interface, next) = (&output.interface, &output.tester_address);
+    let [next4, next6] = NEXT;
+    // The sending CPU would forward otherwise, which is the tester's.
+    let script = format!(
+        "mount -t sysfs sysfs /sys
+         for queue in /sys/class/net/{0}/queues/rx-*; do echo {1:x} > $queue/rps_cpus; done
+         for name in all {0} {interface}; do echo 0 > /proc/sys/net/ipv4/conf/$name/rp_filter; done
+         for name in {0} {interface}; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done
+         echo 1 > /proc/sys/net/ipv4/ip_forward
+         echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+         ip address replace 169.254.254.1/30 dev {interface}
+         ip neighbour replace {next4} lladdr {next} dev {interface}
+         ip -6 neighbour replace {next6} lladdr {next} dev {interface}
+         ip route replace default via {next4} dev {interface} onlink
+         ip -6 route replace default via {next6} dev {interface} onlink",
+        input.interface,
+        mask(setting.cores)
+    );
+    let mut command = setting.place.command("unshare");
+    finished(command.args(["--mount", "sh", "-ec", &script]), "setting up the kernel's routing")
+        .map(drop)
+}
+
+/// CPUs as a list for people and programs.
+fn list(cores: &[usize]) -> String {
+    let all: Vec<String> = cores.iter().map(usize::to_string).collect();
+    all.join(",")
+}
+
+/// CPUs as a mask of bits.
+fn mask(cores: &[usize]) -> u128 {
+    cores.iter().filter(|&&cpu| cpu < 128).fold(0, |mask, &cpu| mask | 1 << cpu)
+}

@@ -1,0 +1,538 @@
+//! The tester of RFC 2544: one thread that sends on some interfaces, receives on others, and knows packets by their
+//! stamps.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dataplane::clock::Time;
+use dataplane::io::{Binding, Bindings, Choice, InterfaceSpec, Interfaces};
+use elements::device::{Device, DeviceRequest, Received};
+use hdrhistogram::Histogram;
+use net::{Batch, Pool};
+
+use crate::arrivals::Arrivals;
+use crate::measure::Failed;
+use crate::memory::Offered;
+use crate::receive::Receiver;
+use crate::search::Trial;
+use crate::send::{Lost, Pace, Plan, Sender, Source, Step};
+use crate::stamp::{HostClock, StampClock};
+use crate::statistics::latencies;
+use crate::traffic::Frames;
+
+/// Frames over and over.
+struct Endless {
+    frames: Rc<Frames>,
+    next: u64,
+}
+
+impl Device for Endless {
+    fn receive(
+        &mut self,
+        burst: usize,
+        batch: &mut Batch,
+        pool: &mut Pool,
+    ) -> Result<Received, String> {
+        self.frames.append(self.next, burst, batch, pool);
+        self.next += burst as u64;
+        Ok(Received::More)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+        pool.recycle_all(batch);
+        Err("a source cannot be written to".into())
+    }
+
+    fn link_type(&self) -> u32 {
+        self.frames.link_type
+    }
+}
+
+/// An interface that the tester sends on.
+struct Outlet {
+    device: Box<dyn Device>,
+    frames: Rc<Frames>,
+    /// Of each frame, whether the system forwards it.
+    forwarded: Vec<bool>,
+}
+
+/// An interface that the tester receives on.
+struct Inlet {
+    device: Box<dyn Device>,
+    receiver: Receiver,
+}
+
+/// What came of a load.
+pub(crate) struct Outcome {
+    pub(crate) offered: Offered,
+    /// Whether the tester sent less than it should, or lost packets that came: the system is not to blame.
+    pub(crate) is_testers: bool,
+}
+
+/// What the tester knows of time, and who ends or fails it.
+pub(crate) struct Watch<'a> {
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
+    /// Fails if the system has ended.
+    pub(crate) check: &'a mut dyn FnMut() -> Result<(), String>,
+}
+
+/// The tester.
+pub(crate) struct Tester {
+    clock: Arc<dyn Time>,
+    outlets: Vec<Outlet>,
+    inlets: Vec<Inlet>,
+    /// Loads that were offered: each has streams of its own.
+    loads: u32,
+    interfaces: Interfaces,
+    /// Whether all frames had room for a stamp: then each packet is known again.
+    pub(crate) knows_packets: bool,
+}
+
+/// After the last packet was sent or came, packets are waited for so many nanoseconds.
+const QUIET: u64 = 100_000_000;
+/// How long a system may take until it forwards a packet, in nanoseconds.
+const STARTING: u64 = 15_000_000_000;
+/// Packets per second that any system forwards.
+const SLOW: f64 = 20_000.0;
+/// Seconds in which all frames are sent once to see which are forwarded, unless that is slower than `SLOW`.
+const ONCE: f64 = 3.0;
+/// A rate that no tester reaches.
+const UNREACHED: f64 = 1e9;
+/// A sender that is slower than asked sends half of the packets later than this, in nanoseconds.
+const LATE: u64 = 100_000;
+/// Steps between looks whether the system is still there.
+const LOOKS: u32 = 4096;
+
+impl Tester {
+    /// Opens interfaces in the namespace of this thread: those to send frames on, and those to receive on.
+    pub(crate) fn open(
+        outlets: &[(String, Rc<Frames>)],
+        inlets: &[String],
+        io: Option<&Choice>,
+    ) -> Result<Self, String> {
+        let interfaces = Interfaces::default();
+        let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
+        for (names, bound) in [
+            (outlets.iter().map(|(name, _)| name).collect::<Vec<_>>(), &mut bindings.outputs),
+            (inlets.iter().collect(), &mut bindings.inputs),
+        ] {
+            for name in names {
+                let spec =
+                    InterfaceSpec { name: name.clone(), mode: None, batch: None, shared: false };
+                bound.insert(name.clone(), Binding::Interface(spec));
+            }
+        }
+        io.into_iter().for_each(|choice| _ = bindings.choose(choice));
+        let mut open = |name: &str, receive| -> Result<Box<dyn Device>, String> {
+            Ok(bindings.open_device(&DeviceRequest::Interface { name: name.into(), receive })?)
+        };
+        let open_inlet = |name: &String| {
+            let device = open(name, true)?;
+            let receiver = Receiver::new(&*device);
+            Ok::<_, String>(Inlet { device, receiver })
+        };
+        let inlets = inlets.iter().map(open_inlet).collect::<Result<Vec<_>, _>>()?;
+        let open_outlet = |(name, frames): &(String, Rc<Frames>)| {
+            let forwarded = vec![true; frames.count()];
+            Ok::<_, String>(Outlet {
+                device: open(name, false)?,
+                frames: Rc::clone(frames),
+                forwarded,
+            })
+        };
+        let outlets = outlets.iter().map(open_outlet).collect::<Result<Vec<_>, _>>()?;
+        let clock = Arc::new(HostClock::new(StampClock::Monotonic));
+        Ok(Self { clock, outlets, inlets, loads: 0, interfaces, knows_packets: true })
+    }
+
+    /// Waits until the system forwards packets, and finds which. How many packets come of each that is sent.
+    pub(crate) fn settle(&mut self, watch: &mut Watch<'_>) -> Result<f64, Failed> {
+        let begin = self.clock.now();
+        loop {
+            let probe = Load { rate: SLOW, count: Some(200), seconds: None, ..Load::default() };
+            if self.load(&probe, watch)?.came > 0 {
+                break;
+            }
+            if self.clock.now() > begin + STARTING {
+                return Err(Failed::Message(format!(
+                    "no packet came back within {} seconds: the system drops all of this traffic, or it is not \
+                     connected to the tester",
+                    STARTING / 1_000_000_000
+                )));
+            }
+        }
+        let longest = self.outlets.iter().map(|outlet| outlet.frames.count()).max().unwrap_or(0);
+        let rate = (longest as f64 / ONCE).max(SLOW) * self.outlets.len() as f64;
+        self.outlets.iter_mut().for_each(|outlet| outlet.forwarded.fill(false));
+        let mut share = 0.0;
+        // First packets of flows are not always forwarded.
+        for _ in 0..2 {
+            let once = Load { rate, seconds: None, once: true, keeps: true, ..Load::default() };
+            let loaded = self.load(&once, watch)?;
+            share = loaded.came as f64 / loaded.sent.max(1) as f64;
+            self.knows_packets = loaded.stamped == loaded.sent;
+            for (stream, number) in loaded.stamps {
+                let place = loaded.streams.iter().position(|known| *known == stream);
+                let outlet = place.and_then(|at| self.outlets.get_mut(at));
+                let mark = outlet.and_then(|outlet| outlet.forwarded.get_mut(number as usize));
+                mark.into_iter().for_each(|mark| *mark = true);
+            }
+        }
+        if !self.knows_packets {
+            // Each frame counts for the part of it that comes back.
+            self.outlets.iter_mut().for_each(|outlet| outlet.forwarded.fill(true));
+        }
+        Ok(share)
+    }
+
+    /// Packets per second that the tester can send while it receives.
+    pub(crate) fn capacity(&mut self, seconds: f64, watch: &mut Watch<'_>) -> Result<f64, Failed> {
+        let load =
+            Load { rate: UNREACHED, seconds: Some(1e3), stop: Some(seconds), ..Load::default() };
+        Ok(self.load(&load, watch)?.rate)
+    }
+
+    /// Offers so many packets a second for so many seconds; `share` of them come back.
+    pub(crate) fn offer(
+        &mut self,
+        (rate, seconds): (f64, f64),
+        (arrivals, seed): (Arrivals, u64),
+        share: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Outcome, Failed> {
+        let load = Load { rate, seconds: Some(seconds), arrivals, seed, ..Load::default() };
+        let loaded = self.load(&load, watch)?;
+        let expected = match self.knows_packets {
+            true => loaded.expected,
+            false => (loaded.sent as f64 * share) as u64,
+        };
+        let mut lost = expected.saturating_sub(loaded.came).saturating_sub(loaded.lost_here);
+        let mut is_testers = loaded.lost_here > 0;
+        if loaded.slower {
+            // It was not offered: nobody knows whether it would have been forwarded.
+            lost += ((1.0 - loaded.rate / loaded.due) * expected as f64).max(1.0) as u64;
+            is_testers = true;
+        }
+        let trial = Trial { offered: expected.max(1), lost: lost.min(expected.max(1)) };
+        let offered = Offered { trial, latencies: loaded.latencies };
+        Ok(Outcome { offered, is_testers })
+    }
+
+    fn load(&mut self, load: &Load, watch: &mut Watch<'_>) -> Result<Loaded, Failed> {
+        let wrong = Failed::Message;
+        let outlets = self.outlets.len();
+        let streams: Vec<u8> = (0..outlets as u32)
+            .map(|i| (self.loads.wrapping_mul(outlets as u32) + i) as u8)
+            .collect();
+        self.loads = self.loads.wrapping_add(1);
+        for inlet in &mut self.inlets {
+            inlet.receiver.begin();
+            inlet.receiver.counting().stamps = load.keeps.then(Vec::new);
+        }
+        let plans: Vec<Plan> = (self.outlets.iter().zip(&streams).zip(0u64..))
+            .map(|((outlet, &stream), number)| Plan {
+                pace: Pace::Rate(
+                    load.rate / outlets as f64,
+                    load.arrivals,
+                    load.seed.wrapping_add(number),
+                ),
+                count: if load.once { Some(outlet.frames.count() as u64) } else { load.count },
+                seconds: load.seconds,
+                stamp: Some((StampClock::Monotonic, stream)),
+            })
+            .collect();
+        let frames = self.outlets.iter().map(|outlet| Rc::clone(&outlet.frames));
+        let mut opens: Vec<_> = frames
+            .map(|frames| {
+                move || {
+                    let frames = Rc::clone(&frames);
+                    Ok(Box::new(Endless { frames, next: 0 }) as Box<dyn Device>)
+                }
+            })
+            .collect();
+        let sources = opens.iter_mut().map(|open| Source::new(open));
+        let mut sources = sources.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let senders = sources
+            .iter_mut()
+            .zip(&plans)
+            .map(|(source, plan)| Sender::new(source, plan, Some(&*self.clock)));
+        let mut senders = senders.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+
+        let begin = self.clock.now();
+        let stop = load.stop.map(|seconds| begin + (seconds * 1e9) as u64);
+        let (mut last, mut rounds) = (begin, 0u32);
+        let mut is_sent = false;
+        loop {
+            rounds = rounds.wrapping_add(1);
+            if (watch.is_stopped)() {
+                return Err(Failed::Interrupted);
+            }
+            if rounds.is_multiple_of(LOOKS) {
+                (watch.check)().map_err(wrong)?;
+            }
+            if !is_sent {
+                is_sent = true;
+                for (sender, outlet) in senders.iter_mut().zip(&mut self.outlets) {
+                    let step = sender.step(&mut *outlet.device).map_err(wrong)?;
+                    is_sent &= step == Step::Done;
+                }
+                last = self.clock.now();
+                is_sent |= stop.is_some_and(|stop| last >= stop);
+            }
+            for inlet in &mut self.inlets {
+                let taken = inlet.receiver.step(&mut *inlet.device).map_err(wrong)?;
+                if taken.packets > 0 {
+                    last = self.clock.now();
+                }
+            }
+            if is_sent {
+                let sent = senders.iter().zip(&self.outlets);
+                let expected: u64 =
+                    sent.map(|(sender, outlet)| outlet.expected(sender.packets())).sum();
+                let came = self.inlets.iter_mut();
+                let came: u64 = came.map(|i| i.receiver.counting().of_streams(&streams)).sum();
+                if came >= expected.max(1) || self.clock.now() > last + QUIET {
+                    break;
+                }
+            }
+        }
+        (watch.check)().map_err(wrong)?;
+
+        let mut loaded = Loaded { streams, latencies: latencies(), ..Loaded::nothing() };
+        for (sender, outlet) in senders.into_iter().zip(&mut self.outlets) {
+            let sent = sender.finish(&mut *outlet.device).map_err(wrong)?;
+            loaded.sent += sent.packets;
+            loaded.stamped += sent.stamped.min(sent.packets);
+            let lost = Lost::sum(&sent.lost);
+            // Which packets the device lost is not known.
+            loaded.expected += outlet.expected(sent.packets).saturating_sub(lost);
+            let seconds = match load.stop {
+                Some(seconds) => seconds,
+                None => sent.seconds.unwrap_or(sent.due_seconds),
+            };
+            if seconds > 0.0 {
+                loaded.rate += sent.packets.saturating_sub(lost) as f64 / seconds;
+            }
+            loaded.due += sent.offered;
+            // One stall makes a short load end late, too; a sender that is too slow is late more and more.
+            let is_late = sent.lateness.is_some_and(|lateness| lateness.p50 > LATE);
+            loaded.slower |= sent.slower && is_late && load.stop.is_none();
+        }
+        for inlet in &mut self.inlets {
+            let counting = inlet.receiver.counting();
+            loaded.came += counting.of_streams(&loaded.streams);
+            loaded.unstamped += counting.unstamped();
+            loaded.lost_here += counting.lost_here();
+            loaded.latencies.add(counting.latencies()).expect("histograms of the same bounds");
+            loaded.stamps.extend(counting.stamps.take().into_iter().flatten());
+        }
+        // Where not all packets can be known again, all that come are counted.
+        if loaded.stamped < loaded.sent {
+            loaded.came += loaded.unstamped;
+        }
+        Ok(loaded)
+    }
+}
+
+impl Drop for Tester {
+    fn drop(&mut self) {
+        self.interfaces.leave();
+    }
+}
+
+impl Outlet {
+    /// Of so many packets, those that are forwarded.
+    fn expected(&self, packets: u64) -> u64 {
+        let count =
+            |flags: &[bool]| flags.iter().filter(|is_forwarded| **is_forwarded).count() as u64;
+        let all = self.forwarded.len() as u64;
+        let rest = (packets % all) as usize;
+        packets / all * count(&self.forwarded) + count(&self.forwarded[..rest])
+    }
+}
+
+/// A load to offer.
+#[derive(Default)]
+struct Load {
+    /// Packets per second, over all outlets.
+    rate: f64,
+    seconds: Option<f64>,
+    /// Packets of each outlet.
+    count: Option<u64>,
+    /// Each outlet sends all of its frames once.
+    once: bool,
+    /// After so many seconds no more is sent, whatever is due.
+    stop: Option<f64>,
+    arrivals: Arrivals,
+    seed: u64,
+    /// Whether all stamps that come are kept.
+    keeps: bool,
+}
+
+/// What came of it.
+struct Loaded {
+    streams: Vec<u8>,
+    sent: u64,
+    stamped: u64,
+    /// Of those sent, packets that the system forwards.
+    expected: u64,
+    came: u64,
+    unstamped: u64,
+    lost_here: u64,
+    /// Packets per second that were sent, and that were due.
+    rate: f64,
+    due: f64,
+    slower: bool,
+    latencies: Histogram<u64>,
+    stamps: Vec<(u8, u32)>,
+}
+
+impl Loaded {
+    fn nothing() -> Self {
+        Self {
+            streams: Vec::new(),
+            sent: 0,
+            stamped: 0,
+            expected: 0,
+            came: 0,
+            unstamped: 0,
+            lost_here: 0,
+            rate: 0.0,
+            due: 0.0,
+            slower: false,
+            latencies: latencies(),
+            stamps: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use dataplane::io::Generator;
+    use elements::device::Wake;
+
+    use super::*;
+    use crate::memory::tests::Simulated;
+
+    /// A system in a wire: what it has taken, and what is done with each packet by its number since a load began.
+    #[derive(Default)]
+    struct Wire {
+        on: VecDeque<Vec<u8>>,
+        /// Packets of these flows are dropped by a rule.
+        denied: Vec<u8>,
+        /// Of the others each of this number is lost.
+        loses: Option<u64>,
+        taken: u64,
+        lost: u64,
+    }
+
+    struct End(Rc<RefCell<Wire>>);
+
+    impl Device for End {
+        fn receive(
+            &mut self,
+            burst: usize,
+            batch: &mut Batch,
+            pool: &mut Pool,
+        ) -> Result<Received, String> {
+            let wire = &mut self.0.borrow_mut().on;
+            let count = burst.min(wire.len());
+            wire.drain(..count).for_each(|frame| batch.push(pool.packet(&frame)));
+            Ok(Received::More)
+        }
+
+        fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> Result<(), String> {
+            let wire = &mut *self.0.borrow_mut();
+            for packet in batch.iter() {
+                // The last byte of the source port tells flows apart.
+                if wire.denied.contains(&packet.data()[35]) {
+                    continue;
+                }
+                wire.taken += 1;
+                if wire.loses.is_some_and(|each| wire.taken.is_multiple_of(each)) {
+                    wire.lost += 1;
+                    continue;
+                }
+                wire.on.push_back(packet.data().to_vec());
+            }
+            pool.recycle_all(batch);
+            Ok(())
+        }
+
+        fn link_type(&self) -> u32 {
+            1
+        }
+
+        fn wait_on(&self) -> Option<Wake> {
+            Some(Wake::Polled)
+        }
+    }
+
+    fn tester(wire: &Rc<RefCell<Wire>>, size: u16) -> Tester {
+        let generator =
+            Generator { count: 100, flows: 10, sizes: vec![size], ..Generator::default() };
+        let mut bindings = Bindings::default();
+        bindings.inputs.insert("in".into(), Binding::Generator(generator));
+        let request = DeviceRequest::Interface { name: "in".into(), receive: true };
+        let frames = Rc::new(Frames::of(&mut *bindings.open_device(&request).unwrap()).unwrap());
+        let (sending, receiving) = (End(Rc::clone(wire)), End(Rc::clone(wire)));
+        let forwarded = vec![true; frames.count()];
+        let receiver = Receiver::new(&receiving);
+        Tester {
+            clock: Arc::new(Simulated::default()),
+            outlets: vec![Outlet { device: Box::new(sending), frames, forwarded }],
+            inlets: vec![Inlet { device: Box::new(receiving), receiver }],
+            loads: 0,
+            interfaces: Interfaces::default(),
+            knows_packets: true,
+        }
+    }
+
+    fn watched<T>(work: impl FnOnce(&mut Watch<'_>) -> Result<T, Failed>) -> T {
+        let mut check = || Ok(());
+        work(&mut Watch { is_stopped: &|| false, check: &mut check }).unwrap()
+    }
+
+    /// What a rule drops is no loss, and what is lost is counted to the packet, with stamps and without.
+    #[test]
+    fn losses_are_told_from_what_rules_drop() {
+        for size in [60, 52] {
+            let wire = Rc::new(RefCell::new(Wire { denied: vec![1, 2], ..Wire::default() }));
+            let mut tester = tester(&wire, size);
+            let share = watched(|watch| tester.settle(watch));
+            assert!((share - 0.8).abs() < 0.001, "{size}: {share}");
+            assert_eq!(tester.knows_packets, size == 60);
+            let even = (Arrivals::Constant, 0);
+            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, share, watch));
+            assert_eq!(outcome.offered.trial, Trial { offered: 400, lost: 0 }, "{size}");
+            wire.borrow_mut().taken = 0;
+            wire.borrow_mut().loses = Some(8);
+            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, share, watch));
+            assert_eq!(wire.borrow().lost, 50);
+            assert_eq!(outcome.offered.trial, Trial { offered: 400, lost: 50 }, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_cannot_be_sent_is_the_testers_limit() {
+        let wire = Rc::new(RefCell::new(Wire::default()));
+        let mut tester = tester(&wire, 60);
+        let even = (Arrivals::Constant, 0);
+        // A packet for each nanosecond, where looking at the clock takes more.
+        let outcome = watched(|watch| tester.offer((1e9, 0.001), even, 1.0, watch));
+        assert!(outcome.is_testers && outcome.offered.trial.lost > 0);
+    }
+
+    #[test]
+    fn a_system_that_ended_ends_the_load() {
+        let wire = Rc::new(RefCell::new(Wire { denied: (0..=255).collect(), ..Wire::default() }));
+        let mut tester = tester(&wire, 60);
+        let mut check = || Err("it is gone".to_string());
+        let mut watch = Watch { is_stopped: &|| false, check: &mut check };
+        let ended = tester.settle(&mut watch);
+        assert!(matches!(ended, Err(Failed::Message(why)) if why == "it is gone"));
+    }
+}
