@@ -78,9 +78,6 @@ pub struct Size {
     pub(crate) frames: Vec<u16>,
 }
 
-/// Simple IMIX: of twelve IP packets, seven are of 40 bytes, four of 576 and one of 1,500. Sizes of their frames, with
-/// the frame check sequence, and how many there are.
-const IMIX: [(u16, usize); 3] = [(64, 7), (594, 4), (1518, 1)];
 /// Bytes of the frame check sequence.
 const CHECK: u16 = 4;
 
@@ -90,10 +87,7 @@ impl FromStr for Size {
     /// A number of bytes with the frame check sequence, as RFC 2544 has it, or `imix`.
     fn from_str(text: &str) -> Result<Self, String> {
         let frames = match text {
-            "imix" => {
-                let of = |(size, count): (u16, usize)| std::iter::repeat_n(size - CHECK, count);
-                IMIX.into_iter().flat_map(of).collect()
-            }
+            "imix" => Generator::IMIX.to_vec(),
             _ => {
                 let size = text.parse::<u16>().ok().filter(|size| (64..=9220).contains(size));
                 vec![

@@ -1,20 +1,29 @@
 //! The traffic generator: flows of UDP, TCP or ICMP packets, repeatable from a seed.
 
+mod frame;
+mod mix;
+
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use elements::device::{Device, Received};
-use net::wire::{EtherAddr, Ethernet, Icmpv4, Ipv4, Tcp, Udp};
-use net::wire::{ether, ether_type, icmpv4, ip_protocol, ipv4, tcp};
 use net::{Batch, Packet, Pool};
+
+use frame::Template;
+use mix::Source;
+
+pub use frame::Protocol;
 
 /// What traffic is generated. Written as `key=value` pairs with commas; see [`Generator::KEYS`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
     /// Protocols, by their share of the flows.
     pub protocols: Vec<Protocol>,
-    /// Frame sizes in bytes without FCS, used in turn.
+    /// Frame sizes in bytes without FCS, used in turn. A frame is never shorter than its headers.
     pub sizes: Vec<u16>,
+    /// The VLAN of an 802.1Q tag in each frame; its priority is 0.
+    pub vlan: Option<u16>,
     /// Number of flows.
     pub flows: u32,
     /// Skew of the flows' shares of the packets: 0 is equal shares, 1 is Zipf's law.
@@ -25,19 +34,14 @@ pub struct Generator {
     pub count: u64,
     /// Seed of all random choices.
     pub seed: u64,
-    /// First source address; flows count up from it.
-    pub source: u32,
-    /// First destination address; flows count up from it.
-    pub destination: u32,
-}
-
-/// A protocol that can be generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Protocol {
-    Udp,
-    Tcp,
-    Icmp,
+    /// First source address of IPv4; flows count up from it.
+    pub source: Ipv4Addr,
+    /// First destination address of IPv4; flows count up from it.
+    pub destination: Ipv4Addr,
+    /// First source address of IPv6; flows count up from it.
+    pub source6: Ipv6Addr,
+    /// First destination address of IPv6; flows count up from it.
+    pub destination6: Ipv6Addr,
 }
 
 impl Default for Generator {
@@ -45,13 +49,17 @@ impl Default for Generator {
         Self {
             protocols: vec![Protocol::Udp],
             sizes: vec![60],
+            vlan: None,
             flows: 1000,
             zipf: 0.0,
             rate: 0,
             count: 1_000_000,
             seed: 1,
-            source: 0x0a00_0001,
-            destination: 0x1400_0001,
+            source: Ipv4Addr::new(10, 0, 0, 1),
+            destination: Ipv4Addr::new(20, 0, 0, 1),
+            // RFC 5180 sets 2001:2::/48 aside for benchmarks.
+            source6: Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1),
+            destination6: Ipv6Addr::new(0x2001, 2, 0, 0x8000, 0, 0, 0, 1),
         }
     }
 }
@@ -63,17 +71,87 @@ const MIN_SIZE: u16 = 54;
 /// Sizes and protocols at the most: there is a frame of each size for each protocol.
 const MAX_SIZES: usize = 256;
 const MAX_PROTOCOLS: usize = 16;
+/// Flows at the most.
+const MAX_FLOWS: u64 = 1 << 28;
 /// Flows of different shares at the most: what they are drawn by takes 8 bytes each.
 const MAX_SKEWED: u32 = 1 << 22;
+/// The greatest VLAN id.
+const MAX_VLAN: u16 = 4094;
 
 impl Generator {
     /// What can be said of the traffic, for help texts.
-    pub const KEYS: &'static str = "proto=udp|tcp|icmp|udp+tcp, size=BYTES or BYTES/BYTES/…, flows=N, zipf=SKEW, \
-        rate=PACKETS-PER-SECOND, count=N (0: without end), seed=N, src=ADDR, dst=ADDR";
+    pub const KEYS: &'static str = "proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), \
+        size=BYTES (several: 60/590) or imix, vlan=ID, flows=N, zipf=SKEW, rate=PACKETS-PER-SECOND, \
+        count=N (0: without end), seed=N, src=ADDR, dst=ADDR";
+
+    /// Simple IMIX: of twelve IP packets, seven are of 40 bytes, four of 576 and one of 1,500. The sizes of their frames,
+    /// without FCS.
+    pub const IMIX: [u16; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
     /// A device that makes this traffic.
     pub(super) fn start(&self) -> Box<dyn Device + Send> {
         Box::new(Running::new(self.clone()))
+    }
+
+    /// Reads the value of a key, or says what values there are.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "proto" => {
+                let named = |name| Protocol::ALL.iter().find(|(known, _)| *known == name);
+                let all = value.split('+').map(|name| named(name).map(|(_, protocol)| *protocol));
+                self.protocols = all.collect::<Option<_>>().ok_or_else(|| {
+                    let names = Protocol::ALL.map(|(name, _)| name).join(", ");
+                    format!("protocols are {names}; several with + between")
+                })?;
+                if self.protocols.len() > MAX_PROTOCOLS {
+                    return Err(format!("at most {MAX_PROTOCOLS} protocols"));
+                }
+            }
+            "size" if value == "imix" => self.sizes = Self::IMIX.to_vec(),
+            "size" => {
+                let size = |size: &str| {
+                    size.parse().ok().filter(|size| (MIN_SIZE..=MAX_SIZE).contains(size))
+                };
+                self.sizes = value.split('/').map(size).collect::<Option<_>>().ok_or_else(|| {
+                    format!(
+                        "sizes are {MIN_SIZE} to {MAX_SIZE} bytes, several with / between, or imix"
+                    )
+                })?;
+                if self.sizes.len() > MAX_SIZES {
+                    return Err(format!("at most {MAX_SIZES} sizes"));
+                }
+            }
+            "vlan" => {
+                let vlan = value.parse().ok().filter(|vlan| *vlan <= MAX_VLAN);
+                self.vlan = Some(vlan.ok_or_else(|| format!("VLANs are 0 to {MAX_VLAN}"))?);
+            }
+            "flows" => {
+                let flows = scaled(value).filter(|flows| (1..=MAX_FLOWS).contains(flows));
+                self.flows = flows.ok_or_else(|| format!("1 to {MAX_FLOWS} flows"))? as u32;
+            }
+            "zipf" => {
+                let zipf = value.parse().ok().filter(|zipf| (0.0..=10.0).contains(zipf));
+                self.zipf = zipf.ok_or("skews are 0 to 10")?;
+            }
+            "rate" => {
+                self.rate = scaled(value).ok_or("packets per second, such as 250, 100k or 1.5M")?;
+            }
+            "count" => self.count = scaled(value).ok_or("a number of packets, 0: without end")?,
+            "seed" => self.seed = value.parse().map_err(|_| "a whole number")?,
+            "src" | "dst" => {
+                let (v4, v6) = match key {
+                    "src" => (&mut self.source, &mut self.source6),
+                    _ => (&mut self.destination, &mut self.destination6),
+                };
+                match value.parse() {
+                    Ok(IpAddr::V4(address)) => *v4 = address,
+                    Ok(IpAddr::V6(address)) => *v6 = address,
+                    Err(_) => return Err("an address of IPv4 or IPv6".into()),
+                }
+            }
+            _ => return Err(format!("a generator takes {}", Self::KEYS)),
+        }
+        Ok(())
     }
 }
 
@@ -94,50 +172,9 @@ impl FromStr for Generator {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut generator = Self::default();
-        for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            let wrong = || format!("'{pair}' is not understood; a generator takes {}", Self::KEYS);
-            let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
-            match key {
-                "proto" => {
-                    generator.protocols = value
-                        .split('+')
-                        .map(|p| match p {
-                            "udp" => Ok(Protocol::Udp),
-                            "tcp" => Ok(Protocol::Tcp),
-                            "icmp" => Ok(Protocol::Icmp),
-                            _ => Err(wrong()),
-                        })
-                        .collect::<Result<_, _>>()?;
-                }
-                "size" => {
-                    generator.sizes = value
-                        .split('/')
-                        .map(|s| s.parse().ok().filter(|s| (MIN_SIZE..=MAX_SIZE).contains(s)))
-                        .collect::<Option<_>>()
-                        .ok_or_else(|| {
-                            format!("'{pair}': sizes are {MIN_SIZE} to {MAX_SIZE} bytes")
-                        })?;
-                }
-                "flows" => {
-                    let flows = scaled(value).filter(|f| (1..=1 << 28).contains(f));
-                    generator.flows = flows.ok_or_else(wrong)? as u32;
-                }
-                "zipf" => {
-                    let zipf = value.parse().ok().filter(|z| (0.0..=10.0).contains(z));
-                    generator.zipf = zipf.ok_or_else(wrong)?;
-                }
-                "rate" => generator.rate = scaled(value).ok_or_else(wrong)?,
-                "count" => generator.count = scaled(value).ok_or_else(wrong)?,
-                "seed" => generator.seed = value.parse().map_err(|_| wrong())?,
-                "src" => generator.source = parse_address(value).ok_or_else(wrong)?,
-                "dst" => generator.destination = parse_address(value).ok_or_else(wrong)?,
-                _ => return Err(wrong()),
-            }
-        }
-        if generator.protocols.len() > MAX_PROTOCOLS || generator.sizes.len() > MAX_SIZES {
-            return Err(format!(
-                "there are at most {MAX_PROTOCOLS} protocols and {MAX_SIZES} sizes"
-            ));
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            generator.set(key, value).map_err(|why| format!("'{pair}': {why}"))?;
         }
         if generator.zipf > 0.0 && generator.flows > MAX_SKEWED {
             return Err(format!(
@@ -149,100 +186,45 @@ impl FromStr for Generator {
     }
 }
 
-fn parse_address(text: &str) -> Option<u32> {
-    text.parse().ok().map(std::net::Ipv4Addr::to_bits)
-}
-
 impl fmt::Display for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
-        write!(f, "generator of {} flows, {} bytes", self.flows, sizes.join("/"))
-    }
-}
-
-/// Draws flow numbers by their shares (Walker's alias method).
-enum Chooser {
-    /// Every flow in turn.
-    InTurn(u32),
-    /// For each slot, the chance to stay (of 2^32) and the flow to take otherwise.
-    Alias(Vec<(u32, u32)>),
-}
-
-impl Chooser {
-    fn new(flows: u32, skew: f64) -> Self {
-        if skew == 0.0 {
-            return Self::InTurn(0);
-        }
-        let mut scaled: Vec<f64> = (1..=flows).map(|k| f64::from(k).powf(-skew)).collect();
-        let mean = scaled.iter().sum::<f64>() / f64::from(flows);
-        scaled.iter_mut().for_each(|share| *share /= mean);
-        let (mut small, mut large): (Vec<u32>, Vec<u32>) =
-            (0..flows).partition(|&i| scaled[i as usize] < 1.0);
-        let mut table = vec![(u32::MAX, 0u32); scaled.len()];
-        while let (Some(s), Some(&l)) = (small.pop(), large.last()) {
-            let (share, more) = (scaled[s as usize], &mut scaled[l as usize]);
-            table[s as usize] = ((share * f64::from(u32::MAX)) as u32, l);
-            *more -= 1.0 - share;
-            if *more < 1.0 {
-                large.pop();
-                small.push(l);
-            }
-        }
-        Self::Alias(table)
-    }
-
-    fn next(&mut self, flows: u32, rng: &mut fastrand::Rng) -> u32 {
-        match self {
-            Self::InTurn(next) => {
-                let flow = *next;
-                *next = if flow + 1 == flows { 0 } else { flow + 1 };
-                flow
-            }
-            Self::Alias(table) => {
-                let slot = rng.u32(0..flows);
-                let (stay, other) = table[slot as usize];
-                if rng.u32(..) <= stay { slot } else { other }
-            }
-        }
+        let sizes = if self.sizes == Self::IMIX { "imix".into() } else { sizes.join("/") };
+        write!(f, "generator of {} flows, {sizes} bytes", self.flows)
     }
 }
 
 struct Running {
     generator: Generator,
-    chooser: Chooser,
+    source: Source,
     rng: fastrand::Rng,
     sent: u64,
     /// A frame of each protocol and size, complete but for what differs between flows.
-    templates: Vec<Vec<u8>>,
+    templates: Vec<Template>,
 }
 
 impl Running {
     fn new(generator: Generator) -> Self {
-        let templates = generator
-            .protocols
-            .iter()
-            .flat_map(|&p| generator.sizes.iter().map(move |&s| template(p, usize::from(s))))
-            .collect();
+        let sizes = &generator.sizes;
+        let of = |&protocol| {
+            sizes.iter().map(move |&size| Template::new(protocol, generator.vlan, size))
+        };
         Self {
-            chooser: Chooser::new(generator.flows, generator.zipf),
+            source: Source::new(&generator),
             rng: fastrand::Rng::with_seed(generator.seed),
-            generator,
+            templates: generator.protocols.iter().flat_map(of).collect(),
             sent: 0,
-            templates,
+            generator,
         }
     }
 
     fn packet(&mut self, pool: &mut Pool) -> Packet {
-        let flow = self.chooser.next(self.generator.flows, &mut self.rng);
-        let (protocols, sizes) = (self.generator.protocols.len(), self.generator.sizes.len());
-        let which = flow as usize % protocols;
+        let (protocol, headers) = self.source.next(&self.generator, &mut self.rng);
+        let sizes = self.generator.sizes.len();
         let size = (self.sent % sizes as u64) as usize;
-        let mut packet = pool.packet(&self.templates[which * sizes + size]);
-        let mixed = (u64::from(flow) ^ self.generator.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let source = self.generator.source.wrapping_add(flow >> 4);
-        let destination = self.generator.destination.wrapping_add((mixed >> 40) as u32);
-        let ports = (1024 + (flow % 60_000) as u16, 1 + (mixed >> 16) as u16 % 1023);
-        address(packet.data_mut(), self.generator.protocols[which], source, destination, ports);
+        let template = &self.templates[protocol * sizes + size];
+        let mut packet = pool.packet(template.frame());
+        template.fill(packet.data_mut(), &headers);
         packet
     }
 }
@@ -276,84 +258,9 @@ impl Device for Running {
     }
 }
 
-/// An Ethernet frame of `size` bytes with an IPv4 packet of this protocol, addresses zero.
-fn template(protocol: Protocol, size: usize) -> Vec<u8> {
-    let mut frame = vec![0u8; size];
-    let (ethernet, packet) = frame.split_at_mut(ether::HEADER_LEN);
-    let length = packet.len() as u16;
-    let (ip, transport) = packet.split_at_mut(ipv4::HEADER_LEN);
-    if let Some(mut ethernet) = Ethernet::new(ethernet) {
-        ethernet.set_dst(EtherAddr([2, 0, 0, 0, 0, 1]));
-        ethernet.set_src(EtherAddr([2, 0, 0, 0, 0, 2]));
-        ethernet.set_ether_type(ether_type::IPV4);
-    }
-    if let Some(mut ip) = Ipv4::new(ip) {
-        ip.set_header_len(ipv4::HEADER_LEN);
-        ip.set_total_len(length);
-        ip.set_ttl(64);
-        ip.set_protocol(match protocol {
-            Protocol::Udp => ip_protocol::UDP,
-            Protocol::Tcp => ip_protocol::TCP,
-            Protocol::Icmp => ip_protocol::ICMP,
-        });
-    }
-    match protocol {
-        Protocol::Udp => {
-            if let Some(mut udp) = Udp::new(transport) {
-                udp.set_len(udp.bytes().len() as u16);
-            }
-        }
-        Protocol::Tcp => {
-            if let Some(mut tcp) = Tcp::new(transport) {
-                tcp.set_header_len(tcp::HEADER_LEN);
-                tcp.set_flags(tcp::flag::ACK);
-                tcp.set_window(0xffff);
-            }
-        }
-        Protocol::Icmp => {
-            if let Some(mut icmp) = Icmpv4::new(transport) {
-                icmp.set_message_type(icmpv4::message::ECHO);
-            }
-        }
-    }
-    frame
-}
-
-/// Writes a flow's addresses and ports into a frame and completes its checksums.
-fn address(frame: &mut [u8], protocol: Protocol, source: u32, destination: u32, ports: (u16, u16)) {
-    let (ip, transport) = frame[ether::HEADER_LEN..].split_at_mut(ipv4::HEADER_LEN);
-    let Some(mut ip) = Ipv4::new(ip) else { return };
-    ip.set_src(source.into());
-    ip.set_dst(destination.into());
-    ip.fill_checksum();
-    let pseudo = ip.pseudo_header(transport.len() as u16);
-    match protocol {
-        Protocol::Icmp => {
-            if let Some(mut icmp) = Icmpv4::new(transport) {
-                icmp.set_id(ports.0);
-                icmp.fill_checksum();
-            }
-        }
-        Protocol::Udp => {
-            if let Some(mut udp) = Udp::new(transport) {
-                udp.set_src_port(ports.0);
-                udp.set_dst_port(ports.1);
-                udp.fill_checksum(pseudo);
-            }
-        }
-        Protocol::Tcp => {
-            if let Some(mut tcp) = Tcp::new(transport) {
-                tcp.set_src_port(ports.0);
-                tcp.set_dst_port(ports.1);
-                tcp.fill_checksum(pseudo);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use net::checksum::{Sum, pseudo_header_v4};
+    use net::wire::{Icmpv4, Icmpv6, Ipv4, Ipv6, Tcp, Udp, ether_type, ip_protocol, vlan};
 
     use super::*;
 
@@ -369,27 +276,68 @@ mod tests {
         }
     }
 
+    /// Asserts that headers, lengths and checksums of a frame are right; gives the protocol's number.
+    fn check(frame: &[u8]) -> u8 {
+        let network = vlan::network(frame).unwrap();
+        let packet = &frame[network.offset..];
+        let (protocol, transport, pseudo) = match network.ether_type {
+            ether_type::IPV4 => {
+                let ip = Ipv4::new_checked(packet).unwrap();
+                assert!(ip.checksum_ok() && ip.ttl() == 64, "{frame:x?}");
+                let length = ip.payload().len();
+                (ip.protocol(), &packet[20..][..length], ip.pseudo_header(length as u16))
+            }
+            other => {
+                let ip = Ipv6::new(packet).unwrap();
+                assert_eq!((other, ip.version(), ip.hop_limit()), (ether_type::IPV6, 6, 64));
+                let length = ip.payload_len();
+                let pseudo = ip.pseudo_header(ip.next_header(), length as u32);
+                (ip.next_header(), &packet[40..][..length], pseudo)
+            }
+        };
+        let is_right = match protocol {
+            ip_protocol::UDP => Udp::new_checked(transport).unwrap().checksum_ok(pseudo),
+            ip_protocol::TCP => Tcp::new_checked(transport).unwrap().checksum_ok(pseudo),
+            ip_protocol::ICMP => Icmpv4::new(transport).unwrap().checksum_ok(),
+            _ => Icmpv6::new(transport).unwrap().checksum_ok(pseudo),
+        };
+        assert!(is_right, "{frame:x?}");
+        protocol
+    }
+
     #[test]
     fn traffic_is_valid_and_repeatable() {
-        let spec = "proto=udp+tcp+icmp,size=60/1514,flows=10,count=100,zipf=1";
-        let all = frames(spec);
-        assert_eq!(all, frames(spec));
-        assert_eq!(all.len(), 100);
-        for frame in &all {
-            assert_eq!(Sum::of(&frame[14..34]).checksum(), 0, "IP checksum");
-            let (source, destination) = (&frame[26..30], &frame[30..34]);
-            let word = |b: &[u8]| u32::from_be_bytes(b.try_into().unwrap());
-            let pseudo = match frame[23] {
-                1 => Sum::ZERO,
-                p => pseudo_header_v4(
-                    word(source).into(),
-                    word(destination).into(),
-                    p,
-                    (frame.len() - 34) as u16,
-                ),
-            };
-            assert_eq!(pseudo.plus(Sum::of(&frame[34..])).checksum(), 0, "transport checksum");
+        for vlan in ["", ",vlan=0", ",vlan=4094"] {
+            let spec = format!(
+                "proto=udp+tcp+icmp+udp6+tcp6+icmp6,size=60/61/1514,flows=60,count=600,zipf=1{vlan}"
+            );
+            let all = frames(&spec);
+            assert_eq!(all, frames(&spec));
+            assert_ne!(all, frames(&format!("{spec},seed=2")));
+            assert_eq!(all.len(), 600);
+            let mut protocols: Vec<u8> = all.iter().map(|frame| check(frame)).collect();
+            protocols.sort();
+            protocols.dedup();
+            assert_eq!(protocols, [1, 6, 17, 58]);
         }
+    }
+
+    #[test]
+    fn frames_are_as_long_as_asked_or_as_their_headers_need() {
+        let lengths = |spec: &str| frames(spec).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths("size=imix,count=12"), Generator::IMIX.map(usize::from));
+        assert_eq!(lengths("proto=udp+udp6+tcp6,size=60,count=3"), [60, 62, 74]);
+        assert_eq!(lengths("proto=tcp+tcp6,vlan=7,size=54/100,count=2"), [58, 100]);
+    }
+
+    #[test]
+    fn tags_and_addresses_are_the_ones_asked_for() {
+        let all = frames("proto=udp+udp6,vlan=100,flows=2,count=2,src=9.0.0.0,src=2001:db8::");
+        let tag = |frame: &[u8]| vlan::network(frame).unwrap().outer.unwrap().0;
+        assert!(all.iter().all(|frame| tag(frame) == 100));
+        assert_eq!(Ipv4::new(&all[0][18..]).unwrap().src(), Ipv4Addr::new(9, 0, 0, 0));
+        let source = Ipv6::new(&all[1][18..]).unwrap().src();
+        assert_eq!(source, "2001:db8::".parse::<Ipv6Addr>().unwrap());
     }
 
     #[test]
@@ -406,8 +354,20 @@ mod tests {
 
     #[test]
     fn wrong_specifications_are_refused() {
-        for wrong in ["size=20", "flows=0", "speed=9", "proto=sctp", "zipf=-1", "rate=x", "count"] {
-            assert!(wrong.parse::<Generator>().is_err(), "{wrong}");
+        for (wrong, expected) in [
+            ("size=20", "sizes are 54 to 9216 bytes, several with / between, or imix"),
+            ("size=", "or imix"),
+            ("flows=0", "1 to 268435456 flows"),
+            ("speed=9", "a generator takes proto="),
+            ("proto=sctp", "protocols are udp, tcp, icmp, udp6, tcp6, icmp6; several with +"),
+            ("vlan=4095", "VLANs are 0 to 4094"),
+            ("zipf=-1", "skews are 0 to 10"),
+            ("rate=x", "packets per second"),
+            ("count", "a number of packets"),
+            ("src=here", "an address of IPv4 or IPv6"),
+        ] {
+            let why = wrong.parse::<Generator>().unwrap_err();
+            assert!(why.starts_with(&format!("'{wrong}': ")) && why.contains(expected), "{why}");
         }
         let large = [
             "zipf=10,flows=100M".to_string(),
