@@ -75,7 +75,7 @@ fn what_cannot_be_sent_or_received_is_refused() {
     let folder = Folder::new();
     let empty = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
     folder.file("empty.pcap", empty).file("text.pcap", "no capture");
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["gen", "--out", "a.pcap"], "say by --rate how many packets a second"),
         (&["gen", "--out", "a.pcap", "--rate", "10%"], "a capture file has no link"),
         (&["gen", "--out", "nowhere", "--rate", "1k"], "there is no interface 'nowhere'"),
@@ -83,6 +83,10 @@ fn what_cannot_be_sent_or_received_is_refused() {
         (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: "),
         (&["gen", "none.pcap", "--out", "a.pcap"], "none.pcap: "),
         (&["gen", "gen:nonsense=1", "--out", "a.pcap", "--rate", "1k"], "nonsense=1"),
+        (
+            &["gen", "gen:mix=syn-flood,size=100", "--out", "a.pcap", "--rate", "1k"],
+            "'size=100': mix=syn-flood takes mix, proto, vlan, dst",
+        ),
         (
             &["gen", "gen:proto=sctp", "--out", "a.pcap", "--rate", "1k"],
             "'proto=sctp': protocols are udp, tcp, icmp, udp6, tcp6, icmp6",

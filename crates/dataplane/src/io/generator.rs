@@ -1,6 +1,7 @@
-//! The traffic generator: flows of UDP, TCP or ICMP packets, repeatable from a seed.
+//! The traffic generator: flows, connections and attacks over IPv4 and IPv6, repeatable from a seed.
 
 mod frame;
+mod hash;
 mod mix;
 
 use std::fmt;
@@ -10,24 +11,41 @@ use std::str::FromStr;
 use elements::device::{Device, Received};
 use net::{Batch, Packet, Pool};
 
-use frame::Template;
+use frame::Templates;
+use hash::MAX_COLLISIONS;
 use mix::Source;
 
 pub use frame::Protocol;
+pub use hash::FloodedHash;
+pub use mix::Mix;
 
 /// What traffic is generated. Written as `key=value` pairs with commas; see [`Generator::KEYS`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
+    /// What kind of traffic.
+    pub mix: Mix,
     /// Protocols, by their share of the flows.
     pub protocols: Vec<Protocol>,
     /// Frame sizes in bytes without FCS, used in turn. A frame is never shorter than its headers.
     pub sizes: Vec<u16>,
     /// The VLAN of an 802.1Q tag in each frame; its priority is 0.
     pub vlan: Option<u16>,
-    /// Number of flows.
+    /// Number of flows; of connections, how many are open at a time.
     pub flows: u32,
     /// Skew of the flows' shares of the packets: 0 is equal shares, 1 is Zipf's law.
     pub zipf: f64,
+    /// So many of the flows are whales: they have `whale_share` of the packets.
+    pub whales: u32,
+    /// The share of all packets that all whales have together, 0 to 1.
+    pub whale_share: f64,
+    /// Data packets of a connection, on average.
+    pub packets: u32,
+    /// The hash that [`Mix::HashFlood`] has collisions of.
+    pub hash: FloodedHash,
+    /// Source port of the flow that attacks are made from.
+    pub source_port: u16,
+    /// Destination port of the flow that attacks are made from.
+    pub destination_port: u16,
     /// Packets per second; 0 is as fast as they are taken.
     pub rate: u64,
     /// Number of packets; 0 is without end.
@@ -47,11 +65,18 @@ pub struct Generator {
 impl Default for Generator {
     fn default() -> Self {
         Self {
+            mix: Mix::Flows,
             protocols: vec![Protocol::Udp],
             sizes: vec![60],
             vlan: None,
             flows: 1000,
             zipf: 0.0,
+            whales: 0,
+            whale_share: 0.8,
+            packets: 10,
+            hash: FloodedHash::Toeplitz,
+            source_port: 1024,
+            destination_port: 80,
             rate: 0,
             count: 1_000_000,
             seed: 1,
@@ -73,16 +98,19 @@ const MAX_SIZES: usize = 256;
 const MAX_PROTOCOLS: usize = 16;
 /// Flows at the most.
 const MAX_FLOWS: u64 = 1 << 28;
-/// Flows of different shares at the most: what they are drawn by takes 8 bytes each.
-const MAX_SKEWED: u32 = 1 << 22;
+/// Flows of different shares, and connections that are open, at the most: each takes 8 or 16 bytes.
+const MAX_KEPT: u32 = 1 << 22;
+/// Data packets that connections have on average, at the most.
+const MAX_PACKETS: u64 = 1_000_000;
 /// The greatest VLAN id.
 const MAX_VLAN: u16 = 4094;
 
 impl Generator {
     /// What can be said of the traffic, for help texts.
-    pub const KEYS: &'static str = "proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), \
-        size=BYTES (several: 60/590) or imix, vlan=ID, flows=N, zipf=SKEW, rate=PACKETS-PER-SECOND, \
-        count=N (0: without end), seed=N, src=ADDR, dst=ADDR";
+    pub const KEYS: &'static str = "mix=flows|connections|syn-flood|hash-flood|tuple-space, \
+        proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), size=BYTES (several: 60/590) or imix, vlan=ID, flows=N, \
+        zipf=SKEW, whales=N or whales=N:SHARE, packets=MEAN, hash=toeplitz|crc32c, src=ADDR, dst=ADDR, sport=PORT, \
+        dport=PORT, rate=PACKETS-PER-SECOND, count=N (0: without end), seed=N";
 
     /// Simple IMIX: of twelve IP packets, seven are of 40 bytes, four of 576 and one of 1,500. The sizes of their frames,
     /// without FCS.
@@ -96,12 +124,14 @@ impl Generator {
     /// Reads the value of a key, or says what values there are.
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
+            "mix" => {
+                self.mix = named(&Mix::ALL, value)
+                    .ok_or_else(|| format!("mixes are {}", names(&Mix::ALL)))?;
+            }
             "proto" => {
-                let named = |name| Protocol::ALL.iter().find(|(known, _)| *known == name);
-                let all = value.split('+').map(|name| named(name).map(|(_, protocol)| *protocol));
+                let all = value.split('+').map(|name| named(&Protocol::ALL, name));
                 self.protocols = all.collect::<Option<_>>().ok_or_else(|| {
-                    let names = Protocol::ALL.map(|(name, _)| name).join(", ");
-                    format!("protocols are {names}; several with + between")
+                    format!("protocols are {}; several with + between", names(&Protocol::ALL))
                 })?;
                 if self.protocols.len() > MAX_PROTOCOLS {
                     return Err(format!("at most {MAX_PROTOCOLS} protocols"));
@@ -133,6 +163,32 @@ impl Generator {
                 let zipf = value.parse().ok().filter(|zipf| (0.0..=10.0).contains(zipf));
                 self.zipf = zipf.ok_or("skews are 0 to 10")?;
             }
+            "whales" => {
+                let (whales, share) = value.split_once(':').unwrap_or((value, "80%"));
+                let is_flows = |n: &u64| (1..MAX_FLOWS).contains(n);
+                let percent: Option<f64> =
+                    share.strip_suffix('%').and_then(|share| share.parse().ok());
+                let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+                let (Some(whales), Some(percent)) = (scaled(whales).filter(is_flows), percent)
+                else {
+                    return Err(
+                        "a number of flows and their share of the packets, such as 4:80%".into()
+                    );
+                };
+                (self.whales, self.whale_share) = (whales as u32, percent / 100.0);
+            }
+            "packets" => {
+                let packets = scaled(value).filter(|packets| (1..=MAX_PACKETS).contains(packets));
+                self.packets = packets
+                    .ok_or_else(|| format!("data packets of a connection, 1 to {MAX_PACKETS}"))?
+                    as u32;
+            }
+            "hash" => {
+                self.hash = named(&FloodedHash::ALL, value)
+                    .ok_or_else(|| format!("hashes are {}", names(&FloodedHash::ALL)))?;
+            }
+            "sport" => self.source_port = value.parse().map_err(|_| "ports are 0 to 65535")?,
+            "dport" => self.destination_port = value.parse().map_err(|_| "ports are 0 to 65535")?,
             "rate" => {
                 self.rate = scaled(value).ok_or("packets per second, such as 250, 100k or 1.5M")?;
             }
@@ -153,6 +209,52 @@ impl Generator {
         }
         Ok(())
     }
+
+    /// Completes what was given key by key; refuses what does not go together.
+    fn check(&mut self, given: &[(&str, &str)]) -> Result<(), String> {
+        let mix = self.mix;
+        let (name, _) = Mix::ALL[mix as usize];
+        if let Some((_, pair)) = given.iter().find(|(key, _)| !mix.keys().contains(key)) {
+            return Err(format!("'{pair}': mix={name} takes {}", mix.keys().join(", ")));
+        }
+        if self.protocols.is_empty() {
+            self.protocols = vec![mix.protocol()];
+        }
+        if !self.protocols.iter().all(|&protocol| mix.takes(protocol)) {
+            let taken = Protocol::ALL.into_iter().filter(|(_, protocol)| mix.takes(*protocol));
+            let taken: Vec<_> = taken.map(|(name, _)| name).collect();
+            return Err(format!("proto: mix={name} takes {}", taken.join(", ")));
+        }
+        let flows = self.flows;
+        match mix {
+            Mix::Flows if self.zipf > 0.0 && self.whales > 0 => {
+                Err("zipf and whales: the shares of flows follow from one of them".into())
+            }
+            Mix::Flows if self.zipf > 0.0 && flows > MAX_KEPT => {
+                Err(format!("flows={flows}: with zipf there are at most {MAX_KEPT} flows"))
+            }
+            Mix::Flows if self.whales >= flows => {
+                Err(format!("whales={}: of {flows} flows, some are none", self.whales))
+            }
+            Mix::Connections if flows > MAX_KEPT => {
+                Err(format!("flows={flows}: at most {MAX_KEPT} connections are open"))
+            }
+            Mix::HashFlood if flows > MAX_COLLISIONS => {
+                Err(format!("flows={flows}: at most {MAX_COLLISIONS} flows collide"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The one of this name.
+fn named<T: Copy>(all: &[(&str, T)], name: &str) -> Option<T> {
+    all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+fn names<T>(all: &[(&str, T)]) -> String {
+    let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
 }
 
 /// A number with an optional suffix k, M or G.
@@ -171,17 +273,14 @@ impl FromStr for Generator {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut generator = Self::default();
+        let mut generator = Self { protocols: Vec::new(), ..Self::default() };
+        let mut given = Vec::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             generator.set(key, value).map_err(|why| format!("'{pair}': {why}"))?;
+            given.push((key, pair));
         }
-        if generator.zipf > 0.0 && generator.flows > MAX_SKEWED {
-            return Err(format!(
-                "flows={}: with zipf there are at most {MAX_SKEWED} flows",
-                generator.flows
-            ));
-        }
+        generator.check(&given)?;
         Ok(generator)
     }
 }
@@ -190,7 +289,21 @@ impl fmt::Display for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
         let sizes = if self.sizes == Self::IMIX { "imix".into() } else { sizes.join("/") };
-        write!(f, "generator of {} flows, {sizes} bytes", self.flows)
+        let flows = self.flows;
+        match self.mix {
+            Mix::Flows if self.whales > 0 => {
+                write!(f, "generator of {flows} flows, of these {} whales", self.whales)?;
+            }
+            Mix::Flows => write!(f, "generator of {flows} flows")?,
+            Mix::Connections => write!(f, "generator of {flows} connections at a time")?,
+            Mix::SynFlood => return write!(f, "generator of a SYN flood"),
+            Mix::HashFlood => {
+                let (hash, _) = FloodedHash::ALL[self.hash as usize];
+                write!(f, "generator of {flows} flows with the same {hash} hash")?;
+            }
+            Mix::TupleSpace => write!(f, "generator of a tuple space explosion")?,
+        }
+        write!(f, ", {sizes} bytes")
     }
 }
 
@@ -199,30 +312,23 @@ struct Running {
     source: Source,
     rng: fastrand::Rng,
     sent: u64,
-    /// A frame of each protocol and size, complete but for what differs between flows.
-    templates: Vec<Template>,
+    templates: Templates,
 }
 
 impl Running {
     fn new(generator: Generator) -> Self {
-        let sizes = &generator.sizes;
-        let of = |&protocol| {
-            sizes.iter().map(move |&size| Template::new(protocol, generator.vlan, size))
-        };
         Self {
             source: Source::new(&generator),
             rng: fastrand::Rng::with_seed(generator.seed),
-            templates: generator.protocols.iter().flat_map(of).collect(),
+            templates: Templates::new(&generator.protocols, &generator.sizes, generator.vlan),
             sent: 0,
             generator,
         }
     }
 
     fn packet(&mut self, pool: &mut Pool) -> Packet {
-        let (protocol, headers) = self.source.next(&self.generator, &mut self.rng);
-        let sizes = self.generator.sizes.len();
-        let size = (self.sent % sizes as u64) as usize;
-        let template = &self.templates[protocol * sizes + size];
+        let (template, headers) =
+            self.source.next(&self.generator, &self.templates, self.sent, &mut self.rng);
         let mut packet = pool.packet(template.frame());
         template.fill(packet.data_mut(), &headers);
         packet
@@ -260,6 +366,9 @@ impl Device for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use net::wire::tcp::flag;
     use net::wire::{Icmpv4, Icmpv6, Ipv4, Ipv6, Tcp, Udp, ether_type, ip_protocol, vlan};
 
     use super::*;
@@ -352,14 +461,149 @@ mod tests {
         assert!((count("flows=100,count=10000,zipf=1") - 0.1928).abs() < 0.02);
     }
 
+    /// The TCP header of a frame of IPv4.
+    fn tcp(frame: &[u8]) -> Tcp<&[u8]> {
+        Tcp::new(&frame[34..]).unwrap()
+    }
+
+    fn ip(frame: &[u8]) -> Ipv4<&[u8]> {
+        Ipv4::new(&frame[14..]).unwrap()
+    }
+
+    #[test]
+    fn every_mix_is_valid_and_repeatable() {
+        for (spec, protocol) in [
+            ("mix=flows,whales=3,proto=udp+icmp6", "udp+icmp6"),
+            ("mix=connections", "tcp+tcp6"),
+            ("mix=syn-flood", "tcp+tcp6"),
+            ("mix=hash-flood", "udp+tcp+udp6+tcp6"),
+            ("mix=hash-flood,hash=crc32c", "udp+tcp+udp6+tcp6"),
+            ("mix=tuple-space", "udp+tcp+udp6+tcp6"),
+        ] {
+            let spec = format!("{spec},proto={protocol},count=2000");
+            let all = frames(&spec);
+            assert_eq!((all.len(), &all), (2000, &frames(&spec)), "{spec}");
+            for frame in &all {
+                check(frame);
+            }
+        }
+    }
+
+    #[test]
+    fn whales_have_their_share_and_minnows_the_rest_alike() {
+        let mut shares = HashMap::new();
+        for frame in frames("flows=1000,whales=4:90%,count=100000") {
+            *shares.entry(u16::from_be_bytes([frame[34], frame[35]]) - 1024).or_insert(0) += 1;
+        }
+        assert_eq!(shares.len(), 1000);
+        for (flow, packets) in shares {
+            // 22,500 with a standard deviation of 132, and 10 with one of about 0.1 of all minnows.
+            let expected = if flow < 4 { 21_900..=23_100 } else { 9..=11 };
+            assert!(expected.contains(&packets), "{flow} {packets}");
+        }
+    }
+
+    #[test]
+    fn connections_go_from_syn_to_fin_and_have_a_heavy_tail() {
+        let all = frames("mix=connections,flows=50,packets=8,size=100/1000,count=200000");
+        let mut open = HashMap::new();
+        let (mut opened, mut sizes) = (0u32, Vec::new());
+        for frame in &all {
+            let (ip, tcp) = (ip(frame), tcp(frame));
+            let key = (ip.src(), ip.dst(), tcp.src_port(), tcp.dst_port());
+            let payload = u32::from(ip.total_len()) - 40;
+            match tcp.flags() {
+                flag::SYN => {
+                    assert_eq!((payload, frame.len(), tcp.ack()), (0, 60, 0));
+                    assert!(open.insert(key, (tcp.seq().wrapping_add(1), 0)).is_none(), "{key:?}");
+                    opened += 1;
+                }
+                flags => {
+                    let (sequence, packets) = open.get_mut(&key).expect("it was opened");
+                    assert_eq!(tcp.seq(), *sequence);
+                    *sequence = sequence.wrapping_add(payload);
+                    *packets += 1;
+                    if flags == flag::FIN | flag::ACK {
+                        assert_eq!(payload, 0);
+                        sizes.push(*packets - 1);
+                        open.remove(&key);
+                    } else {
+                        assert!(flags == flag::PSH | flag::ACK && [46, 946].contains(&payload));
+                    }
+                }
+            }
+            assert!(open.len() <= 50);
+        }
+        assert!(opened > 15_000, "{opened}");
+        sizes.sort();
+        let sum = |sizes: &[u32]| f64::from(sizes.iter().sum::<u32>());
+        let mean = sum(&sizes) / sizes.len() as f64;
+        assert!((mean - 8.0).abs() < 0.8, "{mean}");
+        // Under the Pareto distribution of shape 1.5, the largest hundredth has 0.01^(1/3) = 22 % of all packets.
+        let largest = sum(&sizes[sizes.len() * 99 / 100..]) / sum(&sizes);
+        assert!((0.15..0.35).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn a_syn_flood_has_another_source_each_time() {
+        let all = frames("mix=syn-flood,dst=1.2.3.4,dport=443,count=10000");
+        let mut sources = HashSet::new();
+        for frame in &all {
+            let (ip, tcp) = (ip(frame), tcp(frame));
+            assert_eq!((tcp.flags(), tcp.dst_port(), frame.len()), (flag::SYN, 443, 60));
+            assert_eq!(ip.dst(), Ipv4Addr::new(1, 2, 3, 4));
+            assert!(!matches!(ip.src().octets()[0], 0 | 127 | 224..));
+            sources.insert((ip.src(), tcp.src_port()));
+        }
+        assert_eq!(sources.len(), all.len());
+    }
+
+    #[test]
+    fn flows_of_a_hash_flood_are_different_and_meet_the_base() {
+        let all = frames("mix=hash-flood,flows=200,count=400,dst=1.2.3.4,sport=7,dport=53");
+        let flow = |frame: &Vec<u8>| frame[26..38].to_vec();
+        let different: HashSet<_> = all.iter().map(flow).collect();
+        assert_eq!(different.len(), 200);
+        assert_eq!(flow(&all[0]), [10, 0, 0, 1, 1, 2, 3, 4, 0, 7, 0, 53]);
+        assert!(all.iter().all(|frame| frame[30..34] == [1, 2, 3, 4] && frame[37] == 53));
+        assert_eq!(all[..200], all[200..]);
+    }
+
+    #[test]
+    fn tuples_are_all_that_there_are() {
+        // As many bits as a cache must look at to see that a field is not the base's.
+        let length =
+            |value: u32, base: u32, bits: u32| (value ^ base).leading_zeros() + 1 - (32 - bits);
+        let all = frames("mix=tuple-space,src=10.1.2.3,sport=5000,dport=443,count=8192");
+        let mut masks = HashSet::new();
+        let mut flows = HashSet::new();
+        for frame in &all {
+            let (source, tcp) = (ip(frame).src(), tcp(frame));
+            masks.insert((
+                length(source.to_bits(), 0x0a01_0203, 32),
+                length(tcp.src_port().into(), 5000, 16),
+                length(tcp.dst_port().into(), 443, 16),
+            ));
+            flows.insert((source, tcp.src_port(), tcp.dst_port()));
+        }
+        assert_eq!(masks.len(), 32 * 16 * 16);
+        assert!(flows.len() > 8000, "{}", flows.len());
+    }
+
     #[test]
     fn wrong_specifications_are_refused() {
         for (wrong, expected) in [
             ("size=20", "sizes are 54 to 9216 bytes, several with / between, or imix"),
             ("size=", "or imix"),
             ("flows=0", "1 to 268435456 flows"),
-            ("speed=9", "a generator takes proto="),
+            ("speed=9", "a generator takes mix="),
             ("proto=sctp", "protocols are udp, tcp, icmp, udp6, tcp6, icmp6; several with +"),
+            ("mix=worms", "mixes are flows, connections, syn-flood, hash-flood, tuple-space"),
+            ("whales=0", "such as 4:80%"),
+            ("whales=4:101%", "such as 4:80%"),
+            ("packets=0", "data packets of a connection, 1 to 1000000"),
+            ("hash=md5", "hashes are toeplitz, crc32c"),
+            ("dport=70000", "ports are 0 to 65535"),
             ("vlan=4095", "VLANs are 0 to 4094"),
             ("zipf=-1", "skews are 0 to 10"),
             ("rate=x", "packets per second"),
@@ -369,8 +613,21 @@ mod tests {
             let why = wrong.parse::<Generator>().unwrap_err();
             assert!(why.starts_with(&format!("'{wrong}': ")) && why.contains(expected), "{why}");
         }
+        for (wrong, expected) in [
+            ("mix=syn-flood,zipf=1", "'zipf=1': mix=syn-flood takes mix, proto, vlan, dst, dport,"),
+            ("packets=9", "'packets=9': mix=flows takes "),
+            ("mix=connections,proto=tcp+udp", "proto: mix=connections takes tcp, tcp6"),
+            ("mix=hash-flood,proto=icmp", "proto: mix=hash-flood takes udp, tcp, udp6, tcp6"),
+            ("whales=1,zipf=1", "zipf and whales"),
+            ("whales=9,flows=9", "whales=9: of 9 flows"),
+        ] {
+            let why = wrong.parse::<Generator>().unwrap_err();
+            assert!(why.starts_with(expected), "{why}");
+        }
         let large = [
             "zipf=10,flows=100M".to_string(),
+            "mix=connections,flows=100M".to_string(),
+            "mix=hash-flood,flows=100M".to_string(),
             format!("size={}60", "60/".repeat(256)),
             format!("proto={}udp", "udp+".repeat(16)),
         ];

@@ -49,7 +49,7 @@ use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
 pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags};
 pub use faults::{FaultInjection, Faults};
-pub use generator::{Generator, Protocol};
+pub use generator::{FloodedHash, Generator, Mix, Protocol};
 pub use interface::{Choice, InterfaceSpec, Mode};
 pub use replay::Replay;
 pub use wait::{Polling, Waiter};

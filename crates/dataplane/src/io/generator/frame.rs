@@ -41,6 +41,14 @@ impl Protocol {
         matches!(self, Self::Udp6 | Self::Tcp6 | Self::Icmp6)
     }
 
+    pub(super) const fn is_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::Tcp6)
+    }
+
+    pub(super) const fn has_ports(self) -> bool {
+        !matches!(self, Self::Icmp | Self::Icmp6)
+    }
+
     const fn number(self) -> u8 {
         match self {
             Self::Udp | Self::Udp6 => ip_protocol::UDP,
@@ -64,6 +72,9 @@ impl Protocol {
     }
 }
 
+/// The shortest frame of Ethernet, without FCS.
+const MIN_FRAME: usize = 60;
+
 /// What differs between packets of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Headers {
@@ -72,6 +83,21 @@ pub(super) struct Headers {
     pub(super) destination: IpAddr,
     /// Source and destination port; the first is the identifier of an echo.
     pub(super) ports: (u16, u16),
+    /// What TCP has besides.
+    pub(super) segment: Segment,
+}
+
+/// Flags and numbers of a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) flags: u8,
+    pub(super) sequence: u32,
+    pub(super) acknowledgment: u32,
+}
+
+impl Segment {
+    /// A segment of a flow without a state.
+    pub(super) const PLAIN: Self = Self { flags: tcp::flag::ACK, sequence: 0, acknowledgment: 0 };
 }
 
 /// A frame with everything but [`Headers`], whose bytes are zero.
@@ -80,18 +106,57 @@ pub(super) struct Template {
     protocol: Protocol,
     /// Where the IP header begins.
     network: usize,
+    payload: usize,
     /// The sum of the IPv4 header.
     header: Sum,
     /// The sum of what the transport's checksum covers.
     covered: Sum,
 }
 
+/// The frames that packets are copies of.
+pub(super) struct Templates {
+    /// Of each protocol, one of each size, and one without a payload.
+    all: Vec<Template>,
+    sizes: usize,
+}
+
+impl Templates {
+    pub(super) fn new(protocols: &[Protocol], sizes: &[u16], vlan: Option<u16>) -> Self {
+        let of = |&protocol: &Protocol| {
+            let sized = sizes.iter().map(move |&size| Template::new(protocol, vlan, size));
+            sized.chain([Template::bare(protocol, vlan)])
+        };
+        Self { all: protocols.iter().flat_map(of).collect(), sizes: sizes.len() }
+    }
+
+    /// The frame of the protocol at a place among the protocols, of the size that is the packet's turn.
+    pub(super) fn sized(&self, protocol: usize, packet: u64) -> &Template {
+        let size = (packet % self.sizes as u64) as usize;
+        &self.all[protocol * (self.sizes + 1) + size]
+    }
+
+    /// The frame of a protocol without a payload.
+    pub(super) fn bare(&self, protocol: usize) -> &Template {
+        &self.all[protocol * (self.sizes + 1) + self.sizes]
+    }
+}
+
 impl Template {
     /// A frame of so many bytes, or of as many as its headers need.
     pub(super) fn new(protocol: Protocol, vlan: Option<u16>, size: u16) -> Self {
-        let network = ether::HEADER_LEN + vlan.map_or(0, |_| tag::HEADER_LEN);
-        let headers = network + protocol.ip_header() + protocol.transport_header();
-        let mut frame = vec![0; headers.max(size.into())];
+        let headers = headers(protocol, vlan);
+        Self::padded(protocol, vlan, headers.max(size.into()), 0)
+    }
+
+    /// A frame without a payload, padded to the least that Ethernet has.
+    pub(super) fn bare(protocol: Protocol, vlan: Option<u16>) -> Self {
+        let headers = headers(protocol, vlan);
+        Self::padded(protocol, vlan, headers, MIN_FRAME.saturating_sub(headers))
+    }
+
+    fn padded(protocol: Protocol, vlan: Option<u16>, size: usize, padding: usize) -> Self {
+        let network = network(vlan);
+        let mut frame = vec![0; size];
         let (link, packet) = frame.split_at_mut(network);
         link_layer(link, protocol, vlan);
         let (ip, transport) = packet.split_at_mut(protocol.ip_header());
@@ -99,7 +164,14 @@ impl Template {
         let pseudo = ip_header(ip, protocol, transport.len() as u16);
         let header = Sum::of(ip);
         let covered = pseudo.plus(Sum::of(transport));
-        Self { frame, protocol, network, header, covered }
+        let payload = size - headers(protocol, vlan);
+        frame.resize(size + padding, 0);
+        Self { frame, protocol, network, payload, header, covered }
+    }
+
+    /// Bytes behind the transport header.
+    pub(super) fn payload(&self) -> usize {
+        self.payload
     }
 
     pub(super) fn frame(&self) -> &[u8] {
@@ -141,7 +213,12 @@ impl Template {
                 let Some(mut tcp) = Tcp::new(transport) else { return };
                 tcp.set_src_port(from);
                 tcp.set_dst_port(to);
-                tcp.set_checksum(all.checksum());
+                let Segment { flags, sequence, acknowledgment } = headers.segment;
+                tcp.set_flags(flags);
+                tcp.set_seq(sequence);
+                tcp.set_ack(acknowledgment);
+                let numbers = Sum::of_u32(sequence).plus(Sum::of_u32(acknowledgment));
+                tcp.set_checksum(all.plus(numbers).plus(Sum::of_u16(flags.into())).checksum());
             }
             Protocol::Icmp => {
                 let Some(mut icmp) = Icmpv4::new(transport) else { return };
@@ -156,6 +233,16 @@ impl Template {
             }
         }
     }
+}
+
+/// Where the IP header begins.
+fn network(vlan: Option<u16>) -> usize {
+    ether::HEADER_LEN + vlan.map_or(0, |_| tag::HEADER_LEN)
+}
+
+/// Bytes of all headers.
+fn headers(protocol: Protocol, vlan: Option<u16>) -> usize {
+    network(vlan) + protocol.ip_header() + protocol.transport_header()
 }
 
 fn link_layer(link: &mut [u8], protocol: Protocol, vlan: Option<u16>) {
@@ -200,7 +287,6 @@ fn transport_header(transport: &mut [u8], protocol: Protocol) {
         Protocol::Tcp | Protocol::Tcp6 => {
             if let Some(mut tcp) = Tcp::new(transport) {
                 tcp.set_header_len(tcp::HEADER_LEN);
-                tcp.set_flags(tcp::flag::ACK);
                 tcp.set_window(0xffff);
             }
         }
