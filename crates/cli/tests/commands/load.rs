@@ -71,11 +71,32 @@ fn captures_are_sent_at_recorded_and_scaled_times() {
 }
 
 #[test]
+fn a_capture_is_replayed_with_other_flows() {
+    let folder = Folder::new();
+    let rate = ["--rate", "10k"];
+    folder
+        .run(["gen", "gen:count=10,proto=udp+tcp6", "--out", "a.pcap"].iter().chain(&rate))
+        .well();
+    let replay = ["gen", "replay:a.pcap,rewrite=5", "--out", "b.pcap"];
+    let ended = folder.run(replay.iter().chain(&rate));
+    assert!(ended.well().contains("sent: 50 packets"), "{ended:?}");
+    folder.file(
+        "a.click",
+        "FromDump(b.pcap, STOP true) -> c :: Classifier(12/0800, 12/86dd);
+         c[0] -> Strip(14) -> CheckIPHeader -> CheckUDPHeader -> v4 :: Counter -> Discard;
+         c[1] -> Discard;
+         DriverManager(wait, print v4.count);",
+    );
+    let ended = folder.run(["run", "a.click"]);
+    assert!(ended.well().lines().any(|line| line == "25"), "{ended:?}");
+}
+
+#[test]
 fn what_cannot_be_sent_or_received_is_refused() {
     let folder = Folder::new();
     let empty = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
     folder.file("empty.pcap", empty).file("text.pcap", "no capture");
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["gen", "--out", "a.pcap"], "say by --rate how many packets a second"),
         (&["gen", "--out", "a.pcap", "--rate", "10%"], "a capture file has no link"),
         (&["gen", "--out", "nowhere", "--rate", "1k"], "there is no interface 'nowhere'"),
@@ -83,6 +104,10 @@ fn what_cannot_be_sent_or_received_is_refused() {
         (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: "),
         (&["gen", "none.pcap", "--out", "a.pcap"], "none.pcap: "),
         (&["gen", "gen:nonsense=1", "--out", "a.pcap", "--rate", "1k"], "nonsense=1"),
+        (
+            &["gen", "replay:none.pcap,speed=2", "--out", "a.pcap", "--rate", "1k"],
+            "'speed=2': a replay takes count=PACKETS, loops=N, rewrite=N",
+        ),
         (
             &["gen", "gen:mix=syn-flood,size=100", "--out", "a.pcap", "--rate", "1k"],
             "'size=100': mix=syn-flood takes mix, proto, vlan, dst",

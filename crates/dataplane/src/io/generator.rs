@@ -258,7 +258,7 @@ fn names<T>(all: &[(&str, T)]) -> String {
 }
 
 /// A number with an optional suffix k, M or G.
-fn scaled(text: &str) -> Option<u64> {
+pub(super) fn scaled(text: &str) -> Option<u64> {
     let (digits, scale) = match text.chars().last()? {
         'k' | 'K' => (&text[..text.len() - 1], 1e3),
         'M' | 'm' => (&text[..text.len() - 1], 1e6),
