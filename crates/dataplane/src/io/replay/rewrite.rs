@@ -215,6 +215,7 @@ mod tests {
         match protocol {
             ip_protocol::UDP => Udp::new(transport).unwrap().checksum_ok(pseudo),
             ip_protocol::TCP => Tcp::new(transport).unwrap().checksum_ok(pseudo),
+            ip_protocol::SCTP => true,
             ip_protocol::ICMP => {
                 let icmp = Icmpv4::new(transport).unwrap();
                 icmp.checksum_ok()
@@ -262,6 +263,7 @@ mod tests {
             ip_protocol::UDP => Udp::new(transport).unwrap().fill_checksum(pseudo),
             ip_protocol::TCP => Tcp::new(transport).unwrap().fill_checksum(pseudo),
             ip_protocol::ICMP => Icmpv4::new(transport).unwrap().fill_checksum(),
+            ip_protocol::SCTP => {}
             _ => Icmpv6::new(transport).unwrap().fill_checksum(pseudo),
         }
     }
@@ -286,6 +288,9 @@ mod tests {
             v6(&two, ip_protocol::UDP, V6, UDP),
             v6(&[], ip_protocol::ICMPV6, V6, &[128, 0, 0, 0, 1, 2, 3, 4, 5]),
             v6(&[], ip_protocol::ICMPV6, V6, &error(1, &udp6)),
+            // Where a quoted packet has no checksum over its addresses, that of the error covers the change.
+            v6(&[], ip_protocol::ICMPV6, V6, &error(1, &v6(&[], ip_protocol::SCTP, V6, TCP))),
+            v4(ip_protocol::ICMP, V4, &error(3, &v4(ip_protocol::SCTP, V4, TCP))),
             udp6,
         ];
         for packet in packets {
