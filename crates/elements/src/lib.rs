@@ -16,6 +16,7 @@ pub mod interpreted;
 pub mod listing;
 pub mod names;
 pub mod registry;
+pub mod rule_packets;
 pub mod selector;
 
 pub mod element_state;

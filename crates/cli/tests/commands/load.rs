@@ -92,6 +92,25 @@ fn a_capture_is_replayed_with_other_flows() {
 }
 
 #[test]
+fn rules_have_packets() {
+    let folder = Folder::new();
+    folder.file("a.rules", "0 tcp dst port 80\n1 src net 10.0.0.0/9\n2 icmp or ip frag\n3 all");
+    folder.run(["gen", "gen:rules=a.rules,count=400", "--out", "a.pcap", "--rate", "1k"]).well();
+    folder.file(
+        "a.click",
+        "FromDump(a.pcap, STOP true) -> Strip(14) -> CheckIPHeader -> f :: IPFilter(file a.rules);
+         f[0] -> a :: Counter -> Discard; f[1] -> b :: Counter -> Discard;
+         f[2] -> c :: Counter -> Discard; f[3] -> d :: Counter -> Discard;
+         DriverManager(wait, print \"$(a.count) $(b.count) $(c.count) $(d.count)\");",
+    );
+    let ended = folder.run(["run", "a.click"]);
+    assert!(ended.well().lines().any(|line| line == "100 100 100 100"), "{ended:?}");
+    folder.file("a.rules", "allow tcp\nallow nonsense");
+    let ended = folder.run(["gen", "gen:rules=a.rules", "--out", "b.pcap", "--rate", "1k"]);
+    assert!(ended.refused().contains("a.rules: line 2: "), "{ended:?}");
+}
+
+#[test]
 fn what_cannot_be_sent_or_received_is_refused() {
     let folder = Folder::new();
     let empty = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";

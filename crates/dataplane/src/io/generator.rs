@@ -6,6 +6,7 @@ mod mix;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use elements::device::{Device, Received};
@@ -46,6 +47,8 @@ pub struct Generator {
     pub source_port: u16,
     /// Destination port of the flow that attacks are made from.
     pub destination_port: u16,
+    /// The list that [`Mix::Rules`] has packets for, as IPFilter's `file` has it.
+    pub rules: PathBuf,
     /// Packets per second; 0 is as fast as they are taken.
     pub rate: u64,
     /// Number of packets; 0 is without end.
@@ -77,6 +80,7 @@ impl Default for Generator {
             hash: FloodedHash::Toeplitz,
             source_port: 1024,
             destination_port: 80,
+            rules: PathBuf::new(),
             rate: 0,
             count: 1_000_000,
             seed: 1,
@@ -107,7 +111,7 @@ const MAX_VLAN: u16 = 4094;
 
 impl Generator {
     /// What can be said of the traffic, for help texts.
-    pub const KEYS: &'static str = "mix=flows|connections|syn-flood|hash-flood|tuple-space, \
+    pub const KEYS: &'static str = "mix=flows|connections|syn-flood|hash-flood|tuple-space, rules=FILE, \
         proto=udp|tcp|icmp|udp6|tcp6|icmp6 (several: udp+tcp6), size=BYTES (several: 60/590) or imix, vlan=ID, flows=N, \
         zipf=SKEW, whales=N or whales=N:SHARE, packets=MEAN, hash=toeplitz|crc32c, src=ADDR, dst=ADDR, sport=PORT, \
         dport=PORT, rate=PACKETS-PER-SECOND, count=N (0: without end), seed=N";
@@ -117,8 +121,11 @@ impl Generator {
     pub const IMIX: [u16; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
     /// A device that makes this traffic.
-    pub(super) fn start(&self) -> Box<dyn Device + Send> {
-        Box::new(Running::new(self.clone()))
+    ///
+    /// # Errors
+    /// What is wrong with a list of rules.
+    pub(super) fn start(&self) -> Result<Box<dyn Device + Send>, String> {
+        Ok(Box::new(Running::new(self.clone())?))
     }
 
     /// Reads the value of a key, or says what values there are.
@@ -189,6 +196,10 @@ impl Generator {
             }
             "sport" => self.source_port = value.parse().map_err(|_| "ports are 0 to 65535")?,
             "dport" => self.destination_port = value.parse().map_err(|_| "ports are 0 to 65535")?,
+            "rules" if value.is_empty() => {
+                return Err("a file with rules of IPFilter or ClassBench".into());
+            }
+            "rules" => (self.mix, self.rules) = (Mix::Rules, value.into()),
             "rate" => {
                 self.rate = scaled(value).ok_or("packets per second, such as 250, 100k or 1.5M")?;
             }
@@ -238,6 +249,12 @@ impl Generator {
             }
             Mix::Connections if flows > MAX_KEPT => {
                 Err(format!("flows={flows}: at most {MAX_KEPT} connections are open"))
+            }
+            Mix::Rules if self.rules.as_os_str().is_empty() => {
+                Err("mix=rules: rules=FILE names the list".into())
+            }
+            Mix::Rules if flows > MAX_KEPT => {
+                Err(format!("flows={flows}: at most {MAX_KEPT} packets are drawn for rules"))
             }
             Mix::HashFlood if flows > MAX_COLLISIONS => {
                 Err(format!("flows={flows}: at most {MAX_COLLISIONS} flows collide"))
@@ -302,6 +319,7 @@ impl fmt::Display for Generator {
                 write!(f, "generator of {flows} flows with the same {hash} hash")?;
             }
             Mix::TupleSpace => write!(f, "generator of a tuple space explosion")?,
+            Mix::Rules => write!(f, "generator of packets for {}", self.rules.display())?,
         }
         write!(f, ", {sizes} bytes")
     }
@@ -316,21 +334,22 @@ struct Running {
 }
 
 impl Running {
-    fn new(generator: Generator) -> Self {
-        Self {
-            source: Source::new(&generator),
-            rng: fastrand::Rng::with_seed(generator.seed),
+    fn new(generator: Generator) -> Result<Self, String> {
+        let mut rng = fastrand::Rng::with_seed(generator.seed);
+        Ok(Self {
+            source: Source::new(&generator, &mut rng)?,
+            rng,
             templates: Templates::new(&generator.protocols, &generator.sizes, generator.vlan),
             sent: 0,
             generator,
-        }
+        })
     }
 
     fn packet(&mut self, pool: &mut Pool) -> Packet {
-        let (template, headers) =
+        let (template, contents) =
             self.source.next(&self.generator, &self.templates, self.sent, &mut self.rng);
         let mut packet = pool.packet(template.frame());
-        template.fill(packet.data_mut(), &headers);
+        template.write(packet.data_mut(), &contents);
         packet
     }
 }
@@ -374,7 +393,7 @@ mod tests {
     use super::*;
 
     fn frames(spec: &str) -> Vec<Vec<u8>> {
-        let mut running = Running::new(spec.parse().unwrap());
+        let mut running = Running::new(spec.parse().unwrap()).unwrap();
         let (mut pool, mut batch, mut out) = (Pool::new(), Batch::new(), Vec::new());
         loop {
             let received = running.receive(32, &mut batch, &mut pool).unwrap();
@@ -591,6 +610,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_for_rules_are_valid() {
+        let file = std::env::temp_dir().join(format!("catena-rules-{}", std::process::id()));
+        std::fs::write(&file, "deny tcp dst port 80\nallow icmp type echo\nallow udp\ndeny all")
+            .unwrap();
+        let all = frames(&format!("rules={},flows=40,count=80,size=60/200", file.display()));
+        std::fs::remove_file(&file).unwrap();
+        for (i, frame) in all.iter().enumerate() {
+            assert_eq!(frame.len(), [60, 200][i % 2]);
+            match (i % 4, check(frame)) {
+                (0, ip_protocol::TCP) => assert_eq!(tcp(frame).dst_port(), 80),
+                (1, ip_protocol::ICMP) => assert_eq!(frame[34], 8),
+                (2, ip_protocol::UDP) => {}
+                (3, ip_protocol::TCP) => assert_ne!(tcp(frame).dst_port(), 80),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), 40);
+    }
+
+    #[test]
     fn wrong_specifications_are_refused() {
         for (wrong, expected) in [
             ("size=20", "sizes are 54 to 9216 bytes, several with / between, or imix"),
@@ -598,7 +637,10 @@ mod tests {
             ("flows=0", "1 to 268435456 flows"),
             ("speed=9", "a generator takes mix="),
             ("proto=sctp", "protocols are udp, tcp, icmp, udp6, tcp6, icmp6; several with +"),
-            ("mix=worms", "mixes are flows, connections, syn-flood, hash-flood, tuple-space"),
+            (
+                "mix=worms",
+                "mixes are flows, connections, syn-flood, hash-flood, tuple-space, rules",
+            ),
             ("whales=0", "such as 4:80%"),
             ("whales=4:101%", "such as 4:80%"),
             ("packets=0", "data packets of a connection, 1 to 1000000"),
@@ -619,6 +661,8 @@ mod tests {
             ("mix=connections,proto=tcp+udp", "proto: mix=connections takes tcp, tcp6"),
             ("mix=hash-flood,proto=icmp", "proto: mix=hash-flood takes udp, tcp, udp6, tcp6"),
             ("whales=1,zipf=1", "zipf and whales"),
+            ("mix=rules", "mix=rules: rules=FILE names the list"),
+            ("rules=a,proto=udp", "'proto=udp': mix=rules takes mix, rules, size"),
             ("whales=9,flows=9", "whales=9: of 9 flows"),
         ] {
             let why = wrong.parse::<Generator>().unwrap_err();

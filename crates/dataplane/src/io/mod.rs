@@ -415,7 +415,7 @@ impl Bindings {
             (Some(Binding::Capture(path)), false) => {
                 capture::Output::create(path, &Options::for_file_name(path), false)
             }
-            (Some(Binding::Generator(generator)), true) => Ok(generator.start()),
+            (Some(Binding::Generator(generator)), true) => generator.start(),
             (Some(Binding::Replay(replay)), true) => replay.start(),
             (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
                 Err(format!("'{name}' is bound to a source, which cannot be written to"))

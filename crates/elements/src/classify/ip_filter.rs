@@ -174,7 +174,7 @@ impl Reader {
 }
 
 /// Parses an action and a pattern, or a rule of ClassBench, which leads to `default`.
-fn rule(
+pub(crate) fn rule(
     text: &str,
     outputs: usize,
     default: u32,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use elements::rule_packets::HEADERS;
 use net::checksum::{Sum, udp_field};
 use net::wire::vlan::Tci;
 use net::wire::{EtherAddr, Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, Tcp, Udp, Vlan};
@@ -85,6 +86,13 @@ pub(super) struct Headers {
     pub(super) ports: (u16, u16),
     /// What TCP has besides.
     pub(super) segment: Segment,
+}
+
+/// What is written into a copy of a template.
+pub(super) enum Contents {
+    Headers(Headers),
+    /// The headers of IP and of the transport as a whole.
+    Drawn([u8; HEADERS]),
 }
 
 /// Flags and numbers of a TCP segment.
@@ -176,6 +184,45 @@ impl Template {
 
     pub(super) fn frame(&self) -> &[u8] {
         &self.frame
+    }
+
+    /// Writes what a source has for the packet into a copy of the frame.
+    pub(super) fn write(&self, frame: &mut [u8], contents: &Contents) {
+        match contents {
+            Contents::Headers(headers) => self.fill(frame, headers),
+            Contents::Drawn(headers) => self.replace(frame, headers),
+        }
+    }
+
+    /// Replaces the headers of IPv4 and of the transport, and completes lengths and checksums.
+    fn replace(&self, frame: &mut [u8], headers: &[u8]) {
+        let packet = &mut frame[self.network..];
+        packet[..headers.len()].copy_from_slice(headers);
+        let (ip, transport) = packet.split_at_mut(ipv4::HEADER_LEN);
+        let Some(mut ip) = Ipv4::new(ip) else { return };
+        ip.set_total_len((ipv4::HEADER_LEN + transport.len()) as u16);
+        ip.fill_checksum();
+        let length = transport.len() as u16;
+        let pseudo = ip.pseudo_header(length);
+        match ip.protocol() {
+            _ if ip.is_later_fragment() => {}
+            ip_protocol::UDP => {
+                let Some(mut udp) = Udp::new(transport) else { return };
+                udp.set_len(length);
+                udp.fill_checksum(pseudo);
+            }
+            ip_protocol::TCP => {
+                if let Some(mut tcp) = Tcp::new(transport) {
+                    tcp.fill_checksum(pseudo);
+                }
+            }
+            ip_protocol::ICMP => {
+                if let Some(mut icmp) = Icmpv4::new(transport) {
+                    icmp.fill_checksum();
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Writes headers into a copy of the frame and completes its checksums. Sums of what all packets have in common

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use elements::rule_packets::{self, HEADERS};
 use net::wire::tcp::flag::{ACK, FIN, PSH, SYN};
 
 use super::Generator;
-use super::frame::{Headers, Protocol, Segment, Template, Templates};
+use super::frame::{Contents, Headers, Protocol, Segment, Template, Templates};
 use super::hash::Collisions;
 
 /// What kind of traffic is generated.
@@ -22,16 +23,19 @@ pub enum Mix {
     HashFlood,
     /// Packets that agree with one flow's source address and ports in prefixes of all lengths.
     TupleSpace,
+    /// Packets that each rule of a list decides.
+    Rules,
 }
 
 impl Mix {
     /// All of them, with the names that `mix=` takes.
-    pub(super) const ALL: [(&'static str, Self); 5] = [
+    pub(super) const ALL: [(&'static str, Self); 6] = [
         ("flows", Self::Flows),
         ("connections", Self::Connections),
         ("syn-flood", Self::SynFlood),
         ("hash-flood", Self::HashFlood),
         ("tuple-space", Self::TupleSpace),
+        ("rules", Self::Rules),
     ];
 
     /// The keys that it takes.
@@ -54,6 +58,7 @@ impl Mix {
                 "mix", "proto", "size", "vlan", "src", "dst", "sport", "dport", "rate", "count",
                 "seed",
             ],
+            Self::Rules => &["mix", "rules", "size", "vlan", "flows", "rate", "count", "seed"],
         }
     }
 
@@ -61,6 +66,8 @@ impl Mix {
         match self {
             Self::Flows => true,
             Self::Connections | Self::SynFlood => protocol.is_tcp(),
+            // The packets' own protocols follow from the rules.
+            Self::Rules => matches!(protocol, Protocol::Tcp),
             Self::HashFlood | Self::TupleSpace => protocol.has_ports(),
         }
     }
@@ -71,6 +78,9 @@ impl Mix {
     }
 }
 
+/// Bytes of a list of rules at the most.
+const MAX_RULES: u64 = 64 << 20;
+
 /// Where the headers of packets come from.
 pub(super) enum Source {
     Flows(Chooser),
@@ -79,11 +89,15 @@ pub(super) enum Source {
     /// For each protocol.
     HashFlood(Vec<Collisions>),
     TupleSpace,
+    /// What was drawn for the rules.
+    Rules(Vec<[u8; HEADERS]>),
 }
 
 impl Source {
-    pub(super) fn new(generator: &Generator) -> Self {
-        match generator.mix {
+    /// # Errors
+    /// What is wrong with a list of rules.
+    pub(super) fn new(generator: &Generator, rng: &mut fastrand::Rng) -> Result<Self, String> {
+        Ok(match generator.mix {
             Mix::Flows => Self::Flows(Chooser::new(generator)),
             Mix::Connections => Self::Connections(Connections::new(generator)),
             Mix::SynFlood => Self::SynFlood,
@@ -92,7 +106,15 @@ impl Source {
                 Self::HashFlood(generator.protocols.iter().map(of).collect())
             }
             Mix::TupleSpace => Self::TupleSpace,
-        }
+            Mix::Rules => {
+                let explain = |why: String| format!("{}: {why}", generator.rules.display());
+                let bytes = crate::file::read(&generator.rules, MAX_RULES);
+                let bytes = bytes.map_err(|e| explain(e.to_string()))?;
+                let text = String::from_utf8(bytes).map_err(|e| explain(e.to_string()))?;
+                let drawn = rule_packets::draw(&text, generator.flows as usize, rng);
+                Self::Rules(drawn.map_err(explain)?)
+            }
+        })
     }
 
     /// The packet of a number, counted from 0: what it is a copy of, and its headers.
@@ -102,12 +124,12 @@ impl Source {
         templates: &'a Templates,
         packet: u64,
         rng: &mut fastrand::Rng,
-    ) -> (&'a Template, Headers) {
+    ) -> (&'a Template, Contents) {
         let protocols = generator.protocols.len();
         // Where packets and not flows have protocols in turn.
         let which = (packet % protocols as u64) as usize;
         let round = packet / protocols as u64;
-        match self {
+        let (template, headers) = match self {
             Self::Flows(chooser) => {
                 let (which, headers) = flow(generator, chooser.next(generator.flows, rng));
                 (templates.sized(which, packet), headers)
@@ -132,7 +154,12 @@ impl Source {
                 let base = base(generator, generator.protocols[which]);
                 (templates.sized(which, packet), tuple(base, round, rng))
             }
-        }
+            Self::Rules(drawn) => {
+                let contents = Contents::Drawn(drawn[(packet % drawn.len() as u64) as usize]);
+                return (templates.sized(which, packet), contents);
+            }
+        };
+        (template, Contents::Headers(headers))
     }
 }
 
