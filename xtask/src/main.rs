@@ -6,6 +6,7 @@ mod command;
 mod debian;
 mod docs;
 mod examples;
+mod gate;
 mod test;
 mod tidy;
 
@@ -31,6 +32,10 @@ usage: cargo xtask TASK
   docs --check                   check that the generated pages are as they would be written
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
+  bench --gate [REVISION] [--record]
+                                 measure three examples with release builds of REVISION and of this tree by turns, and fail if one
+                                 became slower by more than 5 % (some minutes); without REVISION, the commit before, or HEAD where
+                                 the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
                                  then compare elements with their models on fifty times as many packets as tests do, new ones
   figures [ARGS]                 repeat SNF's experiments and write docs/snf.md and its plots (needs the shared data folder)
@@ -61,6 +66,7 @@ fn run(args: &[String]) -> Result {
         ["docs", "--check"] => docs::check(),
         ["examples"] => examples::run(false),
         ["examples", "--check"] => examples::run(true),
+        ["bench", "--gate", ref rest @ ..] => gate::run(rest),
         // Without `--bench` it would also run unit tests, which know none of a bench's arguments.
         ["bench", ref rest @ ..] => command::run(
             cargo(["bench"]).args(test::packages(rest)).args(["--bench", "*"]).args(rest),
