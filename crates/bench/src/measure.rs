@@ -748,6 +748,7 @@ impl<'a> Lab<'a> {
             packets: all.len(),
             percentiles,
             distribution: distribution(&all),
+            histogram: Some(all),
             p50: Samples::of(p50),
             p99: Samples::of(p99),
             disturbed,

@@ -335,6 +335,7 @@ mod tests {
             packets: 997,
             percentiles,
             distribution: vec![(0.0, 0), (0.5, 2000), (0.9, 3000), (1.0, 7000)],
+            histogram: None,
             p50: samples(),
             p99: samples(),
             disturbed: 0.0,

@@ -205,6 +205,9 @@ pub struct Latency {
     /// Of all latencies, from the least on: a share of the packets, and the latency that they do not exceed.
     #[serde(default)]
     pub distribution: Vec<(f64, u64)>,
+    /// All of them in nanoseconds; no part of the document.
+    #[serde(skip)]
+    pub histogram: Option<Histogram<u64>>,
     /// The median in each of the parts that the time was divided in.
     pub p50: Samples,
     /// The same for the 99th percentile.

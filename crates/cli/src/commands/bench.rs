@@ -1,5 +1,7 @@
 //! `catena bench`: how fast a chain is.
 
+mod hgrm;
+
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -137,6 +139,12 @@ pub(crate) struct Bench {
     /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     html: Option<PathBuf>,
+    /// Write the latencies at each load, in microseconds, as HdrHistogram's tools read them: NAME-10.hgrm and so on
+    ///
+    /// NAME is the chain's in a folder; or a file's, whose extension .hgrm may be left out. 10 is the load in per cent
+    /// of the NDR.
+    #[arg(long, value_name = "FOLDER|NAME", conflicts_with_all = ["compare", "costs"])]
+    hgrm: Option<PathBuf>,
     /// Write a cost profile instead: cycles per packet of each network function, of the programs, of input and output
     ///
     /// Where all traffic is generated, it is measured with one flow and with many, with Zipf's shares, and in long
@@ -224,6 +232,8 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     // What cannot be written is said before anything is measured.
     let html =
         args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
+    let hgrm =
+        args.hgrm.as_deref().map(|to| hgrm::start_of_names(to, request.chain)).transpose()?;
     let live = ports.live(args)?;
     let cpu = match &live {
         Some(live) if args.cpu.is_none() => {
@@ -270,6 +280,9 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     print_document(args.json, &report, || report.render());
     if let Some((page, raw)) = &html {
         write_page(&report, page, raw)?;
+    }
+    if let Some(start) = &hgrm {
+        hgrm::write(&report.latency, start)?;
     }
     let missed = missed(args, &report);
     missed.iter().for_each(|why| print_error(&format!("error: {why}\n")));

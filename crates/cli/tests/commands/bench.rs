@@ -90,6 +90,31 @@ fn pages_and_sizes_are_made() {
 }
 
 #[test]
+fn latencies_are_written_for_plotters() {
+    let folder = Folder::new();
+    let report: Value =
+        serde_json::from_str(bench(&folder, &["--hgrm", ".", "--json"]).well()).unwrap();
+    let loads = report["latency"].as_array().unwrap();
+    assert!(!loads.is_empty(), "{report}");
+    for load in loads {
+        let text = folder.read(&format!("a-{}.hgrm", load["percent"]));
+        // The last line of the distribution has all packets and the greatest latency, in microseconds.
+        let last = text.lines().rfind(|line| !line.starts_with('#')).unwrap();
+        let words: Vec<f64> = last.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let max = load["percentiles"]["max"].as_f64().unwrap() / 1e3;
+        assert!(words[..] == [words[0], 1.0, load["packets"].as_f64().unwrap()], "{last} {load}");
+        assert!((words[0] - max).abs() < 0.001, "{last} {load}");
+    }
+    // What the files have is no part of the document.
+    assert!(loads[0].get("histogram").is_none(), "{report}");
+    bench(&folder, &["--hgrm", "b.hgrm"]).well();
+    assert!(folder.read("b-0.hgrm").contains("#[Max"));
+    folder.file("c.click", "FromDevice(in) -> Discard;");
+    let none = folder.run(["bench", "c.click", "--trial", "0.002", "--hgrm", "c"]);
+    assert_eq!(none.refused(), "error: --hgrm: no latencies were taken\n");
+}
+
+#[test]
 fn cost_profiles_are_written() {
     let folder = Folder::new();
     folder.file("c.pcap.gz", include_bytes!("../../../../examples/lan.pcap.gz"));
@@ -193,7 +218,7 @@ fn what_cannot_be_measured_is_refused() {
     // A capture without a packet.
     folder
         .file("empty.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0");
-    let cases: [(&str, &[&str], &str); 13] = [
+    let cases: [(&str, &[&str], &str); 14] = [
         (CHAIN, &["--sizes", "63"], "--sizes 63: sizes are 64 to 9220 bytes"),
         (
             "FromDump(c.pcap.gz) -> ToDevice(out);",
@@ -206,6 +231,7 @@ fn what_cannot_be_measured_is_refused() {
             &["--html", "r.json"],
             "--html r.json: the JSON document beside it would have this name",
         ),
+        (CHAIN, &["--hgrm", "no/r"], "--hgrm no/r: there is no folder no"),
         (CHAIN, &["--in", "in=empty.pcap"], "there are no packets in it"),
         (CHAIN, &["--in", "in=lo"], "'out' is bound to no interface"),
         (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
