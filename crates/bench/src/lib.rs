@@ -29,6 +29,7 @@ pub mod plot;
 pub mod profile;
 pub mod receive;
 pub mod report;
+pub mod schema;
 pub mod search;
 pub mod send;
 pub mod stamp;

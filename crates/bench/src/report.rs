@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use view::table::{Table, grouped};
 
@@ -17,9 +18,10 @@ use crate::statistics::{Samples, Spread};
 pub const VERSION: u32 = 1;
 
 /// A measurement of a chain.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// The format's version.
+    #[schemars(extend("const" = VERSION))]
     pub bench: u32,
     /// The chain's file.
     pub chain: String,
@@ -128,7 +130,7 @@ impl PeerReport {
 }
 
 /// A source of packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Its name in the chain.
     pub name: String,
@@ -141,7 +143,7 @@ pub struct Traffic {
 }
 
 /// What a packet takes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// CPU time of a packet.
     pub time: Samples,
@@ -154,7 +156,7 @@ pub struct Cost {
 }
 
 /// What was found with frames of other sizes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AtSize {
     /// The size in bytes with the frame check sequence, or the name of a mix of sizes.
     pub size: String,
@@ -167,7 +169,7 @@ pub struct AtSize {
 }
 
 /// What was found for a goal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
     /// `NDR` or `PDR`.
     pub goal: String,
@@ -188,7 +190,7 @@ pub struct Throughput {
 }
 
 /// Latencies under a load, from when a packet was due until it left.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// The load, as a percentage of the non-drop rate; 0 is single packets.
     pub percent: u32,
@@ -217,7 +219,7 @@ pub struct Latency {
 }
 
 /// Of many latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)]
 pub struct Percentiles {
     pub min: u64,
@@ -260,7 +262,7 @@ pub(crate) fn distribution(values: &Histogram<u64>) -> Vec<(f64, u64)> {
 }
 
 /// What a part of the chain takes, from bursts that were timed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Its name.
     pub name: String,

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Decimal digits to which latencies are told apart.
@@ -42,7 +43,7 @@ pub fn percentile_distribution(latencies: &Histogram<u64>) -> String {
 }
 
 /// What was measured several times.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Samples {
     /// The middle one.
     pub median: f64,

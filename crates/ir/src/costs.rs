@@ -15,8 +15,10 @@ pub const VERSION: u32 = 1;
 
 /// What parts of a chain cost on a machine. As JSON it is a document of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostProfile {
     /// The format's version.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = VERSION)))]
     pub costs: u32,
     /// The chain's file.
     pub chain: String,
@@ -40,6 +42,7 @@ pub struct CostProfile {
 
 /// A processor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Processor {
     /// Its name.
     pub name: String,
@@ -53,6 +56,7 @@ pub struct Processor {
 
 /// What a packet costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Cycles with the traffic that costs least.
     pub min: f64,
@@ -66,8 +70,9 @@ pub struct Cost {
 
 /// What a packet of a kind of traffic costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// The traffic, as [`CostProfile::traffic`] names it.
+    /// The traffic, by its name in the profile.
     pub traffic: String,
     /// Cycles.
     pub cycles: f64,
@@ -87,6 +92,7 @@ impl Cost {
 
 /// What a network function costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionCost {
     /// Its name in the chain.
     pub name: String,
@@ -98,6 +104,7 @@ pub struct FunctionCost {
 
 /// A cost that grows evenly with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Line {
     /// Cycles at none.
     pub base: f64,
@@ -127,6 +134,7 @@ impl Line {
 
 /// What a program costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramCost {
     /// Its digest, see [`digest`].
     pub program: String,
@@ -138,6 +146,7 @@ pub struct ProgramCost {
 
 /// What input and output on a device cost together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoCost {
     /// Kind of the device: `memory` is copying frames in and out.
     pub device: String,

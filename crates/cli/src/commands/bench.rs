@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use bench::arrivals::Arrivals;
 use bench::compare::compare;
 use bench::live::{Catena, Link, Peer};
+use bench::schema::Document;
 use bench::{
     Effort, Failed, Live, Machine, Meter, Report, Request, measure, measure_costs, measure_live,
 };
@@ -48,7 +49,7 @@ use crate::{cores, log, variables};
 #[command(verbatim_doc_comment, after_help = EXIT_STATUS)]
 pub(crate) struct Bench {
     /// Configuration file; `-` for standard input
-    #[arg(required_unless_present_any = ["compare", "via"])]
+    #[arg(required_unless_present_any = ["compare", "schema", "via"])]
     file: Option<String>,
     /// Values of variables of the configuration
     #[arg(value_name = "VAR=VALUE")]
@@ -151,6 +152,9 @@ pub(crate) struct Bench {
     /// frames.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "html", "min_mpps", "max_p99_us", "sizes"])]
     costs: Option<PathBuf>,
+    /// Print the JSON Schema of what --json prints (report) or --costs writes (costs); measures nothing
+    #[arg(long, value_name = "DOCUMENT", exclusive = true)]
+    schema: Option<Document>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -163,6 +167,10 @@ Exit status:
   2  the command line is wrong";
 
 pub(crate) fn main(args: &Bench) -> Result<ExitCode, Failure> {
+    if let Some(document) = args.schema {
+        print(&format!("{:#}\n", document.schema().to_value()));
+        return Ok(ExitCode::SUCCESS);
+    }
     match &args.compare {
         Some(files) => run_comparison(args, files),
         None => run_measurement(args),

@@ -154,6 +154,78 @@ fn cost_profiles_are_written() {
     assert_eq!(one["traffic"], serde_json::json!(["as given"]));
 }
 
+/// What of a document its schema does not allow, or wants and does not find.
+fn differences(value: &Value, schema: &Value, root: &Value, at: &str, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let named = root.pointer(name.trim_start_matches('#')).expect("a definition");
+        return differences(value, named, root, at, found);
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let choice = choices.iter().find(|choice| (choice["type"] == "null") == value.is_null());
+        return differences(value, choice.expect("a choice"), root, at, found);
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let allowed =
+        schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    if !allowed.iter().any(|of| of == kind || (of == "number" && kind == "integer")) {
+        found.push(format!("{at} is {kind}"));
+    }
+    if !schema["const"].is_null() && schema["const"] != *value {
+        found.push(format!("{at} is {value}"));
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        let of = schema["prefixItems"].get(index).unwrap_or(&schema["items"]);
+        differences(item, of, root, &format!("{at}/{index}"), found);
+    }
+    let Some(members) = value.as_object() else { return };
+    for (name, member) in members {
+        let at = format!("{at}/{name}");
+        match schema["properties"].get(name) {
+            None => found.push(format!("{at} is unknown")),
+            Some(of) => differences(member, of, root, &at, found),
+        }
+    }
+    let required =
+        schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap());
+    found.extend(
+        required
+            .filter(|name| !members.contains_key(*name))
+            .map(|name| format!("{at} has no {name}")),
+    );
+}
+
+#[test]
+fn documents_are_as_their_schemas_say() {
+    let folder = Folder::new();
+    let json = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    let differ = |document: &Value, name: &str| {
+        let schema = json(folder.run(["bench", "--schema", name]).well());
+        let mut found = Vec::new();
+        differences(document, &schema, &schema, "", &mut found);
+        found
+    };
+    let mut report = json(bench(&folder, &["--sizes", "64", "--json"]).well());
+    assert_eq!(differ(&report, "report"), Vec::<String>::new());
+    let profile = json(bench(&folder, &["--costs", "c.json", "--json"]).well());
+    assert_eq!(differ(&profile, "costs"), Vec::<String>::new());
+    report["bench"] = 2.into();
+    report["latency"][0]["rate"] = "fast".into();
+    report["cost"].as_object_mut().unwrap().remove("time");
+    let wrong = ["/bench is 2", "/cost has no time", "/latency/0/rate is string"];
+    assert_eq!(differ(&report, "report"), wrong);
+    for arguments in [&["--schema", "page"][..], &["--schema", "report", "a.click"]] {
+        assert_eq!(folder.run(["bench"].iter().chain(arguments)).code, Some(2), "{arguments:?}");
+    }
+}
+
 #[test]
 fn packets_arrive_as_asked() {
     let folder = Folder::new();
