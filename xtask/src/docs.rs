@@ -3,13 +3,18 @@
 mod book;
 mod reasons;
 
-use std::fs;
+use std::fs::{self, File};
+
+use serde_json::{Map, Value};
 
 use crate::Result;
 use crate::command::{self, cargo, root};
+use crate::gate::HISTORY;
 
 /// What `catena` prints with these arguments.
-const PRINTED: [(&str, &[&str]); 4] = [
+const PRINTED: [(&str, &[&str]); 6] = [
+    ("docs/bench-report.json", &["bench", "--schema", "report"]),
+    ("docs/cost-profile.json", &["bench", "--schema", "costs"]),
     ("docs/control-protocol.json", &["ctl", "schema"]),
     ("docs/elements.md", &["elements", "--markdown"]),
     ("docs/commands.md", &["reference"]),
@@ -26,22 +31,28 @@ pub(crate) fn run(install: bool) -> Result {
 
 /// Says what of the generated pages is not as it would be written.
 pub(crate) fn check() -> Result {
-    let is_stale = |(path, made): &(&str, String)| {
+    let is_stale = |(path, made): &(String, String)| {
         fs::read_to_string(root().join(path)).ok().as_ref() != Some(made)
     };
-    let stale: Vec<&str> =
-        generated()?.iter().filter(|p| is_stale(p)).map(|(path, _)| *path).collect();
+    let stale: Vec<String> =
+        generated()?.into_iter().filter(is_stale).map(|(path, _)| path).collect();
     match stale.is_empty() {
         true => Ok(()),
         false => Err(format!("not as `cargo xtask docs` writes them: {}", stale.join(", ")).into()),
     }
 }
 
-fn generated() -> Result<Vec<(&'static str, String)>> {
-    let mut pages = vec![("docs/drop-reasons.md", reasons::page()?)];
+fn generated() -> Result<Vec<(String, String)>> {
+    let mut pages = vec![("docs/drop-reasons.md".to_owned(), reasons::page()?)];
     for (path, args) in PRINTED {
         let catena = ["run", "--quiet", "--package", "catena-cli", "--bin", "catena", "--"];
-        pages.push((path, command::read(cargo(catena).args(args))?));
+        pages.push((path.to_owned(), command::read(cargo(catena).args(args))?));
     }
+    let example = ["run", "--quiet", "--package", "catena-cli", "--example", "history"];
+    let history = File::open(root().join(HISTORY)).map_err(|why| format!("{HISTORY}: {why}"))?;
+    let made: Map<String, Value> =
+        serde_json::from_str(&command::read(cargo(example).stdin(history))?)?;
+    let text = |text: Value| text.as_str().map(str::to_owned).unwrap_or_default();
+    pages.extend(made.into_iter().map(|(name, made)| (format!("perf/{name}"), text(made))));
     Ok(pages)
 }

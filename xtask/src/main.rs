@@ -33,7 +33,7 @@ usage: cargo xtask TASK
   examples [--check]             make the inputs of the examples, or check that they are as they would be made
   bench [ARGS]                   all benches; `-p CRATE` for those of one crate, `-- ARGS` for the benches
   bench --gate [REVISION] [--record]
-                                 measure three examples with release builds of REVISION and of this tree by turns, and fail if one
+                                 measure four examples with release builds of REVISION and of this tree by turns, and fail if one
                                  became slower by more than 5 % (some minutes); without REVISION, the commit before, or HEAD where
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
