@@ -81,7 +81,7 @@ fn one() -> usize {
 }
 
 /// What was found of another system.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PeerReport {
     /// Its name, or a chain's file.
     pub name: String,
