@@ -38,7 +38,8 @@ usage: cargo xtask TASK
                                  the tree has changes. --record adds this tree's figures to perf/history.jsonl
   soak [SECONDS]                 run a chain under faults of all kinds, 15 minutes if not said, and watch its memory (as root);
                                  then compare elements with their models on fifty times as many packets as tests do, new ones
-  figures [ARGS]                 repeat SNF's experiments and write docs/snf.md and its plots (needs the shared data folder)
+  figures [PAPER] [ARGS]         repeat the experiments of papers and write their pages and plots below docs:
+                                 snf (docs/snf.md; needs the shared data folder), scc (docs/scc.md; as root); both if not said
   fuzz TARGET [ARGS]             fuzz one target (needs a nightly toolchain and cargo-fuzz)
   deny [ARGS]                    cargo-deny, for what tidy does not see: advisories, duplicates";
 
@@ -73,7 +74,8 @@ fn run(args: &[String]) -> Result {
         ),
         ["soak"] => soak("900"),
         ["soak", seconds] => soak(seconds),
-        ["figures", ref rest @ ..] => figures(rest),
+        ["figures"] => PAPERS.iter().try_for_each(|paper| figures(paper, &[])),
+        ["figures", paper, ref rest @ ..] if PAPERS.contains(&paper) => figures(paper, rest),
         ["fuzz", target, ref rest @ ..] => fuzz(target, rest),
         ["deny", ref rest @ ..] => deny(rest),
         [] | ["help" | "-h" | "--help"] => {
@@ -92,8 +94,15 @@ fn soak(seconds: &str) -> Result {
     command::run(cargo(test).env("SEED", "fresh").env("CASES", "2400"))
 }
 
-fn figures(args: &[&str]) -> Result {
-    let bench = ["bench", "--package", "catena-cli", "--bench", "snf", "--", "--write"];
+/// Papers whose experiments a bench of the crate `bench` repeats.
+const PAPERS: [&str; 2] = ["snf", "scc"];
+
+fn figures(paper: &str, args: &[&str]) -> Result {
+    // The chains of processes run the program, which cargo builds for benches of its own crate alone.
+    if paper == "scc" {
+        command::run(&mut cargo(["build", "--release", "--package", "catena-cli"]))?;
+    }
+    let bench = ["bench", "--package", "catena-bench", "--bench", paper, "--", "--write"];
     command::run(cargo(bench).arg(command::root().join("docs")).args(args))
 }
 

@@ -8,6 +8,7 @@
 //! Chains, access lists and traffic are those of the shared data folder (`bench-chains`, `isp-acl`).
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "../../bench/benches/support/mod.rs"]
 mod support;
 
 use std::rc::Rc;

@@ -11,6 +11,7 @@
 //! is there. Between two changes, packets pass for a while.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "../../bench/benches/support/mod.rs"]
 mod support;
 
 use std::fmt::Write as _;

@@ -10,6 +10,7 @@
 //! nothing unless it is more than that.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "../../bench/benches/support/mod.rs"]
 mod support;
 
 use std::path::Path as Folder;

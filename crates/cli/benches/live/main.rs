@@ -7,7 +7,7 @@
 //! Rules and traffic are those of the shared data folder (`isp-acl`); `dpdk` needs the feature of this name.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[path = "../support/mod.rs"]
+#[path = "../../../bench/benches/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ mod chains;
 mod devices;
 mod fastclick;
 mod report;
-#[path = "../support/mod.rs"]
+#[path = "../../../bench/benches/support/mod.rs"]
 mod support;
 mod workload;
 

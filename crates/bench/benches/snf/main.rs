@@ -2,18 +2,22 @@
 //! of the thesis that describes SNF, element by element and synthesised.
 //!
 //! `cargo xtask figures` runs them and writes `docs/snf.md` and its plots. The bench alone prints
-//! the page: `cargo bench -p catena-cli --bench snf -- [--rounds N] [--packets N] [--write FOLDER]`
+//! the page: `cargo bench -p catena-bench --bench snf -- [--rounds N] [--packets N] [--write FOLDER]`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+
+extern crate catena_bench as bench;
 
 mod experiments;
 mod page;
+#[path = "../paper/mod.rs"]
+mod paper;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::path::PathBuf;
 
 use experiments::Effort;
-use page::Page;
+use paper::Page;
 use support::Data;
 
 fn main() {
@@ -48,15 +52,5 @@ fn main() {
     );
     eprintln!("figure 7.12 …");
     page.edge(&experiments::edge(&data, &effort));
-    match folder {
-        None => print!("{}", page.text),
-        Some(folder) => {
-            let write = |name: &str, text: &str| {
-                std::fs::write(folder.join(name), text)
-                    .unwrap_or_else(|e| panic!("{}: {e}", folder.join(name).display()));
-            };
-            write("snf.md", &page.text);
-            page.plots.iter().for_each(|(name, svg)| write(name, svg));
-        }
-    }
+    page.finish("snf.md", folder);
 }

@@ -1,23 +1,14 @@
 //! What was measured, as a page with tables and plots.
 
-use std::fmt::Write;
-
 use bench::plot::{Groups, Lines, Look, Scale, Shape};
 
 use crate::experiments::{Carrier, Cell, Effort, Example, FAMILY, Figure, RULES, Series};
+use crate::paper::{Page, thousands};
 use crate::support::Spread;
-
-/// The page and its plots.
-pub(crate) struct Page {
-    pub(crate) text: String,
-    /// File names and what is in them.
-    pub(crate) plots: Vec<(&'static str, String)>,
-}
 
 impl Page {
     pub(crate) fn new(effort: &Effort) -> Self {
-        let mut page = Self { text: String::new(), plots: Vec::new() };
-        page.put(format_args!(
+        Self::beginning(format!(
             "# SNF's experiments on Catena
 
 SNF (*Synthesized Network Functions*, chapter 7 of Georgios Katsikas's doctoral thesis on NFV service chains) was the
@@ -56,6 +47,7 @@ It needs the shared data folder (`CATENA_SHARED`, or `../shared`) with the chain
 | traffic of the ISP chains | frames of varying length that reach every rule | frames of each size that reach every rule |
 
 The thesis prints its curves without numbers; what its text states of them stands beside each table.
+
 ",
             effort.rounds,
             thousands(effort.packets),
@@ -63,28 +55,7 @@ The thesis prints its curves without numbers; what its text states of them stand
             RULES[0],
             RULES[1],
             thousands(RULES[2].into()),
-        ));
-        page
-    }
-
-    fn put(&mut self, text: std::fmt::Arguments<'_>) {
-        let _ = writeln!(self.text, "{text}");
-    }
-
-    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells: Vec<String> = cells.into_iter().collect();
-        self.put(format_args!("| {} |", cells.join(" | ")));
-    }
-
-    /// A table's head: the first column is text, the others are numbers.
-    fn head(&mut self, columns: &[&str]) {
-        self.put(format_args!("| {} |", columns.join(" | ")));
-        self.put(format_args!("|---|{}", "---:|".repeat(columns.len() - 1)));
-    }
-
-    fn plot(&mut self, file: &'static str, title: &str, svg: String) {
-        self.put(format_args!("\n![{title}]({file})\n"));
-        self.plots.push((file, svg));
+        ))
     }
 
     /// Table 7.1.
@@ -363,17 +334,4 @@ fn machine() -> String {
     let guest = if has("hypervisor") { ", a virtual machine that shares its host" } else { "" };
     let wide = if has("avx512f") { " with AVX-512" } else { "" };
     format!("{model}{wide}, {cores} cores{guest}; the other core was not kept idle")
-}
-
-/// A number with commas between thousands.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
