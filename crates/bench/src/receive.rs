@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::DerefMut;
 
 use dataplane::clock::Time;
 use dataplane::io::{Polling, Waiter};
@@ -179,97 +180,41 @@ impl Clocks {
     }
 }
 
-/// Counts what arrives at a device until it ends, or as was asked.
-///
-/// # Errors
-/// The device's.
-pub fn receive(
-    device: &mut dyn Device,
-    until: Until,
-    polling: Polling,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Receipt, String> {
-    let mut receiver = Receiver::new(device);
-    let mut waiter = Waiter::new(polling);
-    let nanoseconds = |seconds: f64| (seconds * 1e9) as u64;
-    let end = until.seconds.map(|s| receiver.now() + nanoseconds(s));
-    loop {
-        let taken = receiver.step(device)?;
-        let (now, last_came) = (taken.now, receiver.last_came);
-        let is_idle = || {
-            last_came.zip(until.idle).is_some_and(|(last, idle)| now >= last + nanoseconds(idle))
-        };
-        if taken.packets > 0 {
-            waiter.worked();
-        }
-        if taken.ended
-            || is_stopped()
-            || end.is_some_and(|end| now >= end)
-            || until.expected.is_some_and(|expected| receiver.counting.has(expected))
-            || is_idle()
-        {
-            break;
-        }
-        if taken.packets == 0 {
-            match receiver.wake {
-                Some(Wake::Readable(descriptor)) => waiter.wait(&[descriptor], false, LOOK),
-                Some(Wake::Polled) => waiter.wait(&[], true, LOOK),
-                None => {}
-            }
-        }
-    }
-    receiver.finish(device, until.expected)
-}
-
-/// What a step of a receiver came to.
-pub(crate) struct Taken {
-    /// When it was.
-    pub(crate) now: u64,
-    /// Packets that came.
-    pub(crate) packets: usize,
-    /// Whether no more will.
-    pub(crate) ended: bool,
-}
-
-/// A receiver that its caller has take steps.
-pub(crate) struct Receiver {
-    clocks: Clocks,
+/// A device whose packets are counted as they come: for a thread that does something else in between. [`receive`] does
+/// nothing else.
+pub struct Receiver<D> {
+    device: D,
     wake: Option<Wake>,
+    clocks: Clocks,
+    counting: Counting,
     pool: Pool,
     batch: Batch,
-    pub(crate) last_came: Option<u64>,
-    counting: Counting,
 }
 
-impl Receiver {
-    pub(crate) fn new(device: &dyn Device) -> Self {
-        Self {
-            clocks: Clocks {
-                monotonic: HostClock::new(StampClock::Monotonic),
-                realtime: HostClock::new(StampClock::Realtime),
-            },
-            wake: device.wait_on(),
-            pool: Pool::new(),
-            batch: Batch::new(),
-            last_came: None,
-            counting: Counting::new(),
-        }
+impl<D: DerefMut<Target: Device>> Receiver<D> {
+    /// Has counted nothing yet.
+    pub fn new(device: D) -> Self {
+        let clocks = Clocks {
+            monotonic: HostClock::new(StampClock::Monotonic),
+            realtime: HostClock::new(StampClock::Realtime),
+        };
+        let wake = device.wait_on();
+        let (pool, batch) = (Pool::new(), Batch::new());
+        Self { device, wake, clocks, counting: Counting::new(), pool, batch }
     }
 
-    fn now(&self) -> u64 {
-        self.clocks.monotonic.now()
-    }
-
-    /// Counts what has come.
-    pub(crate) fn step(&mut self, device: &mut dyn Device) -> Result<Taken, String> {
-        let burst = device.burst().unwrap_or(BURST);
-        let received = device.receive(burst, &mut self.batch, &mut self.pool)?;
-        Lost::collect(&mut self.counting.lost_here, device, false);
-        let (now, packets) = (self.now(), self.batch.len());
-        if packets > 0 {
-            self.last_came = Some(now);
+    /// Counts what has come: how many packets, and whether there may be more.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn take(&mut self) -> Result<(usize, Received), String> {
+        let burst = self.device.burst().unwrap_or(BURST);
+        let received = self.device.receive(burst, &mut self.batch, &mut self.pool)?;
+        Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
+        let count = self.batch.len();
+        if count > 0 {
             // All of a batch came by now.
-            let realtime = self.clocks.realtime.now();
+            let (now, realtime) = (self.clocks.monotonic.now(), self.clocks.realtime.now());
             for packet in self.batch.drain() {
                 let recorded = self.wake.is_none().then(|| packet.timestamp());
                 let arrival = |clock| match (clock, recorded) {
@@ -281,7 +226,7 @@ impl Receiver {
                 self.pool.recycle(packet);
             }
         }
-        Ok(Taken { now, packets, ended: received == Received::End })
+        Ok((count, received))
     }
 
     /// What came so far.
@@ -292,15 +237,67 @@ impl Receiver {
     /// Counts anew.
     pub(crate) fn begin(&mut self) {
         self.counting = Counting::new();
-        self.last_came = None;
     }
 
-    /// What came.
-    fn finish(mut self, device: &mut dyn Device, expected: Option<u64>) -> Result<Receipt, String> {
-        device.flush()?;
-        Lost::collect(&mut self.counting.lost_here, device, false);
+    /// Whether packets of this number have come, or the last of them.
+    pub fn has(&self, expected: u64) -> bool {
+        self.counting.has(expected)
+    }
+
+    /// What was received; `expected` packets were sent, if that is known.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn finish(mut self, expected: Option<u64>) -> Result<Receipt, String> {
+        self.device.flush()?;
+        Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
         Ok(self.counting.report(expected, self.wake.is_none()))
     }
+}
+
+/// Counts what arrives at a device until it ends, or as was asked.
+///
+/// # Errors
+/// The device's.
+pub fn receive(
+    device: &mut dyn Device,
+    until: Until,
+    polling: Polling,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Receipt, String> {
+    let clock = HostClock::new(StampClock::Monotonic);
+    let mut receiver = Receiver::new(device);
+    let mut waiter = Waiter::new(polling);
+    let nanoseconds = |seconds: f64| (seconds * 1e9) as u64;
+    let end = until.seconds.map(|s| clock.now() + nanoseconds(s));
+    let mut last_came = None;
+    loop {
+        let (count, received) = receiver.take()?;
+        let now = clock.now();
+        if count > 0 {
+            last_came = Some(now);
+            waiter.worked();
+        }
+        let is_idle = || {
+            last_came.zip(until.idle).is_some_and(|(last, idle)| now >= last + nanoseconds(idle))
+        };
+        if received == Received::End
+            || is_stopped()
+            || end.is_some_and(|end| now >= end)
+            || until.expected.is_some_and(|expected| receiver.has(expected))
+            || is_idle()
+        {
+            break;
+        }
+        if count == 0 {
+            match receiver.wake {
+                Some(Wake::Readable(descriptor)) => waiter.wait(&[descriptor], false, LOOK),
+                Some(Wake::Polled) => waiter.wait(&[], true, LOOK),
+                None => {}
+            }
+        }
+    }
+    receiver.finish(until.expected)
 }
 
 /// Packets that are counted.

@@ -247,7 +247,11 @@ pub struct Lost {
 
 impl Lost {
     /// Adds what a device tells of losses in sending, or in receiving.
-    pub(crate) fn collect(all: &mut Vec<Self>, device: &mut dyn Device, of_sending: bool) {
+    pub(crate) fn collect<D: Device + ?Sized>(
+        all: &mut Vec<Self>,
+        device: &mut D,
+        of_sending: bool,
+    ) {
         while let Some(event) = device.next_event() {
             let Event::Lost { reason, packets, sending, .. } = event else { continue };
             if sending != of_sending {

@@ -56,12 +56,6 @@ struct Outlet {
     forwarded: Vec<bool>,
 }
 
-/// An interface that the tester receives on.
-struct Inlet {
-    device: Box<dyn Device>,
-    receiver: Receiver,
-}
-
 /// What came of a load.
 pub(crate) struct Outcome {
     pub(crate) offered: Offered,
@@ -80,7 +74,8 @@ pub(crate) struct Watch<'a> {
 pub(crate) struct Tester {
     clock: Arc<dyn Time>,
     outlets: Vec<Outlet>,
-    inlets: Vec<Inlet>,
+    /// The interfaces that it receives on.
+    inlets: Vec<Receiver<Box<dyn Device>>>,
     /// Loads that were offered: each has streams of its own.
     loads: u32,
     interfaces: Interfaces,
@@ -126,11 +121,7 @@ impl Tester {
         let mut open = |name: &str, receive| -> Result<Box<dyn Device>, String> {
             Ok(bindings.open_device(&DeviceRequest::Interface { name: name.into(), receive })?)
         };
-        let open_inlet = |name: &String| {
-            let device = open(name, true)?;
-            let receiver = Receiver::new(&*device);
-            Ok::<_, String>(Inlet { device, receiver })
-        };
+        let open_inlet = |name: &String| Ok::<_, String>(Receiver::new(open(name, true)?));
         let inlets = inlets.iter().map(open_inlet).collect::<Result<Vec<_>, _>>()?;
         let open_outlet = |(name, frames): &(String, Rc<Frames>)| {
             let forwarded = vec![true; frames.count()];
@@ -226,8 +217,8 @@ impl Tester {
             .collect();
         self.loads = self.loads.wrapping_add(1);
         for inlet in &mut self.inlets {
-            inlet.receiver.begin();
-            inlet.receiver.counting().stamps = load.keeps.then(Vec::new);
+            inlet.begin();
+            inlet.counting().stamps = load.keeps.then(Vec::new);
         }
         let plans: Vec<Plan> = (self.outlets.iter().zip(&streams).zip(0u64..))
             .map(|((outlet, &stream), number)| Plan {
@@ -280,8 +271,7 @@ impl Tester {
                 is_sent |= stop.is_some_and(|stop| last >= stop);
             }
             for inlet in &mut self.inlets {
-                let taken = inlet.receiver.step(&mut *inlet.device).map_err(wrong)?;
-                if taken.packets > 0 {
+                if inlet.take().map_err(wrong)?.0 > 0 {
                     last = self.clock.now();
                 }
             }
@@ -290,7 +280,7 @@ impl Tester {
                 let expected: u64 =
                     sent.map(|(sender, outlet)| outlet.expected(sender.packets())).sum();
                 let came = self.inlets.iter_mut();
-                let came: u64 = came.map(|i| i.receiver.counting().of_streams(&streams)).sum();
+                let came: u64 = came.map(|inlet| inlet.counting().of_streams(&streams)).sum();
                 if came >= expected.max(1) || self.clock.now() > last + QUIET {
                     break;
                 }
@@ -319,7 +309,7 @@ impl Tester {
             loaded.slower |= sent.slower && is_late && load.stop.is_none();
         }
         for inlet in &mut self.inlets {
-            let counting = inlet.receiver.counting();
+            let counting = inlet.counting();
             loaded.came += counting.of_streams(&loaded.streams);
             loaded.unstamped += counting.unstamped();
             loaded.lost_here += counting.lost_here();
@@ -480,11 +470,10 @@ mod tests {
         let frames = Rc::new(Frames::of(&mut *bindings.open_device(&request).unwrap()).unwrap());
         let (sending, receiving) = (End(Rc::clone(wire)), End(Rc::clone(wire)));
         let forwarded = vec![true; frames.count()];
-        let receiver = Receiver::new(&receiving);
         Tester {
             clock: Arc::new(Simulated::default()),
             outlets: vec![Outlet { device: Box::new(sending), frames, forwarded }],
-            inlets: vec![Inlet { device: Box::new(receiving), receiver }],
+            inlets: vec![Receiver::new(Box::new(receiving))],
             loads: 0,
             interfaces: Interfaces::default(),
             knows_packets: true,

@@ -81,7 +81,7 @@ pub(crate) struct Run {
     /// changes them
     #[arg(long, value_name = "FAULT=SHARE,…")]
     faults: Option<Faults>,
-    /// How workers wait for packets: adaptive (poll for a while, then sleep) or busy (always poll)
+    /// How workers wait for packets: adaptive (poll for a while, then sleep), busy (always poll) or sleep (never poll)
     #[arg(long, value_name = "MODE", default_value = "adaptive")]
     poll: String,
     /// Read a handler after the run and print its value
@@ -280,7 +280,8 @@ pub(super) fn polling(text: &str) -> Result<Polling, String> {
     match text {
         "adaptive" => Ok(Polling::Adaptive),
         "busy" => Ok(Polling::Busy),
-        _ => Err(format!("--poll {text}: the modes are adaptive and busy")),
+        "sleep" => Ok(Polling::Sleep),
+        _ => Err(format!("--poll {text}: the modes are adaptive, busy and sleep")),
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Polling {
     Adaptive,
     /// Busily always: the least latency, and a whole core.
     Busy,
+    /// Asleep at once until something comes: a CPU that several instances share is left to the others.
+    Sleep,
 }
 
 /// The shortest and the longest busy while.
@@ -65,7 +67,9 @@ impl Waiter {
         }
         let begin = Instant::now();
         let idle = *self.idle.get_or_insert(begin);
-        if begin.saturating_duration_since(idle) < self.busy {
+        let is_busy =
+            self.polling == Polling::Adaptive && begin.saturating_duration_since(idle) < self.busy;
+        if is_busy {
             std::hint::spin_loop();
             return;
         }
@@ -113,6 +117,16 @@ mod tests {
             waiter.wait(&[far.as_raw_fd()], false, Duration::from_secs(3600));
             rounds += 1;
         }
+    }
+
+    #[test]
+    fn who_sleeps_at_once_is_never_busy() {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        near.write_all(b"x").unwrap();
+        let mut waiter = Waiter { busy: LONGEST, ..Waiter::new(Polling::Sleep) };
+        waiter.worked();
+        waiter.wait(&[far.as_raw_fd()], false, Duration::from_secs(3600));
+        assert_eq!(waiter.idle, None, "it did not look whether something came");
     }
 
     #[test]
