@@ -3,6 +3,7 @@
 use bench::Machine;
 use bench::machine::Environment;
 use bench::plot::{Curves, Look, Point, Scale};
+use bench::profile::formula::{BySource, Source};
 use bench::profile::machine::{Costs, measure};
 use bench::profile::system::Policy;
 use bench::statistics::{Samples, Spread};
@@ -11,7 +12,7 @@ use dataplane::clock::RealClock;
 use crate::paper::Page;
 
 /// The CPU that network functions run on: the last.
-pub(crate) fn bind() -> Machine {
+fn bind() -> Machine {
     Machine::bind(None).expect("a CPU")
 }
 
@@ -50,7 +51,7 @@ impl Figures {
     }
 
     /// Nanoseconds of a context switch.
-    pub(crate) fn switch(&self, policy: Policy) -> Option<Spread> {
+    fn switch(&self, policy: Policy) -> Option<Spread> {
         self.spread(|costs| {
             let all = &costs.system.switches;
             all.iter().find(|switch| switch.policy == policy)?.time.as_ref()
@@ -58,8 +59,16 @@ impl Figures {
     }
 
     /// Nanoseconds of a system call that sends or receives.
-    pub(crate) fn io_call(&self) -> Option<Spread> {
+    fn io_call(&self) -> Option<Spread> {
         self.spread(|costs| Some(&costs.system.io_call))
+    }
+
+    /// What the formula takes, with context switches of a policy.
+    pub(crate) fn costs(&self, policy: Policy) -> BySource {
+        let mut costs = self.rounds.first().map(Costs::costs).unwrap_or_default();
+        costs.set(Source::ContextSwitch, self.switch(policy).map(|time| time.median));
+        costs.set(Source::SystemCall, self.io_call().map(|time| time.median));
+        costs
     }
 
     pub(crate) fn show(&self, page: &mut Page) {

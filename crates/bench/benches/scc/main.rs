@@ -2,36 +2,46 @@
 //! that describes SCC.
 //!
 //! `cargo xtask figures scc` runs them and writes `docs/scc.md` and its plots. The bench alone prints the page:
-//! `cargo bench -p catena-bench --bench scc -- [PART…] [--rounds N] [--write FOLDER]`.
-//! Parts are `machine`; all of them if none is given.
+//! `cargo bench -p catena-bench --bench scc -- [PART…] [--rounds N] [--catena PATH] [--write FOLDER]`
+//!
+//! Parts are `machine`, which is always measured, `environments`, `batches` and `chains`; all of them if none is given. All but
+//! `machine` take root and the program `catena`, which is looked for beside the benches.
 #![allow(clippy::print_stderr)]
 
 extern crate catena_bench as bench;
 
+mod cells;
+mod chains;
 mod machine;
 #[path = "../paper/mod.rs"]
 mod paper;
+mod routers;
+mod testbed;
 
 use std::path::PathBuf;
 
 use paper::Page;
+use testbed::Testbed;
 
 /// What the command line says.
 struct Arguments {
     rounds: usize,
     folder: Option<PathBuf>,
+    /// The program that runs network functions.
+    catena: Option<PathBuf>,
     /// What is measured; everything if nothing is given.
     parts: Vec<String>,
 }
 
 impl Arguments {
     fn read() -> Self {
-        let mut read = Self { rounds: 3, folder: None, parts: Vec::new() };
+        let mut read = Self { rounds: 3, folder: None, catena: None, parts: Vec::new() };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut next = || words.next().expect("a value");
             match word.as_str() {
                 "--rounds" => read.rounds = next().parse().expect("a number"),
+                "--catena" => read.catena = Some(PathBuf::from(next())),
                 "--write" => read.folder = Some(PathBuf::from(next())),
                 "--bench" => {}
                 _ => read.parts.push(word),
@@ -48,11 +58,41 @@ impl Arguments {
 fn main() {
     let arguments = Arguments::read();
     let mut page = Page::beginning(introduction(&arguments));
-    if arguments.wants("machine") {
-        eprintln!("table 6.2, figure 6.3 …");
-        machine::Figures::measure(arguments.rounds).show(&mut page);
+    eprintln!("table 6.2, figure 6.3 …");
+    let machine = machine::Figures::measure(arguments.rounds);
+    machine.show(&mut page);
+    match Testbed::find(arguments.catena.clone()) {
+        Ok(testbed) => {
+            if processes(&arguments, &testbed, &machine, &mut page).is_none() {
+                eprintln!("interrupted: nothing is written");
+                return;
+            }
+        }
+        Err(why) => eprintln!("not measured, and not on the page: routers and chains: {why}"),
     }
     page.finish("scc.md", arguments.folder);
+}
+
+/// Measures what runs as processes; nothing if it was interrupted.
+fn processes(
+    arguments: &Arguments,
+    testbed: &Testbed,
+    machine: &machine::Figures,
+    page: &mut Page,
+) -> Option<()> {
+    if arguments.wants("environments") {
+        eprintln!("figure 6.4, table 6.4 …");
+        routers::Environments::measure(testbed, arguments.rounds)?.show(page, machine);
+    }
+    if arguments.wants("batches") {
+        eprintln!("figure 6.10, table 6.7 …");
+        routers::Batches::measure(testbed, arguments.rounds)?.show(page, machine);
+    }
+    if arguments.wants("chains") {
+        eprintln!("figures 6.5, 6.11 and 6.12, tables 6.5 and 6.8 …");
+        chains::Chains::measure(testbed, arguments.rounds)?.show(page, machine);
+    }
+    Some(())
 }
 
 fn introduction(arguments: &Arguments) -> String {
