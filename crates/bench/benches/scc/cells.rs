@@ -45,6 +45,11 @@ impl Cell {
         worst.fold(0.0, f64::max)
     }
 
+    /// Packets that came, in thousands per second.
+    pub(crate) fn rate(&self) -> Spread {
+        Spread::of(self.0.iter().map(|measured| measured.arrived.rate / 1e3))
+    }
+
     /// Whether the sender was slower than asked in a round.
     pub(crate) fn is_slower(&self) -> bool {
         self.0.iter().any(|measured| measured.arrived.slower)
@@ -79,7 +84,7 @@ pub(crate) const PROFILE: [&str; 6] = [
     "RunTime, µs",
     "system calls",
     "context switches",
-    "these two by the formula, µs",
+    "these by the formula, µs",
     "the whole formula, µs",
     "L1/L2/L3/DRAM references",
 ];

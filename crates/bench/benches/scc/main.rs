@@ -68,7 +68,11 @@ fn main() {
                 return;
             }
         }
-        Err(why) => eprintln!("not measured, and not on the page: routers and chains: {why}"),
+        Err(why) if arguments.folder.is_some() => {
+            eprintln!("nothing is written: routers and chains cannot be measured: {why}");
+            return;
+        }
+        Err(why) => eprintln!("not measured: routers and chains: {why}"),
     }
     page.finish("scc.md", arguments.folder);
 }

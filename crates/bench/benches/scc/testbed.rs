@@ -3,7 +3,7 @@
 //! Hosts are network namespaces, links are veth pairs. One thread sends frames when they are due and takes those that come
 //! out, on a CPU of its own; all network functions share another CPU.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -152,10 +152,10 @@ impl Row {
     /// Has the kernel of the only host forward frames.
     pub(crate) fn forward(&self) {
         let script = format!(
-            "ip addr add 172.16.1.1/24 dev eth0; ip addr add 20.0.255.254/16 dev eth1
-             for i in all eth0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done
-             ip route add 10.0.0.0/8 dev eth0; echo 1 > /proc/sys/net/ipv4/ip_forward
-             ip neigh replace {DESTINATION} lladdr {NOBODY} dev eth1"
+            "set -e; ip addr add 10.0.0.254/8 dev eth0; ip addr add 30.0.1.1/24 dev eth1
+             echo 1 > /proc/sys/net/ipv4/ip_forward
+             ip neigh replace 30.0.1.254 lladdr {NOBODY} dev eth1
+             ip route add 20.0.0.0/8 via 30.0.1.254"
         );
         self.network.on(&host(1), "sh", &["-c", &script]);
     }
@@ -184,12 +184,12 @@ impl Row {
         (1..=self.length).map(one).collect()
     }
 
-    /// Offers a load, and then again while the processes are watched, if there are any; nothing if it was interrupted.
+    /// Offers a load, and then another one while the processes are watched, if there are any; nothing if it was interrupted.
     pub(crate) fn measure(
         &self,
         testbed: &Testbed,
-        processes: &[Process],
         load: Load,
+        (processes, while_watched): (&[Process], Load),
     ) -> Option<Measured> {
         let pids: Vec<u32> = processes.iter().map(Process::id).collect();
         std::thread::scope(|scope| {
@@ -202,7 +202,7 @@ impl Row {
                 }
                 let mut watched = None;
                 let mut offer = |_| {
-                    watched = ends.offer(testbed, load);
+                    watched = ends.offer(testbed, while_watched);
                     false
                 };
                 // Until the load has ended, and not until a time.
@@ -223,9 +223,6 @@ pub(crate) struct How {
     pub(crate) poll: &'static str,
     pub(crate) policy: Policy,
 }
-
-/// The first address that frames go to.
-const DESTINATION: &str = "20.0.0.1";
 
 /// The basic router of figure 5.3.
 fn router(number: usize) -> String {
@@ -251,6 +248,8 @@ pub(crate) struct Arrived {
     pub(crate) percentiles: [f64; 5],
     /// The share of the packets that did not come.
     pub(crate) lost: f64,
+    /// Packets per second that came while it was sent.
+    pub(crate) rate: f64,
     /// Whether the sender sent fewer packets per second than asked.
     pub(crate) slower: bool,
     came: u64,
@@ -292,7 +291,7 @@ impl Profile {
     }
 }
 
-/// A load, and the same while it was watched.
+/// What came of a load, and what the profiler found under another one.
 pub(crate) struct Measured {
     pub(crate) arrived: Arrived,
     pub(crate) profile: Option<Profile>,
@@ -359,7 +358,7 @@ impl Ends {
         while left.take().expect("frames are received").0 > 0 {}
         let receiver = RefCell::new(Receiver::new(&mut *self.from));
         let take = || receiver.borrow_mut().take().expect("frames are received").0;
-        let generated = format!("gen:proto=udp,size={},dst={DESTINATION},flows=1", load.size);
+        let generated = format!("gen:proto=udp,size={},flows=1", load.size);
         let mut source = || {
             let mut bindings = Bindings::default();
             bindings.inputs.insert("in".into(), Binding::source(&generated)?);
@@ -374,8 +373,9 @@ impl Ends {
             stamp: Some((CLOCK, 1)),
         };
         // It is asked whether to stop all the time: that is when to look for frames.
+        let came_meanwhile = Cell::new(0);
         let is_stopped = || {
-            take();
+            came_meanwhile.set(came_meanwhile.get() + take());
             testbed.is_interrupted()
         };
         let time = Awake(HostClock::new(CLOCK));
@@ -396,6 +396,7 @@ impl Ends {
         Some(Arrived {
             percentiles: [0.01, 0.25, 0.5, 0.75, 0.99].map(at),
             lost: 1.0 - came as f64 / sent.packets.max(1) as f64,
+            rate: came_meanwhile.get() as f64 / sent.seconds.unwrap_or(load.seconds),
             slower: sent.slower,
             came,
         })
