@@ -153,7 +153,7 @@ The thesis: L1 takes 1.18 ns whatever the stride, L2 1.25 to 5 ns. L3 and memory
 bytes as by strides of 64. Strides that are no power of two (1,500 to 9,000 bytes) are faster: beyond L3 about as fast as L3 is
 by strides of 256 to 1,024 bytes. Each level's worst latency goes into its formula."
         ));
-        for remark in first.remarks.iter().filter(|_| first.disturbed > 0.0) {
+        for remark in &first.remarks {
             page.put(format_args!("\nNote: {remark}."));
         }
     }

@@ -116,8 +116,26 @@ cargo xtask figures scc
 - {} rounds. A round measures each kind once, so that other load on the machine affects all alike. Tables give the median round,
   with the least and the greatest in brackets.
 - The machine: {}.
-- The thesis: an Intel Xeon E5-2667 v3 at 3.2 GHz with Linux 3.13. It prints its curves without numbers; what its text states
-  of them stands beside each table.
+- Network functions are processes of `catena run`, on hosts of their own: network namespaces in a row, linked by veth pairs. All of
+  them run on CPU 1, at nice -19. Each round starts them anew, and offers a load for 0.15 s that is not measured.
+- One thread on CPU 0 sends each frame when it is due (`bench::send`), and takes what comes out in between (`bench::receive`).
+  Latency counts from when a frame was due, so that what cannot be sent in time is not left out. Frames that came are known by
+  their stamps.
+- While it is watched (`catena profile --pid` does the same), a chain is offered a load of its own: counting slows it down.
+
+## What differs from the thesis
+
+| | the thesis | here |
+|---|---|---|
+| machine | Intel Xeon E5-2667 v3 at 3.2 GHz, Linux 3.13, cores and caches of its own | a virtual machine with two cores, of which one loads |
+| links | 10-Gbit/s network cards, a machine that sends and one that receives | veth pairs: the kernel hands frames over in the sender's system call |
+| network function | a router of FastClick in a container | the same router of Catena's elements, synthesised, in a network namespace |
+| load | 820,000 frames per second, 5 million frames | stated for each figure |
+| between routers | Open vSwitch in the kernel, or back to back | back to back; for figure 6.4, bridges of the kernel's too |
+| default scheduler | CFS | EEVDF |
+| loads by level of memory | counted by the processor, with Perf and Intel's PCM | counted by perf_event; empty where the machine counts none |
+
+The thesis prints its curves without numbers; what its text states of them stands beside each table.
 ",
         arguments.rounds,
         machine::description(),
