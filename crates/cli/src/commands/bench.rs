@@ -84,7 +84,7 @@ pub(crate) struct Bench {
     /// chains forward what comes in to the output, as plainly as they can, and need --veth; fastclick runs the
     /// same file.
     #[arg(long = "vs", value_name = "FILE|PEER", conflicts_with_all = ["compare", "costs"])]
-    peers: Vec<Peer>,
+    peers: Vec<String>,
     /// Shell script that makes of a peer what the chain is, run in its namespace once it has started
     ///
     /// It finds IN and OUT (interfaces), IN_MAC, OUT_MAC and NEXT_MAC (the tester's) in its environment, and
@@ -227,7 +227,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         variables: variables::all(&args.variables)?,
         inputs: std::mem::take(&mut ports.traffic),
         traffic: traffic.transpose()?,
-        peers: args.peers.clone(),
+        peers: peers(&args.peers)?,
         seed: args.seed,
         sizes: args
             .sizes
@@ -353,6 +353,17 @@ fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Who is compared.
+fn peers(names: &[String]) -> Result<Vec<Peer>, String> {
+    let peer = |name: &String| match Peer::from(name.as_str()) {
+        Peer::Chain(file) if !Path::new(&file).exists() => {
+            Err(format!("--vs {file}: neither a file nor kernel, ovs, testpmd, fastclick or vpp"))
+        }
+        peer => Ok(peer),
+    };
+    names.iter().map(peer).collect()
+}
+
 /// What a chain's names are bound to.
 struct Ports {
     traffic: HashMap<String, Binding>,
@@ -425,7 +436,9 @@ impl Ports {
         if args.costs.is_some() {
             return Err("--costs is measured in memory: without interfaces".into());
         }
-        if link != Link::Veth && args.peers.iter().any(|peer| !matches!(peer, Peer::Chain(_))) {
+        if link != Link::Veth
+            && peers(&args.peers)?.iter().any(|peer| !matches!(peer, Peer::Chain(_)))
+        {
             return Err("--vs with anything but a chain changes how the host forwards: it takes --veth, in whose \
                         namespaces it does no harm".into());
         }

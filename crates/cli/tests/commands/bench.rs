@@ -393,7 +393,7 @@ fn what_is_wrong_about_interfaces_is_said() {
         (&["a.click", "--out", "x.pcap"], "takes an interface"),
         (&["a.click", "--cores", "0"], "are for interfaces"),
         (&["a.click", "--veth", "--cores", "9999"], "there is no CPU 9999"),
-        (&["a.click", "--vs", "nosuch"], "'nosuch' is neither a file nor kernel"),
+        (&["a.click", "--vs", "nosuch"], "--vs nosuch: neither a file nor kernel"),
         (&["--via", "eth0"], "the tester's two interfaces"),
         (&["b.click", "--veth"], "cannot be an interface's name"),
         (&["c.click", "--veth"], "over interfaces it reads interfaces only"),
