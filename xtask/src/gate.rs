@@ -374,6 +374,16 @@ mod tests {
     }
 
     #[test]
+    fn a_build_that_cannot_measure_is_named() {
+        let old = Build { name: "abc".into(), program: "false".into() };
+        let why = old.measure("a.click", 0).unwrap_err().to_string();
+        assert!(
+            why.starts_with("abc: this build cannot measure a.click as the gate does: "),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn options_are_a_revision_and_record() {
         assert_eq!(options(&[]).unwrap(), (None, false));
         assert_eq!(options(&["--record", "HEAD~3"]).unwrap(), (Some("HEAD~3"), true));
