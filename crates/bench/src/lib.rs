@@ -19,6 +19,7 @@
 
 pub mod arrivals;
 pub mod compare;
+mod cores;
 mod costs;
 pub mod live;
 pub mod machine;
@@ -36,6 +37,7 @@ pub mod stamp;
 pub mod statistics;
 mod traffic;
 
+pub use cores::measure_on_cores;
 pub use costs::measure_costs;
 pub use live::{Live, measure_live};
 pub use machine::{Machine, Meter};

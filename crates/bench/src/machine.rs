@@ -50,14 +50,23 @@ impl Machine {
             only.set(cpu);
             sched_setaffinity(None, &only).map_err(|e| format!("CPU {cpu}: {e}"))?;
         }
+        Ok(Self::with(chosen, allowed))
+    }
+
+    /// Leaves this thread where it runs: others are bound.
+    ///
+    /// # Errors
+    /// If the system does not say where it may run.
+    pub fn unbound() -> Result<Self, String> {
+        let allowed = sched_getaffinity(None).map_err(|e| format!("the CPUs to run on: {e}"))?;
+        Ok(Self::with(None, allowed))
+    }
+
+    fn with(cpu: Option<usize>, allowed: CpuSet) -> Self {
         let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let has_counter = ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.contains(flag));
-        Ok(Self {
-            counter: quanta::Clock::new(),
-            has_counter,
-            cpus: allowed.count() as usize,
-            cpu: chosen,
-        })
+        let cpus = allowed.count() as usize;
+        Self { counter: quanta::Clock::new(), has_counter, cpus, cpu }
     }
 
     /// What there is to know of it; the command line is its caller's to tell.

@@ -150,7 +150,7 @@ impl From<Ended> for Failed {
 }
 
 /// Rounds of a chain and of none, in turns.
-const ROUNDS: usize = 21;
+pub(crate) const ROUNDS: usize = 21;
 /// Parts that the time under each load is divided in.
 const PARTS: usize = 7;
 /// Loads whose latencies are taken, as percentages of the non-drop rate.
@@ -158,7 +158,7 @@ pub(crate) const LOADS: [u32; 4] = [0, 10, 50, 90];
 /// Packets per second that count as single ones.
 pub(crate) const SINGLE: f64 = 10_000.0;
 /// The greatest load that is tried is so many times what the chain took when it got as much as it took.
-const HEADROOM: f64 = 2.0;
+pub(crate) const HEADROOM: f64 = 2.0;
 /// How close the bounds of a throughput are.
 const WIDTH: f64 = 0.005;
 /// Trials that decide about a load.
@@ -360,6 +360,8 @@ pub(crate) struct Traffics<'a> {
     pub(crate) by_default: u64,
     /// Names that were bound to generated traffic because nothing was said of them.
     unnamed: Vec<String>,
+    /// Which worker's flows are read, of how many.
+    pub(crate) part: Part,
 }
 
 impl<'a> Traffics<'a> {
@@ -373,6 +375,7 @@ impl<'a> Traffics<'a> {
             unsaid: request.traffic.clone(),
             by_default: BY_DEFAULT,
             unnamed: Vec::new(),
+            part: Part::default(),
         }
     }
 
@@ -411,7 +414,17 @@ impl<'a> Traffics<'a> {
             }
         };
         let mut device = self.bindings.open_device(request)?;
-        let frames = Rc::new(Frames::of(&mut *device)?);
+        let mut frames = Frames::of(&mut *device)?;
+        if self.part.count > 1 {
+            frames = frames.of_worker(self.part).ok_or_else(|| {
+                format!(
+                    "{name}: no flow goes to worker {} of {}; there are too few",
+                    self.part.index + 1,
+                    self.part.count
+                )
+            })?;
+        }
+        let frames = Rc::new(frames);
         let traffic = Traffic { name, origin, frames: frames.count(), bytes: frames.bytes() };
         self.read.push((request.clone(), traffic, Rc::clone(&frames)));
         Ok(frames)
@@ -504,9 +517,8 @@ impl Subject {
         let mut files = Disk::default();
         let file = files.configuration(&mut sources, request.chain).map_err(Failed::Message)?;
         let variables = request.variables.clone();
-        Self::start((sources, file, files), variables, (path, request.seed), time, |r| {
-            traffics.frames(r)
-        })
+        let how = (path, traffics.part, request.seed);
+        Self::start((sources, file, files), variables, how, time, |r| traffics.frames(r))
     }
 
     /// The first source, and no chain.
@@ -521,21 +533,21 @@ impl Subject {
             let first = traffics.read.first().map(|(.., frames)| Rc::clone(frames));
             first.ok_or_else(|| "no traffic".to_string())
         };
-        let how = (Execution::Native, request.seed);
+        let how = (Execution::Native, Part::default(), request.seed);
         Self::start((sources, file, Disk::default()), Vec::new(), how, time, frames)
     }
 
     fn start(
         (mut sources, file, mut files): (Sources, ir::FileId, Disk),
         variables: Vec<(String, String)>,
-        (path, seed): (Execution, u64),
+        (path, part, seed): (Execution, Part, u64),
         time: &Arc<dyn Time>,
         frames: impl FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>,
     ) -> Result<Self, Failed> {
         let mut bed = Bed::new(Arc::clone(time));
         let clock = time.clock().map_err(|e| Failed::Message(format!("a clock: {e}")))?;
         let setup = Setup {
-            part: Part::default(),
+            part,
             files: &mut files,
             devices: &mut BedDevices { bed: &mut bed, frames },
             clock,

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use dataplane::io::dispatch_hash;
+use elements::configure::Part;
 use elements::device::{Device, Received};
-use net::{Batch, Packet, Pool};
+use net::{Batch, Pool};
 
 /// Frames that are kept at the most.
 const MOST_FRAMES: usize = 1 << 18;
@@ -32,7 +34,7 @@ impl Frames {
         loop {
             let received = device.receive(Batch::DEFAULT_BURST, &mut batch, &mut pool)?;
             for packet in batch.drain() {
-                frames.is_cut |= !frames.push(&packet);
+                frames.is_cut |= !frames.push(packet.data());
                 pool.recycle(packet);
             }
             if received == Received::End || frames.is_cut {
@@ -42,28 +44,40 @@ impl Frames {
         if frames.ends.is_empty() { Err("there are no packets in it".into()) } else { Ok(frames) }
     }
 
-    fn push(&mut self, packet: &Packet) -> bool {
-        let end = self.bytes.len() + packet.len();
+    fn push(&mut self, frame: &[u8]) -> bool {
+        let end = self.bytes.len() + frame.len();
         if self.ends.len() == MOST_FRAMES || end > MOST_BYTES {
             return false;
         }
-        self.bytes.extend_from_slice(packet.data());
+        self.bytes.extend_from_slice(frame);
         self.ends.push(end);
         true
     }
 
+    /// One after another.
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        self.ends.iter().zip(starts).map(|(&end, start)| &self.bytes[start..end])
+    }
+
+    /// Those that dispatch by a hash brings to a worker; nothing if there are none.
+    pub(crate) fn of_worker(&self, part: Part) -> Option<Self> {
+        let (link_type, is_cut) = (self.link_type, self.is_cut);
+        let mut own = Self { bytes: Vec::new(), ends: Vec::new(), link_type, is_cut };
+        let is_own = |frame: &&[u8]| dispatch_hash(frame) as usize % part.count == part.index;
+        self.iter().filter(is_own).for_each(|frame| _ = own.push(frame));
+        (!own.ends.is_empty()).then_some(own)
+    }
+
     /// The length of the longest, in bytes without the frame check sequence.
     pub(crate) fn longest(&self) -> usize {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        self.ends.iter().zip(starts).map(|(end, start)| end - start).max().unwrap_or(0)
+        self.iter().map(<[u8]>::len).max().unwrap_or(0)
     }
 
     /// The station that most of them are for, if it is one.
     pub(crate) fn destination(&self) -> Option<String> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let frames = self.ends.iter().zip(starts).map(|(&end, start)| &self.bytes[start..end]);
         let mut counts: HashMap<[u8; 6], usize> = HashMap::new();
-        for address in frames.filter_map(|frame| frame.first_chunk::<6>()) {
+        for address in self.iter().filter_map(|frame| frame.first_chunk::<6>()) {
             *counts.entry(*address).or_default() += 1;
         }
         // The first bit on the wire is set in addresses of groups.

@@ -15,6 +15,7 @@ use bench::live::{Catena, Link, Peer};
 use bench::schema::Document;
 use bench::{
     Effort, Failed, Live, Machine, Meter, Report, Request, measure, measure_costs, measure_live,
+    measure_on_cores,
 };
 use clap::Args;
 use dataplane::clock::{RealClock, Time};
@@ -91,7 +92,9 @@ pub(crate) struct Bench {
     /// for ovs the FOLDER of its sockets.
     #[arg(long, value_name = "FILE", requires = "peers")]
     vs_script: Option<PathBuf>,
-    /// CPUs that the chain runs on over interfaces, such as 2-3; default: the last that may be used
+    /// CPUs that the chain runs on, such as 2-3, a worker on each; default: the last that may be used
+    ///
+    /// In memory, each worker has the flows that a hash brings to it, as with 'catena run --dispatch hash'.
     #[arg(long, value_name = "CPUS", conflicts_with = "compare")]
     cores: Option<String>,
     /// I/O mode of the chain's interfaces, as in 'catena run'
@@ -242,14 +245,24 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
     let hgrm =
         args.hgrm.as_deref().map(|to| hgrm::start_of_names(to, request.chain)).transpose()?;
-    let live = ports.live(args)?;
-    let cpu = match &live {
-        Some(live) if args.cpu.is_none() => {
-            worker::cpus().into_iter().rev().find(|cpu| !live.cores.contains(cpu))
-        }
-        _ => args.cpu,
+    let cpus = worker::cpus();
+    let cores = match &args.cores {
+        Some(text) => cores::parse(text, &cpus)?,
+        None => cpus.iter().rev().take(1).copied().collect(),
     };
-    let machine = Machine::bind(cpu).map_err(|why| match args.cpu {
+    let live = ports.live(args, &cores)?;
+    let on_several = live.is_none() && cores.len() > 1;
+    if on_several && (args.costs.is_some() || args.cpu.is_some() || !args.peers.is_empty()) {
+        let why = "--cores in memory, with more than one, takes neither --cpu nor --costs nor --vs";
+        return Err(why.to_string().into());
+    }
+    let cpu = match &live {
+        _ if args.cpu.is_some() => args.cpu,
+        Some(_) => cpus.into_iter().rev().find(|cpu| !cores.contains(cpu)),
+        None => cores.first().copied(),
+    };
+    let machine = if on_several { Machine::unbound() } else { Machine::bind(cpu) };
+    let machine = machine.map_err(|why| match args.cpu {
         Some(_) => format!("--cpu: {why}"),
         None => why,
     })?;
@@ -281,6 +294,9 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     }
     let measured = match &live {
         Some(live) => measure_live(&request, live, with, environment, &mut progress, &is_stopped),
+        None if on_several => {
+            measure_on_cores(&request, &cores, with, environment, &mut progress, &is_stopped)
+        }
         None => measure(&request, with, environment, &mut progress, &is_stopped),
     };
     log::wipe_progress();
@@ -408,7 +424,7 @@ impl Ports {
     }
 
     /// How to measure over interfaces, if that is asked for.
-    fn live(self, args: &Bench) -> Result<Option<Live>, String> {
+    fn live(self, args: &Bench, cores: &[usize]) -> Result<Option<Live>, String> {
         let tester = args.via.as_deref().map(|text| match text.split_once(',') {
             Some((from, to)) if !from.is_empty() && !to.is_empty() && !to.contains(',') => {
                 Ok([from.to_string(), to.to_string()])
@@ -425,10 +441,9 @@ impl Ports {
             false if has_interfaces || tester.is_some() => {
                 Link::Interfaces { inputs: self.inputs, outputs: self.outputs, tester }
             }
-            false if args.io.is_some() || args.via_io.is_some() || args.cores.is_some() => {
+            false if args.io.is_some() || args.via_io.is_some() => {
                 return Err(
-                    "--io, --via-io and --cores are for interfaces: --veth, or --in and --out"
-                        .into(),
+                    "--io and --via-io are for interfaces: --veth, or --in and --out".into()
                 );
             }
             false => return Ok(None),
@@ -442,17 +457,12 @@ impl Ports {
             return Err("--vs with anything but a chain changes how the host forwards: it takes --veth, in whose \
                         namespaces it does no harm".into());
         }
-        let cpus = worker::cpus();
-        let cores = match &args.cores {
-            Some(text) => cores::parse(text, &cpus)?,
-            None => cpus.iter().rev().take(1).copied().collect(),
-        };
         let program = std::env::current_exe().map_err(|e| format!("catena's own program: {e}"))?;
         let catena = Catena { program, variables: args.variables.clone(), io: args.io.clone() };
         Ok(Some(Live {
             link,
             catena,
-            cores,
+            cores: cores.to_vec(),
             io: args.via_io.clone(),
             script: args.vs_script.clone(),
         }))

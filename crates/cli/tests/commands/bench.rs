@@ -391,7 +391,11 @@ fn what_is_wrong_about_interfaces_is_said() {
         (&["a.click", "--in", "x=lo", "--out", "lo"], "no input of the chain has the name 'x'"),
         (&["a.click", "--in", "lo", "--out", "lo", "--vs", "kernel"], "it takes --veth"),
         (&["a.click", "--out", "x.pcap"], "takes an interface"),
-        (&["a.click", "--cores", "0"], "are for interfaces"),
+        (&["a.click", "--io", "af-xdp"], "are for interfaces"),
+        (
+            &["a.click", "--cores", "0,1", "--vs", "b.click"],
+            "takes neither --cpu nor --costs nor --vs",
+        ),
         (&["a.click", "--veth", "--cores", "9999"], "there is no CPU 9999"),
         (&["a.click", "--vs", "nosuch"], "--vs nosuch: neither a file nor kernel"),
         (&["--via", "eth0"], "the tester's two interfaces"),
@@ -402,4 +406,27 @@ fn what_is_wrong_about_interfaces_is_said() {
         assert_ne!(ended.code, Some(0), "{arguments:?}");
         assert!(ended.err.contains(why), "{arguments:?}: {}", ended.err);
     }
+}
+
+/// Every worker has flows of its own.
+#[test]
+fn several_cores_are_measured_together() {
+    let folder = Folder::new();
+    let traffic = ["--in", "in=gen:flows=100,count=1000,size=96", "--cores", "0,1", "--json"];
+    let ended = bench(&folder, &traffic);
+    let report: Value = serde_json::from_str(ended.well()).unwrap();
+    assert_eq!(
+        (&report["cores"], &report["place"]),
+        (&2.into(), &"in memory, 2 cores, no network card".into())
+    );
+    assert_eq!(report["traffic"][0]["frames"], 1000);
+    // 16 of the 100 flows are of the host that is denied, in the shares of both workers together.
+    assert!((report["forwarded"].as_f64().unwrap() - 0.84).abs() < 0.05, "{report}");
+    assert_eq!(report["cost"]["time"]["values"].as_array().unwrap().len(), 21);
+    assert_eq!(report["throughput"].as_array().unwrap().len(), 2);
+    let told = bench(&folder, &traffic[..4]);
+    assert!(told.well().contains("NDR of each of 2 cores: "), "{told:?}");
+    // One flow is one worker's.
+    let one = bench(&folder, &["--in", "in=gen:flows=1,count=10", "--cores", "0,1"]);
+    assert!(one.refused().contains("no flow goes to worker"), "{one:?}");
 }

@@ -50,7 +50,7 @@ fn chains_and_other_systems_take_turns_over_virtual_ethernet() {
     let report: Value = serde_json::from_str(&out).unwrap();
     let number = |value: &Value| value.as_f64().unwrap();
     assert!(report["place"].as_str().unwrap().starts_with("over virtual Ethernet"), "{report}");
-    // Even a busy machine loses few of what is sent slowly.
+    // One flow of ten is dropped; of what is sent slowly, a busy machine loses some at times.
     assert!((0.5..0.95).contains(&number(&report["forwarded"])), "{report}");
     assert_eq!(report["throughput"].as_array().unwrap().len(), 2, "{report}");
     let peers = report["peers"].as_array().unwrap();

@@ -188,6 +188,12 @@ struct Flow {
     answered: Option<(u32, u16)>,
 }
 
+/// The hash of a frame's flow by which dispatch chooses a worker: the same for both directions, and 0 where there is no
+/// flow.
+pub fn dispatch_hash(frame: &[u8]) -> u32 {
+    Network::of(frame).and_then(|network| network.flow()).map_or(0, |flow| flow.hash)
+}
+
 /// A frame from its network header on.
 struct Network<'a> {
     protocol: u16,

@@ -47,7 +47,7 @@ use live::{Handle, Live};
 use crate::guarded_path;
 use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
-pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags};
+pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags, dispatch_hash};
 pub use faults::{FaultInjection, Faults};
 pub use generator::{FloodedHash, Generator, Mix, Protocol};
 pub use interface::{Choice, InterfaceSpec, Mode};

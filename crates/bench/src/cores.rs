@@ -1,0 +1,361 @@
+//! A chain in memory on several cores: a worker on each, with the flows that dispatch by a hash would bring to it, as
+//! `catena run --workers` has them. Workers share the caches, the memory and the clock of the machine, and nothing else.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
+
+use dataplane::clock::Time;
+use elements::configure::Part;
+use engine::session::Path as Execution;
+
+use crate::arrivals::Arrivals;
+use crate::machine::{Environment, Machine, Meter};
+use crate::measure::{
+    Failed, HEADROOM, LOADS, Lab, ROUNDS, Request, SINGLE, Size, Subject, Traffics, WARM,
+    mean_size, remark,
+};
+use crate::memory::{Offered, RING};
+use crate::report::{AtSize, Cost, Report, Throughput, VERSION};
+use crate::search::{Range, Trial};
+use crate::statistics::Samples;
+
+/// What all workers do at the same time.
+#[derive(Clone, Copy)]
+enum Task {
+    /// Take so many packets as fast as they can.
+    Chain(u64),
+    /// The same without the chain.
+    Bare(u64),
+    /// Take so many packets a second for so many seconds.
+    Offer { load: (f64, f64), arrivals: (Arrivals, u64), with_latencies: bool },
+}
+
+/// What it came to for a worker.
+enum Done {
+    /// Packets that were moved, packets that left, CPU nanoseconds, and cycles.
+    Moved {
+        moved: u64,
+        left: u64,
+        time: u64,
+        cycles: Option<u64>,
+    },
+    Offered(Offered),
+}
+
+/// What a worker has to say: what was done, and for which share of the time it could not run.
+type Answer = Result<(Done, f64), Failed>;
+
+/// Workers that wait for tasks until they are dropped.
+struct Team {
+    tasks: Vec<Sender<Task>>,
+    answers: Vec<Receiver<Answer>>,
+    sources: usize,
+    /// The greatest share of the time that was taken from a worker since it was asked for.
+    disturbed: f64,
+}
+
+/// Who measures.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    request: &'a Request<'a>,
+    cores: &'a [usize],
+    time: &'a Arc<dyn Time>,
+    is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Measures a chain in memory with a worker on each of these cores.
+///
+/// # Errors
+/// What is wrong with the chain or its traffic, or that it was stopped.
+pub fn measure_on_cores(
+    request: &Request<'_>,
+    cores: &[usize],
+    (time, meter): (&Arc<dyn Time>, &dyn Meter),
+    environment: Environment,
+    progress: &mut dyn FnMut(&str),
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<Report, Failed> {
+    progress("reading the chain");
+    let keep = |_: &mut _| ();
+    let mut library = Traffics::new(request, &keep);
+    let subject = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+    let sources = subject.bed.sources();
+    drop(subject);
+    if sources == 0 {
+        let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
+        return Err(Failed::Message(why.into()));
+    }
+    library.check_names()?;
+    if !request.sizes.is_empty() {
+        library.check_sizes()?;
+    }
+    let traffic = library.described();
+    let lab = Lab::new(request, (&**time, meter), is_stopped);
+    let setting = Setting { request, cores, time, is_stopped };
+    let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
+
+    let mut remarks = library.remarks();
+    let mut report = std::thread::scope(|scope| -> Result<Report, Failed> {
+        progress("warming up");
+        let mut team = Team::new(scope, setting, None, sources);
+        let forwarded = team.warm_up(frames)?;
+        progress("measuring what a packet costs");
+        let cost = team.cost(request)?;
+        progress("searching for the throughput");
+        let throughput = team.throughput(&lab, request, cost.time.median)?;
+        let mut latency = Vec::new();
+        match throughput.first().and_then(|ndr| ndr.lower) {
+            _ if forwarded == 0.0 => {
+                remarks.push("no packet leaves the chain: there are no latencies".into());
+            }
+            None => remarks.push("packets are lost at any load: latencies were not taken".into()),
+            Some(rate) => {
+                for percent in LOADS {
+                    progress(&format!("taking latencies at {percent} % of the non-drop rate"));
+                    let share = f64::from(percent) / 100.0;
+                    let rate = if percent == 0 { SINGLE.min(rate) } else { rate * share };
+                    let mut taken =
+                        lab.latency((percent, rate), request.effort, |load, arrivals| {
+                            team.offer(load, arrivals, true)
+                        })?;
+                    let disturbed = team.disturbed();
+                    taken.iter_mut().for_each(|latency| latency.disturbed = disturbed);
+                    latency.extend(taken);
+                }
+            }
+        }
+        drop(team);
+        let mut sizes = Vec::new();
+        for size in &request.sizes {
+            progress(&format!("searching for the throughput with frames of {} bytes", size.name));
+            let mut team = Team::new(scope, setting, Some(size), sources);
+            team.warm_up(WARM)?;
+            let cost = team.cost(request)?;
+            let throughput = team.throughput(&lab, request, cost.time.median)?;
+            let resize = |generator: &mut dataplane::io::Generator| {
+                generator.sizes.clone_from(&size.frames);
+            };
+            let mut library = Traffics::new(request, &resize);
+            Subject::load(request, Execution::Native, time, &mut library)?;
+            sizes.push(AtSize {
+                size: size.name.clone(),
+                frame_size: mean_size(&library.described()),
+                cost: Some(cost),
+                throughput,
+            });
+        }
+        Ok(Report {
+            bench: VERSION,
+            chain: request.chain.to_string(),
+            place: format!("in memory, {} cores, no network card", cores.len()),
+            cores: cores.len(),
+            environment,
+            seed: request.seed,
+            frame_size: mean_size(&traffic),
+            traffic: traffic.clone(),
+            arrivals: request.arrivals.to_string(),
+            cost: Some(cost),
+            throughput,
+            latency,
+            sizes,
+            functions: Vec::new(),
+            programs: Vec::new(),
+            peers: Vec::new(),
+            forwarded,
+            remarks: Vec::new(),
+        })
+    })?;
+    report.remarks = remarks;
+    remark(&mut report);
+    Ok(report)
+}
+
+impl Team {
+    fn new<'scope, 'a: 'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        setting: Setting<'a>,
+        size: Option<&'a Size>,
+        sources: usize,
+    ) -> Self {
+        let mut team = Self { tasks: Vec::new(), answers: Vec::new(), sources, disturbed: 0.0 };
+        for index in 0..setting.cores.len() {
+            let (task, tasks) = channel();
+            let (answer, answers) = channel();
+            scope.spawn(move || {
+                // The other end hears of what went wrong instead of the first answer.
+                if let Err(why) = work(setting, index, size, &tasks, &answer) {
+                    let _ = answer.send(Err(why));
+                }
+            });
+            team.tasks.push(task);
+            team.answers.push(answers);
+        }
+        team
+    }
+
+    /// Has every worker do something, and waits for all.
+    fn all(&mut self, task: Task) -> Result<Vec<Done>, Failed> {
+        for worker in &self.tasks {
+            // Who is gone has left an answer.
+            let _ = worker.send(task);
+        }
+        let gone = || Err(Failed::Message("a worker ended".into()));
+        // All are heard, so that no answer is taken for the next task's.
+        let answers: Vec<Answer> =
+            self.answers.iter().map(|answers| answers.recv().unwrap_or_else(|_| gone())).collect();
+        answers
+            .into_iter()
+            .map(|answer| {
+                let (done, disturbed) = answer?;
+                self.disturbed = self.disturbed.max(disturbed);
+                Ok(done)
+            })
+            .collect()
+    }
+
+    fn disturbed(&mut self) -> f64 {
+        std::mem::take(&mut self.disturbed)
+    }
+
+    /// Moves the frames of each worker once at least. How many packets left for each that came in.
+    fn warm_up(&mut self, frames: u64) -> Result<f64, Failed> {
+        let (mut all, mut out) = (0, 0);
+        for done in self.all(Task::Chain(frames.max(WARM)))? {
+            if let Done::Moved { moved, left, .. } = done {
+                (all, out) = (all + moved, out + left);
+            }
+        }
+        self.all(Task::Bare(WARM))?;
+        self.disturbed();
+        Ok(out as f64 / all.max(1) as f64)
+    }
+
+    /// What a packet takes while all workers work: the mean of the workers, in each round.
+    fn cost(&mut self, request: &Request<'_>) -> Result<Cost, Failed> {
+        let first = self.round(Task::Chain(WARM / 4))?.0;
+        let packets = ((request.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
+        let (mut times, mut ticks, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+        self.disturbed();
+        for _ in 0..ROUNDS {
+            let (time, cycles) = self.round(Task::Chain(packets))?;
+            times.push(time);
+            ticks.extend(cycles);
+            floor.push(self.round(Task::Bare(packets))?.0);
+        }
+        Ok(Cost {
+            time: Samples::of(times),
+            bare: Samples::of(floor),
+            cycles: (!ticks.is_empty()).then(|| Samples::of(ticks).median),
+            disturbed: self.disturbed(),
+        })
+    }
+
+    /// CPU nanoseconds and cycles of a packet.
+    fn round(&mut self, task: Task) -> Result<(f64, Option<f64>), Failed> {
+        let (mut times, mut ticks) = (Vec::new(), Vec::new());
+        for done in self.all(task)? {
+            if let Done::Moved { moved, time, cycles, .. } = done {
+                times.push(time as f64 / moved as f64);
+                ticks.extend(cycles.map(|cycles| cycles as f64 / moved as f64));
+            }
+        }
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+        Ok((mean(&times), (!ticks.is_empty()).then(|| mean(&ticks))))
+    }
+
+    /// Offers a load to all workers together.
+    fn offer(
+        &mut self,
+        (rate, seconds): (f64, f64),
+        arrivals: (Arrivals, u64),
+        with_latencies: bool,
+    ) -> Result<Offered, Failed> {
+        let load = (rate / self.tasks.len() as f64, seconds);
+        let mut sum: Option<Offered> = None;
+        for done in self.all(Task::Offer { load, arrivals, with_latencies })? {
+            let Done::Offered(Offered { trial, latencies }) = done else { continue };
+            match &mut sum {
+                None => sum = Some(Offered { trial, latencies }),
+                Some(sum) => {
+                    sum.trial.offered += trial.offered;
+                    sum.trial.lost += trial.lost;
+                    sum.latencies.add(latencies).expect("histograms of the same bounds");
+                }
+            }
+        }
+        sum.ok_or_else(|| Failed::Message("there are no cores to work on".into()))
+    }
+
+    fn throughput(
+        &mut self,
+        lab: &Lab<'_>,
+        request: &Request<'_>,
+        time: f64,
+    ) -> Result<Vec<Throughput>, Failed> {
+        let workers = self.tasks.len() as f64;
+        let (capacity, seconds) = (workers * 1e9 / time, request.effort.trial);
+        let least = 2.0 * RING as f64 * workers * self.sources as f64 / seconds;
+        let range = Range { min: least.min(capacity), max: HEADROOM * capacity };
+        self.disturbed();
+        let mut found = lab.search(range, |load| -> Result<Trial, Failed> {
+            Ok(self.offer((load, seconds), (Arrivals::Constant, 0), false)?.trial)
+        })?;
+        let disturbed = self.disturbed();
+        found.iter_mut().for_each(|found| found.disturbed = disturbed);
+        Ok(found)
+    }
+}
+
+/// A worker.
+fn work(
+    setting: Setting<'_>,
+    index: usize,
+    size: Option<&Size>,
+    tasks: &Receiver<Task>,
+    answer: &Sender<Answer>,
+) -> Result<(), Failed> {
+    let Setting { request, cores, time, is_stopped } = setting;
+    let machine = Machine::bind(Some(cores[index])).map_err(Failed::Message)?;
+    let resize = |generator: &mut dataplane::io::Generator| {
+        size.into_iter().for_each(|size| generator.sizes.clone_from(&size.frames));
+    };
+    let mut library = Traffics::new(request, &resize);
+    library.part = Part { index, count: cores.len(), groups: 0 };
+    let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+    let mut bare = Subject::bare(request, time, &library)?;
+    for task in tasks {
+        let (begin, taken) = (time.now(), machine.taken());
+        let done = match task {
+            Task::Chain(packets) => saturate(&mut chain, packets, &machine, is_stopped)?,
+            Task::Bare(packets) => saturate(&mut bare, packets, &machine, is_stopped)?,
+            Task::Offer { load, arrivals: (process, seed), with_latencies } => {
+                let arrivals = (process, seed.wrapping_add((index as u64) << 48));
+                let Subject { bed, router, .. } = &mut chain;
+                Done::Offered(bed.offer(router, load, arrivals, with_latencies, is_stopped)?)
+            }
+        };
+        let elapsed = time.now().saturating_sub(begin).max(1) as f64;
+        let taken = machine.taken().saturating_sub(taken) as f64;
+        if answer.send(Ok((done, (taken / elapsed).min(1.0)))).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn saturate(
+    subject: &mut Subject,
+    packets: u64,
+    machine: &Machine,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Done, Failed> {
+    let (left, time, cycles) = (subject.bed.left(), machine.cpu_time(), machine.cycles());
+    let moved = subject.saturate(packets, is_stopped)?;
+    Ok(Done::Moved {
+        moved,
+        left: subject.bed.left() - left,
+        time: machine.cpu_time().saturating_sub(time),
+        cycles: cycles.zip(machine.cycles()).map(|(a, b)| b.saturating_sub(a)),
+    })
+}
