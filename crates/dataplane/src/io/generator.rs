@@ -55,13 +55,13 @@ pub struct Generator {
     pub count: u64,
     /// Seed of all random choices.
     pub seed: u64,
-    /// First source address of IPv4; flows count up from it.
+    /// Source address of the first 16 flows of IPv4; 16 flows each have the next ones.
     pub source: Ipv4Addr,
-    /// First destination address of IPv4; flows count up from it.
+    /// Destination address of the first flow of IPv4; the others are scattered over the 2^24 addresses from it on.
     pub destination: Ipv4Addr,
-    /// First source address of IPv6; flows count up from it.
+    /// The same of IPv6.
     pub source6: Ipv6Addr,
-    /// First destination address of IPv6; flows count up from it.
+    /// The same of IPv6.
     pub destination6: Ipv6Addr,
 }
 
@@ -466,6 +466,32 @@ mod tests {
         assert_eq!(Ipv4::new(&all[0][18..]).unwrap().src(), Ipv4Addr::new(9, 0, 0, 0));
         let source = Ipv6::new(&all[1][18..]).unwrap().src();
         assert_eq!(source, "2001:db8::".parse::<Ipv6Addr>().unwrap());
+    }
+
+    #[test]
+    fn the_first_flow_of_each_version_goes_to_the_first_destination() {
+        let (four, six) = (Ipv4Addr::new(192, 0, 2, 7), "2001:db8::7".parse::<Ipv6Addr>().unwrap());
+        for mix in ["flows", "connections"] {
+            for seed in [0, 1, 77] {
+                let spec = format!(
+                    "mix={mix},proto=tcp+tcp6,flows=2,count=100,seed={seed},dst={four},dst={six}"
+                );
+                let destination = |frame: &Vec<u8>| match Ipv4::new_checked(&frame[14..]) {
+                    Some(ip) => IpAddr::V4(ip.dst()),
+                    None => Ipv6::new(&frame[14..]).unwrap().dst().into(),
+                };
+                let found: Vec<IpAddr> = frames(&spec).iter().map(destination).collect();
+                assert!(found.contains(&four.into()) && found.contains(&six.into()), "{spec}");
+            }
+        }
+        // Others stay within 2^24 addresses from there.
+        for frame in frames("flows=1000,count=1000,dst=20.0.0.1") {
+            let dst = Ipv4::new(&frame[14..]).unwrap().dst();
+            assert!(
+                (Ipv4Addr::new(20, 0, 0, 1)..=Ipv4Addr::new(21, 0, 0, 0)).contains(&dst),
+                "{dst}"
+            );
+        }
     }
 
     #[test]

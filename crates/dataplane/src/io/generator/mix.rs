@@ -180,12 +180,22 @@ fn addresses(generator: &Generator, protocol: Protocol, by: (u32, u32)) -> (IpAd
     }
 }
 
+/// Destinations of flows are among so many addresses.
+const SCATTER: u32 = 1 << 24;
+
 /// The headers of a flow, and the place of its protocol.
 fn flow(generator: &Generator, number: u32) -> (usize, Headers) {
     let which = number as usize % generator.protocols.len();
-    let mixed = (u64::from(number) ^ generator.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let by = (number >> 4, (mixed >> 40) as u32);
-    let (source, destination) = addresses(generator, generator.protocols[which], by);
+    let protocol = generator.protocols[which];
+    let mix = |number: u64| (number ^ generator.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = mix(number.into());
+    // The first flow of each IP version has the first address.
+    let same_version = |other: &Protocol| other.is_ipv6() == protocol.is_ipv6();
+    let first =
+        mix(generator.protocols.iter().take_while(|&other| !same_version(other)).count() as u64);
+    let scattered = (mixed >> 40).wrapping_sub(first >> 40) as u32 % SCATTER;
+    let by = (number >> 4, scattered);
+    let (source, destination) = addresses(generator, protocol, by);
     let ports = (1024 + (number % 60_000) as u16, 1 + (mixed >> 16) as u16 % 1023);
     (which, Headers { source, destination, ports, segment: Segment::PLAIN })
 }
