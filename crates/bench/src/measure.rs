@@ -1,6 +1,6 @@
 //! The course of a measurement.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -37,9 +37,11 @@ pub struct Request<'a> {
     pub chain: &'a str,
     /// Values of its variables.
     pub variables: Vec<(String, String)>,
-    /// What `FromDevice(NAME)` reads.
+    /// What `FromDevice(NAME)` reads. Where there is none of a name, it takes the place of the element of the name.
     pub inputs: HashMap<String, Binding>,
-    /// What it reads where nothing is said; generated traffic if nothing is said here either.
+    /// Other names of interfaces, which also take the places of elements.
+    pub devices: Vec<String>,
+    /// What an input reads where nothing is said; generated traffic if nothing is said here either.
     pub traffic: Option<Binding>,
     /// Seed of the chain's random choices, and of arrivals.
     pub seed: u64,
@@ -60,6 +62,7 @@ impl Request<'_> {
             chain,
             variables: self.variables.clone(),
             inputs: self.inputs.clone(),
+            devices: self.devices.clone(),
             traffic: self.traffic.clone(),
             seed: self.seed,
             sizes: Vec::new(),
@@ -469,7 +472,8 @@ impl<'a> Traffics<'a> {
             DeviceRequest::Interface { name, .. } => Ok(name.clone()),
             DeviceRequest::CaptureIn { path } | DeviceRequest::CaptureOut { path, .. } => {
                 Err(format!(
-                    "the chain reads the capture '{path}': over interfaces it reads interfaces only"
+                    "the chain reads the capture '{path}', and over interfaces it reads interfaces only: --in NAME=… puts one \
+                     in the place of the element NAME"
                 ))
             }
         };
@@ -516,9 +520,13 @@ impl Subject {
         let mut sources = Sources::new();
         let mut files = Disk::default();
         let file = files.configuration(&mut sources, request.chain).map_err(Failed::Message)?;
-        let variables = request.variables.clone();
+        let names: BTreeSet<&String> = request.inputs.keys().chain(&request.devices).collect();
+        let options = compiler::Options {
+            devices: names.into_iter().map(|name| session::device(name)).collect(),
+            ..compiler::Options::of(request.variables.clone())
+        };
         let how = (path, traffics.part, request.seed);
-        Self::start((sources, file, files), variables, how, time, |r| traffics.frames(r))
+        Self::start((sources, file, files), &options, how, time, |r| traffics.frames(r))
     }
 
     /// The first source, and no chain.
@@ -534,18 +542,24 @@ impl Subject {
             first.ok_or_else(|| "no traffic".to_string())
         };
         let how = (Execution::Native, Part::default(), request.seed);
-        Self::start((sources, file, Disk::default()), Vec::new(), how, time, frames)
+        let options = compiler::Options::of(Vec::new());
+        Self::start((sources, file, Disk::default()), &options, how, time, frames)
     }
 
     fn start(
         (mut sources, file, mut files): (Sources, ir::FileId, Disk),
-        variables: Vec<(String, String)>,
+        options: &compiler::Options,
         (path, part, seed): (Execution, Part, u64),
         time: &Arc<dyn Time>,
         frames: impl FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>,
     ) -> Result<Self, Failed> {
         let mut bed = Bed::new(Arc::clone(time));
         let clock = time.clock().map_err(|e| Failed::Message(format!("a clock: {e}")))?;
+        let mut found: Vec<Diagnostic> = Vec::new();
+        let wrong = |diagnostics, sources| Failed::Chain(Findings { diagnostics, sources });
+        let (chain, diagnostics) = compiler::elaborate(&mut sources, file, options, &mut files);
+        found.extend(diagnostics);
+        let Some(chain) = chain else { return Err(wrong(found, sources)) };
         let setup = Setup {
             part,
             files: &mut files,
@@ -559,10 +573,9 @@ impl Subject {
             cut: None,
             unproven: false,
         };
-        let mut found: Vec<Diagnostic> = Vec::new();
-        match session::start(&mut sources, file, variables, setup, &mut found) {
-            Some((chain, router)) if !has_errors(&found) => Ok(Self { chain, router, bed }),
-            _ => Err(Failed::Chain(Findings { diagnostics: found, sources })),
+        match session::assemble(&chain, &mut sources, setup, &mut found) {
+            Some(router) if !has_errors(&found) => Ok(Self { chain, router, bed }),
+            _ => Err(wrong(found, sources)),
         }
     }
 

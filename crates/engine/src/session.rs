@@ -96,6 +96,13 @@ pub fn start(
     Some((chain, router))
 }
 
+/// A device as an element, for the place of the element that stands for it: what comes to it is sent, and what is
+/// received leaves it.
+pub fn device(name: &str) -> compiler::Device {
+    let class = format!("{{ FromDevice({name}) -> output; input -> ToDevice({name}) }}");
+    compiler::Device { name: name.into(), class }
+}
+
 /// Makes the elements of a chain and connects them. Diagnostics, warnings too, are added to
 /// `diagnostics`; `None` if there was an error among them.
 pub fn assemble(

@@ -477,10 +477,22 @@ impl Ends {
                 };
                 (same(&reads), same(&writes))
             }
-            Link::Interfaces { inputs, outputs, .. } => (
-                bind(&reads, inputs, "--in", "input").map_err(wrong)?,
-                bind(&writes, outputs, "--out", "output").map_err(wrong)?,
-            ),
+            Link::Interfaces { inputs, outputs, .. } => {
+                // A name that is bound on one side is the same interface on the other.
+                let both = |near: &[(Option<String>, String)], far: &[(Option<String>, String)]| {
+                    let is_new = |(name, _): &&(Option<String>, String)| {
+                        name.is_some() && near.iter().all(|(known, _)| known != name)
+                    };
+                    near.iter().chain(far.iter().filter(is_new)).cloned().collect::<Vec<_>>()
+                };
+                let all: Vec<String> = reads.iter().chain(&writes).cloned().collect();
+                let [inputs, outputs] = [
+                    (&reads, both(inputs, outputs), "--in", "input"),
+                    (&writes, both(outputs, inputs), "--out", "output"),
+                ]
+                .map(|(names, bound, option, kind)| bind(names, (&bound, &all), option, kind));
+                (inputs.map_err(wrong)?, outputs.map_err(wrong)?)
+            }
         };
         let mut frames = Vec::new();
         for (name, interface) in &inputs {
@@ -537,7 +549,7 @@ fn is_interface_name(name: &str) -> bool {
 /// Interfaces for names of a chain: as they are bound, or the only one for the only name.
 fn bind(
     names: &[String],
-    bound: &[(Option<String>, String)],
+    (bound, all): (&[(Option<String>, String)], &[String]),
     option: &str,
     kind: &str,
 ) -> Result<Vec<(String, String)>, String> {
@@ -551,7 +563,7 @@ fn bind(
         ));
     }
     if let Some((Some(name), _)) =
-        bound.iter().find(|(name, _)| name.as_ref().is_some_and(|name| !names.contains(name)))
+        bound.iter().find(|(name, _)| name.as_ref().is_some_and(|name| !all.contains(name)))
     {
         return Err(format!("{option} {name}=…: no {kind} of the chain has the name '{name}'"));
     }
@@ -598,7 +610,7 @@ mod tests {
     fn names_are_bound_to_interfaces() {
         let bind = |names: &[&str], to: &[(&str, &str)]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
-            bind(&names, &bound(to), "--in", "input")
+            bind(&names, (&bound(to), &names), "--in", "input")
         };
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
         assert_eq!(bind(&["in"], &[("", "eth0")]), Ok(vec![pair("in", "eth0")]));

@@ -57,7 +57,8 @@ pub(crate) struct Bench {
     variables: Vec<String>,
     /// Bind FromDevice(NAME) to a capture file or generated traffic (gen:KEY=VALUE,…), or to an interface
     ///
-    /// Without NAME=, an interface is for the only FromDevice. Names that are not bound read what --traffic says.
+    /// If no FromDevice has the NAME, it takes the place of the element NAME, as with 'catena run'. Without
+    /// NAME=, an interface is for the only FromDevice. Names that are not bound read what --traffic says.
     #[arg(long = "in", value_name = "NAME=FILE|gen:…|[NAME=]INTERFACE")]
     inputs: Vec<String>,
     /// Bind ToDevice(NAME) to an interface, and measure over interfaces; NAME= may be left out for the only one
@@ -228,6 +229,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let request = Request {
         chain: args.file.as_deref().unwrap_or_default(),
         variables: variables::all(&args.variables)?,
+        devices: ports.names(),
         inputs: std::mem::take(&mut ports.traffic),
         traffic: traffic.transpose()?,
         peers: peers(&args.peers)?,
@@ -421,6 +423,11 @@ impl Ports {
             }
         }
         Ok(ports)
+    }
+
+    /// The names that are bound to interfaces.
+    fn names(&self) -> Vec<String> {
+        self.inputs.iter().chain(&self.outputs).filter_map(|(name, _)| name.clone()).collect()
     }
 
     /// How to measure over interfaces, if that is asked for.

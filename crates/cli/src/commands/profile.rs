@@ -113,6 +113,7 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         chain: file,
         variables: variables::all(&args.variables)?,
         inputs: inputs(&args.inputs)?,
+        devices: Vec::new(),
         traffic: None,
         peers: Vec::new(),
         seed: args.seed,

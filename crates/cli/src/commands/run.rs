@@ -536,12 +536,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let (mut cpus, workers) = cpus(run)?;
     let polling = polling(&run.poll)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..bindings(run)? };
-    let device = |name: &String| compiler::Device {
-        name: name.clone(),
-        class: format!("{{ FromDevice({name}) -> output; input -> ToDevice({name}) }}"),
-    };
     let names: BTreeSet<_> = bindings.inputs.keys().chain(bindings.outputs.keys()).collect();
-    let devices = names.into_iter().map(device).collect();
+    let devices = names.into_iter().map(|name| engine::session::device(name)).collect();
     let elaboration = compiler::Options { devices, ..run.limits.options(variables) };
     let of_user = |why| format!("--user {why}");
     let user = run.user.as_deref().map(User::find).transpose().map_err(of_user)?;
