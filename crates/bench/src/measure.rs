@@ -22,13 +22,13 @@ use ir::{Diagnostic, Sources, has_errors};
 use crate::arrivals::Arrivals;
 use crate::live::Peer;
 use crate::machine::{Environment, Meter};
-use crate::memory::{Bed, BedDevices, Ended, Offered, RING};
+use crate::memory::{Bed, BedDevices, Ended, Offered};
 use crate::report::{
     self, AtSize, Cost, DISTURBED, Latency, PeerReport, Percentiles, Report, Share, Throughput,
     Traffic, VERSION, distribution,
 };
 use crate::search::{Goal, Range, Trial, search};
-use crate::statistics::Samples;
+use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
 /// What is to be measured.
@@ -164,6 +164,8 @@ pub(crate) const SINGLE: f64 = 10_000.0;
 pub(crate) const HEADROOM: f64 = 2.0;
 /// How close the bounds of a throughput are.
 const WIDTH: f64 = 0.005;
+/// Packets of a trial at the least, for each source.
+const LEAST: f64 = 500.0;
 /// Trials that decide about a load.
 const TRIALS: u32 = 3;
 /// Frames that are generated where nothing is said of traffic: 100 of each flow.
@@ -245,7 +247,7 @@ pub fn measure(
         _ if forwarded == 0.0 => {
             remarks.push("no packet leaves the chain: there are no latencies".into());
         }
-        None => remarks.push("packets are lost at any load: latencies were not taken".into()),
+        None => {}
         Some(rate) => {
             for percent in LOADS {
                 progress(&format!("taking latencies at {percent} % of the non-drop rate"));
@@ -334,6 +336,15 @@ pub(crate) fn remark(report: &mut Report) {
         report.remarks.push(
             "this is a debug build: figures of a release build are several times better".into(),
         );
+    }
+    let lossy = report.throughput.iter().find(|found| found.lower.is_none());
+    if let Some((found, least)) = lossy.and_then(|found| Some((found, found.upper?))) {
+        report.remarks.push(format!(
+            "{}: packets are lost even at the least load that was tried, {} Mpps{}",
+            found.goal,
+            mpps(least),
+            if report.latency.is_empty() { "; latencies were not taken" } else { "" }
+        ));
     }
     for found in report.throughput.iter().filter(|found| !found.complete) {
         report.remarks.push(format!(
@@ -682,8 +693,8 @@ impl<'a> Lab<'a> {
         capacity: f64,
         effort: Effort,
     ) -> Result<Vec<Throughput>, Failed> {
-        // A trial must be longer than its ring takes to fill.
-        let min = (2.0 * RING as f64 * chain.bed.sources() as f64 / effort.trial).min(capacity);
+        // Of fewer packets, nobody sees whether those that wait become more.
+        let min = (LEAST * chain.bed.sources() as f64 / effort.trial).min(capacity);
         let range = Range { min, max: HEADROOM * capacity };
         self.search(range, |load| {
             let (load, even) = ((load, effort.trial), (Arrivals::Constant, 0));

@@ -6,7 +6,7 @@ use view::svg::escape;
 
 use crate::plot::{Curves, Groups, Look, Ranking, Scale, Shape};
 use crate::report::{Cost, Report, Share, Throughput, bits, mark};
-use crate::statistics::Spread;
+use crate::statistics::{Spread, mpps};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}
@@ -52,11 +52,11 @@ impl Report {
         page.heading("Throughput and cost");
         page.head(&["", "Mpps", "bounds, Mpps", "Gb/s L2", "Gb/s L1", "trials", "disturbed"]);
         for found in &self.throughput {
-            let bound = |b: Option<f64>| b.map_or("–".into(), |b| format!("{:.3}", b / 1e6));
+            let bound = |b: Option<f64>| b.map_or("–".into(), mpps);
             let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
             page.row(&[
                 format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
-                format!("{:.3}", found.throughput / 1e6),
+                mpps(found.throughput),
                 format!("{} – {}", bound(found.lower), bound(found.upper)),
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
@@ -89,7 +89,7 @@ impl Report {
         for peer in &self.peers {
             let rate = |which: usize| {
                 let found = peer.throughput.get(which);
-                found.map_or("–".into(), |found| format!("{:.3}", found.throughput / 1e6))
+                found.map_or("–".into(), |found| mpps(found.throughput))
             };
             let version = peer.version.as_ref().map_or_else(String::new, |v| format!(" ({v})"));
             let remarks: Vec<&str> =
@@ -127,8 +127,8 @@ impl Report {
             page.row(&[
                 at.size.clone(),
                 at.cost.as_ref().map_or("–".into(), |cost| format!("{:.1}", cost.time.median)),
-                format!("{:.3}", rate(found, 0) / 1e6),
-                format!("{:.3}", rate(found, 1) / 1e6),
+                mpps(rate(found, 0)),
+                mpps(rate(found, 1)),
                 format!("{:.2}", gigabits(0)),
                 mark(
                     (found.iter().map(|t| t.disturbed))
@@ -187,8 +187,7 @@ impl Report {
         for load in &self.latency {
             let p = &load.percentiles;
             let times = [p.min, p.p50, p.p90, p.p99, p.p99_9, p.p99_99, p.max, p.pdv].map(micros);
-            let mut cells =
-                vec![format!("{} % of NDR", load.percent), format!("{:.3}", load.rate / 1e6)];
+            let mut cells = vec![format!("{} % of NDR", load.percent), mpps(load.rate)];
             cells.extend(times);
             cells.extend([load.lost.to_string(), mark(load.disturbed)]);
             page.row(&cells);

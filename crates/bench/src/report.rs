@@ -12,7 +12,7 @@ use view::table::{Table, grouped};
 use crate::arrivals::Arrivals;
 use crate::live::Found;
 use crate::machine::Environment;
-use crate::statistics::{Samples, Spread};
+use crate::statistics::{Samples, Spread, mpps};
 
 /// The version of the document's format: it changes when what is in it means something else.
 pub const VERSION: u32 = 1;
@@ -361,13 +361,12 @@ impl Report {
         let mut table =
             Table::new(["throughput", "Mpps", "bounds", "Gb/s L2", "Gb/s L1", "trials", ""]);
         for found in &self.throughput {
-            let bound =
-                |b: Option<f64>| b.map_or_else(|| "-".into(), |b| format!("{:.3}", b / 1e6));
+            let bound = |b: Option<f64>| b.map_or_else(|| "-".into(), mpps);
             let (layer_2, layer_1) = bits(found.throughput, self.frame_size);
             let incomplete = if found.complete { "" } else { " bounds apart" };
             table.row([
                 format!("{} (loss ≤ {} %)", found.goal, found.loss_ratio * 100.0),
-                format!("{:.3}", found.throughput / 1e6),
+                mpps(found.throughput),
                 format!("{} - {}", bound(found.lower), bound(found.upper)),
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
@@ -377,8 +376,8 @@ impl Report {
         }
         out.push_str(&table.render());
         if let Some(ndr) = self.throughput.first().filter(|_| self.cores > 1) {
-            let each = ndr.throughput / 1e6 / self.cores as f64;
-            let _ = writeln!(out, "NDR of each of {} cores: {each:.3} Mpps", self.cores);
+            let each = mpps(ndr.throughput / self.cores as f64);
+            let _ = writeln!(out, "NDR of each of {} cores: {each} Mpps", self.cores);
         }
     }
 
@@ -398,9 +397,7 @@ impl Report {
         let mut table = Table::new(titles);
         for peer in &self.peers {
             let rate = |which: usize| {
-                peer.throughput
-                    .get(which)
-                    .map_or("-".into(), |t| format!("{:.3}", t.throughput / 1e6))
+                peer.throughput.get(which).map_or("-".into(), |t| mpps(t.throughput))
             };
             // At half of the throughput.
             let half = peer.latency.iter().find(|load| load.percent == 50);
@@ -449,8 +446,8 @@ impl Report {
             table.row([
                 at.size.clone(),
                 at.cost.as_ref().map_or("-".into(), |cost| format!("{:.1}", cost.time.median)),
-                format!("{:.3}", rate(0) / 1e6),
-                format!("{:.3}", rate(1) / 1e6),
+                mpps(rate(0)),
+                mpps(rate(1)),
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
                 mark(disturbed.chain(at.cost.iter().map(|c| c.disturbed)).fold(0.0, f64::max))
@@ -485,7 +482,7 @@ impl Report {
             let p = &load.percentiles;
             table.row([
                 format!("{} % of NDR", load.percent),
-                format!("{:.3}", load.rate / 1e6),
+                mpps(load.rate),
                 micros(p.min),
                 micros(p.p50),
                 micros(p.p90),

@@ -153,6 +153,13 @@ pub(crate) fn ratio(of: &[f64], to: &[f64]) -> (f64, (f64, f64)) {
     (median(of) / median(to), (at(0.025), at(0.975)))
 }
 
+/// Packets per second as Mpps: with three decimals, or as many as show three digits.
+pub(crate) fn mpps(rate: f64) -> String {
+    let rate = rate / 1e6;
+    let zeros = if rate > 0.0 { -rate.log10().floor() } else { 0.0 };
+    format!("{rate:.*}", (zeros as usize + 2).clamp(3, 9))
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -174,6 +181,12 @@ mod tests {
     }
 
     use super::*;
+
+    #[test]
+    fn slow_rates_keep_three_digits() {
+        let all = [0.0, 12.3, 1234.0, 99_999.0, 1_234_567.0, 12_345_678.0].map(mpps);
+        assert_eq!(all, ["0.000", "0.0000123", "0.00123", "0.1000", "1.235", "12.346"]);
+    }
 
     #[test]
     fn intervals_hold_the_true_median_as_often_as_they_say() {

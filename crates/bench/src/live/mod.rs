@@ -20,7 +20,7 @@ use crate::measure::{
 };
 use crate::report::{AtSize, Latency, PeerReport, Report, Throughput, VERSION};
 use crate::search::Range;
-use crate::statistics::Samples;
+use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
 mod place;
@@ -187,8 +187,8 @@ impl Found {
     fn remarks(&self, remarks: &mut Vec<String>, knows_packets: bool) {
         if let Some(limit) = self.testers_limit {
             remarks.push(format!(
-                "the tester sends and receives no more than about {:.3} Mpps here: the system may take more",
-                limit / 1e6
+                "the tester sends and receives no more than about {} Mpps here: the system may take more",
+                mpps(limit)
             ));
         }
         if !knows_packets {
@@ -228,8 +228,8 @@ impl PeerReport {
         self.by_tester = chain.testers_limit.or(found.testers_limit).is_some();
         if let Some(limit) = found.testers_limit {
             self.remark = Some(format!(
-                "the tester was the limit, at about {:.3} Mpps: it may take more",
-                limit / 1e6
+                "the tester was the limit, at about {} Mpps: it may take more",
+                mpps(limit)
             ));
         }
         (self.throughput, self.latency, self.forwarded) =
@@ -323,7 +323,7 @@ impl Course<'_> {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), Failed> {
         progress("starting");
-        let mut running = Running::start(system, &self.setting(ends)?).map_err(Failed::Message)?;
+        let mut running = self.start(system, ends)?;
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         found.forwarded = tester.settle(&mut watch)?;
@@ -349,6 +349,13 @@ impl Course<'_> {
             found.latency.extend(taken);
         }
         Ok(())
+    }
+
+    fn start(&self, system: &System<'_>, ends: &Ends) -> Result<Running, Failed> {
+        Running::start(system, &self.setting(ends)?).map_err(|why| match (self.is_stopped)() {
+            true => Failed::Interrupted,
+            false => Failed::Message(why),
+        })
     }
 
     fn throughput(
@@ -390,7 +397,7 @@ impl Course<'_> {
         let sized = Ends::find(self.request, self.live, time, &mut library)?;
         let mut tester = self.tester(&sized.frames, ends)?;
         let mut found = Found::default();
-        let mut running = Running::start(system, &self.setting(ends)?).map_err(Failed::Message)?;
+        let mut running = self.start(system, ends)?;
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         found.forwarded = tester.settle(&mut watch)?;
@@ -415,6 +422,7 @@ impl Course<'_> {
             cores: &self.live.cores,
             chain: self.request.chain,
             script: self.live.script.as_deref(),
+            is_stopped: self.is_stopped,
         })
     }
 }
@@ -527,7 +535,7 @@ impl Ends {
             if let Some(port) = odd {
                 return Err(wrong(format!(
                     "'{}' cannot be an interface's name: over virtual Ethernet, FromDevice and ToDevice have names of 1 \
-                     to 15 characters without '/', ':' and spaces",
+                     to 15 characters without '/', ':' and spaces, and not 'lo'",
                     port.interface
                 )));
             }
@@ -543,7 +551,7 @@ impl Ends {
 
 fn is_interface_name(name: &str) -> bool {
     let is_odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-    (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.contains(is_odd)
+    (1..=15).contains(&name.len()) && !["lo", ".", ".."].contains(&name) && !name.contains(is_odd)
 }
 
 /// Interfaces for names of a chain: as they are bound, or the only one for the only name.

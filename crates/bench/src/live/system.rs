@@ -5,11 +5,14 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use dataplane::clock::Time;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tempfile::TempDir;
 
 use super::place::{Place, Port, finished, missing};
 use crate::stamp::{HostClock, StampClock};
@@ -136,13 +139,15 @@ pub(crate) struct Setting<'a> {
     pub(crate) chain: &'a str,
     /// A script that makes of a peer what the chain is.
     pub(crate) script: Option<&'a Path>,
+    /// Whether waiting for the script is to end.
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Setting<'_> {
     /// A program that will run there, on the CPUs of the system.
     fn command(&self, program: &str) -> Command {
         let mut command = self.place.command("taskset");
-        command.args(["-c", &list(self.cores), program]);
+        command.args(["-c", &list(self.cores)]).args(ENDS_WITH_PARENT).arg(program);
         command
     }
 }
@@ -150,10 +155,14 @@ impl Setting<'_> {
 /// A system that runs until it is dropped.
 pub(crate) struct Running {
     name: String,
-    processes: Vec<Child>,
-    folder: Option<PathBuf>,
+    /// With the files that their standard errors go to.
+    processes: Vec<(Child, File)>,
+    /// What they make goes with it. Nobody else may look into it: programs obey what lies there.
+    folder: Option<TempDir>,
 }
 
+/// Has the program whose name follows killed when this one ends, however it ends.
+const ENDS_WITH_PARENT: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
 /// How long a program may take to end when it is told to, in nanoseconds.
 const ENDING: u64 = 5_000_000_000;
 /// The time between looks whether it has, or is ready.
@@ -175,7 +184,8 @@ impl Running {
                 command.arg("run").arg(file).args(&catena.variables);
                 for (option, names) in [("--in", inputs), ("--out", outputs)] {
                     for (name, interface) in *names {
-                        command.arg(option).arg(format!("{name}=dev:{interface}"));
+                        // A name may begin with a dash.
+                        command.arg(format!("{option}={name}=dev:{interface}"));
                     }
                 }
                 catena.io.iter().for_each(|io| _ = command.args(["--io", io]));
@@ -192,8 +202,8 @@ impl Running {
             command.envs([("IN", &input.interface), ("OUT", &output.interface)]);
             command.envs([("IN_MAC", &input.address), ("OUT_MAC", &output.address)]);
             command.env("NEXT_MAC", &output.tester_address);
-            running.folder.iter().for_each(|folder| _ = command.env("FOLDER", folder));
-            finished(&mut command, &script.display().to_string())?;
+            running.folder.iter().for_each(|folder| _ = command.env("FOLDER", folder.path()));
+            run_script(&mut command, &script.display().to_string(), setting.is_stopped)?;
         }
         Ok(running)
     }
@@ -210,7 +220,9 @@ impl Running {
             Peer::Kernel => route(setting),
             Peer::OpenVswitch => self.start_switch(setting),
             Peer::Testpmd => {
+                let folder = self.folder()?;
                 let mut command = setting.command("dpdk-testpmd");
+                command.env("RUNTIME_DIRECTORY", &folder);
                 let main = setting.cores.first().copied().unwrap_or(0);
                 let lcores = (1..).zip(setting.cores).map(|(n, cpu)| format!("{n}@{cpu}"));
                 let lcores: Vec<String> =
@@ -265,9 +277,15 @@ impl Running {
         let schema = "/usr/share/openvswitch/vswitch.ovsschema";
         finished(Command::new("ovsdb-tool").args(["create", &database, schema]), "ovsdb-tool")?;
         let package = "package openvswitch-switch";
-        let mut server = Command::new("ovsdb-server");
+        let [setpriv, options @ ..] = ENDS_WITH_PARENT;
+        let mut server = Command::new(setpriv);
         let control = at("server.ctl");
-        server.args([&database, &format!("--remote=punix:{socket}"), "--unixctl", &control]);
+        server.args(options).arg("ovsdb-server").args([
+            &database,
+            &format!("--remote=punix:{socket}"),
+            "--unixctl",
+            &control,
+        ]);
         self.spawn(&mut environment(server), package)?;
         self.wait_for(&folder.join("db.sock"))?;
         let mut switch = setting.command("ovs-vswitchd");
@@ -294,29 +312,23 @@ impl Running {
 
     /// A folder that goes with it.
     fn folder(&mut self) -> Result<PathBuf, String> {
-        let base = std::env::temp_dir();
-        let path = base.join(format!("catena-bench-{}-{}", std::process::id(), self.name));
-        std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        self.folder = Some(path.clone());
+        let made = tempfile::Builder::new().prefix("catena-bench-").tempdir();
+        let made = made.map_err(|e| format!("a folder for {}: {e}", self.name))?;
+        let path = made.path().to_path_buf();
+        self.folder = Some(made);
         Ok(path)
     }
 
     fn spawn(&mut self, command: &mut Command, source: &str) -> Result<(), String> {
         // What is said on a standard error that nobody reads would stop it.
-        let log = self.log();
-        let err = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let unwritten = |e: std::io::Error| format!("a file for messages of {}: {e}", self.name);
+        let log = tempfile::tempfile().map_err(unwritten)?;
+        let err = log.try_clone().map_err(unwritten)?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(err);
         let program = command.get_program().to_string_lossy().into_owned();
         let process = command.spawn().map_err(|why| missing(&program, source, &why))?;
-        self.processes.push(process);
+        self.processes.push((process, log));
         Ok(())
-    }
-
-    /// What the process that is started next, or was started last, says.
-    fn log(&self) -> PathBuf {
-        let (id, name) =
-            (std::process::id(), Path::new(&self.name).file_name().unwrap_or_default());
-        std::env::temp_dir().join(format!("catena-bench-{id}-{}.log", name.to_string_lossy()))
     }
 
     fn wait_for(&mut self, file: &Path) -> Result<(), String> {
@@ -334,12 +346,10 @@ impl Running {
 
     /// Fails if one of its processes has ended, and says what it said last.
     pub(crate) fn check(&mut self) -> Result<(), String> {
-        for process in &mut self.processes {
+        for (process, log) in &mut self.processes {
             let Ok(Some(status)) = process.try_wait() else { continue };
-            let said = std::fs::read_to_string(self.log()).unwrap_or_default();
-            let mut last: Vec<&str> = said.lines().rev().take(3).collect();
-            last.reverse();
-            return Err(format!("{} ended ({status}): {}", self.name, last.join("; ")));
+            let said = text(log);
+            return Err(format!("{} ended ({status}): {}", self.name, reason(&said)));
         }
         Ok(())
     }
@@ -349,7 +359,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let clock = HostClock::new(StampClock::Monotonic);
         // Who needs another was started after it.
-        for process in self.processes.iter_mut().rev() {
+        for (process, _) in self.processes.iter_mut().rev() {
             if let Some(id) = Pid::from_raw(process.id() as i32)
                 && process.try_wait().is_ok_and(|status| status.is_none())
             {
@@ -365,9 +375,52 @@ impl Drop for Running {
                 clock.wait_until(clock.now() + LOOK);
             }
         }
-        self.folder.iter().for_each(|folder| _ = std::fs::remove_dir_all(folder));
-        let _ = std::fs::remove_file(self.log());
     }
+}
+
+/// Runs a script to its end, which may never come.
+fn run_script(
+    command: &mut Command,
+    name: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let explain = |why: std::io::Error| format!("{name}: {why}");
+    let mut log = tempfile::tempfile().map_err(explain)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(log.try_clone().map_err(explain)?);
+    // What it started is stopped with it.
+    let mut script = command.process_group(0).spawn().map_err(explain)?;
+    let clock = HostClock::new(StampClock::Monotonic);
+    loop {
+        match script.try_wait().map_err(explain)? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => {
+                return Err(format!("{name} failed ({status}): {}", text(&mut log).trim()));
+            }
+            None if is_stopped() => {
+                let group = Pid::from_raw(script.id() as i32);
+                group.map(|group| kill_process_group(group, Signal::KILL));
+                let _ = script.wait();
+                return Err(format!("{name} was stopped"));
+            }
+            None => clock.wait_until(clock.now() + LOOK),
+        }
+    }
+}
+
+/// Why a program ended, of what it said: from its first error on, or its last lines.
+fn reason(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.len().saturating_sub(3);
+    let first = lines.iter().position(|line| line.starts_with("error")).unwrap_or(last);
+    lines[first..].iter().take(3).copied().collect::<Vec<_>>().join("; ")
+}
+
+/// All that was written to a file.
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Has the kernel route everything to the output, on the first of the cores.

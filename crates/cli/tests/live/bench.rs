@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use lab::live::{Network, possible};
+use lab::live::{Network, Process, possible, until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::CATENA;
@@ -64,6 +65,70 @@ fn chains_and_other_systems_take_turns_over_virtual_ethernet() {
     assert!(broken["failed"].as_str().unwrap().contains("Nonsense"), "{broken}");
     let why = fastclick["failed"].as_str().unwrap();
     assert!(why.contains("there is no 'click' on the PATH (it is built from"), "{why}");
+}
+
+/// The process that another one started whose first argument is this.
+fn child(parent: u32, first: &str) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|id| {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}"));
+        let is_child = read("status").is_ok_and(|s| s.contains(&format!("\nPPid:\t{parent}\n")));
+        is_child && read("cmdline").is_ok_and(|line| line.split('\0').nth(1) == Some(first))
+    })
+}
+
+/// Nobody is left to end what it started.
+#[test]
+fn what_it_started_ends_with_it_when_it_is_killed() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    network.file("a", CHAIN);
+    let mut command = Command::new(CATENA.0);
+    command.current_dir(network.folder()).args(["bench", "a.click", "--veth", "--trial", "60"]);
+    let mut bench = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut chain = None;
+    until("the chain is run", || {
+        chain = child(bench.id(), "run");
+        chain.is_some()
+    });
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    // Where nobody waits for it, it stays as a zombie.
+    let status = format!("/proc/{}/status", chain.unwrap());
+    until("the chain has ended", || {
+        std::fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
+    });
+}
+
+/// A script that never ends does not keep it from ending, and ends with it.
+#[test]
+fn an_interrupt_ends_a_peers_script() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    network.file("a", CHAIN);
+    let folder = network.folder();
+    std::fs::write(folder.join("hang.sh"), "sleep 1000 & echo $! > sleep; wait").unwrap();
+    let mut command = Command::new(CATENA.0);
+    command.current_dir(folder).args(["bench", "a.click", "--veth", "--trial", "0.001"]);
+    command.args(["--vs", "kernel", "--vs-script", "hang.sh"]);
+    command.args(["--traffic", "gen:flows=10,count=100"]).stderr(Stdio::piped());
+    let mut bench = Process::start(&mut command);
+    let mut sleep = String::new();
+    until("the script runs", || {
+        sleep = std::fs::read_to_string(folder.join("sleep")).unwrap_or_default();
+        sleep.ends_with('\n')
+    });
+    bench.signal(Signal::TERM);
+    bench.wait_for("interrupted: nothing is reported");
+    let status = format!("/proc/{}/status", sleep.trim());
+    until("the script's child has ended", || {
+        std::fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
+    });
 }
 
 /// Without a chain, what lies between two interfaces is measured: a bridge.
