@@ -10,6 +10,7 @@ mod log;
 mod manual;
 mod mends;
 mod notify;
+mod outputs;
 mod presenter;
 mod signals;
 mod socket;

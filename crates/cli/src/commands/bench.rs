@@ -24,10 +24,11 @@ use dataplane::worker;
 use ir::costs::{Cost, CostProfile};
 use view::table::Table;
 
+use super::r#gen::check_range;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
-use crate::{cores, log, variables};
+use crate::{cores, log, outputs, variables};
 
 /// Measure a chain: throughput, latency under load, cost of each network function
 ///
@@ -139,8 +140,10 @@ pub(crate) struct Bench {
         conflicts_with_all = ["file", "inputs", "min_mpps", "max_p99_us", "cpu", "trial", "seed", "sizes", "arrivals"])]
     compare: Option<Vec<String>>,
     /// Difference that counts as none, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "compare")]
-    tolerance: f64,
+    ///
+    /// Default: 5.
+    #[arg(long, value_name = "PERCENT")]
+    tolerance: Option<f64>,
     /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     html: Option<PathBuf>,
@@ -182,11 +185,12 @@ pub(crate) fn main(args: &Bench) -> Result<ExitCode, Failure> {
 }
 
 fn run_comparison(args: &Bench, files: &[String]) -> Result<ExitCode, Failure> {
-    if !(0.0..=1000.0).contains(&args.tolerance) {
-        return Err(format!("--tolerance {}: a percentage from 0 to 1000", args.tolerance).into());
+    let tolerance = args.tolerance.unwrap_or(5.0);
+    if !(0.0..=1000.0).contains(&tolerance) {
+        return Err(format!("--tolerance {tolerance}: a percentage from 0 to 1000").into());
     }
     let [old, new] = files else { return Err("--compare takes two files".to_string().into()) };
-    let comparison = compare(&read(old)?, &read(new)?, args.tolerance / 100.0);
+    let comparison = compare(&read(old)?, &read(new)?, tolerance / 100.0);
     print_document(args.json, &comparison, || comparison.render());
     Ok(if comparison.is_worse() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -221,6 +225,11 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     if !(0.001..=60.0).contains(&args.trial) {
         return Err(format!("--trial {}: 0.001 to 60 seconds", args.trial).into());
     }
+    check_range("--min-mpps", args.min_mpps, 0.0, 1e6)?;
+    check_range("--max-p99-us", args.max_p99_us, 0.0, 1e9)?;
+    if args.tolerance.is_some() {
+        return Err("--tolerance is for --compare".to_string().into());
+    }
     let mut ports = Ports::parse(args)?;
     let traffic = args
         .traffic
@@ -242,11 +251,6 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         arrivals: args.arrivals,
         effort: Effort { trial: args.trial },
     };
-    // What cannot be written is said before anything is measured.
-    let html =
-        args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
-    let hgrm =
-        args.hgrm.as_deref().map(|to| hgrm::start_of_names(to, request.chain)).transpose()?;
     let cpus = worker::cpus();
     let cores = match &args.cores {
         Some(text) => cores::parse(text, &cpus)?,
@@ -258,6 +262,19 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         let why = "--cores in memory, with more than one, takes neither --cpu nor --costs nor --vs";
         return Err(why.to_string().into());
     }
+    // What cannot be written is said before anything is measured.
+    let html =
+        args.html.as_deref().map(|page| Ok::<_, String>((page, raw_beside(page)?))).transpose()?;
+    let hgrm =
+        args.hgrm.as_deref().map(|to| hgrm::start_of_names(to, request.chain)).transpose()?;
+    for (option, path) in html
+        .iter()
+        .flat_map(|(page, raw)| [("--html", *page), ("--html", raw.as_path())])
+        .chain(args.costs.as_deref().map(|path| ("--costs", path)))
+    {
+        outputs::check(path).map_err(|why| format!("{option}: {why}"))?;
+    }
+    hgrm.iter().try_for_each(hgrm::check)?;
     let cpu = match &live {
         _ if args.cpu.is_some() => args.cpu,
         Some(_) => cpus.into_iter().rev().find(|cpu| !cores.contains(cpu)),
@@ -290,7 +307,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         log::wipe_progress();
         let profile = found.map_err(explain)?;
         let json = serde_json::to_string(&profile).map_err(|e| e.to_string())? + "\n";
-        std::fs::write(file, &json).map_err(|e| format!("--costs: {}: {e}", file.display()))?;
+        outputs::write(file, &json).map_err(|why| format!("--costs: {why}"))?;
         print(&if args.json { json } else { render_costs(&profile) });
         return Ok(ExitCode::SUCCESS);
     }
@@ -354,6 +371,7 @@ fn render_costs(profile: &CostProfile) -> String {
 fn raw_beside(page: &Path) -> Result<PathBuf, String> {
     let (raw, shown) = (page.with_extension("json"), page.display());
     match page.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        _ if page.is_dir() => Err(format!("--html {shown}: is a folder; it takes a file's name")),
         _ if raw == page => {
             Err(format!("--html {shown}: the JSON document beside it would have this name"))
         }
@@ -366,7 +384,7 @@ fn write_page(report: &Report, page: &Path, raw: &Path) -> Result<(), String> {
     let name = raw.file_name().unwrap_or_default().to_string_lossy();
     let json = serde_json::to_string(report).map_err(|e| e.to_string())?;
     for (path, text) in [(page, report.page(&name)), (raw, json)] {
-        std::fs::write(path, text).map_err(|e| format!("--html: {}: {e}", path.display()))?;
+        outputs::write(path, text).map_err(|why| format!("--html: {why}"))?;
     }
     Ok(())
 }
@@ -440,6 +458,21 @@ impl Ports {
         });
         let tester = tester.transpose()?;
         let has_interfaces = !self.inputs.is_empty() || !self.outputs.is_empty();
+        let other = peers(&args.peers)?.into_iter().find(|peer| !matches!(peer, Peer::Chain(_)));
+        if let (Some(peer), false) = (&other, args.veth) {
+            return Err(format!(
+                "--vs {peer} changes how the host forwards: it takes --veth, in whose namespaces it does no harm"
+            ));
+        }
+        if let Some(script) = &args.vs_script {
+            let shown = script.display();
+            if other.is_none() {
+                return Err(format!(
+                    "--vs-script {shown}: no --vs names a peer that it could set up"
+                ));
+            }
+            std::fs::File::open(script).map_err(|why| format!("--vs-script {shown}: {why}"))?;
+        }
         let link = match args.veth {
             true if has_interfaces => {
                 return Err("--veth makes interfaces: none can be bound with --in".into());
@@ -457,12 +490,6 @@ impl Ports {
         };
         if args.costs.is_some() {
             return Err("--costs is measured in memory: without interfaces".into());
-        }
-        if link != Link::Veth
-            && peers(&args.peers)?.iter().any(|peer| !matches!(peer, Peer::Chain(_)))
-        {
-            return Err("--vs with anything but a chain changes how the host forwards: it takes --veth, in whose \
-                        namespaces it does no harm".into());
         }
         let program = std::env::current_exe().map_err(|e| format!("catena's own program: {e}"))?;
         let catena = Catena { program, variables: args.variables.clone(), io: args.io.clone() };

@@ -12,7 +12,6 @@ use bench::profile::{chain, machine, process};
 use bench::{Effort, Failed, Machine, Request};
 use clap::{ArgGroup, Args};
 use dataplane::clock::{RealClock, Time};
-use dataplane::guarded_path;
 use dataplane::io::Binding;
 use view::flame;
 use view::svg::Theme;
@@ -20,7 +19,7 @@ use view::svg::Theme;
 use crate::commands::bench::print_document;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
-use crate::{log, theme, variables};
+use crate::{log, outputs, theme, variables};
 
 /// Profile a chain, processes or this machine: where time goes
 ///
@@ -121,6 +120,9 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
         arrivals: Default::default(),
         effort: Effort { trial: args.seconds / TRIALS },
     };
+    if let Some(path) = &args.flame {
+        outputs::check(path).map_err(|why| format!("--flame: {why}"))?;
+    }
     let machine = bind(args)?;
     let time: Arc<dyn Time> = Arc::new(RealClock::new());
     let is_stopped = || interrupted.load(Ordering::Relaxed);
@@ -131,7 +133,7 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
     if let Some(path) = &args.flame {
         let title = format!("{file}: time of elements, without programs");
         let drawn = flame::draw(&profile.flame(), &title, "ns per packet", args.theme);
-        guarded_path::write(path, drawn).map_err(|e| format!("{}: {e}", path.display()))?;
+        outputs::write(path, drawn).map_err(|why| format!("--flame: {why}"))?;
     }
     print_document(args.json, &profile, || profile.render());
     Ok(())

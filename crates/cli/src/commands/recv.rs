@@ -1,6 +1,7 @@
 //! `catena recv`: counts what arrives.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use bench::percentile_distribution;
@@ -14,6 +15,7 @@ use super::r#gen::check_range;
 use super::run::{choose_io, polling};
 use crate::failure::Failure;
 use crate::log::{self, Log};
+use crate::outputs;
 use crate::signals::Signals;
 use crate::terminal::print;
 
@@ -91,6 +93,9 @@ fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
     check_range("--seconds", args.seconds, 1e-6, 1e9)?;
     check_range("--idle", args.idle, 1e-6, 1e9)?;
     let polling = polling(&args.poll)?;
+    if let Some(path) = args.hgrm.as_deref().filter(|path| *path != "-") {
+        outputs::check(Path::new(path)).map_err(|why| format!("--hgrm: {why}"))?;
+    }
     let input = Binding::sink(&args.input).map_err(|why| format!("--in {}: {why}", args.input))?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input);

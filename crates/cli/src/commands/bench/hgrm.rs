@@ -6,6 +6,8 @@ use std::path::Path;
 use bench::percentile_distribution;
 use bench::report::Latency;
 
+use crate::outputs;
+
 /// What the names of the files begin with: `to`, or the chain's name in the folder `to`.
 pub(super) fn start_of_names(to: &Path, chain: &str) -> Result<OsString, String> {
     let shown = to.display();
@@ -21,6 +23,13 @@ pub(super) fn start_of_names(to: &Path, chain: &str) -> Result<OsString, String>
     }
 }
 
+/// Checks that files whose names begin so can be written.
+pub(super) fn check(start: &OsString) -> Result<(), String> {
+    let mut path = start.clone();
+    path.push("-0.hgrm");
+    outputs::check(Path::new(&path)).map_err(|why| format!("--hgrm: {why}"))
+}
+
 /// Writes a file for each load.
 pub(super) fn write(loads: &[Latency], start: &OsString) -> Result<(), String> {
     if loads.is_empty() {
@@ -30,8 +39,8 @@ pub(super) fn write(loads: &[Latency], start: &OsString) -> Result<(), String> {
         let Some(latencies) = &load.histogram else { continue };
         let mut path = start.clone();
         path.push(format!("-{}.hgrm", load.percent));
-        std::fs::write(&path, percentile_distribution(latencies))
-            .map_err(|why| format!("--hgrm: {}: {why}", Path::new(&path).display()))?;
+        outputs::write(Path::new(&path), percentile_distribution(latencies))
+            .map_err(|why| format!("--hgrm: {why}"))?;
     }
     Ok(())
 }
