@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dataplane::ProgramUse;
 use dataplane::clock::Time;
-use dataplane::io::Generator;
+use dataplane::io::{Generator, Mix, Protocol};
 use dataplane::latency::Of;
 use engine::session::Path as Execution;
 use ir::Model;
@@ -12,6 +12,7 @@ use ir::costs::{
     Cost, CostProfile, FunctionCost, IoCost, Line, Processor, ProgramCost, Sample, VERSION, digest,
 };
 
+use crate::hand_off::measure_hand_off;
 use crate::machine::{Environment, Meter};
 use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
 
@@ -19,38 +20,71 @@ use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
 struct Kind {
     name: &'static str,
     change: fn(&mut Generator),
-    flows: Option<f64>,
+    flows: Flows,
 }
 
-/// Packets of generated traffic; with as many flows, each is of a flow that was not there before for as long as flows
-/// are remembered.
-const PACKETS: u64 = 1 << 18;
+/// How many flows traffic has.
+#[derive(Clone, Copy, PartialEq)]
+enum Flows {
+    /// Any number.
+    Any,
+    /// So many, with equal shares of the packets.
+    Equal(f64),
+    /// Each packet is the first of its flow: they are offered once.
+    New,
+}
 
-const KINDS: [Kind; 6] = [
-    Kind { name: "as given", change: |_| (), flows: None },
-    Kind { name: "1 flow", change: |g| flows(g, 1, 0.0), flows: Some(1.0) },
-    Kind { name: "10,000 flows", change: |g| flows(g, 10_000, 0.0), flows: Some(1e4) },
-    Kind { name: "100,000 flows", change: |g| flows(g, 100_000, 0.0), flows: Some(1e5) },
-    Kind { name: "100,000 flows, Zipf 1.1", change: |g| flows(g, 100_000, 1.1), flows: None },
-    Kind { name: "frames of 1,518 bytes", change: |g| g.sizes = vec![1514], flows: None },
+/// Packets of generated traffic: as many as are kept.
+const PACKETS: u64 = 1 << 18;
+/// Of packets of new flows, those before costs are taken.
+const NEW_WARM: u64 = PACKETS / 4;
+
+const KINDS: [Kind; 8] = [
+    Kind { name: "as given", change: |_| (), flows: Flows::Any },
+    Kind { name: "1 flow", change: |g| flows(g, 1, 0.0), flows: Flows::Equal(1.0) },
+    Kind { name: "10,000 flows", change: |g| flows(g, 10_000, 0.0), flows: Flows::Equal(1e4) },
+    Kind { name: "100,000 flows", change: |g| flows(g, 100_000, 0.0), flows: Flows::Equal(1e5) },
+    Kind { name: "100,000 flows, Zipf 1.1", change: |g| flows(g, 100_000, 1.1), flows: Flows::Any },
+    Kind { name: "new flows (SYN flood)", change: |g| attack(g, Mix::SynFlood), flows: Flows::New },
+    Kind {
+        name: "tuple space explosion",
+        change: |g| attack(g, Mix::TupleSpace),
+        flows: Flows::Any,
+    },
+    Kind { name: "frames of 1,518 bytes", change: |g| g.sizes = vec![1514], flows: Flows::Any },
 ];
 
 fn flows(generator: &mut Generator, flows: u32, zipf: f64) {
+    (generator.mix, generator.whales) = (Mix::Flows, 0);
     (generator.flows, generator.zipf, generator.count) = (flows, zipf, PACKETS);
 }
 
-const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Network functions and programs: time of sampled \
-    bursts by the thread's clock, divided by their packets; programs run wherever there are any. Input and output: CPU time \
-    of a packet that is copied in and out without a chain.";
+/// An attack by TCP, of the IP version that the traffic has.
+fn attack(generator: &mut Generator, mix: Mix) {
+    let is_ipv4 =
+        |protocol: &Protocol| matches!(protocol, Protocol::Udp | Protocol::Tcp | Protocol::Icmp);
+    let protocol = match generator.protocols.iter().any(is_ipv4) {
+        true => Protocol::Tcp,
+        false => Protocol::Tcp6,
+    };
+    (generator.mix, generator.protocols, generator.count) = (mix, vec![protocol], PACKETS);
+}
 
-/// Measures what the parts of a chain cost. Where its sources are generated, with several kinds of traffic.
+const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Network functions and programs: time of sampled \
+    bursts by the thread's clock, divided by their packets; programs run wherever there are any. Packets of new flows \
+    come once; all others over and over. Input and output: CPU time of a packet that is copied in and out without a chain. \
+    Hand-off: two threads, each on its CPU, of which neither waits; cycles of a burst on each side less those of one that \
+    stays on its core, median of 11 rounds.";
+
+/// Measures what the parts of a chain cost. Where its sources are generated, with several kinds of traffic. `cpus` are those
+/// that the process may use.
 ///
 /// # Errors
 /// As [`measure`](crate::measure()), or that the machine's cycle counter does not run evenly.
 pub fn measure_costs(
     request: &Request<'_>,
     (time, meter): (&Arc<dyn Time>, &dyn Meter),
-    environment: Environment,
+    (environment, cpus): (Environment, &[usize]),
     progress: &mut dyn FnMut(&str),
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<CostProfile, Failed> {
@@ -68,8 +102,17 @@ pub fn measure_costs(
         let mut sample = |path: Execution, kinds: &[Of]| -> Result<_, Failed> {
             let mut subject = Subject::load(request, path, time, &mut library)?;
             subject.router.set_program_use(ProgramUse::Always);
-            subject.saturate(WARM, is_stopped)?;
-            Ok((lab.shares(&mut subject, kinds, request.effort)?, subject))
+            let shares = match kind.flows {
+                Flows::New => {
+                    subject.saturate(NEW_WARM, is_stopped)?;
+                    lab.shares_of(&mut subject, kinds, PACKETS - NEW_WARM)?
+                }
+                Flows::Any | Flows::Equal(_) => {
+                    subject.saturate(WARM, is_stopped)?;
+                    lab.shares(&mut subject, kinds, request.effort)?
+                }
+            };
+            Ok((shares, subject))
         };
         let (shares, _) = sample(Execution::Native, &[Of::Function, Of::Element])?;
         shares.iter().for_each(|share| functions.add(kind, share, frequency));
@@ -90,16 +133,27 @@ pub fn measure_costs(
         }
     }
     let functions = functions.0.into_iter().filter_map(|(name, samples)| {
-        let flows = |sample: &Sample| KINDS.iter().find(|kind| kind.name == sample.traffic)?.flows;
-        let points: Vec<_> =
-            samples.iter().filter_map(|sample| Some((flows(sample)?, sample.cycles))).collect();
-        Some(FunctionCost { name, cost: Cost::of(samples)?, per_flow: Line::through(&points) })
+        let per_flow = per_flow(&samples);
+        Some(FunctionCost { name, cost: Cost::of(samples)?, per_flow })
     });
     let programs = programs.0.into_iter().filter_map(|(entry, samples)| {
         let (_, program) = digests.iter().find(|(name, _)| *name == entry)?;
         Some(ProgramCost { program: program.clone(), entry, cost: Cost::of(samples)? })
     });
     let io = Cost::of(io).map(|cost| IoCost { device: "memory".into(), cost });
+    progress("measuring a hand-off");
+    let (mut hand_off, mut remarks) = (None, Vec::new());
+    match (environment.cpu, environment.cpu.and_then(|own| other_cpu(cpus, own))) {
+        (Some(own), Some(other)) => {
+            hand_off = Some(measure_hand_off([other, own], meter, is_stopped)?);
+        }
+        _ => {
+            remarks.push("the process has one CPU: the cost of a hand-off was not measured".into())
+        }
+    }
+    if environment.debug_build {
+        remarks.push("this is a debug build: a release build costs several times less".into());
+    }
     Ok(CostProfile {
         costs: VERSION,
         chain: request.chain.into(),
@@ -115,8 +169,26 @@ pub fn measure_costs(
         functions: functions.collect(),
         programs: programs.collect(),
         io: io.into_iter().collect(),
-        hand_off: None,
+        hand_off,
+        remarks,
     })
+}
+
+/// The CPU that packets are handed from to this one: the last of the others.
+fn other_cpu(cpus: &[usize], own: usize) -> Option<usize> {
+    cpus.iter().copied().rfind(|&cpu| cpu != own)
+}
+
+/// The cost over the number of flows, where that is a line.
+fn per_flow(samples: &[Sample]) -> Option<Line> {
+    let flows = |sample: &Sample| match KINDS.iter().find(|kind| kind.name == sample.traffic)?.flows
+    {
+        Flows::Equal(flows) => Some(flows),
+        Flows::Any | Flows::New => None,
+    };
+    let points: Vec<_> =
+        samples.iter().filter_map(|sample| Some((flows(sample)?, sample.cycles))).collect();
+    Line::through(&points)
 }
 
 /// Samples by the names of what they are of, in the order in which they came first.
@@ -147,4 +219,68 @@ fn digests_of(subject: &mut Subject) -> Vec<(String, String)> {
         (graph.nodes[program.entry.node].name.clone(), digest(program, graph))
     };
     programs.iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use dataplane::io::{Binding, Bindings};
+    use elements::device::DeviceRequest;
+    use net::{Batch, Pool};
+
+    use super::*;
+    use crate::traffic::Frames;
+
+    /// Samples of all kinds of traffic, of simulated cycles.
+    fn samples(cycles: impl Fn(&Kind) -> f64) -> Vec<Sample> {
+        let sample =
+            |kind: &Kind| Sample { traffic: kind.name.into(), cycles: cycles(kind), packets: 32 };
+        KINDS.iter().map(sample).collect()
+    }
+
+    #[test]
+    fn lines_go_over_equal_flows_alone() {
+        let cycles = |kind: &Kind| match kind.flows {
+            Flows::Equal(flows) => 50.0 + 0.01 * flows,
+            // What would spoil a line.
+            Flows::Any | Flows::New => 7.0,
+        };
+        let line = per_flow(&samples(cycles)).unwrap();
+        assert!((line.base - 50.0).abs() < 1e-6 && (line.slope - 0.01).abs() < 1e-9, "{line:?}");
+        assert_eq!(per_flow(&samples(|_| 50.0)), None);
+        assert_eq!(per_flow(&samples(|_| 50.0)[..1]), None, "a capture has one kind");
+    }
+
+    #[test]
+    fn all_kinds_can_be_generated() {
+        for given in ["gen:", "gen:mix=connections", "gen:proto=icmp6"] {
+            for kind in &KINDS {
+                let mut bindings = Bindings::default();
+                let Ok(Binding::Generator(mut generator)) = Binding::source(given) else {
+                    panic!("{given} is generated");
+                };
+                (kind.change)(&mut generator);
+                generator.count = 1000;
+                bindings.inputs.insert("in".into(), Binding::Generator(generator));
+                let request = DeviceRequest::Interface { name: "in".into(), receive: true };
+                let frames = Frames::of(&mut *bindings.open_device(&request).unwrap()).unwrap();
+                let (mut batch, mut pool) = (Batch::new(), Pool::new());
+                frames.append(0, frames.count(), &mut batch, &mut pool);
+                let different: HashSet<&[u8]> = batch.iter().map(|packet| packet.data()).collect();
+                match kind.flows {
+                    Flows::Any => assert_eq!(frames.count(), 1000, "{given}, {}", kind.name),
+                    Flows::Equal(flows) => assert_eq!(different.len(), flows.min(1e3) as usize),
+                    Flows::New => assert_eq!(different.len(), 1000, "{given}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packets_are_handed_between_two_cpus() {
+        assert_eq!(other_cpu(&[0, 2, 3], 3), Some(2));
+        assert_eq!(other_cpu(&[0, 2, 3], 0), Some(3));
+        assert_eq!(other_cpu(&[3], 3), None);
+    }
 }

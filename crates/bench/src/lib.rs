@@ -21,6 +21,7 @@ pub mod arrivals;
 pub mod compare;
 mod cores;
 mod costs;
+mod hand_off;
 pub mod live;
 pub mod machine;
 mod measure;

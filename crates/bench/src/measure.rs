@@ -801,6 +801,16 @@ impl<'a> Lab<'a> {
         let (first, _) = self.round(subject, WARM / 4)?;
         // Of many bursts few are timed.
         let packets = ((2.0 * effort.trial * 1e9 / first.max(1.0)) as u64).max(WARM);
+        self.shares_of(subject, kinds, packets)
+    }
+
+    /// The same over so many packets.
+    pub(crate) fn shares_of(
+        &self,
+        subject: &mut Subject,
+        kinds: &[Of],
+        packets: u64,
+    ) -> Result<Vec<Share>, Failed> {
         subject.router.sample_latency(true);
         subject.saturate(packets, self.is_stopped)?;
         let latencies = subject.router.stats().latencies;

@@ -54,6 +54,8 @@ struct Source {
     waiting: u64,
     lost: u64,
     taken: u64,
+    /// The number of the frame that comes next where as many come as are taken: each load goes on where the last ended.
+    next: u64,
 }
 
 impl Source {
@@ -100,7 +102,8 @@ impl Source {
         let even = match self.arrival {
             Arrival::Never => return,
             Arrival::AsTaken => {
-                self.frames.append(self.taken, burst, batch, pool);
+                self.frames.append(self.next, burst, batch, pool);
+                self.next = self.next.wrapping_add(burst as u64);
                 self.taken += burst as u64;
                 return;
             }
@@ -232,6 +235,7 @@ impl Bed {
             waiting: 0,
             lost: 0,
             taken: 0,
+            next: 0,
         };
         let source = Rc::new(RefCell::new(source));
         self.sources.push(Rc::clone(&source));

@@ -37,7 +37,10 @@ pub struct CostProfile {
     /// Devices.
     pub io: Vec<IoCost>,
     /// Handing a packet from one core to another; nothing if that was not measured.
-    pub hand_off: Option<Cost>,
+    pub hand_off: Option<HandOffCost>,
+    /// What was not measured and why, and what to know about figures.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// A processor.
@@ -72,7 +75,7 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// The traffic, by its name in the profile.
+    /// The traffic, by its name in the profile; of a hand-off, the size of its bursts.
     pub traffic: String,
     /// Cycles.
     pub cycles: f64,
@@ -152,6 +155,19 @@ pub struct IoCost {
     pub device: String,
     /// What it costs.
     pub cost: Cost,
+}
+
+/// What handing a packet from one core to another costs on each of them, beyond what it costs to keep it, while both have
+/// packets all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HandOffCost {
+    /// The CPU that gives and the CPU that takes.
+    pub cpus: [usize; 2],
+    /// Cost on the giving core, by size of the bursts.
+    pub give: Cost,
+    /// Cost on the taking core, by size of the bursts.
+    pub take: Cost,
 }
 
 /// 16 hexadecimal digits that tell a program of a chain from others: FNV-1a of 64 bits over its text. It is another when

@@ -153,10 +153,10 @@ pub(crate) struct Bench {
     /// of the NDR.
     #[arg(long, value_name = "FOLDER|NAME", conflicts_with_all = ["compare", "costs"])]
     hgrm: Option<PathBuf>,
-    /// Write a cost profile instead: cycles per packet of each network function, of the programs, of input and output
+    /// Write a cost profile instead: cycles per packet of functions, programs, input and output, hand-off to another core
     ///
-    /// Where all traffic is generated, it is measured with one flow and with many, with Zipf's shares, and in long
-    /// frames.
+    /// Where all traffic is generated, it is measured with one flow and with many, with Zipf's shares, with new flows,
+    /// with a tuple space explosion, and in long frames.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "html", "min_mpps", "max_p99_us", "sizes"])]
     costs: Option<PathBuf>,
     /// Print the JSON Schema of what --json prints (report) or --costs writes (costs); measures nothing
@@ -231,6 +231,8 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         return Err("--tolerance is for --compare".to_string().into());
     }
     let mut ports = Ports::parse(args)?;
+    // All of them: this thread is bound to one below.
+    let allowed = worker::cpus();
     let traffic = args
         .traffic
         .as_deref()
@@ -303,7 +305,8 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     };
     let with = (&time, &machine as &dyn Meter);
     if let Some(file) = &args.costs {
-        let found = measure_costs(&request, with, environment, &mut progress, &is_stopped);
+        let found =
+            measure_costs(&request, with, (environment, &allowed), &mut progress, &is_stopped);
         log::wipe_progress();
         let profile = found.map_err(explain)?;
         let json = serde_json::to_string(&profile).map_err(|e| e.to_string())? + "\n";
@@ -356,9 +359,15 @@ fn render_costs(profile: &CostProfile) -> String {
     for io in &profile.io {
         row(&mut table, &format!("input and output, {}", io.device), &io.cost);
     }
+    if let Some(hand_off) = &profile.hand_off {
+        let [from, to] = hand_off.cpus;
+        row(&mut table, &format!("hand-off from CPU {from} to {to}, giving"), &hand_off.give);
+        row(&mut table, &format!("hand-off from CPU {from} to {to}, taking"), &hand_off.take);
+    }
+    let remarks: String = profile.remarks.iter().map(|remark| format!("! {remark}\n")).collect();
     let processor = &profile.processor;
     format!(
-        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}",
+        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}{remarks}",
         profile.chain,
         processor.name,
         processor.frequency / 1e9,

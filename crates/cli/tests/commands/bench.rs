@@ -123,7 +123,9 @@ fn cost_profiles_are_written() {
     assert_eq!((&profile["costs"], &profile["chain"]), (&1.into(), &"a.click".into()));
     let traffic: Vec<&str> =
         profile["traffic"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    assert!(traffic.len() == 6 && traffic.contains(&"100,000 flows"), "{traffic:?}");
+    let attacks = ["new flows (SYN flood)", "tuple space explosion"];
+    assert!(traffic.len() == 8 && traffic.contains(&"100,000 flows"), "{traffic:?}");
+    assert!(attacks.iter().all(|attack| traffic.contains(attack)), "{traffic:?}");
     let number = |value: &Value| value.as_f64().unwrap();
     for (list, name) in [("functions", "fw"), ("programs", "fw/Strip@1")] {
         let key = if list == "functions" { "name" } else { "entry" };
@@ -134,8 +136,23 @@ fn cost_profiles_are_written() {
         assert!(number(&cost["min"]) > 0.0, "{cost}");
         assert!(number(&cost["min"]) <= number(&cost["mean"]), "{cost}");
         assert!(number(&cost["mean"]) <= number(&cost["max"]), "{cost}");
-        assert_eq!(cost["samples"].as_array().unwrap().len(), 6, "{cost}");
+        assert_eq!(cost["samples"].as_array().unwrap().len(), 8, "{cost}");
         assert!(told.contains(name), "{told}");
+    }
+    // Where there is one CPU, it says so.
+    match dataplane::worker::cpus().len() {
+        1 => {
+            assert!(profile["hand_off"].is_null(), "{profile}");
+            assert!(told.contains("a hand-off was not measured"), "{told}");
+        }
+        _ => {
+            let sizes = ["bursts of 1", "bursts of 8", "bursts of 32", "bursts of 256"];
+            for side in ["give", "take"] {
+                let samples = profile["hand_off"][side]["samples"].as_array().unwrap();
+                assert!(samples.iter().map(|sample| &sample["traffic"]).eq(sizes), "{samples:?}");
+            }
+            assert!(told.contains("hand-off from CPU "), "{told}");
+        }
     }
     // The digest is the program's, and another chain's is another.
     let digest = |profile: &Value| profile["programs"][0]["program"].as_str().unwrap().to_string();

@@ -127,6 +127,44 @@ impl HandOff {
     }
 }
 
+/// The giving end of a hand-off from one worker to another.
+pub struct Giver {
+    hand_off: HandOff,
+    losses: Losses,
+}
+
+/// The taking end of a hand-off from one worker to another.
+pub struct Taker(HandOff);
+
+/// A hand-off from one worker to another without interfaces: for measuring what it costs.
+///
+/// # Errors
+/// The kernel's.
+pub fn hand_off() -> Result<(Giver, Taker)> {
+    let mut ends = HandOff::connect(2, |from, _| from == 0)?;
+    let taker = Taker(ends.remove(1));
+    Ok((Giver { hand_off: ends.remove(0), losses: Losses::default() }, taker))
+}
+
+impl Giver {
+    /// Hands on a batch; how many of its packets found room. The others are gone.
+    pub fn give(&mut self, batch: &mut Batch, pool: &mut Pool) -> u64 {
+        let mut given = 0;
+        let count = |_, packets| given = packets;
+        self.hand_off.hand_on(0, batch, pool, &mut self.losses, |_| Some(1), count);
+        given
+    }
+}
+
+impl Taker {
+    /// Takes up to `most` packets, as a worker that never sleeps; how many they were.
+    pub fn take(&mut self, most: usize, batch: &mut Batch, pool: &mut Pool) -> usize {
+        let count = self.0.take(most, batch, pool);
+        self.0.worked();
+        count
+    }
+}
+
 impl To {
     /// Sends what is staged; how many frames found room. The others are counted as lost.
     fn send(&mut self, pool: &mut Pool, losses: &mut Losses) -> u64 {
@@ -245,6 +283,21 @@ mod tests {
         }
         // Neither pool grew beyond what a round takes.
         assert!(one.pool.created() <= 60 && other.pool.created() <= 20);
+    }
+
+    #[test]
+    fn a_hand_off_alone_gives_and_takes() {
+        let (mut giver, mut taker) = hand_off().unwrap();
+        let (mut pool, mut other, mut batch) = (Pool::new(), Pool::new(), Batch::new());
+        for round in 0..3 {
+            (0..40u8).for_each(|n| batch.push(pool.packet(&[n])));
+            assert_eq!((giver.give(&mut batch, &mut pool), batch.len()), (40, 0));
+            assert_eq!(taker.take(30, &mut batch, &mut other), 30, "round {round}");
+            assert_eq!(taker.take(30, &mut batch, &mut other), 10);
+            assert!(batch.iter().map(|packet| packet.data()[0]).eq(0..40));
+            other.recycle_all(&mut batch);
+        }
+        assert_eq!(taker.take(30, &mut batch, &mut other), 0);
     }
 
     #[test]
