@@ -430,9 +430,9 @@ impl<'a, 's> Sender<'a, 's> {
         Ok(())
     }
 
-    /// Packets that the device took so far.
-    pub(crate) fn packets(&self) -> u64 {
-        self.sent.packets
+    /// Packets that have got a stamp so far.
+    pub(crate) fn stamped(&self) -> u64 {
+        self.sent.stamped
     }
 
     /// What was sent; interrupted if there is more to send.

@@ -135,7 +135,7 @@ pub fn measure_live(
             }
         }
     }
-    chain.remarks(&mut remarks, tester.knows_packets);
+    chain.remarks(&mut remarks, tester.known);
     drop(tester);
     let mut sizes = Vec::new();
     for size in &request.sizes {
@@ -184,19 +184,24 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn remarks(&self, remarks: &mut Vec<String>, knows_packets: bool) {
+    fn remarks(&self, remarks: &mut Vec<String>, known: f64) {
         if let Some(limit) = self.testers_limit {
             remarks.push(format!(
                 "the tester sends and receives no more than about {} Mpps here: the system may take more",
                 mpps(limit)
             ));
         }
-        if !knows_packets {
+        // 18 bytes of UDP, TCP or ICMP echo payload.
+        if known == 0.0 {
             remarks.push(
-                "some frames have no room for a stamp (18 bytes of UDP, TCP or ICMP echo payload): packets were only \
-                 counted, and there are latencies only of the others"
+                "no frame has room for a stamp (18 bytes of payload): packets are only counted, and have no latency"
                     .into(),
             );
+        } else if known < 1.0 {
+            remarks.push(format!(
+                "{:.0} % of the frames have room for a stamp (18 bytes of payload): losses and latencies are of these",
+                100.0 * known
+            ));
         }
     }
 }
@@ -328,7 +333,7 @@ impl Course<'_> {
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         found.forwarded = tester.settle(&mut watch)?;
         progress("searching for the throughput");
-        let (throughput, limit) = self.throughput(tester, found.forwarded, &mut watch)?;
+        let (throughput, limit) = self.throughput(tester, &mut watch)?;
         found.rates.push(throughput.iter().map(|found| found.throughput).collect());
         found.testers_limit = found.testers_limit.or(limit);
         let is_first = found.rates.len() == 1;
@@ -341,10 +346,9 @@ impl Course<'_> {
             progress(&format!("taking latencies at {percent} % of the non-drop rate"));
             let rate =
                 if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
-            let share = found.forwarded;
             let taken =
                 self.lab.latency((percent, rate), self.request.effort, |load, arrivals| {
-                    Ok(tester.offer(load, arrivals, share, &mut watch)?.offered)
+                    Ok(tester.offer(load, arrivals, &mut watch)?.offered)
                 })?;
             found.latency.extend(taken);
         }
@@ -361,7 +365,6 @@ impl Course<'_> {
     fn throughput(
         &self,
         tester: &mut Tester,
-        share: f64,
         watch: &mut Watch<'_>,
     ) -> Result<(Vec<Throughput>, Option<f64>), Failed> {
         let effort = self.request.effort;
@@ -371,7 +374,7 @@ impl Course<'_> {
         let mut beyond = f64::INFINITY;
         let found = self.lab.search(range, |load| {
             let even = (Arrivals::Constant, 0);
-            let outcome = tester.offer((load, effort.trial), even, share, watch)?;
+            let outcome = tester.offer((load, effort.trial), even, watch)?;
             if outcome.is_testers {
                 beyond = beyond.min(load);
             }
@@ -401,7 +404,7 @@ impl Course<'_> {
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
         found.forwarded = tester.settle(&mut watch)?;
-        let (throughput, _) = self.throughput(&mut tester, found.forwarded, &mut watch)?;
+        let (throughput, _) = self.throughput(&mut tester, &mut watch)?;
         let frame_size = mean_size(&library.described());
         Ok(AtSize { size: size.name.clone(), frame_size, cost: None, throughput })
     }

@@ -52,8 +52,10 @@ impl Device for Endless {
 struct Outlet {
     device: Box<dyn Device>,
     frames: Rc<Frames>,
-    /// Of each frame, whether the system forwards it.
+    /// Of each frame that has room for a stamp, whether the system forwards it.
     forwarded: Vec<bool>,
+    /// Packets that come back of each that is sent on it alone, where packets are only counted.
+    share: f64,
 }
 
 /// What came of a load.
@@ -79,8 +81,9 @@ pub(crate) struct Tester {
     /// Loads that were offered: each has streams of its own.
     loads: u32,
     interfaces: Interfaces,
-    /// Whether all frames had room for a stamp: then each packet is known again.
-    pub(crate) knows_packets: bool,
+    /// The share of packets that have room for a stamp, and are known again: what is lost is lost of these. Where there
+    /// are none, packets are only counted.
+    pub(crate) known: f64,
 }
 
 /// After the last packet was sent or came, packets are waited for so many nanoseconds.
@@ -131,11 +134,12 @@ impl Tester {
                 device: open(name, false)?,
                 frames: Rc::clone(frames),
                 forwarded,
+                share: 1.0,
             })
         };
         let outlets = outlets.iter().map(open_outlet).collect::<Result<Vec<_>, _>>()?;
         let clock = Arc::new(HostClock::new(StampClock::Monotonic));
-        Ok(Self { clock, outlets, inlets, loads: 0, interfaces, knows_packets: true })
+        Ok(Self { clock, outlets, inlets, loads: 0, interfaces, known: 1.0 })
     }
 
     /// Waits until the system forwards packets, and finds which. How many packets come of each that is sent.
@@ -143,7 +147,7 @@ impl Tester {
         let begin = self.clock.now();
         loop {
             let probe = Load { rate: SLOW, count: Some(200), seconds: None, ..Load::default() };
-            if self.load(&probe, watch)?.came > 0 {
+            if self.load(&probe, watch)?.all > 0 {
                 break;
             }
             if self.clock.now() > begin + STARTING {
@@ -156,16 +160,20 @@ impl Tester {
         }
         let longest = self.outlets.iter().map(|outlet| outlet.frames.count()).max().unwrap_or(0);
         let rate = (longest as f64 / ONCE).max(SLOW) * self.outlets.len() as f64;
-        self.outlets.iter_mut().for_each(|outlet| outlet.forwarded.fill(false));
+        self.outlets.iter_mut().for_each(|outlet| outlet.forwarded.clear());
         let mut share = 0.0f64;
         // First packets of flows are not always forwarded, and a busy machine loses some.
         for round in 0..MOST_ROUNDS {
-            let once = Load { rate, seconds: None, once: true, keeps: true, ..Load::default() };
+            let once = Load { rate, once: true, keeps: true, ..Load::default() };
             let loaded = self.load(&once, watch)?;
-            let came = loaded.came as f64 / loaded.sent.max(1) as f64;
+            let came = loaded.all as f64 / loaded.sent.max(1) as f64;
             let mut is_new = came > share;
             share = share.max(came);
-            self.knows_packets = loaded.stamped == loaded.sent;
+            for (outlet, stamped) in self.outlets.iter_mut().zip(&loaded.stamped) {
+                outlet.forwarded.resize(*stamped as usize, false);
+            }
+            let stamped: u64 = loaded.stamped.iter().sum();
+            self.known = stamped as f64 / loaded.sent.max(1) as f64;
             for (stream, number) in loaded.stamps {
                 let place = loaded.streams.iter().position(|known| *known == stream);
                 let outlet = place.and_then(|at| self.outlets.get_mut(at));
@@ -176,9 +184,13 @@ impl Tester {
                 break;
             }
         }
-        if !self.knows_packets {
+        if self.known == 0.0 {
             // Each frame counts for the part of it that comes back.
-            self.outlets.iter_mut().for_each(|outlet| outlet.forwarded.fill(true));
+            for only in 0..self.outlets.len() {
+                let alone = Load { rate, once: true, only: Some(only), ..Load::default() };
+                let loaded = self.load(&alone, watch)?;
+                self.outlets[only].share = loaded.all as f64 / loaded.sent.max(1) as f64;
+            }
         }
         Ok(share)
     }
@@ -190,21 +202,20 @@ impl Tester {
         Ok(self.load(&load, watch)?.rate)
     }
 
-    /// Offers so many packets a second for so many seconds; `share` of them come back.
+    /// Offers so many packets a second for so many seconds.
     pub(crate) fn offer(
         &mut self,
         (rate, seconds): (f64, f64),
         (arrivals, seed): (Arrivals, u64),
-        share: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, Failed> {
         let load = Load { rate, seconds: Some(seconds), arrivals, seed, ..Load::default() };
         let loaded = self.load(&load, watch)?;
-        let expected = match self.knows_packets {
-            true => loaded.expected,
-            false => (loaded.sent as f64 * share) as u64,
+        let (expected, came) = match self.known > 0.0 {
+            true => (loaded.expected, loaded.came),
+            false => (loaded.counted as u64, loaded.all),
         };
-        let mut lost = expected.saturating_sub(loaded.came).saturating_sub(loaded.lost_here);
+        let mut lost = expected.saturating_sub(came).saturating_sub(loaded.lost_here);
         let mut is_testers = loaded.lost_here > 0;
         if loaded.slower {
             // It was not offered: nobody knows whether it would have been forwarded.
@@ -234,7 +245,11 @@ impl Tester {
                     load.arrivals,
                     load.seed.wrapping_add(number),
                 ),
-                count: if load.once { Some(outlet.frames.count() as u64) } else { load.count },
+                count: match load.only {
+                    Some(only) if only as u64 != number => Some(0),
+                    _ if load.once => Some(outlet.frames.count() as u64),
+                    _ => load.count,
+                },
                 seconds: load.seconds,
                 stamp: Some((StampClock::Monotonic, stream)),
             })
@@ -285,10 +300,11 @@ impl Tester {
             if is_sent {
                 let sent = senders.iter().zip(&self.outlets);
                 let expected: u64 =
-                    sent.map(|(sender, outlet)| outlet.expected(sender.packets())).sum();
+                    sent.map(|(sender, outlet)| outlet.expected(sender.stamped())).sum();
                 let came = self.inlets.iter_mut();
                 let came: u64 = came.map(|inlet| inlet.counting().of_streams(&streams)).sum();
-                if came >= expected.max(1) || self.clock.now() > last + QUIET {
+                let has_all = self.known == 1.0 && came >= expected.max(1);
+                if has_all || self.clock.now() > last + QUIET {
                     break;
                 }
             }
@@ -299,10 +315,11 @@ impl Tester {
         for (sender, outlet) in senders.into_iter().zip(&mut self.outlets) {
             let sent = sender.finish(&mut *outlet.device).map_err(wrong)?;
             loaded.sent += sent.packets;
-            loaded.stamped += sent.stamped.min(sent.packets);
+            loaded.stamped.push(sent.stamped);
             let lost = Lost::sum(&sent.lost);
             // Which packets the device lost is not known.
-            loaded.expected += outlet.expected(sent.packets).saturating_sub(lost);
+            loaded.expected += outlet.expected(sent.stamped).saturating_sub(lost);
+            loaded.counted += sent.packets.saturating_sub(lost) as f64 * outlet.share;
             let seconds = match load.stop {
                 Some(seconds) => seconds,
                 None => sent.seconds.unwrap_or(sent.due_seconds),
@@ -318,14 +335,13 @@ impl Tester {
         for inlet in &mut self.inlets {
             let counting = inlet.counting();
             loaded.came += counting.of_streams(&loaded.streams);
-            loaded.unstamped += counting.unstamped();
+            loaded.all += counting.of_streams(&loaded.streams);
+            if self.known < 1.0 || load.keeps {
+                loaded.all += counting.unstamped();
+            }
             loaded.lost_here += counting.lost_here();
             loaded.latencies.add(counting.latencies()).expect("histograms of the same bounds");
             loaded.stamps.extend(counting.stamps.take().into_iter().flatten());
-        }
-        // Where not all packets can be known again, all that come are counted.
-        if loaded.stamped < loaded.sent {
-            loaded.came += loaded.unstamped;
         }
         Ok(loaded)
     }
@@ -338,8 +354,11 @@ impl Drop for Tester {
 }
 
 impl Outlet {
-    /// Of so many packets, those that are forwarded.
+    /// Of so many packets with stamps, those that are forwarded.
     fn expected(&self, packets: u64) -> u64 {
+        if self.forwarded.is_empty() {
+            return 0;
+        }
         let count =
             |flags: &[bool]| flags.iter().filter(|is_forwarded| **is_forwarded).count() as u64;
         let all = self.forwarded.len() as u64;
@@ -358,6 +377,8 @@ struct Load {
     count: Option<u64>,
     /// Each outlet sends all of its frames once.
     once: bool,
+    /// The only outlet that sends.
+    only: Option<usize>,
     /// After so many seconds no more is sent, whatever is due.
     stop: Option<f64>,
     arrivals: Arrivals,
@@ -370,11 +391,16 @@ struct Load {
 struct Loaded {
     streams: Vec<u8>,
     sent: u64,
-    stamped: u64,
-    /// Of those sent, packets that the system forwards.
+    /// Of those sent on each outlet, packets with a stamp.
+    stamped: Vec<u64>,
+    /// Of those sent, packets that the system forwards, as far as packets are known.
     expected: u64,
+    /// The same by outlets' shares.
+    counted: f64,
+    /// Packets with a stamp that came, each once.
     came: u64,
-    unstamped: u64,
+    /// All packets that came.
+    all: u64,
     lost_here: u64,
     /// Packets per second that were sent, and that were due.
     rate: f64,
@@ -389,10 +415,11 @@ impl Loaded {
         Self {
             streams: Vec::new(),
             sent: 0,
-            stamped: 0,
+            stamped: Vec::new(),
             expected: 0,
+            counted: 0.0,
             came: 0,
-            unstamped: 0,
+            all: 0,
             lost_here: 0,
             rate: 0.0,
             due: 0.0,
@@ -479,11 +506,11 @@ mod tests {
         let forwarded = vec![true; frames.count()];
         Tester {
             clock: Arc::new(Simulated::default()),
-            outlets: vec![Outlet { device: Box::new(sending), frames, forwarded }],
+            outlets: vec![Outlet { device: Box::new(sending), frames, forwarded, share: 1.0 }],
             inlets: vec![Receiver::new(Box::new(receiving))],
             loads: 0,
             interfaces: Interfaces::default(),
-            knows_packets: true,
+            known: 1.0,
         }
     }
 
@@ -500,13 +527,13 @@ mod tests {
             let mut tester = tester(&wire, size);
             let share = watched(|watch| tester.settle(watch));
             assert!((share - 0.8).abs() < 0.001, "{size}: {share}");
-            assert_eq!(tester.knows_packets, size == 60);
+            assert_eq!(tester.known, if size == 60 { 1.0 } else { 0.0 });
             let even = (Arrivals::Constant, 0);
-            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, share, watch));
+            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, watch));
             assert_eq!(outcome.offered.trial, Trial { offered: 400, lost: 0 }, "{size}");
             wire.borrow_mut().taken = 0;
             wire.borrow_mut().loses = Some(8);
-            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, share, watch));
+            let outcome = watched(|watch| tester.offer((50_000.0, 0.01), even, watch));
             assert_eq!(wire.borrow().lost, 50);
             assert_eq!(outcome.offered.trial, Trial { offered: 400, lost: 50 }, "{size}");
         }
@@ -518,7 +545,7 @@ mod tests {
         let mut tester = tester(&wire, 60);
         let even = (Arrivals::Constant, 0);
         // A packet for each nanosecond, where looking at the clock takes more.
-        let outcome = watched(|watch| tester.offer((1e9, 0.001), even, 1.0, watch));
+        let outcome = watched(|watch| tester.offer((1e9, 0.001), even, watch));
         assert!(outcome.is_testers && outcome.offered.trial.lost > 0);
     }
 
