@@ -136,6 +136,7 @@ pub fn measure_live(
         }
     }
     chain.remarks(&mut remarks, tester.known);
+    remarks.extend(shared(request.chain, &live.cores, environment.cpu));
     drop(tester);
     let mut sizes = Vec::new();
     for size in &request.sizes {
@@ -430,6 +431,14 @@ impl Course<'_> {
     }
 }
 
+/// What there is to say if the tester has the chain's CPU.
+fn shared(chain: &str, cores: &[usize], tester: Option<usize>) -> Option<String> {
+    let cpu = tester.filter(|cpu| !chain.is_empty() && cores.contains(cpu))?;
+    Some(format!(
+        "the tester and the chain share CPU {cpu}: figures are lower for it; --cpu and --cores choose others"
+    ))
+}
+
 /// The longest frame that is to be carried, without its Ethernet header.
 fn mtu(ends: &Ends, request: &Request<'_>) -> usize {
     const HEADER: usize = 14;
@@ -615,6 +624,13 @@ mod tests {
     fn bound(texts: &[(&str, &str)]) -> Vec<(Option<String>, String)> {
         let name = |name: &str| (!name.is_empty()).then(|| name.to_string());
         texts.iter().map(|(chosen, to)| (name(chosen), (*to).to_string())).collect()
+    }
+
+    #[test]
+    fn a_cpu_that_tester_and_chain_share_is_remarked() {
+        assert!(shared("a.click", &[0, 1], Some(1)).unwrap().contains("share CPU 1"));
+        let apart = [("a.click", Some(2)), ("a.click", None), ("", Some(1))];
+        assert!(apart.iter().all(|(chain, cpu)| shared(chain, &[0, 1], *cpu).is_none()));
     }
 
     #[test]
