@@ -229,6 +229,7 @@ impl Report {
                 format!("{name}: {origin}: {frames} frames of {size:.0} bytes, over and over"),
             );
         }
+        fact("arrivals while latencies were taken", self.arrivals.clone());
         let kind = if machine.is_virtual { ", a virtual machine" } else { "" };
         let cpu = machine.cpu.map_or_else(String::new, |cpu| format!("; measured on CPU {cpu}"));
         fact("processor", format!("{}, {} CPUs{kind}{cpu}", machine.processor, machine.cpus));
@@ -356,7 +357,7 @@ mod tests {
                 ..Environment::default()
             },
             seed: 7,
-            arrivals: "constant".into(),
+            arrivals: "poisson".into(),
             traffic: vec![Traffic {
                 name: "in".into(),
                 origin: "capture".into(),
@@ -389,6 +390,7 @@ mod tests {
             "&lt;b&gt;&amp;nf&lt;/b&gt;",
             "href=\"r.json\"",
             "99.9 %",
+            "poisson",
         ] {
             assert!(page.contains(part), "{part} is missing: {page}");
         }
