@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dataplane::ProgramUse;
 use dataplane::clock::Time;
-use dataplane::io::{Generator, Mix, Protocol};
+use dataplane::io::{Generator, Mix, Protocol, RuleList as Rules};
 use dataplane::latency::Of;
 use engine::session::Path as Execution;
 use ir::Model;
@@ -15,6 +15,7 @@ use ir::costs::{
 use crate::hand_off::measure_hand_off;
 use crate::machine::{Environment, Meter};
 use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
+use crate::rule_list::RuleList;
 
 /// A kind of traffic: its name, what is different about generated traffic, and how many flows it has then.
 struct Kind {
@@ -132,10 +133,27 @@ pub fn measure_costs(
             break;
         }
     }
-    let functions = functions.0.into_iter().filter_map(|(name, samples)| {
+    let mut costs = Vec::new();
+    for (name, mut samples) in functions.0 {
+        progress(&format!("measuring {name} with fewer rules"));
+        let list = over_rules(&name, request, time, (&lab, frequency), is_stopped)?;
+        let rules = list.as_ref().map(|list| list.rules);
+        let per_rule = list.as_ref().and_then(|list| steepest(&list.points));
         let per_flow = per_flow(&samples);
-        Some(FunctionCost { name, cost: Cost::of(samples)?, per_flow })
-    });
+        samples.extend(list.and_then(|list| list.each));
+        costs.extend(Cost::of(samples).map(|cost| FunctionCost {
+            name,
+            cost,
+            per_flow,
+            rules,
+            per_rule,
+        }));
+    }
+    let each =
+        |function: &FunctionCost| function.cost.samples.iter().any(|s| s.traffic == EACH_RULE);
+    if costs.iter().any(each) {
+        traffic.push(EACH_RULE.into());
+    }
     let programs = programs.0.into_iter().filter_map(|(entry, samples)| {
         let (_, program) = digests.iter().find(|(name, _)| *name == entry)?;
         Some(ProgramCost { program: program.clone(), entry, cost: Cost::of(samples)? })
@@ -166,12 +184,96 @@ pub fn measure_costs(
         unix_time: environment.unix_time,
         method: METHOD.into(),
         traffic,
-        functions: functions.collect(),
+        functions: costs,
         programs: programs.collect(),
         io: io.into_iter().collect(),
         hand_off,
         remarks,
     })
+}
+
+/// The name of traffic whose packets are drawn for the rules of a function's list.
+const EACH_RULE: &str = "packets for each rule";
+/// Packets that are drawn for a list, at the least.
+const DRAWN: usize = 10_000;
+/// The parts of a list that stay.
+const PARTS: [usize; 4] = [8, 4, 2, 1];
+
+/// What a function costs over the length of its longest list.
+struct OverRules {
+    rules: u64,
+    /// Cycles by number of rules: with traffic as given, and with packets for each rule.
+    points: [Vec<(f64, f64)>; 2],
+    /// With packets for each rule, the whole list.
+    each: Option<Sample>,
+}
+
+/// Cuts the longest list of a function; nothing if it has none that can be cut.
+fn over_rules(
+    name: &str,
+    request: &Request<'_>,
+    time: &Arc<dyn Time>,
+    (lab, frequency): (&Lab<'_>, f64),
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<OverRules>, Failed> {
+    let load = |change: &dyn Fn(&mut Generator)| -> Result<_, Failed> {
+        let mut library = Traffics::new(request, change);
+        let subject = Subject::load(request, Execution::Native, time, &mut library)?;
+        Ok((subject, library.captured().is_none()))
+    };
+    let (mut subject, is_generated) = load(&|_| ())?;
+    let nodes = &subject.chain.graph.nodes;
+    let elements: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+    let Some(list) = RuleList::longest_of(name, &elements, &mut subject.router) else {
+        return Ok(None);
+    };
+    drop(subject);
+    let mut found =
+        OverRules { rules: list.count() as u64, points: Default::default(), each: None };
+    for (for_each, points) in [false, true].into_iter().zip(&mut found.points) {
+        for part in PARTS {
+            let count = list.count() / part;
+            let rules: Option<Arc<str>> = match for_each {
+                true => list.rules(count).filter(|_| is_generated).map(Arc::from),
+                false => None,
+            };
+            if for_each && rules.is_none() {
+                break;
+            }
+            let (mut subject, _) = load(&|generator| {
+                if let Some(rules) = &rules {
+                    draw(generator, rules, count);
+                }
+            })?;
+            if part > 1 && list.cut(count, &mut subject.router).is_err() {
+                break;
+            }
+            subject.saturate(WARM, is_stopped)?;
+            let shares = lab.shares(&mut subject, &[Of::Function, Of::Element], request.effort)?;
+            let Some(share) = shares.iter().find(|share| share.name == name) else { break };
+            let cycles = share.time * frequency / 1e9;
+            points.push((count as f64, cycles));
+            if for_each && part == 1 {
+                let traffic = EACH_RULE.into();
+                found.each = Some(Sample { traffic, cycles, packets: share.packets });
+            }
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Packets for each rule of a list.
+fn draw(generator: &mut Generator, rules: &Arc<str>, count: usize) {
+    let packets = count.max(DRAWN).min(PACKETS as usize) as u32;
+    (generator.mix, generator.rules) = (Mix::Rules, Rules::Text(Arc::clone(rules)));
+    generator.protocols = vec![Protocol::Tcp];
+    (generator.flows, generator.count) = (packets, packets.into());
+}
+
+/// Of the lines through points with several kinds of traffic, the one with which costs grow most.
+fn steepest(points: &[Vec<(f64, f64)>]) -> Option<Line> {
+    let lines = points.iter().filter_map(|points| Line::through(points));
+    lines.max_by(|a, b| a.slope.total_cmp(&b.slope))
 }
 
 /// The CPU that packets are handed from to this one: the last of the others.
@@ -275,6 +377,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_traffic_with_which_rules_cost_most_counts() {
+        let points = |base: f64, slope: f64| -> Vec<(f64, f64)> {
+            PARTS
+                .map(|part| 800.0 / part as f64)
+                .map(|rules| (rules, base + slope * rules))
+                .to_vec()
+        };
+        let line = steepest(&[points(90.0, 0.5), points(50.0, 2.0)]).unwrap();
+        assert!((line.base - 50.0).abs() < 1e-6 && (line.slope - 2.0).abs() < 1e-9, "{line:?}");
+        assert_eq!(steepest(&[points(90.0, 0.5), Vec::new()]).unwrap().slope, 0.5);
+        // Even cost, and cost that leaps where the list gets another structure.
+        let leap = vec![(100.0, 900.0), (200.0, 100.0), (400.0, 110.0), (800.0, 120.0)];
+        assert_eq!(steepest(&[points(90.0, 0.0), leap]), None);
     }
 
     #[test]

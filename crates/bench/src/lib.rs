@@ -31,6 +31,7 @@ pub mod plot;
 pub mod profile;
 pub mod receive;
 pub mod report;
+mod rule_list;
 pub mod schema;
 pub mod search;
 pub mod send;

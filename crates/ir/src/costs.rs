@@ -103,6 +103,12 @@ pub struct FunctionCost {
     pub cost: Cost,
     /// The cost over the number of flows, where that is a line.
     pub per_flow: Option<Line>,
+    /// How many rules or routes its longest list has that can be cut.
+    #[serde(default)]
+    pub rules: Option<u64>,
+    /// The cost over the number of rules or routes in that list, where that is a line.
+    #[serde(default)]
+    pub per_rule: Option<Line>,
 }
 
 /// A cost that grows evenly with a number.

@@ -21,7 +21,7 @@ use clap::Args;
 use dataplane::clock::{RealClock, Time};
 use dataplane::io::{Binding, Choice};
 use dataplane::worker;
-use ir::costs::{Cost, CostProfile};
+use ir::costs::{Cost, CostProfile, Line};
 use view::table::Table;
 
 use super::r#gen::check_range;
@@ -349,6 +349,15 @@ fn render_costs(profile: &CostProfile) -> String {
     for function in &profile.functions {
         row(&mut table, &function.name, &function.cost);
     }
+    let line = |what: &str, name: &str, line: &Line| {
+        format!("{name}: {:.1} cycles and {:.4} for each {what}\n", line.base, line.slope)
+    };
+    let lines: String = (profile.functions.iter())
+        .flat_map(|function| {
+            let of_flows = function.per_flow.iter().map(|l| line("flow", &function.name, l));
+            of_flows.chain(function.per_rule.iter().map(|l| line("rule", &function.name, l)))
+        })
+        .collect();
     for program in &profile.programs {
         row(
             &mut table,
@@ -367,7 +376,7 @@ fn render_costs(profile: &CostProfile) -> String {
     let remarks: String = profile.remarks.iter().map(|remark| format!("! {remark}\n")).collect();
     let processor = &profile.processor;
     format!(
-        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}{remarks}",
+        "{}: {}, {:.2} GHz\ntraffic: {}\n\n{}{lines}{remarks}",
         profile.chain,
         processor.name,
         processor.frequency / 1e9,

@@ -8,6 +8,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use elements::device::{Device, Received};
 use net::{Batch, Packet, Pool};
@@ -48,7 +49,7 @@ pub struct Generator {
     /// Destination port of the flow that attacks are made from.
     pub destination_port: u16,
     /// The list that [`Mix::Rules`] has packets for, as IPFilter's `file` has it.
-    pub rules: PathBuf,
+    pub rules: RuleList,
     /// Packets per second; 0 is as fast as they are taken.
     pub rate: u64,
     /// Number of packets; 0 is without end.
@@ -63,6 +64,24 @@ pub struct Generator {
     pub source6: Ipv6Addr,
     /// The same of IPv6.
     pub destination6: Ipv6Addr,
+}
+
+/// Where a list of rules stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleList {
+    /// In a file.
+    File(PathBuf),
+    /// Here, a rule a line.
+    Text(Arc<str>),
+}
+
+impl fmt::Display for RuleList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Text(_) => f.write_str("a list of rules"),
+        }
+    }
 }
 
 impl Default for Generator {
@@ -80,7 +99,7 @@ impl Default for Generator {
             hash: FloodedHash::Toeplitz,
             source_port: 1024,
             destination_port: 80,
-            rules: PathBuf::new(),
+            rules: RuleList::File(PathBuf::new()),
             rate: 0,
             count: 1_000_000,
             seed: 1,
@@ -199,7 +218,7 @@ impl Generator {
             "rules" if value.is_empty() => {
                 return Err("a file with rules of IPFilter or ClassBench".into());
             }
-            "rules" => (self.mix, self.rules) = (Mix::Rules, value.into()),
+            "rules" => (self.mix, self.rules) = (Mix::Rules, RuleList::File(value.into())),
             "rate" => {
                 self.rate = scaled(value).ok_or("packets per second, such as 250, 100k or 1.5M")?;
             }
@@ -250,7 +269,7 @@ impl Generator {
             Mix::Connections if flows > MAX_KEPT => {
                 Err(format!("flows={flows}: at most {MAX_KEPT} connections are open"))
             }
-            Mix::Rules if self.rules.as_os_str().is_empty() => {
+            Mix::Rules if self.rules == RuleList::File(PathBuf::new()) => {
                 Err("mix=rules: rules=FILE names the list".into())
             }
             Mix::Rules if flows > MAX_KEPT => {
@@ -319,7 +338,7 @@ impl fmt::Display for Generator {
                 write!(f, "generator of {flows} flows with the same {hash} hash")?;
             }
             Mix::TupleSpace => write!(f, "generator of a tuple space explosion")?,
-            Mix::Rules => write!(f, "generator of packets for {}", self.rules.display())?,
+            Mix::Rules => write!(f, "generator of packets for {}", self.rules)?,
         }
         write!(f, ", {sizes} bytes")
     }

@@ -49,7 +49,7 @@ use crate::thread_owned::{self, ThreadOwned, WeakOwned};
 
 pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags, dispatch_hash};
 pub use faults::{FaultInjection, Faults};
-pub use generator::{FloodedHash, Generator, Mix, Protocol};
+pub use generator::{FloodedHash, Generator, Mix, Protocol, RuleList};
 pub use hand_off::{Giver, Taker, hand_off};
 pub use interface::{Choice, InterfaceSpec, Mode};
 pub use replay::Replay;

@@ -1,13 +1,14 @@
 //! Mixes: of which flow each packet of generated traffic is, and what it is in it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use elements::rule_packets::{self, HEADERS};
 use net::wire::tcp::flag::{ACK, FIN, PSH, SYN};
 
-use super::Generator;
 use super::frame::{Contents, Headers, Protocol, Segment, Template, Templates};
 use super::hash::Collisions;
+use super::{Generator, RuleList};
 
 /// What kind of traffic is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,10 +108,15 @@ impl Source {
             }
             Mix::TupleSpace => Self::TupleSpace,
             Mix::Rules => {
-                let explain = |why: String| format!("{}: {why}", generator.rules.display());
-                let bytes = crate::file::read(&generator.rules, MAX_RULES);
-                let bytes = bytes.map_err(|e| explain(e.to_string()))?;
-                let text = String::from_utf8(bytes).map_err(|e| explain(e.to_string()))?;
+                let explain = |why: String| format!("{}: {why}", generator.rules);
+                let text: Arc<str> = match &generator.rules {
+                    RuleList::Text(text) => Arc::clone(text),
+                    RuleList::File(path) => {
+                        let bytes = crate::file::read(path, MAX_RULES);
+                        let bytes = bytes.map_err(|e| explain(e.to_string()))?;
+                        String::from_utf8(bytes).map_err(|e| explain(e.to_string()))?.into()
+                    }
+                };
                 let drawn = rule_packets::draw(&text, generator.flows as usize, rng);
                 Self::Rules(drawn.map_err(explain)?)
             }
