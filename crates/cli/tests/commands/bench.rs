@@ -139,6 +139,8 @@ fn cost_profiles_are_written() {
         assert_eq!(cost["samples"].as_array().unwrap().len(), 8, "{cost}");
         assert!(told.contains(name), "{told}");
     }
+    let of_two_rules = &profile["functions"][0];
+    assert!(of_two_rules["rules"].is_null() && of_two_rules["per_rule"].is_null(), "{profile}");
     // Where there is one CPU, it says so.
     match dataplane::worker::cpus().len() {
         1 => {
@@ -164,6 +166,23 @@ fn cost_profiles_are_written() {
     folder.run(["bench", "b.click", "--trial", "0.002", "--costs", "other.json"]).well();
     let other: Value = serde_json::from_str(&folder.read("other.json")).unwrap();
     assert_ne!(digest(&other), digest(&profile));
+    // A list of rules is cut, and each of its rules has packets.
+    let rules: Vec<String> = (1..32).map(|n| format!("deny src host 10.9.9.{n}")).collect();
+    let rules = format!("IPFilter({}, allow all)", rules.join(", "));
+    folder.file("l.click", CHAIN.replace("IPFilter(deny src host 10.0.0.1, allow all)", &rules));
+    folder.run(["bench", "l.click", "--trial", "0.002", "--costs", "l.json"]).well();
+    let listed: Value = serde_json::from_str(&folder.read("l.json")).unwrap();
+    let functions = listed["functions"].as_array().unwrap();
+    for function in functions {
+        let samples = function["cost"]["samples"].as_array().unwrap();
+        let last = samples.last().unwrap()["traffic"].as_str().unwrap();
+        match function["name"].as_str().unwrap() {
+            "fw" => assert_eq!((&function["rules"], last), (&32.into(), "packets for each rule")),
+            _ => assert!(function["rules"].is_null() && last == "frames of 1,518 bytes"),
+        }
+    }
+    assert!(functions.iter().any(|function| function["name"] == "fw"), "{functions:?}");
+    assert_eq!(listed["traffic"][8], "packets for each rule");
     // A capture has the traffic that it has.
     folder.file("d.click", "FromDump(c.pcap.gz) -> Counter -> ToDevice(out);");
     let one = folder.run(["bench", "d.click", "--trial", "0.002", "--costs", "d.json", "--json"]);
