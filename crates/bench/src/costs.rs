@@ -369,7 +369,7 @@ mod tests {
                     panic!("{given} is generated");
                 };
                 (kind.change)(&mut generator);
-                generator.count = 1000;
+                generator.count = 3000;
                 bindings.inputs.insert("in".into(), Binding::Generator(generator));
                 let request = DeviceRequest::Interface { name: "in".into(), receive: true };
                 let frames = Frames::of(&mut *bindings.open_device(&request).unwrap()).unwrap();
@@ -377,9 +377,9 @@ mod tests {
                 frames.append(0, frames.count(), &mut batch, &mut pool);
                 let different: HashSet<&[u8]> = batch.iter().map(|packet| packet.data()).collect();
                 match kind.flows {
-                    Flows::Any => assert_eq!(frames.count(), 1000, "{given}, {}", kind.name),
-                    Flows::Equal(flows) => assert_eq!(different.len(), flows.min(1e3) as usize),
-                    Flows::New => assert_eq!(different.len(), 1000, "{given}"),
+                    Flows::Any => assert_eq!(frames.count(), 3000, "{given}, {}", kind.name),
+                    Flows::Equal(flows) => assert_eq!(different.len(), flows.min(3e3) as usize),
+                    Flows::New => assert_eq!(different.len(), 3000, "{given}"),
                 }
             }
         }
