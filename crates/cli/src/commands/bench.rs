@@ -253,10 +253,9 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         arrivals: args.arrivals,
         effort: Effort { trial: args.trial },
     };
-    let cpus = worker::cpus();
     let cores = match &args.cores {
-        Some(text) => cores::parse(text, &cpus)?,
-        None => cpus.iter().rev().take(1).copied().collect(),
+        Some(text) => cores::parse(text, &allowed)?,
+        None => allowed.iter().rev().take(1).copied().collect(),
     };
     let live = ports.live(args, &cores)?;
     let on_several = live.is_none() && cores.len() > 1;
@@ -279,7 +278,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     hgrm.iter().try_for_each(hgrm::check)?;
     let cpu = match &live {
         _ if args.cpu.is_some() => args.cpu,
-        Some(_) => cpus.into_iter().rev().find(|cpu| !cores.contains(cpu)),
+        Some(_) => allowed.iter().rev().find(|cpu| !cores.contains(cpu)).copied(),
         None => cores.first().copied(),
     };
     let machine = if on_several { Machine::unbound() } else { Machine::bind(cpu) };
