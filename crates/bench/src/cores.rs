@@ -1,6 +1,7 @@
 //! A chain in memory on several cores: a worker on each, with the flows that dispatch by a hash would bring to it, as
 //! `catena run --workers` has them. Workers share the caches, the memory and the clock of the machine, and nothing else.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
@@ -12,8 +13,7 @@ use engine::session::Path as Execution;
 use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Machine, Meter};
 use crate::measure::{
-    Failed, HEADROOM, LOADS, Lab, ROUNDS, Request, SINGLE, Size, Subject, Traffics, WARM,
-    mean_size, remark,
+    Failed, HEADROOM, Lab, ROUNDS, Request, Size, Subject, Traffics, WARM, mean_size, remark,
 };
 use crate::memory::{Offered, RING};
 use crate::report::{AtSize, Cost, Report, Throughput, VERSION};
@@ -43,16 +43,38 @@ enum Done {
     Offered(Offered),
 }
 
-/// What a worker has to say: what was done, and for which share of the time it could not run.
-type Answer = Result<(Done, f64), Failed>;
+/// What a worker has to say: what was done, and for how many nanoseconds it could not run meanwhile.
+type Answer = Result<(Done, u64), Failed>;
+
+/// For how many nanoseconds so far that worker could not run which could run least in each task.
+#[derive(Default)]
+struct Taken(Cell<u64>);
+
+impl Meter for Taken {
+    /// Workers take their own.
+    fn cpu_time(&self) -> u64 {
+        0
+    }
+
+    fn cycles(&self) -> Option<u64> {
+        None
+    }
+
+    fn frequency(&self) -> Option<f64> {
+        None
+    }
+
+    fn taken(&self) -> u64 {
+        self.0.get()
+    }
+}
 
 /// Workers that wait for tasks until they are dropped.
-struct Team {
+struct Team<'t> {
     tasks: Vec<Sender<Task>>,
     answers: Vec<Receiver<Answer>>,
     sources: usize,
-    /// The greatest share of the time that was taken from a worker since it was asked for.
-    disturbed: f64,
+    taken: &'t Taken,
 }
 
 /// Who measures.
@@ -71,7 +93,7 @@ struct Setting<'a> {
 pub fn measure_on_cores(
     request: &Request<'_>,
     cores: &[usize],
-    (time, meter): (&Arc<dyn Time>, &dyn Meter),
+    time: &Arc<dyn Time>,
     environment: Environment,
     progress: &mut dyn FnMut(&str),
     is_stopped: &(dyn Fn() -> bool + Sync),
@@ -80,58 +102,38 @@ pub fn measure_on_cores(
     let keep = |_: &mut _| ();
     let mut library = Traffics::new(request, &keep);
     let subject = Subject::load(request, Execution::Synthesised, time, &mut library)?;
+    library.check(&subject)?;
     let sources = subject.bed.sources();
     drop(subject);
-    if sources == 0 {
-        let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
-        return Err(Failed::Message(why.into()));
-    }
-    library.check_names()?;
     if !request.sizes.is_empty() {
         library.check_sizes()?;
     }
     let traffic = library.described();
-    let lab = Lab::new(request, (&**time, meter), is_stopped);
+    let taken = Taken::default();
+    let lab = Lab::new(request, (&**time, &taken), is_stopped);
     let setting = Setting { request, cores, time, is_stopped };
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
 
     let mut remarks = library.remarks();
     let mut report = std::thread::scope(|scope| -> Result<Report, Failed> {
         progress("warming up");
-        let mut team = Team::new(scope, setting, None, sources);
+        let mut team = Team::new(scope, setting, None, (sources, &taken));
         let forwarded = team.warm_up(frames)?;
         progress("measuring what a packet costs");
-        let cost = team.cost(request)?;
+        let cost = team.cost(&lab, request)?;
         progress("searching for the throughput");
         let throughput = team.throughput(&lab, request, cost.time.median)?;
-        let mut latency = Vec::new();
-        match throughput.first().and_then(|ndr| ndr.lower) {
-            _ if forwarded == 0.0 => {
-                remarks.push("no packet leaves the chain: there are no latencies".into());
-            }
-            None => remarks.push("packets are lost at any load: latencies were not taken".into()),
-            Some(rate) => {
-                for percent in LOADS {
-                    progress(&format!("taking latencies at {percent} % of the non-drop rate"));
-                    let share = f64::from(percent) / 100.0;
-                    let rate = if percent == 0 { SINGLE.min(rate) } else { rate * share };
-                    let mut taken =
-                        lab.latency((percent, rate), request.effort, |load, arrivals| {
-                            team.offer(load, arrivals, true)
-                        })?;
-                    let disturbed = team.disturbed();
-                    taken.iter_mut().for_each(|latency| latency.disturbed = disturbed);
-                    latency.extend(taken);
-                }
-            }
-        }
+        let with = (&throughput[..], forwarded);
+        let latency = lab.latencies(with, &mut remarks, progress, |load, arrivals| {
+            team.offer(load, arrivals, true)
+        })?;
         drop(team);
         let mut sizes = Vec::new();
         for size in &request.sizes {
             progress(&format!("searching for the throughput with frames of {} bytes", size.name));
-            let mut team = Team::new(scope, setting, Some(size), sources);
+            let mut team = Team::new(scope, setting, Some(size), (sources, &taken));
             team.warm_up(WARM)?;
-            let cost = team.cost(request)?;
+            let cost = team.cost(&lab, request)?;
             let throughput = team.throughput(&lab, request, cost.time.median)?;
             let resize = |generator: &mut dataplane::io::Generator| {
                 generator.sizes.clone_from(&size.frames);
@@ -171,14 +173,14 @@ pub fn measure_on_cores(
     Ok(report)
 }
 
-impl Team {
+impl<'t> Team<'t> {
     fn new<'scope, 'a: 'scope>(
         scope: &'scope Scope<'scope, '_>,
         setting: Setting<'a>,
         size: Option<&'a Size>,
-        sources: usize,
+        (sources, taken): (usize, &'t Taken),
     ) -> Self {
-        let mut team = Self { tasks: Vec::new(), answers: Vec::new(), sources, disturbed: 0.0 };
+        let mut team = Self { tasks: Vec::new(), answers: Vec::new(), sources, taken };
         for index in 0..setting.cores.len() {
             let (task, tasks) = channel();
             let (answer, answers) = channel();
@@ -204,18 +206,10 @@ impl Team {
         // All are heard, so that no answer is taken for the next task's.
         let answers: Vec<Answer> =
             self.answers.iter().map(|answers| answers.recv().unwrap_or_else(|_| gone())).collect();
-        answers
-            .into_iter()
-            .map(|answer| {
-                let (done, disturbed) = answer?;
-                self.disturbed = self.disturbed.max(disturbed);
-                Ok(done)
-            })
-            .collect()
-    }
-
-    fn disturbed(&mut self) -> f64 {
-        std::mem::take(&mut self.disturbed)
+        let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let most = answers.iter().map(|(_, taken)| *taken).max().unwrap_or(0);
+        self.taken.0.set(self.taken.0.get() + most);
+        Ok(answers.into_iter().map(|(done, _)| done).collect())
     }
 
     /// Moves the frames of each worker once at least. How many packets left for each that came in.
@@ -227,27 +221,28 @@ impl Team {
             }
         }
         self.all(Task::Bare(WARM))?;
-        self.disturbed();
         Ok(out as f64 / all.max(1) as f64)
     }
 
     /// What a packet takes while all workers work: the mean of the workers, in each round.
-    fn cost(&mut self, request: &Request<'_>) -> Result<Cost, Failed> {
+    fn cost(&mut self, lab: &Lab<'_>, request: &Request<'_>) -> Result<Cost, Failed> {
         let first = self.round(Task::Chain(WARM / 4))?.0;
         let packets = ((request.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
         let (mut times, mut ticks, mut floor) = (Vec::new(), Vec::new(), Vec::new());
-        self.disturbed();
-        for _ in 0..ROUNDS {
-            let (time, cycles) = self.round(Task::Chain(packets))?;
-            times.push(time);
-            ticks.extend(cycles);
-            floor.push(self.round(Task::Bare(packets))?.0);
-        }
+        let ((), disturbed) = lab.watched(|| {
+            for _ in 0..ROUNDS {
+                let (time, cycles) = self.round(Task::Chain(packets))?;
+                times.push(time);
+                ticks.extend(cycles);
+                floor.push(self.round(Task::Bare(packets))?.0);
+            }
+            Ok(())
+        })?;
         Ok(Cost {
             time: Samples::of(times),
             bare: Samples::of(floor),
             cycles: (!ticks.is_empty()).then(|| Samples::of(ticks).median),
-            disturbed: self.disturbed(),
+            disturbed,
         })
     }
 
@@ -297,13 +292,9 @@ impl Team {
         let (capacity, seconds) = (workers * 1e9 / time, request.effort.trial);
         let least = 2.0 * RING as f64 * workers * self.sources as f64 / seconds;
         let range = Range { min: least.min(capacity), max: HEADROOM * capacity };
-        self.disturbed();
-        let mut found = lab.search(range, |load| -> Result<Trial, Failed> {
+        lab.search(range, |load| -> Result<Trial, Failed> {
             Ok(self.offer((load, seconds), (Arrivals::Constant, 0), false)?.trial)
-        })?;
-        let disturbed = self.disturbed();
-        found.iter_mut().for_each(|found| found.disturbed = disturbed);
-        Ok(found)
+        })
     }
 }
 
@@ -325,7 +316,7 @@ fn work(
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     let mut bare = Subject::bare(request, time, &library)?;
     for task in tasks {
-        let (begin, taken) = (time.now(), machine.taken());
+        let taken = machine.taken();
         let done = match task {
             Task::Chain(packets) => saturate(&mut chain, packets, &machine, is_stopped)?,
             Task::Bare(packets) => saturate(&mut bare, packets, &machine, is_stopped)?,
@@ -335,9 +326,7 @@ fn work(
                 Done::Offered(bed.offer(router, load, arrivals, with_latencies, is_stopped)?)
             }
         };
-        let elapsed = time.now().saturating_sub(begin).max(1) as f64;
-        let taken = machine.taken().saturating_sub(taken) as f64;
-        if answer.send(Ok((done, (taken / elapsed).min(1.0)))).is_err() {
+        if answer.send(Ok((done, machine.taken().saturating_sub(taken)))).is_err() {
             break;
         }
     }

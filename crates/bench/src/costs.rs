@@ -111,7 +111,7 @@ pub fn measure_costs(
                 }
                 Flows::Any | Flows::Equal(_) => {
                     subject.saturate(WARM, is_stopped)?;
-                    lab.shares(&mut subject, kinds, request.effort)?
+                    lab.shares(&mut subject, kinds)?
                 }
             };
             Ok((shares, subject))
@@ -255,7 +255,7 @@ fn over_rules(
                 break;
             }
             subject.saturate(WARM, is_stopped)?;
-            let shares = lab.shares(&mut subject, &[Of::Function, Of::Element], request.effort)?;
+            let shares = lab.shares(&mut subject, &[Of::Function, Of::Element])?;
             let Some(share) = shares.iter().find(|share| share.name == name) else { break };
             let cycles = share.time * frequency / 1e9;
             points.push((count as f64, cycles));

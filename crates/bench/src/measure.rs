@@ -157,9 +157,9 @@ pub(crate) const ROUNDS: usize = 21;
 /// Parts that the time under each load is divided in.
 const PARTS: usize = 7;
 /// Loads whose latencies are taken, as percentages of the non-drop rate.
-pub(crate) const LOADS: [u32; 4] = [0, 10, 50, 90];
+const LOADS: [u32; 4] = [0, 10, 50, 90];
 /// Packets per second that count as single ones.
-pub(crate) const SINGLE: f64 = 10_000.0;
+const SINGLE: f64 = 10_000.0;
 /// The greatest load that is tried is so many times what the chain took when it got as much as it took.
 pub(crate) const HEADROOM: f64 = 2.0;
 /// How close the bounds of a throughput are.
@@ -188,11 +188,7 @@ pub fn measure(
     let mut library = Traffics::new(request, &|_| ());
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
     let traffic = library.described();
-    if chain.bed.sources() == 0 {
-        let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
-        return Err(Failed::Message(why.into()));
-    }
-    library.check_names()?;
+    library.check(&chain)?;
     if !request.sizes.is_empty() {
         library.check_sizes()?;
     }
@@ -223,50 +219,36 @@ pub fn measure(
     let mut costs = {
         let rivals = others.iter_mut().map(|(_, (subject, _))| subject);
         let mut all: Vec<&mut Subject> = std::iter::once(&mut chain).chain(rivals).collect();
-        lab.costs(&mut all, &mut bare, request.effort)?
+        lab.costs(&mut all, &mut bare)?
     };
     let cost = costs.remove(0);
     let capacity = 1e9 / cost.time.median;
 
     progress("searching for the throughput");
-    let throughput = lab.throughput(&mut chain, capacity, request.effort)?;
+    let throughput = lab.throughput(&mut chain, capacity)?;
     for ((place, (subject, forwarded)), theirs) in others.iter_mut().zip(costs) {
         let report = &mut peers[*place];
         progress(&format!("searching for the throughput of {}", report.name));
         let pairs = theirs.time.values.iter().zip(&cost.time.values);
         let ratios = Samples::of(pairs.map(|(theirs, ours)| theirs / ours).collect());
         report.ratios.push(("time per packet".into(), ratios));
-        report.throughput = lab.throughput(subject, 1e9 / theirs.time.median, request.effort)?;
+        report.throughput = lab.throughput(subject, 1e9 / theirs.time.median)?;
         (report.forwarded, report.cost) = (*forwarded, Some(theirs));
     }
     drop(others);
 
     let mut remarks = library.remarks();
-    let mut latency = Vec::new();
-    match throughput.first().and_then(|ndr| ndr.lower) {
-        _ if forwarded == 0.0 => {
-            remarks.push("no packet leaves the chain: there are no latencies".into());
-        }
-        None => {}
-        Some(rate) => {
-            for percent in LOADS {
-                progress(&format!("taking latencies at {percent} % of the non-drop rate"));
-                let rate =
-                    if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
-                let load = (percent, rate);
-                latency.extend(lab.latency(load, request.effort, |load, arrivals| {
-                    let Subject { bed, router, .. } = &mut chain;
-                    Ok(bed.offer(router, load, arrivals, true, is_stopped)?)
-                })?);
-            }
-        }
-    }
+    let latency =
+        lab.latencies((&throughput, forwarded), &mut remarks, progress, |load, arrivals| {
+            let Subject { bed, router, .. } = &mut chain;
+            Ok(bed.offer(router, load, arrivals, true, is_stopped)?)
+        })?;
 
     progress("attributing time to network functions");
-    let programs = lab.shares(&mut chain, &[Of::Program], request.effort)?;
+    let programs = lab.shares(&mut chain, &[Of::Program])?;
     let mut elements = Subject::load(request, Execution::Native, time, &mut library)?;
     elements.saturate(warm, is_stopped)?;
-    let functions = lab.shares(&mut elements, &[Of::Function, Of::Element], request.effort)?;
+    let functions = lab.shares(&mut elements, &[Of::Function, Of::Element])?;
 
     let mut sizes = Vec::new();
     for size in &request.sizes {
@@ -448,6 +430,15 @@ impl<'a> Traffics<'a> {
         self.read.iter().map(|(_, traffic, _)| traffic.clone()).collect()
     }
 
+    /// Refuses a chain that reads nothing, and names that it does not have.
+    pub(crate) fn check(&self, chain: &Subject) -> Result<(), Failed> {
+        if chain.bed.sources() == 0 {
+            let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
+            return Err(Failed::Message(why.into()));
+        }
+        self.check_names()
+    }
+
     /// Refuses names that the chain does not have.
     pub(crate) fn check_names(&self) -> Result<(), Failed> {
         let mut names: Vec<_> = self.bindings.inputs.keys().collect();
@@ -605,6 +596,7 @@ pub(crate) struct Lab<'a> {
     time: &'a dyn Time,
     /// While latencies are taken, with the seed.
     arrivals: (Arrivals, u64),
+    effort: Effort,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -614,11 +606,15 @@ impl<'a> Lab<'a> {
         (time, meter): (&'a dyn Time, &'a dyn Meter),
         is_stopped: &'a dyn Fn() -> bool,
     ) -> Self {
-        Self { meter, time, arrivals: (request.arrivals, request.seed), is_stopped }
+        let arrivals = (request.arrivals, request.seed);
+        Self { meter, time, arrivals, effort: request.effort, is_stopped }
     }
 
     /// Does something, and says which share of the time was taken from it.
-    fn watched<T>(&self, mut work: impl FnMut() -> Result<T, Failed>) -> Result<(T, f64), Failed> {
+    pub(crate) fn watched<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, Failed>,
+    ) -> Result<(T, f64), Failed> {
         let (begin, taken) = (self.time.now(), self.meter.taken());
         let done = work()?;
         let elapsed = self.time.now().saturating_sub(begin).max(1);
@@ -639,28 +635,18 @@ impl<'a> Lab<'a> {
         Ok((self.meter.cpu_time().saturating_sub(cpu) as f64 / moved, cycles))
     }
 
-    pub(crate) fn cost(
-        &self,
-        chain: &mut Subject,
-        bare: &mut Subject,
-        effort: Effort,
-    ) -> Result<Cost, Failed> {
-        let mut costs = self.costs(&mut [chain], bare, effort)?;
+    pub(crate) fn cost(&self, chain: &mut Subject, bare: &mut Subject) -> Result<Cost, Failed> {
+        let mut costs = self.costs(&mut [chain], bare)?;
         Ok(costs.remove(0))
     }
 
     /// What packets take in several chains, and in none, by turns.
-    fn costs(
-        &self,
-        chains: &mut [&mut Subject],
-        bare: &mut Subject,
-        effort: Effort,
-    ) -> Result<Vec<Cost>, Failed> {
+    fn costs(&self, chains: &mut [&mut Subject], bare: &mut Subject) -> Result<Vec<Cost>, Failed> {
         // A round of a chain takes a sixth of a trial.
         let mut packets = Vec::new();
         for chain in chains.iter_mut() {
             let (first, _) = self.round(chain, WARM / 4)?;
-            packets.push(((effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000));
+            packets.push(((self.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000));
         }
         let ((all, floor), disturbed) = self.watched(|| {
             let mut all = vec![(Vec::new(), Vec::new()); chains.len()];
@@ -687,17 +673,12 @@ impl<'a> Lab<'a> {
         Ok(all.into_iter().map(cost).collect())
     }
 
-    fn throughput(
-        &self,
-        chain: &mut Subject,
-        capacity: f64,
-        effort: Effort,
-    ) -> Result<Vec<Throughput>, Failed> {
+    fn throughput(&self, chain: &mut Subject, capacity: f64) -> Result<Vec<Throughput>, Failed> {
         // Of fewer packets, nobody sees whether those that wait become more.
-        let min = (LEAST * chain.bed.sources() as f64 / effort.trial).min(capacity);
+        let min = (LEAST * chain.bed.sources() as f64 / self.effort.trial).min(capacity);
         let range = Range { min, max: HEADROOM * capacity };
         self.search(range, |load| {
-            let (load, even) = ((load, effort.trial), (Arrivals::Constant, 0));
+            let (load, even) = ((load, self.effort.trial), (Arrivals::Constant, 0));
             Ok(chain.bed.offer(&mut chain.router, load, even, false, self.is_stopped)?.trial)
         })
     }
@@ -740,24 +721,50 @@ impl<'a> Lab<'a> {
         for subject in [&mut chain, &mut bare] {
             subject.saturate(WARM, self.is_stopped)?;
         }
-        let cost = self.cost(&mut chain, &mut bare, request.effort)?;
-        let throughput = self.throughput(&mut chain, 1e9 / cost.time.median, request.effort)?;
+        let cost = self.cost(&mut chain, &mut bare)?;
+        let throughput = self.throughput(&mut chain, 1e9 / cost.time.median)?;
         let frame_size = mean_size(&library.described());
         Ok(AtSize { size: size.name.clone(), frame_size, cost: Some(cost), throughput })
     }
 
+    /// Latencies at parts of the non-drop rate that was found, if any packets leave the system.
+    pub(crate) fn latencies(
+        &self,
+        (throughput, forwarded): (&[Throughput], f64),
+        remarks: &mut Vec<String>,
+        progress: &mut dyn FnMut(&str),
+        mut offer: impl FnMut((f64, f64), (Arrivals, u64)) -> Result<Offered, Failed>,
+    ) -> Result<Vec<Latency>, Failed> {
+        let Some(most) = throughput.first().and_then(|ndr| ndr.lower) else {
+            return Ok(Vec::new());
+        };
+        if forwarded == 0.0 {
+            remarks.push("no packet leaves the chain: there are no latencies".into());
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        for percent in LOADS {
+            progress(&format!("taking latencies at {percent} % of the non-drop rate"));
+            let rate = match percent {
+                0 => SINGLE.min(most),
+                _ => most * f64::from(percent) / 100.0,
+            };
+            all.extend(self.latency((percent, rate), &mut offer)?);
+        }
+        Ok(all)
+    }
+
     /// Latencies at a load that `offer` offers; nothing if no packet that was due leaves the chain.
-    pub(crate) fn latency(
+    fn latency(
         &self,
         (percent, rate): (u32, f64),
-        effort: Effort,
         mut offer: impl FnMut((f64, f64), (Arrivals, u64)) -> Result<Offered, Failed>,
     ) -> Result<Option<Latency>, Failed> {
         let (parts, disturbed) = self.watched(|| {
             let mut part = |part: usize| {
                 // Each part draws other times.
                 let (process, seed) = self.arrivals;
-                offer((rate, effort.trial), (process, seed.wrapping_add((part as u64) << 32)))
+                offer((rate, self.effort.trial), (process, seed.wrapping_add((part as u64) << 32)))
             };
             (0..PARTS).map(&mut part).collect::<Result<Vec<_>, Failed>>()
         })?;
@@ -792,15 +799,10 @@ impl<'a> Lab<'a> {
     }
 
     /// What parts of a chain take: those of the first kind that there are any of.
-    pub(crate) fn shares(
-        &self,
-        subject: &mut Subject,
-        kinds: &[Of],
-        effort: Effort,
-    ) -> Result<Vec<Share>, Failed> {
+    pub(crate) fn shares(&self, subject: &mut Subject, kinds: &[Of]) -> Result<Vec<Share>, Failed> {
         let (first, _) = self.round(subject, WARM / 4)?;
         // Of many bursts few are timed.
-        let packets = ((2.0 * effort.trial * 1e9 / first.max(1.0)) as u64).max(WARM);
+        let packets = ((2.0 * self.effort.trial * 1e9 / first.max(1.0)) as u64).max(WARM);
         self.shares_of(subject, kinds, packets)
     }
 

@@ -15,9 +15,7 @@ use engine::session::Path as Execution;
 
 use crate::arrivals::Arrivals;
 use crate::machine::{Environment, Meter};
-use crate::measure::{
-    Failed, LOADS, Lab, Request, SINGLE, Size, Subject, Traffics, mean_size, remark,
-};
+use crate::measure::{Failed, Lab, Request, Size, Subject, Traffics, mean_size, remark};
 use crate::report::{AtSize, Latency, PeerReport, Report, Throughput, VERSION};
 use crate::search::Range;
 use crate::statistics::{Samples, mpps};
@@ -338,20 +336,13 @@ impl Course<'_> {
         found.rates.push(throughput.iter().map(|found| found.throughput).collect());
         found.testers_limit = found.testers_limit.or(limit);
         let is_first = found.rates.len() == 1;
-        let rate = throughput.first().and_then(|ndr| ndr.lower);
         if is_first {
-            found.throughput = throughput;
-        }
-        let Some(rate) = rate.filter(|_| is_first) else { return Ok(()) };
-        for percent in LOADS {
-            progress(&format!("taking latencies at {percent} % of the non-drop rate"));
-            let rate =
-                if percent == 0 { SINGLE.min(rate) } else { rate * f64::from(percent) / 100.0 };
-            let taken =
-                self.lab.latency((percent, rate), self.request.effort, |load, arrivals| {
+            let with = (&throughput[..], found.forwarded);
+            found.latency =
+                self.lab.latencies(with, &mut Vec::new(), progress, |load, arrivals| {
                     Ok(tester.offer(load, arrivals, &mut watch)?.offered)
                 })?;
-            found.latency.extend(taken);
+            found.throughput = throughput;
         }
         Ok(())
     }

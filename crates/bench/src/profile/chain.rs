@@ -73,11 +73,7 @@ pub fn profile(
     progress("reading the chain");
     let mut library = Traffics::new(request, &|_| ());
     let mut chain = Subject::load(request, Execution::Synthesised, time, &mut library)?;
-    if chain.bed.sources() == 0 {
-        let why = "the chain has no FromDevice or FromDump: nothing can be offered to it";
-        return Err(Failed::Message(why.into()));
-    }
-    library.check_names()?;
+    library.check(&chain)?;
     let traffic = library.described();
     let mut bare = Subject::bare(request, time, &library)?;
     let lab = Lab::new(request, (&**time, machine), is_stopped);
@@ -91,20 +87,20 @@ pub fn profile(
     progress("attributing time to network functions");
     let mut native = Subject::load(request, Execution::Native, time, &mut library)?;
     native.saturate(warm, is_stopped)?;
-    let elements = lab.shares(&mut native, &[Of::Element], request.effort)?;
+    let elements = lab.shares(&mut native, &[Of::Element])?;
     let elements = of_function(elements, function)?;
-    let functions = lab.shares(&mut native, &[Of::Function], request.effort)?;
+    let functions = lab.shares(&mut native, &[Of::Function])?;
     let functions: Vec<Share> =
         functions.into_iter().filter(|share| function.is_none_or(|f| f == share.name)).collect();
     // Programs are timed also where elements take less time.
     chain.router.set_program_use(ProgramUse::Always);
-    let programs = lab.shares(&mut chain, &[Of::Program], request.effort)?;
+    let programs = lab.shares(&mut chain, &[Of::Program])?;
     chain.router.set_program_use(ProgramUse::WhereFaster);
     let is_inside = |share: &Share| function.is_none_or(|f| belongs(&share.name) == Some(f));
     let programs = programs.into_iter().filter(is_inside).collect();
 
     progress("measuring what a packet costs");
-    let cost = lab.cost(&mut chain, &mut bare, request.effort)?;
+    let cost = lab.cost(&mut chain, &mut bare)?;
 
     progress("counting events");
     let wanted = (20.0 * request.effort.trial / 6.0 * 1e9 / cost.time.median.max(1.0)) as u64;

@@ -316,7 +316,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     let measured = match &live {
         Some(live) => measure_live(&request, live, with, environment, &mut progress, &is_stopped),
         None if on_several => {
-            measure_on_cores(&request, &cores, with, environment, &mut progress, &is_stopped)
+            measure_on_cores(&request, &cores, &time, environment, &mut progress, &is_stopped)
         }
         None => measure(&request, with, environment, &mut progress, &is_stopped),
     };
