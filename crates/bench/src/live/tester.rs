@@ -184,6 +184,10 @@ impl Tester {
                 break;
             }
         }
+        // A system with a rate forwards each frame at some time, but not all of them in any round.
+        let all: Vec<&bool> = self.outlets.iter().flat_map(|outlet| &outlet.forwarded).collect();
+        let forwarded = all.iter().filter(|is_forwarded| ***is_forwarded).count();
+        share = share.max(forwarded as f64 / all.len().max(1) as f64);
         if self.known == 0.0 {
             // Each frame counts for the part of it that comes back.
             for only in 0..self.outlets.len() {
