@@ -8,6 +8,9 @@
 //! - latencies under parts of that load, counted from when packets were due, see [`memory`],
 //! - what each network function takes, element by element, and what the programs take that replace them.
 //!
+//! [`measure_on_cores`] has a worker on each of several CPUs. [`measure_live`] measures over interfaces, other systems in turns
+//! with the chain; [`measure_costs`] finds what placement needs to know.
+//!
 //! [`compare`](compare::compare) says what became slower between two reports.
 //!
 //! [`send`](send::send) offers frames to a device open loop, and [`receive`](receive::receive) counts what arrives of them:

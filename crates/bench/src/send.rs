@@ -435,6 +435,11 @@ impl<'a, 's> Sender<'a, 's> {
         self.sent.stamped
     }
 
+    /// Of these, about those that the device took.
+    pub(crate) fn stamped_and_sent(&self) -> u64 {
+        self.sent.stamped.saturating_sub((self.ready.len() + self.out.len()) as u64)
+    }
+
     /// What was sent; interrupted if there is more to send.
     pub(crate) fn finish(mut self, device: &mut dyn Device) -> Result<Sent, String> {
         self.prepare()?;

@@ -117,7 +117,7 @@ pub fn measure_live(
     for round in 0..if peers.is_empty() { 1 } else { ROUNDS } {
         let of = if peers.is_empty() { String::new() } else { format!(", round {}", round + 1) };
         let mut say = |what: &str| progress(&format!("{what}{of}"));
-        course.round(&system, (&mut tester, &ends), &mut chain, &mut say)?;
+        course.round(system.as_ref(), (&mut tester, &ends), &mut chain, &mut say)?;
         for (peer, report) in request.peers.iter().zip(&mut peers) {
             if report.failed.is_some() {
                 continue;
@@ -139,7 +139,7 @@ pub fn measure_live(
     let mut sizes = Vec::new();
     for size in &request.sizes {
         progress(&format!("searching for the throughput with frames of {} bytes", size.name));
-        sizes.push(course.at_size(&system, &ends, size, time)?);
+        sizes.push(course.at_size(system.as_ref(), &ends, size, time)?);
     }
     for report in &mut peers {
         report.complete(&chain);
@@ -148,7 +148,7 @@ pub fn measure_live(
     let mut report = Report {
         bench: VERSION,
         chain: course.name(),
-        place: course.place(),
+        place: course.place(&ends),
         cores: live.cores.len(),
         environment,
         seed: request.seed,
@@ -178,7 +178,7 @@ pub(crate) struct Found {
     pub(crate) forwarded: f64,
     /// What was forwarded for each goal, in each round.
     pub(crate) rates: Vec<Vec<f64>>,
-    /// What the tester sent when it was slower than the system, at the most.
+    /// The load up to which the tester could test it, if the system may take more.
     pub(crate) testers_limit: Option<f64>,
 }
 
@@ -251,11 +251,10 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    fn chain<'b>(&'b self, ends: &'b Ends) -> System<'b> {
-        match self.request.chain {
-            "" => System::Present,
-            file => self.system(file, ends),
-        }
+    /// The chain, if there is one.
+    fn chain<'b>(&'b self, ends: &'b Ends) -> Option<System<'b>> {
+        let file = self.request.chain;
+        (!file.is_empty()).then(|| self.system(file, ends))
     }
 
     fn system<'b>(&'b self, file: &'b str, ends: &'b Ends) -> System<'b> {
@@ -274,17 +273,15 @@ impl Course<'_> {
         }
     }
 
-    fn place(&self) -> String {
+    fn place(&self, ends: &Ends) -> String {
         let cores: Vec<String> = self.live.cores.iter().map(usize::to_string).collect();
         let cpus = format!("CPU{} {}", if cores.len() > 1 { "s" } else { "" }, cores.join(","));
         let io = self.live.catena.io.as_deref().map_or_else(String::new, |io| format!(" ({io})"));
         match &self.live.link {
             Link::Veth => format!("over virtual Ethernet{io}, on {cpus}"),
             Link::Interfaces { .. } if self.request.chain.is_empty() => "what is between".into(),
-            Link::Interfaces { inputs, outputs, .. } => {
-                let names = inputs.iter().chain(outputs).map(|(_, interface)| interface.as_str());
-                let mut names: Vec<&str> = names.collect();
-                names.dedup();
+            Link::Interfaces { .. } => {
+                let names: Vec<&str> = ends.ports.iter().map(|p| p.interface.as_str()).collect();
                 format!("over {}{io}, on {cpus}", names.join(" and "))
             }
         }
@@ -294,10 +291,10 @@ impl Course<'_> {
         let inlets: Vec<String> = match &self.live.link {
             Link::Interfaces { tester: Some([_, to]), .. } => vec![to.clone()],
             _ => {
-                let outputs = ends.outputs.iter().filter_map(|(_, name)| ends.port(name));
-                let mut names: Vec<_> = outputs.map(|port| port.tester.clone()).collect();
-                names.dedup();
-                names
+                let is_output = |port: &&Port| {
+                    ends.outputs.iter().any(|(_, interface)| *interface == port.interface)
+                };
+                ends.ports.iter().filter(is_output).map(|port| port.tester.clone()).collect()
             }
         };
         Tester::open(frames, &inlets, self.live.io.as_ref()).map_err(Failed::Message)
@@ -315,13 +312,13 @@ impl Course<'_> {
             Peer::Chain(file) => self.system(file, with.1),
             other => System::Peer(other),
         };
-        self.round(&system, with, found, progress)
+        self.round(Some(&system), with, found, progress)
     }
 
-    /// Starts a system and finds its throughput; in the first round, latencies, too.
+    /// Starts a system, if there is one, and finds the throughput; in the first round, latencies, too.
     fn round(
         &self,
-        system: &System<'_>,
+        system: Option<&System<'_>>,
         (tester, ends): (&mut Tester, &Ends),
         found: &mut Found,
         progress: &mut dyn FnMut(&str),
@@ -347,7 +344,8 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn start(&self, system: &System<'_>, ends: &Ends) -> Result<Running, Failed> {
+    fn start(&self, system: Option<&System<'_>>, ends: &Ends) -> Result<Running, Failed> {
+        let Some(system) = system else { return Ok(Running::default()) };
         Running::start(system, &self.setting(ends)?).map_err(|why| match (self.is_stopped)() {
             true => Failed::Interrupted,
             false => Failed::Message(why),
@@ -379,7 +377,7 @@ impl Course<'_> {
 
     fn at_size(
         &self,
-        system: &System<'_>,
+        system: Option<&System<'_>>,
         ends: &Ends,
         size: &Size,
         time: &Arc<dyn Time>,
@@ -391,11 +389,10 @@ impl Course<'_> {
         library.by_default = FRAMES;
         let sized = Ends::find(self.request, self.live, time, &mut library)?;
         let mut tester = self.tester(&sized.frames, ends)?;
-        let mut found = Found::default();
         let mut running = self.start(system, ends)?;
         let mut check = || running.check();
         let mut watch = Watch { is_stopped: self.is_stopped, check: &mut check };
-        found.forwarded = tester.settle(&mut watch)?;
+        tester.settle(&mut watch)?;
         let (throughput, _) = self.throughput(&mut tester, &mut watch)?;
         let frame_size = mean_size(&library.described());
         Ok(AtSize { size: size.name.clone(), frame_size, cost: None, throughput })
@@ -405,12 +402,8 @@ impl Course<'_> {
         let port = |names: &[(String, String)]| -> Option<&'b Port> {
             names.first().and_then(|(_, interface)| ends.port(interface))
         };
+        let ports = port(&ends.inputs).zip(port(&ends.outputs)).map(|(a, b)| [a, b]);
         let none = || Failed::Message("the chain has no interface to send on".into());
-        let ports = match &self.live.link {
-            // Nothing is started.
-            _ if self.request.chain.is_empty() => ends.ports.first().map(|port| [port, port]),
-            _ => port(&ends.inputs).zip(port(&ends.outputs)).map(|(a, b)| [a, b]),
-        };
         Ok(Setting {
             place: &self.links.system,
             ports: ports.ok_or_else(none)?,
@@ -459,16 +452,10 @@ impl Ends {
             };
             let asked = DeviceRequest::Interface { name: from.clone(), receive: true };
             let frames = library.frames(&asked).map_err(wrong)?;
-            let port = Port {
-                interface: from.clone(),
-                tester: from.clone(),
-                address: String::new(),
-                tester_address: String::new(),
-            };
             return Ok(Self {
                 inputs: Vec::new(),
                 outputs: vec![(to.clone(), to.clone())],
-                ports: vec![port],
+                ports: Vec::new(),
                 frames: vec![(from.clone(), frames)],
             });
         }

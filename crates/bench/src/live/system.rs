@@ -125,8 +125,6 @@ pub(crate) enum System<'a> {
         outputs: &'a [(String, String)],
     },
     Peer(&'a Peer),
-    /// What lies between the tester's interfaces already.
-    Present,
 }
 
 /// Where, and on what, a system is started.
@@ -152,7 +150,8 @@ impl Setting<'_> {
     }
 }
 
-/// A system that runs until it is dropped.
+/// A system that runs until it is dropped; nothing by default.
+#[derive(Default)]
 pub(crate) struct Running {
     name: String,
     /// With the files that their standard errors go to.
@@ -175,9 +174,8 @@ impl Running {
         let name = match system {
             System::Chain { file, .. } => (*file).to_string(),
             System::Peer(peer) => peer.to_string(),
-            System::Present => return Ok(Self::nothing(String::new())),
         };
-        let mut running = Self::nothing(name);
+        let mut running = Self { name, processes: Vec::new(), folder: None };
         match system {
             System::Chain { file, catena, inputs, outputs } => {
                 let mut command = setting.command(&catena.program.to_string_lossy());
@@ -193,7 +191,6 @@ impl Running {
                 running.spawn(&mut command, "")?;
             }
             System::Peer(peer) => running.start_peer(peer, setting)?,
-            System::Present => {}
         }
         if let (Some(script), System::Peer(_)) = (setting.script, system) {
             let [input, output] = setting.ports;
@@ -206,10 +203,6 @@ impl Running {
             run_script(&mut command, &script.display().to_string(), setting.is_stopped)?;
         }
         Ok(running)
-    }
-
-    fn nothing(name: String) -> Self {
-        Self { name, processes: Vec::new(), folder: None }
     }
 
     fn start_peer(&mut self, peer: &Peer, setting: &Setting<'_>) -> Result<(), String> {

@@ -12,7 +12,7 @@ use net::{Batch, Pool};
 
 use crate::arrivals::Arrivals;
 use crate::measure::Failed;
-use crate::memory::Offered;
+use crate::memory::{Backlog, Offered};
 use crate::receive::Receiver;
 use crate::search::Trial;
 use crate::send::{Lost, Pace, Plan, Sender, Source, Step};
@@ -219,7 +219,8 @@ impl Tester {
             true => (loaded.expected, loaded.came),
             false => (loaded.counted as u64, loaded.all),
         };
-        let mut lost = expected.saturating_sub(came).saturating_sub(loaded.lost_here);
+        let lost = expected.saturating_sub(came).saturating_sub(loaded.lost_here);
+        let mut lost = lost.max(loaded.growth);
         let mut is_testers = loaded.lost_here > 0;
         if loaded.slower {
             // It was not offered: nobody knows whether it would have been forwarded.
@@ -279,6 +280,11 @@ impl Tester {
         let stop = load.stop.map(|seconds| begin + (seconds * 1e9) as u64);
         let (mut last, mut rounds) = (begin, 0u32);
         let mut is_sent = false;
+        let mut expected = 0;
+        // Whether more and more packets wait is seen while a load lasts.
+        let lasting = load.seconds.filter(|_| load.stop.is_none() && self.known > 0.0);
+        let mut backlog =
+            lasting.map(|seconds| Backlog::new((load.rate * seconds * self.known) as u64));
         loop {
             rounds = rounds.wrapping_add(1);
             if (watch.is_stopped)() {
@@ -301,21 +307,34 @@ impl Tester {
                     last = self.clock.now();
                 }
             }
-            if is_sent {
-                let sent = senders.iter().zip(&self.outlets);
-                let expected: u64 =
-                    sent.map(|(sender, outlet)| outlet.expected(sender.stamped())).sum();
-                let came = self.inlets.iter_mut();
-                let came: u64 = came.map(|inlet| inlet.counting().of_streams(&streams)).sum();
-                let has_all = self.known == 1.0 && came >= expected.max(1);
-                if has_all || self.clock.now() > last + QUIET {
-                    break;
+            let came = |inlets: &mut [Receiver<_>]| -> u64 {
+                inlets.iter_mut().map(|inlet| inlet.counting().of_streams(&streams)).sum()
+            };
+            if !is_sent {
+                if let Some(backlog) = &mut backlog {
+                    let sent = senders.iter().map(Sender::stamped_and_sent).sum();
+                    backlog.sample(sent, || {
+                        let sent = senders.iter().zip(&self.outlets);
+                        let expected: u64 =
+                            sent.map(|(s, outlet)| outlet.expected(s.stamped_and_sent())).sum();
+                        expected.saturating_sub(came(&mut self.inlets))
+                    });
                 }
+                continue;
+            }
+            if expected == 0 {
+                let sent = senders.iter().zip(&self.outlets);
+                expected = sent.map(|(s, outlet)| outlet.expected(s.stamped())).sum::<u64>().max(1);
+            }
+            let has_all = self.known == 1.0 && came(&mut self.inlets) >= expected;
+            if has_all || self.clock.now() > last + QUIET {
+                break;
             }
         }
         (watch.check)().map_err(wrong)?;
 
-        let mut loaded = Loaded { streams, latencies: latencies(), ..Loaded::nothing() };
+        let mut loaded = Loaded { streams, ..Loaded::nothing() };
+        loaded.growth = backlog.map_or(0, |backlog| backlog.growth());
         for (sender, outlet) in senders.into_iter().zip(&mut self.outlets) {
             let sent = sender.finish(&mut *outlet.device).map_err(wrong)?;
             loaded.sent += sent.packets;
@@ -406,6 +425,8 @@ struct Loaded {
     came: u64,
     /// All packets that came.
     all: u64,
+    /// Packets by which those that wait became more.
+    growth: u64,
     lost_here: u64,
     /// Packets per second that were sent, and that were due.
     rate: f64,
@@ -425,6 +446,7 @@ impl Loaded {
             counted: 0.0,
             came: 0,
             all: 0,
+            growth: 0,
             lost_here: 0,
             rate: 0.0,
             due: 0.0,
@@ -454,7 +476,10 @@ mod tests {
         denied: Vec<u8>,
         /// Of the others each of this number is lost.
         loses: Option<u64>,
+        /// So many are let through a second, by this clock; the others wait.
+        rate: Option<(f64, Simulated)>,
         taken: u64,
+        passed: u64,
         lost: u64,
     }
 
@@ -467,9 +492,15 @@ mod tests {
             batch: &mut Batch,
             pool: &mut Pool,
         ) -> Result<Received, String> {
-            let wire = &mut self.0.borrow_mut().on;
-            let count = burst.min(wire.len());
-            wire.drain(..count).for_each(|frame| batch.push(pool.packet(&frame)));
+            let wire = &mut *self.0.borrow_mut();
+            let mut count = burst.min(wire.on.len());
+            if let Some((rate, clock)) = &wire.rate {
+                let most = (clock.now() as f64 / 1e9 * rate) as u64;
+                count = count.min(most.saturating_sub(wire.passed) as usize);
+                // What was not used is not saved.
+                wire.passed = wire.passed.max(most.saturating_sub(1)) + count as u64;
+            }
+            wire.on.drain(..count).for_each(|frame| batch.push(pool.packet(&frame)));
             Ok(Received::More)
         }
 
@@ -542,6 +573,26 @@ mod tests {
             assert_eq!(wire.borrow().lost, 50);
             assert_eq!(outcome.offered.trial, Trial { offered: 400, lost: 50 }, "{size}");
         }
+    }
+
+    /// No packet is lost in a trial that queues take in; what they take in is no throughput.
+    #[test]
+    fn packets_that_wait_more_and_more_are_lost() {
+        let wire = Rc::new(RefCell::new(Wire::default()));
+        let clock = Simulated::default();
+        let mut tester = tester(&wire, 60);
+        tester.clock = Arc::new(clock.clone());
+        watched(|watch| tester.settle(watch));
+        wire.borrow_mut().rate = Some((10_000.0, clock));
+        let even = (Arrivals::Constant, 0);
+        let mut offer = |rate: f64| {
+            let outcome = watched(|watch| tester.offer((rate, 0.1), even, watch));
+            outcome.offered.trial
+        };
+        let (within, beyond) = (offer(9_000.0), offer(11_000.0));
+        assert_eq!(within, Trial { offered: 900, lost: 0 });
+        // A hundred of 1,100.
+        assert!((60..=140).contains(&beyond.lost) && beyond.offered == 1100, "{beyond:?}");
     }
 
     #[test]

@@ -257,7 +257,7 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         Some(text) => cores::parse(text, &allowed)?,
         None => allowed.iter().rev().take(1).copied().collect(),
     };
-    let live = ports.live(args, &cores)?;
+    let live = ports.live(args, &cores, &request.peers)?;
     let on_several = live.is_none() && cores.len() > 1;
     if on_several && (args.costs.is_some() || args.cpu.is_some() || !args.peers.is_empty()) {
         let why = "--cores in memory, with more than one, takes neither --cpu nor --costs nor --vs";
@@ -466,7 +466,7 @@ impl Ports {
     }
 
     /// How to measure over interfaces, if that is asked for.
-    fn live(self, args: &Bench, cores: &[usize]) -> Result<Option<Live>, String> {
+    fn live(self, args: &Bench, cores: &[usize], peers: &[Peer]) -> Result<Option<Live>, String> {
         let tester = args.via.as_deref().map(|text| match text.split_once(',') {
             Some((from, to)) if !from.is_empty() && !to.is_empty() && !to.contains(',') => {
                 Ok([from.to_string(), to.to_string()])
@@ -475,8 +475,8 @@ impl Ports {
         });
         let tester = tester.transpose()?;
         let has_interfaces = !self.inputs.is_empty() || !self.outputs.is_empty();
-        let other = peers(&args.peers)?.into_iter().find(|peer| !matches!(peer, Peer::Chain(_)));
-        if let (Some(peer), false) = (&other, args.veth) {
+        let other = peers.iter().find(|peer| !matches!(peer, Peer::Chain(_)));
+        if let (Some(peer), false) = (other, args.veth) {
             return Err(format!(
                 "--vs {peer} changes how the host forwards: it takes --veth, in whose namespaces it does no harm"
             ));
