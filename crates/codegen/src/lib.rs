@@ -1,0 +1,11 @@
+//! Targets: what parts of a chain become on devices that are no cores.
+//!
+//! A [`Target`] says what its devices can decide and do, so that a program can be cut where they
+//! cannot; turns the part that is theirs, a [`Device`]'s [`Segment`]s, into an artefact that people
+//! can load without Catena; and reads an artefact back as programs, so that a proof compares what a
+//! device was given with what it should do. Readers share no code with emitters.
+#![forbid(unsafe_code)]
+
+mod target;
+
+pub use target::{Device, File, Lack, Segment, Target, Unread};

@@ -1,0 +1,164 @@
+//! What a target is, and what it is given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ir::layout::Layout;
+use ir::program::StepId;
+use ir::{NodeId, Port, Program, Span};
+
+/// The part of a chain that a device runs of packets that come in at some of its ports.
+///
+/// Its program holds nothing but what the device is to do. Steps are decided there: each of them is
+/// one that [`Target::decides`]. An exit is one that [`Target::does`] and ends at a port in
+/// [`Device::egress`] or in a drop, or it hands the packet off. Packets come in as from a wire: their
+/// annotations are zero, and no header is marked. Of an exit to a port, nothing is left but what the
+/// wire shows.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// What it does.
+    pub program: Program,
+    /// By step: which header lies where, of packets for which what the device is spared to test holds.
+    /// Others may come there, too: whatever is decided of them, a core decides anew.
+    pub layouts: Vec<Layout>,
+    /// The ports of the device at which the packets come in.
+    pub ingress: Vec<u32>,
+}
+
+/// What a device is given to run.
+pub struct Device<'a> {
+    /// By where packets come in: no port is in two of them.
+    pub segments: Vec<Segment>,
+    /// The device's port behind an input port of the chain.
+    pub egress: BTreeMap<Port, u32>,
+    /// The port towards the cores, that takes packets that are handed off. In front of all
+    /// else they get an 802.1ad tag (type 0x88a8) whose VLAN ID is the number of the [`ir::program::Continuation`].
+    pub cores: u32,
+    /// The element, or its rule, with file and line: for comments.
+    pub origin: &'a dyn Fn(NodeId, Option<Span>) -> String,
+}
+
+/// A file of an artefact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name, without a folder.
+    pub name: String,
+    /// What it holds.
+    pub contents: Vec<u8>,
+}
+
+/// What a device cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lack {
+    /// Test how long a packet is.
+    Length,
+    /// Verify a checksum.
+    Checksum,
+    /// Test bits that are no field that it knows; as people call them.
+    Field(String),
+    /// Match this field by other than whole numbers or by masks; the entries that it would take, where they can be counted.
+    Match(String, Option<usize>),
+    /// Compute this.
+    Number(&'static str),
+    /// Compare two numbers.
+    Comparison,
+    /// Look flows up.
+    Flows,
+    /// Look prefixes up and keep what was found.
+    Found,
+    /// Read a clock.
+    Clock,
+    /// Keep what is written from packet to packet.
+    Cells,
+    /// Write these bits.
+    Write(String),
+    /// Push or pull so many bytes.
+    Move(i32),
+    /// Cut a packet's end.
+    Cut,
+    /// Copy packets.
+    Copy,
+    /// Do what the element's own code does there.
+    Element,
+    /// Hold a program that large: what, how many, how many fit.
+    Room(&'static str, usize, usize),
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lack::Length => f.write_str("it cannot test the length of packets"),
+            Lack::Checksum => f.write_str("it cannot verify checksums"),
+            Lack::Field(name) => write!(f, "it cannot match {name}"),
+            Lack::Match(name, None) => write!(f, "it matches {name} by mask only"),
+            Lack::Match(name, Some(entries)) => {
+                write!(f, "{name} would take {entries} entries")
+            }
+            Lack::Number(what) => write!(f, "it cannot compute {what}"),
+            Lack::Comparison => f.write_str("it cannot compare two numbers of a packet"),
+            Lack::Flows => f.write_str("it has no flows"),
+            Lack::Found => f.write_str("it cannot use what a lookup found"),
+            Lack::Clock => f.write_str("it has no clock"),
+            Lack::Cells => f.write_str("it keeps nothing from packet to packet"),
+            Lack::Write(name) => write!(f, "it cannot write {name}"),
+            Lack::Move(bytes) if *bytes < 0 => write!(f, "it cannot push {} bytes", -bytes),
+            Lack::Move(bytes) => write!(f, "it cannot pull {bytes} bytes"),
+            Lack::Cut => f.write_str("it cannot cut packets"),
+            Lack::Copy => f.write_str("it cannot copy packets"),
+            Lack::Element => f.write_str("an element's own code is needed"),
+            Lack::Room(what, needed, there) => write!(f, "{needed} {what}, {there} fit"),
+        }
+    }
+}
+
+/// Why an artefact was not understood: where, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The file.
+    pub file: String,
+    /// Its line or instruction, from 1; 0 for the whole.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            line => write!(f, "{}:{line}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// A kind of device that programs are turned into artefacts for.
+pub trait Target: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Whether packets can be sent where a step says, given which header lies where there.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn decides(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack>;
+
+    /// Whether all that an exit does to a packet can be done, whatever port it leaves by.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack>;
+
+    /// What the device is to be given, as files that its own tools load.
+    ///
+    /// # Errors
+    /// What does not fit, and the step of which segment it is about.
+    fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)>;
+
+    /// The programs that an artefact is: one for each segment, over that segment's terms, state and
+    /// tables. Exits are numbered by the steps of the segment's program: by these numbers counters and
+    /// reasons are found; what is decided, written and where packets leave is read from the files.
+    ///
+    /// # Errors
+    /// The first place that is not understood.
+    fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread>;
+}
