@@ -136,6 +136,9 @@ pub trait Target: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
+    /// Whether it can cut a packet's end. Where it cannot, padding behind short frames stays.
+    fn cuts(&self) -> bool;
+
     /// Whether packets can be sent where a step says, given which header lies where there.
     ///
     /// # Errors

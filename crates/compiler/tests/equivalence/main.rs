@@ -1,6 +1,7 @@
 //! Programs that are right are proven so; programs that are wrong are found out.
 
 mod mutation;
+mod offload;
 mod parts;
 #[path = "../shape/mod.rs"]
 mod shape;

@@ -6,6 +6,10 @@
 //! go the number of the step and what lookups in tables of prefixes bound that later steps want.
 //! Flows are looked up again: they may change meanwhile, and the part that goes on has them.
 
+mod offload;
+mod prove;
+mod wire;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -16,11 +20,17 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
+pub use offload::{Class, Ends, Offload, Stay, offload};
+pub use prove::Assured;
+pub use wire::from_wire;
+
 /// A program in parts.
 #[derive(Clone, Debug)]
 pub struct Partition {
     /// Decides, and hands packets off.
     pub front: Program,
+    /// By step of the front: the step of the whole that it is, or that packets are handed off at.
+    pub front_steps: Vec<StepId>,
     /// The parts that go on, by their continuations.
     pub continuations: Vec<Program>,
     /// Steps where it could not be cut.
@@ -95,7 +105,7 @@ pub fn partition(program: &Program, at: &BTreeSet<StepId>, first: Continuation) 
         waiting.extend(program.step(step).next());
     }
     let front = restrict(program, &[], &reached, &handoffs).normal();
-    Partition { front, continuations, refused }
+    Partition { front, front_steps: reached.into_iter().collect(), continuations, refused }
 }
 
 /// The steps that packets come to from some, those included.

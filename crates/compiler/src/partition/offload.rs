@@ -1,0 +1,517 @@
+//! What a device does of a program, and what is left to cores.
+//!
+//! A device decides what it can. A condition that it cannot test it is *spared*, if nearly all
+//! packets go one way: it goes on as if they did, and the core that takes the packet tests the condition first.
+//! So a device may be wrong about a packet, but never decides its fate: a class ends on a
+//! device only if all conditions on the path were tested there, or are [trusted](Ends::trust).
+//! Metron leaves to cores all rules behind the first that its hardware cannot express (§3.3.1); here those are
+//! left whose packets need a core.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use codegen::{Lack, Segment, Target};
+use ir::field::{ip, ip6};
+use ir::layout::{Layout, Layouts};
+use ir::model::BinaryOp;
+use ir::program::{Atom, Continuation, End, Exit, LookupId, Step, StepId, Term, TermId};
+use ir::{Base, Field, NodeId, Port, Program};
+
+use super::wire::to_wire;
+use super::{Lookups, Partition, partition, reach};
+
+/// What lies around a program that is divided.
+pub struct Ends<'a> {
+    /// Whether an input port of the chain leads to a wire that the device sends to.
+    pub is_wire: &'a dyn Fn(Port) -> bool,
+    /// What need not be tested, as frames are known to be so where they come in.
+    pub trust: &'a dyn Fn(&Lack) -> bool,
+    /// The device's ports at which packets come in.
+    pub ingress: Vec<u32>,
+    /// Numbers of continuations begin here.
+    pub first: Continuation,
+}
+
+/// A program that is divided between a device and cores.
+#[derive(Clone, Debug)]
+pub struct Offload {
+    /// What the device does.
+    pub segment: Segment,
+    /// The parts that cores go on with, by their continuations.
+    pub continuations: Vec<Program>,
+    /// What becomes of each class, by exit of the program.
+    pub classes: Vec<Class>,
+    /// By step of the segment that hands packets off: why, by the program's elements.
+    pub handoffs: BTreeMap<StepId, Vec<Stay>>,
+    /// The conditions that are trusted to hold, or not to hold.
+    pub(super) trusted: Vec<(Atom, bool)>,
+    /// Lengths that packets are not cut to.
+    pub(super) paddings: Paddings,
+}
+
+/// Why a device leaves a class, or some of its packets, to a core.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stay {
+    /// The element that asks or acts.
+    pub element: NodeId,
+    /// What the device lacks for it.
+    pub lack: Lack,
+}
+
+/// Where packets of a class are taken care of. They may come to its exit on several paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// The exit, by the program that was divided.
+    pub exit: StepId,
+    /// Some are done with on the device.
+    pub done: bool,
+    /// Some are left to cores, which decide nothing again but what the device was spared: why.
+    pub decided: BTreeSet<Stay>,
+    /// Some are left to cores that have to decide, too: why.
+    pub stays: BTreeSet<Stay>,
+}
+
+impl Class {
+    fn new(exit: StepId) -> Self {
+        Self { exit, done: false, decided: BTreeSet::new(), stays: BTreeSet::new() }
+    }
+}
+
+/// A place in a program that is divided. In this order, each leads to those behind it only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// On the device, which was spared conditions, and looked up what a core looks up again.
+    Device { at: StepId, before: Vec<StepId> },
+    /// On a core, before it goes on where the device stopped: what it asks first.
+    Again { left: Reverse<usize>, before: Vec<StepId>, to: StepId },
+    /// On a core.
+    Core(StepId),
+}
+
+impl Place {
+    fn stopped(before: Vec<StepId>, to: StepId) -> Self {
+        match before.len() {
+            0 => Place::Core(to),
+            left => Place::Again { left: Reverse(left), before, to },
+        }
+    }
+}
+
+/// Divides a program, as [`super::from_wire`] makes it, between devices of a target and cores.
+pub fn offload(program: &Program, target: &dyn Target, ends: &Ends<'_>) -> Offload {
+    let mut dividing = Dividing::new(program, target, ends);
+    loop {
+        let (whole, places, cuts) = dividing.whole();
+        let Some(cuts) = cuts else { return dividing.nothing() };
+        let parts = partition(&whole, &cuts, ends.first);
+        if parts.refused.is_empty() {
+            return dividing.divided(parts, &places);
+        }
+        // What cannot be cut here is cut before.
+        for (step, _) in &parts.refused {
+            dividing.stop_before(&places[step.0 as usize], &places, &whole);
+        }
+    }
+}
+
+struct Dividing<'a> {
+    program: &'a Program,
+    /// The same with what the wire shows of exits only, and packets' ends uncut if the target cannot.
+    on_wire: Program,
+    paddings: Paddings,
+    /// By step of that: what the target lacks.
+    lacks: Vec<Option<Lack>>,
+    trusted: Vec<(Atom, bool)>,
+    layouts: Layouts,
+    ends: &'a Ends<'a>,
+    lookups: Lookups,
+    /// By step: the lookups that are wanted from there on.
+    live: BTreeMap<StepId, BTreeSet<LookupId>>,
+    /// By step: how many exits to wires it leads to.
+    gains: Vec<usize>,
+    /// Steps at which the device stops although it could go on.
+    stops: BTreeSet<StepId>,
+}
+
+impl<'a> Dividing<'a> {
+    fn new(program: &'a Program, target: &dyn Target, ends: &'a Ends<'a>) -> Self {
+        let layouts = Layouts::of(program);
+        let mut on_wire = program.clone();
+        let mut is_done = vec![false; program.steps.len()];
+        for (step, done) in on_wire.steps.iter_mut().zip(&mut is_done) {
+            if let Step::Exit(exit) = step {
+                *done = to_wire(exit, &ends.is_wire);
+            }
+        }
+        let paddings = if target.cuts() { Paddings::new() } else { paddings(program, &layouts) };
+        leave_padding(&mut on_wire, &paddings);
+        let lack = |index: usize| {
+            let at = StepId(index as u32);
+            let found = match on_wire.step(at) {
+                Step::Exit(_) if !is_done[index] => Err(Lack::Element),
+                Step::Exit(_) => target.does(&on_wire, at, layouts.at(at)),
+                _ => target.decides(&on_wire, at, layouts.at(at)),
+            };
+            found.err()
+        };
+        let lacks = (0..program.steps.len()).map(lack).collect();
+        let lookups = Lookups::of(program);
+        let all = (0..program.steps.len() as u32).map(StepId).collect();
+        let live = lookups.live(program, &all);
+        let gains = gains(program, &ends.is_wire);
+        let stops = BTreeSet::new();
+        let trusted = Vec::new();
+        let mut dividing = Self {
+            program,
+            on_wire,
+            paddings,
+            lacks,
+            trusted,
+            layouts,
+            ends,
+            lookups,
+            live,
+            gains,
+            stops,
+        };
+        dividing.trusted = dividing.trusted();
+        dividing
+    }
+
+    /// Where nearly all packets go at a condition that the device cannot test.
+    fn usual(&self, step: &Step) -> Option<StepId> {
+        let gain = |to: &StepId| self.gains[to.0 as usize];
+        match step {
+            Step::Test { .. } | Step::Switch { .. } => {
+                let all: Vec<StepId> = step.next().collect();
+                // The first of several that are alike.
+                let usual = all.iter().copied().rev().max_by_key(gain)?;
+                (gain(&usual) > 0).then_some(usual)
+            }
+            Step::Classify { .. } | Step::Lookup { .. } | Step::Exit(_) => None,
+        }
+    }
+
+    /// What is asked again at a step: what was spared, and lookups whose numbers are wanted.
+    fn asked(&self, before: &[StepId], to: StepId) -> Vec<StepId> {
+        let mut wanted = self.live[&to].clone();
+        let mut asked = Vec::new();
+        for &step in before.iter().rev() {
+            match self.program.step(step) {
+                Step::Lookup { lookup, .. } => {
+                    if !wanted.remove(lookup) {
+                        continue;
+                    }
+                    let key = &self.program.lookups[usize::from(lookup.0)].key;
+                    wanted.extend(self.lookups.of_all(key));
+                }
+                of => wanted.extend(self.lookups.of_all(&of.terms())),
+            }
+            asked.push(step);
+        }
+        asked.reverse();
+        asked
+    }
+
+    /// Where a place leads, if its step of the program leads to `next`.
+    fn lead(&self, place: &Place, next: StepId) -> Place {
+        match place {
+            Place::Device { at, before } => {
+                let mut before = before.clone();
+                if matches!(self.program.step(*at), Step::Lookup { hit, .. } if *hit == next) {
+                    before.push(*at);
+                }
+                Place::Device { at: next, before }
+            }
+            Place::Again { before, to, .. } => {
+                let usual = match self.program.step(before[0]) {
+                    Step::Lookup { hit, .. } => Some(*hit),
+                    step => self.usual(step),
+                };
+                match usual == Some(next) {
+                    true => Place::stopped(before[1..].to_vec(), *to),
+                    false => Place::Core(next),
+                }
+            }
+            Place::Core(_) => Place::Core(next),
+        }
+    }
+
+    /// The step of the program that a place is.
+    fn step_of(&self, place: &Place) -> StepId {
+        match place {
+            Place::Device { at, .. } | Place::Core(at) => *at,
+            Place::Again { before, .. } => before[0],
+        }
+    }
+
+    /// Past what the device is spared, to where it decides, is done, or stops.
+    fn settle(&self, place: Place) -> (Place, bool) {
+        let Place::Device { mut at, mut before } = place else { return (place, false) };
+        loop {
+            before = self.asked(&before, at);
+            let (step, lack) = (self.program.step(at), &self.lacks[at.0 as usize]);
+            let is_spared = |before: &StepId| {
+                !matches!(self.program.step(*before), Step::Lookup { .. })
+                    && !self.is_trusted(*before)
+            };
+            let done = !matches!(step, Step::Exit(_)) || !before.iter().any(is_spared);
+            match lack {
+                None if done && !self.stops.contains(&at) => {
+                    return (Place::Device { at, before }, false);
+                }
+                Some(_) if !self.stops.contains(&at) => match self.usual(step) {
+                    Some(usual) => {
+                        before.push(at);
+                        at = usual;
+                    }
+                    None => return (Place::stopped(before, at), true),
+                },
+                _ => return (Place::stopped(before, at), true),
+            }
+        }
+    }
+
+    fn is_trusted(&self, step: StepId) -> bool {
+        match self.program.step(step) {
+            Step::Test { atom, .. } => self.trusted.iter().any(|(other, _)| other == atom),
+            _ => false,
+        }
+    }
+
+    /// The conditions that are trusted, and whether they are trusted to hold: everywhere alike.
+    fn trusted(&self) -> Vec<(Atom, bool)> {
+        let mut all: Vec<(Atom, Option<bool>)> = Vec::new();
+        for (step, lack) in self.program.steps.iter().zip(&self.lacks) {
+            if let Step::Test { atom, yes, .. } = step
+                && lack.as_ref().is_some_and(self.ends.trust)
+                // Of packets, not of what was found.
+                && self.lookups.of_all(&atom.operands()).next().is_none()
+            {
+                let holds = self.usual(step).map(|usual| usual == *yes);
+                match all.iter_mut().find(|(other, _)| other == atom) {
+                    Some((_, known)) if *known != holds => *known = None,
+                    Some(_) => {}
+                    None => all.push((atom.clone(), holds)),
+                }
+            }
+        }
+        all.into_iter().filter_map(|(atom, holds)| Some((atom, holds?))).collect()
+    }
+
+    /// The program with what the device is spared behind what it decides: its places by step, and the
+    /// steps where the device stops; none if it does nothing.
+    fn whole(&self) -> (Program, Vec<Place>, Option<BTreeSet<StepId>>) {
+        let (root, stopped) = self.settle(Place::Device { at: StepId(0), before: Vec::new() });
+        let mut places: BTreeMap<Place, Vec<(StepId, Place)>> = BTreeMap::new();
+        let mut stops = BTreeSet::new();
+        let mut open = vec![root.clone()];
+        while let Some(place) = open.pop() {
+            if places.contains_key(&place) {
+                continue;
+            }
+            let mut leads = Vec::new();
+            for next in self.program.step(self.step_of(&place)).next() {
+                let (there, stopped) = self.settle(self.lead(&place, next));
+                if stopped {
+                    stops.insert(there.clone());
+                }
+                open.push(there.clone());
+                leads.push((next, there));
+            }
+            places.insert(place, leads);
+        }
+        let ids: BTreeMap<&Place, StepId> = places.keys().zip((0..).map(StepId)).collect();
+        let step = |(place, leads): (&Place, &Vec<(StepId, Place)>)| {
+            let at = self.step_of(place);
+            let from = if let Place::Device { .. } = place { &self.on_wire } else { self.program };
+            let mut step = from.step(at).clone();
+            let leads: BTreeMap<StepId, StepId> =
+                leads.iter().map(|(next, there)| (*next, ids[there])).collect();
+            step.map_next(|next| leads[&next]);
+            step
+        };
+        let steps = places.iter().map(step).collect();
+        let mut whole = Program { steps, ..self.program.clone() };
+        whole.terms.clone_from(&self.on_wire.terms);
+        let cuts = (!stopped).then(|| stops.iter().map(|place| ids[place]).collect());
+        (whole, places.into_keys().collect(), cuts)
+    }
+
+    /// Has the device stop before a place that a program cannot be cut at.
+    fn stop_before(&mut self, place: &Place, places: &[Place], whole: &Program) {
+        let at = places.iter().position(|other| other == place);
+        let at = StepId(at.unwrap_or_default() as u32);
+        for (step, before) in whole.steps.iter().zip(places) {
+            if let Place::Device { at: stop, .. } = before
+                && step.next().any(|next| next == at)
+            {
+                self.stops.insert(*stop);
+            }
+        }
+    }
+
+    /// All is left to cores.
+    fn nothing(&self) -> Offload {
+        let mut whole = self.program.clone();
+        whole.continuation = Some(self.ends.first);
+        let handoff = Exit::handoff(self.ends.first, Vec::new());
+        let front = Program { steps: vec![Step::Exit(Box::new(handoff))], ..self.program.clone() };
+        let parts = Partition {
+            front: front.normal(),
+            front_steps: vec![StepId(0)],
+            continuations: vec![whole],
+            refused: Vec::new(),
+        };
+        self.divided(parts, &[Place::Core(StepId(0))])
+    }
+
+    fn divided(&self, parts: Partition, places: &[Place]) -> Offload {
+        let mut classes: BTreeMap<StepId, Class> =
+            self.program.exits().map(|(exit, _)| (exit, Class::new(exit))).collect();
+        let (mut layouts, mut handoffs) = (Vec::new(), BTreeMap::new());
+        for (step, number) in parts.front_steps.iter().zip((0..).map(StepId)) {
+            let place = &places[step.0 as usize];
+            let at = self.step_of(place);
+            let is_device = matches!(place, Place::Device { .. });
+            layouts.push(if is_device { self.layouts.at(at).clone() } else { Layout::default() });
+            match place {
+                Place::Device { .. } => {
+                    if let Some(class) = classes.get_mut(&at) {
+                        class.done = true;
+                    }
+                }
+                Place::Core(to) | Place::Again { to, .. } => {
+                    let before: &[StepId] =
+                        if let Place::Again { before, .. } = place { before } else { &[] };
+                    let reasons = self.left(before, *to, &mut classes);
+                    handoffs.insert(number, reasons);
+                }
+            }
+        }
+        let segment = Segment { program: parts.front, layouts, ingress: self.ends.ingress.clone() };
+        Offload {
+            segment,
+            continuations: parts.continuations,
+            classes: classes.into_values().collect(),
+            handoffs,
+            trusted: self.trusted.clone(),
+            paddings: self.paddings.clone(),
+        }
+    }
+
+    /// Notes what is left to cores where the device stops. Gives the reasons.
+    fn left(
+        &self,
+        before: &[StepId],
+        to: StepId,
+        classes: &mut BTreeMap<StepId, Class>,
+    ) -> Vec<Stay> {
+        let stay = |step: StepId| {
+            let lack = self.lacks[step.0 as usize].clone()?;
+            Some(Stay { element: element(self.program, step), lack })
+        };
+        let mut reasons = Vec::new();
+        // Those for which what the device was spared does not hold.
+        for &spared in before {
+            let step = self.program.step(spared);
+            let Some(reason) = stay(spared) else { continue };
+            let usual = self.usual(step);
+            let others = step.next().filter(|next| Some(*next) != usual);
+            for exit in reach(self.program, others) {
+                if let Some(class) = classes.get_mut(&exit) {
+                    class.stays.insert(reason.clone());
+                }
+            }
+            reasons.push(reason);
+        }
+        reasons.extend(stay(to));
+        match classes.get_mut(&to) {
+            Some(class) => class.decided.extend(reasons.iter().cloned()),
+            None => {
+                let reason = stay(to).or_else(|| reasons.first().cloned());
+                for exit in reach(self.program, [to]) {
+                    if let Some(class) = classes.get_mut(&exit) {
+                        class.stays.extend(reason.clone());
+                    }
+                }
+            }
+        }
+        reasons
+    }
+}
+
+/// The element that asks, or at which packets end.
+fn element(program: &Program, step: StepId) -> NodeId {
+    match program.step(step) {
+        Step::Test { element, .. }
+        | Step::Switch { element, .. }
+        | Step::Classify { element, .. } => *element,
+        Step::Lookup { lookup, .. } => program.lookups[usize::from(lookup.0)].element,
+        Step::Exit(exit) => match exit.end {
+            End::Push { to, .. } => to.node,
+            End::Drop { element, .. } => element,
+            End::Handoff { .. } => program.entry.node,
+        },
+    }
+}
+
+/// By step: how many exits to wires it leads to.
+fn gains(program: &Program, is_wire: &impl Fn(Port) -> bool) -> Vec<usize> {
+    let mut exits: Vec<BTreeSet<StepId>> = vec![BTreeSet::new(); program.steps.len()];
+    for (index, step) in program.steps.iter().enumerate().rev() {
+        let mut here: BTreeSet<StepId> =
+            step.next().flat_map(|next| exits[next.0 as usize].iter().copied()).collect();
+        if let Step::Exit(exit) = step
+            && matches!(exit.end, End::Push { to, .. } if is_wire(to))
+        {
+            here.insert(StepId(index as u32));
+        }
+        exits[index] = here;
+    }
+    exits.iter().map(BTreeSet::len).collect()
+}
+
+/// Lengths that packets are cut to, as that of an IP header says: a field and what is added to it.
+pub(super) type Paddings = BTreeSet<(Field, u128)>;
+
+/// Those of a program: what lies behind is padding (IEEE 802.3 §3.2.8).
+fn paddings(program: &Program, layouts: &Layouts) -> Paddings {
+    let cut = |(step, exit): (StepId, &Exit)| {
+        let (field, plus) = sum(program, exit.writes.length?)?;
+        let name = layouts.at(step).name_of(field)?;
+        (name.field == Some(ip::LEN) || name.field == Some(ip6::PLEN)).then_some((field, plus))
+    };
+    program.exits().filter_map(cut).collect()
+}
+
+/// The field and the number that are added up in a term.
+fn sum(program: &Program, term: TermId) -> Option<(Field, u128)> {
+    let (of, plus) = match program.term(term) {
+        Term::Binary(BinaryOp::Add, a, b) => match (program.term(*a), program.term(*b)) {
+            (of, Term::Const(plus)) | (Term::Const(plus), of) => (of, *plus),
+            _ => return None,
+        },
+        of => (of, 0),
+    };
+    match of {
+        Term::Input(field) if field.base == Base::Data => Some((*field, plus)),
+        _ => None,
+    }
+}
+
+/// Leaves padding behind packets.
+pub(super) fn leave_padding(program: &mut Program, paddings: &Paddings) {
+    let is_padding = |term: &TermId| sum(program, *term).is_some_and(|of| paddings.contains(&of));
+    let uncut: Vec<usize> = (0..program.steps.len())
+        .filter(|&at| match &program.steps[at] {
+            Step::Exit(exit) => exit.writes.length.as_ref().is_some_and(is_padding),
+            _ => false,
+        })
+        .collect();
+    for at in uncut {
+        if let Step::Exit(exit) = &mut program.steps[at] {
+            exit.writes.length = None;
+        }
+    }
+}
