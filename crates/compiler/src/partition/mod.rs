@@ -6,9 +6,11 @@
 //! go the number of the step and what lookups in tables of prefixes bound that later steps want.
 //! Flows are looked up again: they may change meanwhile, and the part that goes on has them.
 
+mod compile;
 mod offload;
 mod prove;
 mod wire;
+mod wires;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,9 +22,11 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
+pub use compile::{Compiled, Divided, NotCompiled, Origin, Site, Trust, compile};
 pub use offload::{Class, Ends, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;
+pub use wires::Wires;
 
 /// A program in parts.
 #[derive(Clone, Debug)]

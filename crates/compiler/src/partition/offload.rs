@@ -26,6 +26,8 @@ pub struct Ends<'a> {
     pub is_wire: &'a dyn Fn(Port) -> bool,
     /// What need not be tested, as frames are known to be so where they come in.
     pub trust: &'a dyn Fn(&Lack) -> bool,
+    /// By step of the program: what is left to cores as the device has no room for it.
+    pub full: &'a BTreeMap<StepId, Lack>,
     /// The device's ports at which packets come in.
     pub ingress: Vec<u32>,
     /// Numbers of continuations begin here.
@@ -43,10 +45,19 @@ pub struct Offload {
     pub classes: Vec<Class>,
     /// By step of the segment that hands packets off: why, by the program's elements.
     pub handoffs: BTreeMap<StepId, Vec<Stay>>,
+    /// By step of the segment: the step of the program that it is, if packets are not handed off there.
+    origins: Vec<Option<StepId>>,
     /// The conditions that are trusted to hold, or not to hold.
     pub(super) trusted: Vec<(Atom, bool)>,
     /// Lengths that packets are not cut to.
     pub(super) paddings: Paddings,
+}
+
+impl Offload {
+    /// The step of the program that one of the segment is; none where packets are handed off.
+    pub fn origin(&self, step: StepId) -> Option<StepId> {
+        self.origins.get(step.0 as usize).copied().flatten()
+    }
 }
 
 /// Why a device leaves a class, or some of its packets, to a core.
@@ -147,6 +158,9 @@ impl<'a> Dividing<'a> {
         leave_padding(&mut on_wire, &paddings);
         let lack = |index: usize| {
             let at = StepId(index as u32);
+            if let Some(full) = ends.full.get(&at) {
+                return Some(full.clone());
+            }
             let found = match on_wire.step(at) {
                 Step::Exit(_) if !is_done[index] => Err(Lack::Element),
                 Step::Exit(_) => target.does(&on_wire, at, layouts.at(at)),
@@ -369,11 +383,12 @@ impl<'a> Dividing<'a> {
     fn divided(&self, parts: Partition, places: &[Place]) -> Offload {
         let mut classes: BTreeMap<StepId, Class> =
             self.program.exits().map(|(exit, _)| (exit, Class::new(exit))).collect();
-        let (mut layouts, mut handoffs) = (Vec::new(), BTreeMap::new());
+        let (mut layouts, mut origins, mut handoffs) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (step, number) in parts.front_steps.iter().zip((0..).map(StepId)) {
             let place = &places[step.0 as usize];
             let at = self.step_of(place);
             let is_device = matches!(place, Place::Device { .. });
+            origins.push(is_device.then_some(at));
             layouts.push(if is_device { self.layouts.at(at).clone() } else { Layout::default() });
             match place {
                 Place::Device { .. } => {
@@ -395,6 +410,7 @@ impl<'a> Dividing<'a> {
             continuations: parts.continuations,
             classes: classes.into_values().collect(),
             handoffs,
+            origins,
             trusted: self.trusted.clone(),
             paddings: self.paddings.clone(),
         }

@@ -1,6 +1,7 @@
 //! Programs that are divided between a device and cores: whatever the device lacks, they together do what the
 //! program did.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use catena_compiler::partition::{Ends, Offload, Stay, from_wire, offload};
@@ -84,7 +85,7 @@ fn divide(made: &Made, program: &Program, target: &Lacking, trust: bool) -> Offl
     let is_wire = is_wire(made);
     let trusts = |lack: &Lack| trust && *lack == Lack::Length;
     let (ingress, first) = (vec![1], Continuation(1));
-    let ends = Ends { is_wire: &is_wire, trust: &trusts, ingress, first };
+    let ends = Ends { is_wire: &is_wire, trust: &trusts, full: &BTreeMap::new(), ingress, first };
     let parts = offload(program, target, &ends);
     for part in parts.continuations.iter().chain([&parts.segment.program]) {
         assert_eq!(verify::verify(part), [], "{part}");

@@ -1,0 +1,211 @@
+//! A chain for a device: divided, turned into an artefact, read back and proven.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use codegen::{Device, File, Lack, Segment, Target, Unread};
+use ir::program::{Continuation, StepId};
+use ir::{Graph, Model, NodeId, Port, Program, Span};
+
+use super::{Assured, Ends, Offload, Wires, from_wire, offload};
+use crate::synthesize_tables;
+
+/// What frames are known to be where they come in, so that it need not be tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trust {
+    /// Frames hold what the lengths in their headers say.
+    Lengths,
+    /// Checksums of IPv4 headers are right.
+    IpChecksum,
+    /// IPv4 headers have version 4 and no options.
+    IpOptions,
+}
+
+impl Trust {
+    /// All, with their names.
+    pub const ALL: [(&str, Self); 3] = [
+        ("lengths", Self::Lengths),
+        ("ip-checksum", Self::IpChecksum),
+        ("ip-options", Self::IpOptions),
+    ];
+
+    /// Whether it takes the place of a test that a device cannot make.
+    pub fn covers(self, lack: &Lack) -> bool {
+        match (self, lack) {
+            (Trust::Lengths, Lack::Length) | (Trust::IpChecksum, Lack::Checksum) => true,
+            (Trust::Lengths, Lack::Field(name)) => name == "ip.len",
+            (Trust::IpOptions, Lack::Field(name)) => name == "ip.hl" || name == "ip.version",
+            _ => false,
+        }
+    }
+}
+
+/// Where a device stands.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Its ports, by the chain's wires.
+    pub ports: BTreeMap<String, u32>,
+    /// Its port towards the cores.
+    pub cores: u32,
+    /// What frames are known to be.
+    pub trust: Vec<Trust>,
+}
+
+impl Site {
+    /// Ports from 1 on in the order of the wires' names, and one more towards the cores.
+    pub fn numbered(wires: &Wires) -> Self {
+        let names = wires.names();
+        let cores = names.len() as u32 + 1;
+        let ports = names.into_iter().map(String::from).zip(1..).collect();
+        Self { ports, cores, trust: Vec::new() }
+    }
+}
+
+/// The part of a chain behind one entry.
+#[derive(Clone, Debug)]
+pub struct Divided {
+    /// The wires whose frames come there.
+    pub wires: Vec<String>,
+    /// What the chain does with them.
+    pub program: Program,
+    /// How it is divided.
+    pub offload: Offload,
+    /// Whether the artefact and the parts that cores go on with are that program.
+    pub proof: Assured,
+}
+
+/// What a chain became for a device.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// By entry behind a wire.
+    pub parts: Vec<Divided>,
+    /// By input port: the device's port where packets leave that come there.
+    pub egress: BTreeMap<Port, u32>,
+    /// The artefact.
+    pub files: Vec<File>,
+}
+
+/// Why there is nothing for a device.
+#[derive(Clone, Debug)]
+pub enum NotCompiled {
+    /// The chain has no entry behind a wire.
+    NoWires,
+    /// A wire has no port.
+    NoPort(String),
+    /// The device cannot hold even what hands all packets to cores.
+    DoesNotFit(Lack),
+    /// The artefact is not understood.
+    Unread(Unread),
+    /// Parts do not fit together.
+    Apart(String),
+    /// More places where packets are handed off than tags.
+    TooManyHandoffs(usize),
+}
+
+/// An 802.1Q tag holds 4,094 numbers.
+const TAGS: u16 = 4094;
+
+impl fmt::Display for NotCompiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotCompiled::NoWires => f.write_str(
+                "no frames come into the chain from an interface or a file alone, so no device can be in front of it",
+            ),
+            NotCompiled::NoPort(wire) => write!(f, "the device has no port for '{wire}'"),
+            NotCompiled::DoesNotFit(lack) => {
+                write!(f, "the device cannot even hand all packets to cores: {lack}")
+            }
+            NotCompiled::Unread(why) => write!(f, "{why}"),
+            NotCompiled::Apart(why) => f.write_str(why),
+            NotCompiled::TooManyHandoffs(n) => {
+                write!(f, "packets would be handed to cores at {n} places; {TAGS} have a tag")
+            }
+        }
+    }
+}
+
+/// Words for an element, or its rule, with file and line.
+pub type Origin<'a> = &'a dyn Fn(NodeId, Option<Span>) -> String;
+
+/// Compiles a chain for a device. With `files`, these are read instead of what would be emitted.
+///
+/// # Errors
+/// If there is nothing that the device could be given, or what it was given is not understood.
+pub fn compile(
+    graph: &Graph,
+    models: &[Model],
+    wires: &Wires,
+    target: &dyn Target,
+    site: &Site,
+    origin: Origin<'_>,
+    files: Option<Vec<File>>,
+) -> Result<Compiled, NotCompiled> {
+    let port = |wire: &String| {
+        site.ports.get(wire).copied().ok_or_else(|| NotCompiled::NoPort(wire.clone()))
+    };
+    let mut egress = BTreeMap::new();
+    for (to, wire) in &wires.egress {
+        egress.insert(*to, port(wire)?);
+    }
+    let is_wire = |to: Port| egress.contains_key(&to);
+    let trust = |lack: &Lack| site.trust.iter().any(|trust| trust.covers(lack));
+    let mut programs = Vec::new();
+    for program in synthesize_tables(graph, models).programs {
+        if let Some(names) = wires.ingress.get(&program.entry) {
+            let ingress = names.iter().map(port).collect::<Result<Vec<u32>, _>>()?;
+            programs.push((names.clone(), ingress, from_wire(&program)));
+        }
+    }
+    if programs.is_empty() {
+        return Err(NotCompiled::NoWires);
+    }
+    // What does not fit is left to cores, and the rest is tried again.
+    let mut full: Vec<BTreeMap<StepId, Lack>> = vec![BTreeMap::new(); programs.len()];
+    let (parts, files, read) = loop {
+        let mut first = 1;
+        let mut parts: Vec<Offload> = Vec::new();
+        for ((_, ingress, program), full) in programs.iter().zip(&full) {
+            let ends = Ends {
+                is_wire: &is_wire,
+                trust: &trust,
+                full,
+                ingress: ingress.clone(),
+                first: Continuation(first),
+            };
+            let part = offload(program, target, &ends);
+            first = first.saturating_add(part.continuations.len() as u16);
+            parts.push(part);
+        }
+        if first > TAGS + 1 {
+            return Err(NotCompiled::TooManyHandoffs(usize::from(first) - 1));
+        }
+        let segments: Vec<Segment> = parts.iter().map(|part| part.segment.clone()).collect();
+        let device = Device { segments, egress: egress.clone(), cores: site.cores, origin };
+        let emitted = match &files {
+            Some(files) => Ok(files.clone()),
+            None => target.emit(&device),
+        };
+        match emitted {
+            Ok(files) => {
+                let read = target.read(&files, &device).map_err(NotCompiled::Unread)?;
+                break (parts, files, read);
+            }
+            Err((segment, step, lack)) => {
+                let origin = parts.get(segment).and_then(|part| part.origin(step));
+                match origin.and_then(|at| full[segment].insert(at, lack.clone())) {
+                    None if origin.is_some() => {}
+                    _ => return Err(NotCompiled::DoesNotFit(lack)),
+                }
+            }
+        }
+    };
+    let name = |node: NodeId| graph.nodes[node].name.clone();
+    let mut divided = Vec::new();
+    for (((wires, _, program), offload), read) in programs.into_iter().zip(parts).zip(&read) {
+        let proof = offload
+            .prove(&program, read, &is_wire, &name)
+            .map_err(|why| NotCompiled::Apart(why.to_string()))?;
+        divided.push(Divided { wires, program, offload, proof });
+    }
+    Ok(Compiled { parts: divided, egress, files })
+}
