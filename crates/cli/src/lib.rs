@@ -6,6 +6,7 @@ mod cores;
 mod drive;
 mod failure;
 mod limits;
+mod loaded;
 mod log;
 mod manual;
 mod mends;
@@ -40,6 +41,7 @@ enum Command {
     Check(commands::check::Check),
     /// Run Click's own command line; also used when the program's name is 'click'
     Click,
+    Compile(commands::compile::Compile),
     Ctl(commands::ctl::Ctl),
     Elements(commands::elements::Elements),
     Explain(commands::explain::Explain),
@@ -65,6 +67,7 @@ impl Command {
             Self::Run(run) => run.json,
             Self::Profile(profile) => profile.json,
             Self::Check(check) => check.json,
+            Self::Compile(compile) => compile.json,
             Self::Ctl(ctl) => ctl.json,
             Self::Elements(elements) => elements.json,
             Self::Explain(explain) => explain.json,
@@ -123,6 +126,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         // Its command line is not clap's: it was dealt with above.
         Command::Click => Ok(ExitCode::SUCCESS),
         Command::Reference => Ok(commands::reference::main(Cli::command())),
+        Command::Compile(compile) => commands::compile::main(compile),
         Command::Ctl(ctl) => commands::ctl::main(ctl),
         Command::Top(top) => commands::top::main(top),
         Command::Check(check) => commands::check::main(check).map_err(Failure::from),

@@ -9,3 +9,8 @@
 mod target;
 
 pub use target::{Device, File, Lack, Segment, Target, Unread};
+
+/// All targets.
+pub fn targets() -> &'static [&'static dyn Target] {
+    &[]
+}

@@ -10,6 +10,7 @@ pub mod dot;
 pub mod explain;
 pub mod flame;
 mod layout;
+pub mod offload;
 pub mod paint;
 pub mod picture;
 pub mod summary;

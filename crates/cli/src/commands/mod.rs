@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;
+pub(crate) mod compile;
 pub(crate) mod ctl;
 pub(crate) mod elements;
 pub(crate) mod explain;

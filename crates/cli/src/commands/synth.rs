@@ -1,27 +1,27 @@
 //! `catena synth`: what a chain becomes.
 
 use std::io::stdout;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use compiler::prove::{Assurance, BUDGET, Verdict, assure_programs, prove_programs};
 use compiler::{Chain, Note};
 use dataplane::guarded_path;
-use engine::Closed;
 use ir::program::LookupId;
 use ir::text::parse_programs;
-use ir::{FileId, Model, Program, Severity, Sources, has_errors};
+use ir::{Program, Sources};
 use view::paint::{Paint, count};
 use view::svg::Theme;
 use view::synth::{self, Cost, Report};
 
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::loaded::{Loaded, load};
 use crate::terminal::{colours, print};
-use crate::{theme, variables};
+use crate::theme;
 
 /// Show the programs that a chain becomes, and what they save
 ///
@@ -94,51 +94,6 @@ pub(crate) struct Synth {
     limits: Limits,
 }
 
-/// A chain, what its elements mean, and how long it took to find out.
-struct Loaded {
-    sources: Sources,
-    file: FileId,
-    chain: Chain,
-    models: Vec<Model>,
-    /// By element: whether programs can look flows up in a table that it keeps.
-    tables: Vec<bool>,
-    elaboration: Duration,
-}
-
-/// Reads the chain of a file.
-fn load(args: &Synth, name: &str) -> Result<Loaded, Failure> {
-    let mut sources = Sources::new();
-    let mut files = args.limits.disk();
-    let file = files.configuration(&mut sources, name)?;
-    let options = args.limits.options(variables::all(&args.variables)?);
-    let start = Instant::now();
-    let (chain, mut found) = compiler::elaborate(&mut sources, file, &options, &mut files);
-    let mut made_of: Option<(Vec<Model>, Vec<bool>)> = None;
-    if let Some(chain) = &chain
-        && let Some(mut made) = compiler::instantiate(chain, &mut sources, &mut files, &mut found)
-    {
-        let before = found.len();
-        let beside = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let mut closed = Closed::beside(beside);
-        made.initialize(chain, &mut sources, &mut files, &mut closed, &mut found);
-        // Devices are not opened: what they cannot do does not matter.
-        let mut at = 0;
-        found.retain(|d| {
-            at += 1;
-            at <= before || d.code != "device"
-        });
-        made_of = Some(made.elements.iter().map(|e| (e.model(), e.flows().is_some())).unzip());
-    }
-    let elaboration = start.elapsed();
-    found.retain(|d| d.severity == Severity::Error);
-    match (chain, made_of.filter(|_| !has_errors(&found))) {
-        (Some(chain), Some((models, tables))) => {
-            Ok(Loaded { sources, file, chain, models, tables, elaboration })
-        }
-        _ => Err(Failure::of(found, sources)),
-    }
-}
-
 /// Elements whose flows programs look up in vain, as there is no table that programs can read: `tables` has those of
 /// which there is one.
 fn without_table(programs: &[Program], chain: &Chain, tables: &[bool]) -> Vec<Note> {
@@ -184,7 +139,7 @@ fn read(args: &Synth, name: &str) -> Result<ExitCode, Failure> {
     let mut wrong = Vec::new();
     let mut told = String::from("well formed");
     if let Some(name) = &args.file {
-        let Loaded { chain, models, .. } = load(args, name)?;
+        let Loaded { chain, models, .. } = load(&args.limits, &args.variables, name)?;
         let of = |node: &usize| chain.graph.nodes.get(*node).map(|node| node.name.as_str());
         if let Some((node, known)) = read.names.iter().find(|(node, n)| of(node) != Some(n)) {
             let message = format!("element {node} is {known:?} in the programs, but not in {name}");
@@ -222,7 +177,8 @@ pub(crate) fn main(args: &Synth) -> Result<ExitCode, Failure> {
         return read(args, programs);
     }
     let name = args.file.as_deref().unwrap_or("-");
-    let Loaded { sources, file, chain, models, tables, elaboration } = load(args, name)?;
+    let Loaded { sources, file, chain, models, tables, elaboration, .. } =
+        load(&args.limits, &args.variables, name)?;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let paint = Paint(colours(&stdout()));
     if args.tables {
@@ -326,7 +282,8 @@ mod tests {
     fn a_lookup_without_a_table_is_reported() {
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home-router.click");
         let args = Line::parse_from(["synth", example]).synth;
-        let Ok(Loaded { chain, models, tables, .. }) = load(&args, example) else {
+        let Ok(Loaded { chain, models, tables, .. }) = load(&args.limits, &args.variables, example)
+        else {
             panic!("{example} is a chain");
         };
         let programs = compiler::synthesize(&chain.graph, &models).programs;

@@ -1,5 +1,6 @@
 //! `catena verify`: whether a chain and what it becomes, or two chains, do the same.
 
+mod device;
 mod fields;
 mod replay;
 mod report;
@@ -23,6 +24,7 @@ use ir::{Sources, has_errors};
 use net::pcap::{InterfaceOptions, LinkType, Options, PcapngWriter, Reader, Writer};
 use view::paint::Paint;
 
+use crate::commands::compile::Device;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::terminal::{colours, print};
@@ -45,6 +47,9 @@ const UNDECIDED: u8 = 2;
 /// (Script, COUNT_CALL, END_CALL, STOP) must be the same, and what it may change is compared by name. A
 /// difference is shown by packets at the sources: both chains were run with them.
 ///
+/// With --target, one FILE is compiled for devices as `catena compile` does. What they are given is read back,
+/// and proven, with what cores go on with, to do what the chain does.
+///
 /// The exit status is 0 if all is equal, 1 if there is a difference, and 2 if neither could be shown.
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
@@ -57,6 +62,11 @@ pub(crate) struct Verify {
     /// Approximate number of packets to try; the default follows the chain's size
     #[arg(long, value_name = "N")]
     packets: Option<usize>,
+    #[command(flatten)]
+    device: Option<Device>,
+    /// Verify the artefact in a folder, as `catena compile --output` wrote it, instead of what would be written
+    #[arg(long, value_name = "DIR", requires = "target")]
+    artefact: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -130,6 +140,14 @@ fn run(args: &Verify) -> Result<ExitCode, Failure> {
     let (files, variables) = variables::split(&args.files);
     if files.is_empty() || files.len() > 2 {
         return Err(format!("verify takes one or two configurations, not {}", files.len()).into());
+    }
+    if let Some(device) = &args.device {
+        let [file] = &files[..] else {
+            return Err("verify --target takes one configuration".to_string().into());
+        };
+        let variables: Vec<String> =
+            variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        return device::run(args, device, file, &variables);
     }
     let mut chains = Vec::new();
     for name in &files {

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use codegen::{Device, File, Lack, Segment, Target, Unread};
-use ir::program::{Continuation, StepId};
-use ir::{Graph, Model, NodeId, Port, Program, Span};
+use ir::interp::Fault;
+use ir::model::Reason;
+use ir::program::interp::{Environment, interpret};
+use ir::program::{Continuation, End, StepId};
+use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
+use net::{Packet, Pool};
 
 use super::{Assured, Ends, Offload, Wires, from_wire, offload};
 use crate::synthesize_tables;
@@ -83,6 +87,71 @@ pub struct Compiled {
     pub egress: BTreeMap<Port, u32>,
     /// The artefact.
     pub files: Vec<File>,
+}
+
+/// Where packets of a capture are taken care of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// On the device.
+    pub done: u64,
+    /// On cores, which decide nothing again but what the device was spared.
+    pub decided: u64,
+    /// On cores, which have to decide, too.
+    pub left: u64,
+}
+
+impl Share {
+    /// Packets.
+    pub fn all(&self) -> u64 {
+        self.done + self.decided + self.left
+    }
+}
+
+/// Packets meet neither clocks nor flows on a device.
+#[derive(Default)]
+struct Wire {
+    last: Option<StepId>,
+}
+
+impl Environment for Wire {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn note(&mut self, _: NodeId, _: Reason) {}
+
+    fn reached(&mut self, step: StepId) {
+        self.last = Some(step);
+    }
+}
+
+impl Divided {
+    /// Counts where a packet is taken care of.
+    ///
+    /// # Errors
+    /// A [`Fault`] if the program is wrong.
+    pub fn count(&self, packet: &Packet, pool: &mut Pool, share: &mut Share) -> Result<(), Fault> {
+        let mut run = |program: &Program, wire: &mut Wire| {
+            let mut packet = pool.copy(packet);
+            let end = interpret(program, &mut packet, &mut Store::default(), wire).map(|e| e.end);
+            pool.recycle(packet);
+            end
+        };
+        let mut wire = Wire::default();
+        let End::Handoff { to } = run(&self.offload.segment.program, &mut wire)? else {
+            share.done += 1;
+            return Ok(());
+        };
+        let supposed = self.offload.handoffs.get(&to).and_then(|handoff| handoff.exit);
+        if supposed.is_some() {
+            run(&self.program, &mut wire)?;
+        }
+        match supposed.is_some() && supposed == wire.last {
+            true => share.decided += 1,
+            false => share.left += 1,
+        }
+        Ok(())
+    }
 }
 
 /// Why there is nothing for a device.

@@ -22,8 +22,8 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
-pub use compile::{Compiled, Divided, NotCompiled, Origin, Site, Trust, compile};
-pub use offload::{Class, Ends, Offload, Stay, offload};
+pub use compile::{Compiled, Divided, NotCompiled, Origin, Share, Site, Trust, compile};
+pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;
 pub use wires::Wires;

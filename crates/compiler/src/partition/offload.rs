@@ -43,8 +43,8 @@ pub struct Offload {
     pub continuations: Vec<Program>,
     /// What becomes of each class, by exit of the program.
     pub classes: Vec<Class>,
-    /// By step of the segment that hands packets off: why, by the program's elements.
-    pub handoffs: BTreeMap<StepId, Vec<Stay>>,
+    /// Where packets are handed off.
+    pub handoffs: BTreeMap<Continuation, Handoff>,
     /// By step of the segment: the step of the program that it is, if packets are not handed off there.
     origins: Vec<Option<StepId>>,
     /// The conditions that are trusted to hold, or not to hold.
@@ -67,6 +67,15 @@ pub struct Stay {
     pub element: NodeId,
     /// What the device lacks for it.
     pub lack: Lack,
+}
+
+/// A place where a device hands packets off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handoff {
+    /// Why.
+    pub why: Vec<Stay>,
+    /// The exit of the program that they come to, if what the device was spared holds.
+    pub exit: Option<StepId>,
 }
 
 /// Where packets of a class are taken care of. They may come to its exit on several paths.
@@ -399,8 +408,13 @@ impl<'a> Dividing<'a> {
                 Place::Core(to) | Place::Again { to, .. } => {
                     let before: &[StepId] =
                         if let Place::Again { before, .. } = place { before } else { &[] };
-                    let reasons = self.left(before, *to, &mut classes);
-                    handoffs.insert(number, reasons);
+                    let why = self.left(before, *to, &mut classes);
+                    let exit = classes.contains_key(to).then_some(*to);
+                    if let Step::Exit(end) = parts.front.step(number)
+                        && let End::Handoff { to } = end.end
+                    {
+                        handoffs.insert(to, Handoff { why, exit });
+                    }
                 }
             }
         }

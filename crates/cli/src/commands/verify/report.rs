@@ -32,7 +32,7 @@ pub(super) struct Input<'a> {
 }
 
 /// A packet in words.
-fn described(frame: &[u8]) -> String {
+pub(super) fn described(frame: &[u8]) -> String {
     let ethernet = is_ethernet(frame);
     let exactly = net::notation::describe(frame, ethernet);
     match net::notation::describe_headers(frame, ethernet) {
@@ -520,7 +520,7 @@ fn only_here(seen: &Observation, other: &Observation) -> Vec<String> {
 }
 
 /// Text that is cut where it is too long to be read.
-fn clipped(mut text: String) -> String {
+pub(super) fn clipped(mut text: String) -> String {
     const LONGEST: usize = 320;
     if let Some((end, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(end);
@@ -529,7 +529,7 @@ fn clipped(mut text: String) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -1,0 +1,218 @@
+//! `catena compile`: what a chain becomes on devices that are no cores.
+
+use std::fs;
+use std::io::{self, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use codegen::{File, Target};
+use compiler::partition::{self, Compiled, Share, Site, Trust, Wires};
+use compiler::prove::Verdict;
+use dataplane::guarded_path;
+use ir::{NodeId, Span};
+use net::Pool;
+use net::pcap::{LinkType, Reader};
+use serde_json::Value;
+use view::offload::Offloaded;
+use view::paint::Paint;
+
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::loaded::{Loaded, load};
+use crate::terminal::{colours, print, print_error};
+
+/// Compile a chain for a switch, a card or the kernel
+///
+/// A device in front of the cores decides which traffic class a packet belongs to, and does all that the
+/// chain does with it where it can. What it cannot do is handed to a core, with a tag that says where to go
+/// on: an 802.1ad tag whose VLAN ID numbers the place. Of each class one of these is told:
+///
+///   done there     the device does all of it
+///   decided there  the device finds the class, a core acts without deciding again
+///   stays          a core decides, for the reason shown
+///
+/// The artefact is read back and proven, with what cores go on with, to do what the chain does.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Compile {
+    /// Configuration file; `-` for standard input
+    file: String,
+    /// Values of variables of the configuration
+    #[arg(value_name = "VAR=VALUE")]
+    variables: Vec<String>,
+    #[command(flatten)]
+    device: Device,
+    /// Write the artefact to a folder; with several targets, a folder in it for each
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Count where the packets of a capture are taken care of; WIRE is the device or file that they come from
+    #[arg(long, value_name = "[WIRE=]FILE.pcap")]
+    traffic: Vec<String>,
+    /// Number of classes shown per entry; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Which device, and what it may rely on.
+#[derive(Args, Debug)]
+pub(crate) struct Device {
+    /// What the device takes; several are compiled one after the other
+    #[arg(long, value_name = "TARGET", required = true, value_delimiter = ',', value_parser = targets())]
+    pub(crate) target: Vec<String>,
+    /// What frames are known to be where they come in, so that the device need not test it
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = trusts())]
+    trust: Vec<String>,
+}
+
+/// The names of targets.
+pub(crate) fn targets() -> PossibleValuesParser {
+    PossibleValuesParser::new(codegen::targets().iter().map(|target| target.name()))
+}
+
+fn trusts() -> PossibleValuesParser {
+    PossibleValuesParser::new(Trust::ALL.map(|(name, _)| name))
+}
+
+impl Device {
+    /// The targets that were asked for.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &'static dyn Target> + '_ {
+        let of = |name: &String| codegen::targets().iter().copied().find(|t| t.name() == name);
+        self.target.iter().filter_map(of)
+    }
+
+    /// Compiles a chain for one of them; with files, these are read instead of what would be emitted.
+    pub(crate) fn compile(
+        &self,
+        loaded: &Loaded,
+        target: &dyn Target,
+        files: Option<Vec<File>>,
+    ) -> Result<Compiled, Failure> {
+        let Loaded { sources, chain, models, bare, .. } = loaded;
+        let wires = Wires::of(&chain.graph, |node| bare[node]);
+        let mut site = Site::numbered(&wires);
+        let is_named = |name: &&str| self.trust.iter().any(|trust| trust == name);
+        site.trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1).collect();
+        let origin = |node: NodeId, span: Option<Span>| {
+            let of = &chain.graph.nodes[node];
+            format!("{} ({})", of.name, sources.landmark(span.unwrap_or(of.span)))
+        };
+        partition::compile(&chain.graph, models, &wires, target, &site, &origin, files)
+            .map_err(|why| format!("{}: {why}", target.name()).into())
+    }
+}
+
+/// Counts where packets of captures are taken care of, by part.
+fn shares(captures: &[String], compiled: &Compiled) -> Result<Vec<Option<Share>>, String> {
+    let parts = &compiled.parts;
+    let mut shares: Vec<Option<Share>> = vec![None; parts.len()];
+    let mut pool = Pool::new();
+    for capture in captures {
+        let (wire, file) = match capture.split_once('=') {
+            Some((wire, file)) => (Some(wire), file),
+            None => (None, capture.as_str()),
+        };
+        let comes = |part: &partition::Divided| match wire {
+            Some(wire) => part.wires.iter().any(|name| name == wire),
+            None => true,
+        };
+        let all: Vec<usize> = (0..parts.len()).filter(|&at| comes(&parts[at])).collect();
+        let [at] = all[..] else {
+            let names: Vec<&str> =
+                parts.iter().flat_map(|p| &p.wires).map(String::as_str).collect();
+            let names = names.join(", ");
+            return Err(match wire {
+                Some(wire) => format!("no frames come in from '{wire}', only from {names}"),
+                None => format!("--traffic needs WIRE=: frames come in from {names}"),
+            });
+        };
+        let share = shares[at].get_or_insert_default();
+        count(&parts[at], Path::new(file), &mut pool, share)
+            .map_err(|why| format!("{file}: {why}"))?;
+    }
+    Ok(shares)
+}
+
+fn count(
+    part: &partition::Divided,
+    file: &Path,
+    pool: &mut Pool,
+    share: &mut Share,
+) -> Result<(), String> {
+    let read = fs::File::open(file).map_err(|why| why.to_string())?;
+    let mut reader = Reader::open(io::BufReader::new(read)).map_err(|why| why.to_string())?;
+    while let Some(record) = reader.next().map_err(|why| why.to_string())? {
+        if record.header.link_type != LinkType::ETHERNET {
+            return Err("holds no Ethernet frames".into());
+        }
+        let packet = pool.packet(record.data);
+        part.count(&packet, pool, share).map_err(|why| format!("{why:?}"))?;
+        pool.recycle(packet);
+    }
+    Ok(())
+}
+
+/// Writes an artefact.
+fn write(folder: &Path, files: &[File]) -> Result<(), String> {
+    let failed = |path: &Path, why: io::Error| format!("{}: {why}", path.display());
+    fs::create_dir_all(folder).map_err(|why| failed(folder, why))?;
+    for file in files {
+        let path = folder.join(&file.name);
+        guarded_path::write(&path, &file.contents).map_err(|why| failed(&path, why))?;
+    }
+    Ok(())
+}
+
+/// Runs the command.
+pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
+    let loaded = load(&args.limits, &args.variables, &args.file)?;
+    let paint = Paint(colours(&stdout()));
+    let (mut documents, mut status) = (Vec::<Value>::new(), ExitCode::SUCCESS);
+    for (number, target) in args.device.targets().enumerate() {
+        let compiled = args.device.compile(&loaded, target, None)?;
+        let shares = shares(&args.traffic, &compiled)?;
+        let offloaded = Offloaded {
+            chain: &loaded.chain,
+            sources: &loaded.sources,
+            models: &loaded.models,
+            target: target.name(),
+            compiled: &compiled,
+            shares: &shares,
+        };
+        if args.json {
+            documents.push(offloaded.to_json());
+        } else {
+            let between = if number > 0 { "\n" } else { "" };
+            print(&format!("{between}{}", offloaded.text(args.limit, paint)));
+        }
+        let wrong = |part: &partition::Divided| {
+            matches!(part.proof.together.verdict, Verdict::Different(_))
+        };
+        if compiled.parts.iter().any(wrong) {
+            print_error(&format!(
+                "error: what {} would be given does not do what the chain does; nothing is written. \
+                 `catena verify --target {0}` shows a packet\n",
+                target.name()
+            ));
+            status = ExitCode::FAILURE;
+        } else if let Some(folder) = &args.output {
+            let several = args.device.target.len() > 1;
+            let folder = if several { folder.join(target.name()) } else { folder.clone() };
+            write(&folder, &compiled.files)?;
+        }
+    }
+    if args.json {
+        let all = match documents.len() {
+            1 => documents.remove(0),
+            _ => Value::Array(documents),
+        };
+        print(&format!("{all:#}\n"));
+    }
+    Ok(status)
+}
