@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use compiler::Chain;
+use compiler::partition::Wires;
 use engine::Closed;
 use ir::{FileId, Model, Severity, Sources, has_errors};
 
@@ -20,7 +21,7 @@ pub(crate) struct Loaded {
     /// By element: whether programs can look flows up in a table that it keeps.
     pub(crate) tables: Vec<bool>,
     /// By element: whether it makes packets of which nothing but their bytes is known.
-    pub(crate) bare: Vec<bool>,
+    bare: Vec<bool>,
     pub(crate) elaboration: Duration,
 }
 
@@ -59,5 +60,12 @@ pub(crate) fn load(limits: &Limits, variables: &[String], name: &str) -> Result<
             Ok(Loaded { sources, file, chain, models, tables, bare, elaboration })
         }
         _ => Err(Failure::of(found, sources)),
+    }
+}
+
+impl Loaded {
+    /// Where the chain meets wires.
+    pub(crate) fn wires(&self) -> Wires {
+        Wires::of(&self.chain.graph, |node| self.bare[node])
     }
 }

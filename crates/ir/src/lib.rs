@@ -17,6 +17,7 @@ mod prefix_table;
 pub mod program;
 pub mod state;
 pub mod text;
+pub mod topology;
 pub mod verify;
 
 pub use diagnostic::{

@@ -4,14 +4,16 @@ use std::fs;
 use std::io::{self, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::{File, Target};
-use compiler::partition::{self, Compiled, Share, Site, Trust, Wires};
+use compiler::partition::{self, Compiled, Share, Site, Trust};
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
-use ir::{NodeId, Span};
+use ir::topology::{Topology, Vocabulary};
+use ir::{NodeId, Sources, Span};
 use net::Pool;
 use net::pcap::{LinkType, Reader};
 use serde_json::Value;
@@ -64,11 +66,16 @@ pub(crate) struct Compile {
 #[derive(Args, Debug)]
 pub(crate) struct Device {
     /// What the device takes; several are compiled one after the other
-    #[arg(long, value_name = "TARGET", required = true, value_delimiter = ',', value_parser = targets())]
-    pub(crate) target: Vec<String>,
+    #[arg(long, value_name = "TARGET", required_unless_present = "topology", value_delimiter = ',',
+        value_parser = targets())]
+    target: Vec<String>,
     /// What frames are known to be where they come in, so that the device need not test it
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = trusts())]
     trust: Vec<String>,
+    /// The rack: the switch that the chain's wires come to is the device, its ports have the numbers and the
+    /// trust that stand there
+    #[arg(long, value_name = "FILE.yaml", conflicts_with = "trust")]
+    topology: Option<String>,
 }
 
 /// The names of targets.
@@ -80,30 +87,67 @@ fn trusts() -> PossibleValuesParser {
     PossibleValuesParser::new(Trust::ALL.map(|(name, _)| name))
 }
 
-impl Device {
-    /// The targets that were asked for.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = &'static dyn Target> + '_ {
-        let of = |name: &String| codegen::targets().iter().copied().find(|t| t.name() == name);
-        self.target.iter().filter_map(of)
-    }
+/// A target, and where its device stands.
+pub(crate) struct Sited {
+    pub(crate) target: &'static dyn Target,
+    site: Site,
+}
 
-    /// Compiles a chain for one of them; with files, these are read instead of what would be emitted.
+fn target(name: &str) -> Option<&'static dyn Target> {
+    codegen::targets().iter().copied().find(|target| target.name() == name)
+}
+
+impl Device {
+    /// The targets that were asked for, or that of the topology's switch.
+    pub(crate) fn sites(&self, loaded: &Loaded, limits: &Limits) -> Result<Vec<Sited>, Failure> {
+        let wires = loaded.wires();
+        let mut targets: Vec<&'static dyn Target> =
+            self.target.iter().filter_map(|name| target(name)).collect();
+        let site = match &self.topology {
+            None => {
+                let is_named = |name: &str| self.trust.iter().any(|trust| trust == name);
+                let trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1);
+                Site::numbered(&wires, &trust.collect::<Vec<_>>())
+            }
+            Some(path) => {
+                let topology = topology(path, limits)?;
+                let (switch, site) =
+                    Site::of(&topology, &wires).map_err(|why| format!("{path}: {why}"))?;
+                if targets.is_empty() {
+                    targets.extend(target(&topology.switches[switch].target));
+                }
+                site
+            }
+        };
+        Ok(targets.into_iter().map(|target| Sited { target, site: site.clone() }).collect())
+    }
+}
+
+/// Reads a topology.
+fn topology(path: &str, limits: &Limits) -> Result<Topology, Failure> {
+    let mut sources = Sources::new();
+    let file = limits.disk().configuration(&mut sources, path)?;
+    let text = Arc::clone(sources.text(file));
+    let targets: Vec<&str> = codegen::targets().iter().map(|target| target.name()).collect();
+    let trust = Trust::ALL.map(|(name, _)| name);
+    let vocabulary = Vocabulary { targets: &targets, trust: &trust };
+    Topology::parse(file, &text, vocabulary).map_err(|found| Failure::of(found, sources))
+}
+
+impl Sited {
+    /// Compiles a chain; with files, these are read instead of what would be emitted.
     pub(crate) fn compile(
         &self,
         loaded: &Loaded,
-        target: &dyn Target,
         files: Option<Vec<File>>,
     ) -> Result<Compiled, Failure> {
-        let Loaded { sources, chain, models, bare, .. } = loaded;
-        let wires = Wires::of(&chain.graph, |node| bare[node]);
-        let mut site = Site::numbered(&wires);
-        let is_named = |name: &&str| self.trust.iter().any(|trust| trust == name);
-        site.trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1).collect();
+        let Self { target, site } = self;
+        let Loaded { sources, chain, models, .. } = loaded;
         let origin = |node: NodeId, span: Option<Span>| {
             let of = &chain.graph.nodes[node];
             format!("{} ({})", of.name, sources.landmark(span.unwrap_or(of.span)))
         };
-        partition::compile(&chain.graph, models, &wires, target, &site, &origin, files)
+        partition::compile(&chain.graph, models, &loaded.wires(), *target, site, &origin, files)
             .map_err(|why| format!("{}: {why}", target.name()).into())
     }
 }
@@ -174,8 +218,10 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
     let loaded = load(&args.limits, &args.variables, &args.file)?;
     let paint = Paint(colours(&stdout()));
     let (mut documents, mut status) = (Vec::<Value>::new(), ExitCode::SUCCESS);
-    for (number, target) in args.device.targets().enumerate() {
-        let compiled = args.device.compile(&loaded, target, None)?;
+    let sites = args.device.sites(&loaded, &args.limits)?;
+    for (number, sited) in sites.iter().enumerate() {
+        let target = sited.target;
+        let compiled = sited.compile(&loaded, None)?;
         let shares = shares(&args.traffic, &compiled)?;
         let offloaded = Offloaded {
             chain: &loaded.chain,
@@ -202,7 +248,7 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
             ));
             status = ExitCode::FAILURE;
         } else if let Some(folder) = &args.output {
-            let several = args.device.target.len() > 1;
+            let several = sites.len() > 1;
             let folder = if several { folder.join(target.name()) } else { folder.clone() };
             write(&folder, &compiled.files)?;
         }

@@ -65,7 +65,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     device: Option<Device>,
     /// Verify the artefact in a folder, as `catena compile --output` wrote it, instead of what would be written
-    #[arg(long, value_name = "DIR", requires = "target")]
+    #[arg(long, value_name = "DIR", requires = "Device")]
     artefact: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]

@@ -8,6 +8,7 @@ use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
 use ir::program::{Continuation, End, StepId};
+use ir::topology::{PortName, Switch, Topology};
 use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
 
@@ -44,24 +45,76 @@ impl Trust {
     }
 }
 
+/// A port of a device at which a wire of the chain is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePort {
+    /// Its number.
+    pub number: u32,
+    /// What frames are known to be that come in there.
+    pub trust: Vec<Trust>,
+}
+
 /// Where a device stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its ports, by the chain's wires.
-    pub ports: BTreeMap<String, u32>,
+    pub ports: BTreeMap<String, SitePort>,
     /// Its port towards the cores.
     pub cores: u32,
-    /// What frames are known to be.
-    pub trust: Vec<Trust>,
 }
 
 impl Site {
     /// Ports from 1 on in the order of the wires' names, and one more towards the cores.
-    pub fn numbered(wires: &Wires) -> Self {
+    pub fn numbered(wires: &Wires, trust: &[Trust]) -> Self {
         let names = wires.names();
         let cores = names.len() as u32 + 1;
-        let ports = names.into_iter().map(String::from).zip(1..).collect();
-        Self { ports, cores, trust: Vec::new() }
+        let port = |(name, number): (&str, u32)| {
+            (name.to_string(), SitePort { number, trust: trust.to_vec() })
+        };
+        Self { ports: names.into_iter().zip(1..).map(port).collect(), cores }
+    }
+
+    /// The switch that the chain's wires come to, by name, and where it stands.
+    ///
+    /// # Errors
+    /// If there is no such switch, in words.
+    pub fn of<'t>(topology: &'t Topology, wires: &Wires) -> Result<(&'t str, Self), String> {
+        let mut found: Option<(&str, &Switch)> = None;
+        let mut ports = BTreeMap::new();
+        for wire in wires.names() {
+            let at = topology.wires.get(wire);
+            let at = at.ok_or_else(|| format!("the topology has no wire '{wire}'"))?;
+            let there = topology.switches.get_key_value(&at.device);
+            let Some((name, switch)) = there else {
+                return Err(format!(
+                    "the wire '{wire}' comes to '{}', which is no switch",
+                    at.device
+                ));
+            };
+            if let Some((other, _)) = found.filter(|(other, _)| other != name) {
+                return Err(format!(
+                    "wires come to '{other}' and to '{name}': one switch has to have them all"
+                ));
+            }
+            found = Some((name, switch));
+            let port = &switch.ports[&at.port];
+            let is_named = |name: &str| port.trust.iter().any(|trust| trust == name);
+            let trust = Trust::ALL.iter().filter(|(name, _)| is_named(name)).map(|of| of.1);
+            ports.insert(wire.into(), SitePort { number: port.number, trust: trust.collect() });
+        }
+        let (name, switch) = found.ok_or_else(|| NotCompiled::NoWires.to_string())?;
+        let to_server = |port: &&String| {
+            let here = PortName { device: name.into(), port: port.to_string() };
+            topology.peer(&here).is_some_and(|peer| topology.servers.contains_key(&peer.device))
+        };
+        let mut towards = switch.ports.keys().filter(to_server);
+        match (towards.next(), towards.next()) {
+            (Some(port), None) => Ok((name, Self { ports, cores: switch.ports[port].number })),
+            (None, _) => Err(format!("no link leads from '{name}' to a server")),
+            (Some(one), Some(other)) => Err(format!(
+                "links lead from '{name}' to servers by '{one}' and '{other}': one has to take all"
+            )),
+        }
     }
 }
 
@@ -210,14 +263,14 @@ pub fn compile(
     files: Option<Vec<File>>,
 ) -> Result<Compiled, NotCompiled> {
     let port = |wire: &String| {
-        site.ports.get(wire).copied().ok_or_else(|| NotCompiled::NoPort(wire.clone()))
+        let port = site.ports.get(wire).map(|port| port.number);
+        port.ok_or_else(|| NotCompiled::NoPort(wire.clone()))
     };
     let mut egress = BTreeMap::new();
     for (to, wire) in &wires.egress {
         egress.insert(*to, port(wire)?);
     }
     let is_wire = |to: Port| egress.contains_key(&to);
-    let trust = |lack: &Lack| site.trust.iter().any(|trust| trust.covers(lack));
     let mut programs = Vec::new();
     for program in synthesize_tables(graph, models).programs {
         if let Some(names) = wires.ingress.get(&program.entry) {
@@ -233,7 +286,13 @@ pub fn compile(
     let (parts, files, read) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();
-        for ((_, ingress, program), full) in programs.iter().zip(&full) {
+        for ((names, ingress, program), full) in programs.iter().zip(&full) {
+            // What is so of frames from all wires.
+            let trusted =
+                |trust: &Trust| names.iter().all(|name| site.ports[name].trust.contains(trust));
+            let trust = |lack: &Lack| {
+                Trust::ALL.iter().any(|(_, trust)| trust.covers(lack) && trusted(trust))
+            };
             let ends = Ends {
                 is_wire: &is_wire,
                 trust: &trust,

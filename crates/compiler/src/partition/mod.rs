@@ -22,7 +22,7 @@ use ir::program::{
 use ir::{Base, Field, Program};
 use net::CARRIED;
 
-pub use compile::{Compiled, Divided, NotCompiled, Origin, Share, Site, Trust, compile};
+pub use compile::{Compiled, Divided, NotCompiled, Origin, Share, Site, SitePort, Trust, compile};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;

@@ -41,8 +41,9 @@ pub(super) fn run(
     let loaded = load(&args.limits, variables, file)?;
     let files = args.artefact.as_deref().map(artefact).transpose()?;
     let (mut status, mut documents) = (0, Vec::new());
-    for target in device.targets() {
-        let compiled = device.compile(&loaded, target, files.clone())?;
+    for sited in device.sites(&loaded, &args.limits)? {
+        let target = sited.target;
+        let compiled = sited.compile(&loaded, files.clone())?;
         for part in &compiled.parts {
             let verdict = &part.proof.together.verdict;
             let one = match verdict {

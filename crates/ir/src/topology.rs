@@ -1,0 +1,412 @@
+//! The topology of a rack: switches, servers, what connects them, and where the wires of a chain are.
+//!
+//! It is written in YAML. Everything that has a port is a *device*; a port is named `device.port`.
+//!
+//! ```yaml
+//! switches:
+//!   tor:
+//!     target: ovs
+//!     ports:
+//!       lan: { number: 1, trust: [lengths, ip-checksum] }
+//!       wan: { number: 2 }
+//!       up: { number: 3 }
+//! servers:
+//!   s1:
+//!     ports:
+//!       eth0: {}
+//! links:
+//!   - [tor.up, s1.eth0]
+//! wires:
+//!   lan: tor.lan
+//!   wan: tor.wan
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_saphyr::{Location, Options, Spanned};
+
+use crate::diagnostic::{Diagnostic, FileId, Span, nearest};
+
+/// What the words of a topology may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Vocabulary<'a> {
+    /// Names of targets.
+    pub targets: &'a [&'a str],
+    /// Names of what a port may be trusted in.
+    pub trust: &'a [&'a str],
+}
+
+/// A rack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Switches, by name.
+    pub switches: BTreeMap<String, Switch>,
+    /// Servers, by name.
+    pub servers: BTreeMap<String, Server>,
+    /// Ports that are connected.
+    pub links: Vec<[PortName; 2]>,
+    /// By device or file of the chain: the port at which its frames come in and leave.
+    pub wires: BTreeMap<String, PortName>,
+}
+
+/// `device.port`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortName {
+    /// The switch or server.
+    pub device: String,
+    /// Its port.
+    pub port: String,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The target that it takes.
+    pub target: String,
+    /// Its ports, by name.
+    pub ports: BTreeMap<String, SwitchPort>,
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchPort {
+    /// Its number there.
+    pub number: u32,
+    /// What frames are known to be that come in.
+    pub trust: Vec<String>,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its interfaces, by name.
+    pub ports: BTreeMap<String, ServerPort>,
+}
+
+/// An interface of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerPort {
+    /// The target that the card takes, if any.
+    pub target: Option<String>,
+    /// What frames are known to be that come in.
+    pub trust: Vec<String>,
+}
+
+mod written {
+    //! As it is written.
+
+    use super::{BTreeMap, Deserialize, Spanned};
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Topology {
+        #[serde(default)]
+        pub(super) switches: BTreeMap<String, Switch>,
+        #[serde(default)]
+        pub(super) servers: BTreeMap<String, Server>,
+        #[serde(default)]
+        pub(super) links: Vec<[Spanned<String>; 2]>,
+        #[serde(default)]
+        pub(super) wires: BTreeMap<String, Spanned<String>>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Switch {
+        pub(super) target: Spanned<String>,
+        pub(super) ports: BTreeMap<String, SwitchPort>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct SwitchPort {
+        pub(super) number: Spanned<u32>,
+        #[serde(default)]
+        pub(super) trust: Vec<Spanned<String>>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Server {
+        pub(super) ports: BTreeMap<String, ServerPort>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct ServerPort {
+        pub(super) target: Option<Spanned<String>>,
+        #[serde(default)]
+        pub(super) trust: Vec<Spanned<String>>,
+    }
+}
+
+/// The range of bytes of a place in a text.
+fn span(file: FileId, at: Location) -> Span {
+    let (start, length) = (at.span().byte_offset(), at.span().byte_len());
+    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    Span::new(file, start, start.saturating_add(length))
+}
+
+impl Topology {
+    /// Reads a topology.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(
+        file: FileId,
+        text: &str,
+        vocabulary: Vocabulary<'_>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let written: written::Topology =
+            serde_saphyr::from_str_with_options(text, Options::default()).map_err(|why| {
+                let at = why.location().map_or(Span::new(file, 0, 0), |at| span(file, at));
+                let message = why.without_snippet().to_string();
+                vec![Diagnostic::error("topology", message).label(at, "")]
+            })?;
+        let mut reading = Reading { file, vocabulary, found: Vec::new() };
+        let topology = reading.topology(written);
+        match reading.found.is_empty() {
+            true => Ok(topology),
+            false => Err(reading.found),
+        }
+    }
+
+    /// The other end of the link at a port.
+    pub fn peer(&self, port: &PortName) -> Option<&PortName> {
+        self.links.iter().find_map(|[a, b]| match () {
+            () if a == port => Some(b),
+            () if b == port => Some(a),
+            () => None,
+        })
+    }
+
+    fn ports(&self) -> impl Iterator<Item = PortName> + '_ {
+        let of = |device: &String, port: &String| PortName {
+            device: device.clone(),
+            port: port.clone(),
+        };
+        let switches = self.switches.iter();
+        let servers = self.servers.iter();
+        let switches = switches.flat_map(move |(name, s)| s.ports.keys().map(move |p| of(name, p)));
+        let servers = servers.flat_map(move |(name, s)| s.ports.keys().map(move |p| of(name, p)));
+        switches.chain(servers)
+    }
+}
+
+struct Reading<'a> {
+    file: FileId,
+    vocabulary: Vocabulary<'a>,
+    found: Vec<Diagnostic>,
+}
+
+impl Reading<'_> {
+    fn wrong<T>(&mut self, at: &Spanned<T>, message: String, help: Option<String>) {
+        let error =
+            Diagnostic::error("topology", message).label(span(self.file, at.referenced), "");
+        self.found.push(match help {
+            Some(help) => error.help(help),
+            None => error,
+        });
+    }
+
+    /// One of some words.
+    fn word(&mut self, what: &str, word: &Spanned<String>, words: &[&str]) -> String {
+        if !words.contains(&word.value.as_str()) {
+            let help = match nearest(&word.value, words.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("there are {}", words.join(", ")),
+            };
+            self.wrong(word, format!("there is no {what} '{}'", word.value), Some(help));
+        }
+        word.value.clone()
+    }
+
+    fn trust(&mut self, trust: &[Spanned<String>]) -> Vec<String> {
+        let words = self.vocabulary.trust;
+        trust.iter().map(|word| self.word("trust", word, words)).collect()
+    }
+
+    fn topology(&mut self, written: written::Topology) -> Topology {
+        let targets = self.vocabulary.targets;
+        let mut topology = Topology {
+            switches: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            links: Vec::new(),
+            wires: BTreeMap::new(),
+        };
+        for (name, switch) in written.switches {
+            let target = self.word("target", &switch.target, targets);
+            let mut numbers: BTreeMap<u32, String> = BTreeMap::new();
+            let mut ports = BTreeMap::new();
+            for (port, of) in switch.ports {
+                let number = of.number.value;
+                if let Some(other) = numbers.insert(number, port.clone()) {
+                    let message =
+                        format!("'{name}.{other}' and '{name}.{port}' are both port {number}");
+                    self.wrong(&of.number, message, None);
+                }
+                // OpenFlow 1.3 §A.2.1: numbers from 0xffffff00 on are reserved.
+                if number == 0 || number >= 0xffff_ff00 {
+                    let message = format!("{number} is no port's number");
+                    self.wrong(&of.number, message, Some("ports are numbered from 1 on".into()));
+                }
+                let trust = self.trust(&of.trust);
+                ports.insert(port, SwitchPort { number, trust });
+            }
+            topology.switches.insert(name, Switch { target, ports });
+        }
+        for (name, server) in written.servers {
+            let mut ports = BTreeMap::new();
+            for (port, of) in server.ports {
+                let target = of.target.map(|target| self.word("target", &target, targets));
+                ports.insert(port, ServerPort { target, trust: self.trust(&of.trust) });
+            }
+            if topology.switches.contains_key(&name) {
+                let message = format!("'{name}' is a switch and a server");
+                self.found.push(Diagnostic::error("topology", message));
+            }
+            topology.servers.insert(name, Server { ports });
+        }
+        let known: BTreeSet<PortName> = topology.ports().collect();
+        let mut taken: BTreeMap<PortName, String> = BTreeMap::new();
+        for ends in written.links {
+            let what = format!("the link to '{}'", ends[1].value);
+            let [a, b] = ends.map(|end| self.port(&end, &known, &what, &mut taken));
+            if let (Some(a), Some(b)) = (a, b) {
+                topology.links.push([a, b]);
+            }
+        }
+        for (wire, at) in written.wires {
+            let what = format!("the wire '{wire}'");
+            if let Some(port) = self.port(&at, &known, &what, &mut taken) {
+                topology.wires.insert(wire, port);
+            }
+        }
+        topology
+    }
+
+    /// A port that is there, and that nothing else takes.
+    fn port(
+        &mut self,
+        written: &Spanned<String>,
+        known: &BTreeSet<PortName>,
+        what: &str,
+        taken: &mut BTreeMap<PortName, String>,
+    ) -> Option<PortName> {
+        let name = &written.value;
+        let Some((device, port)) = name.split_once('.') else {
+            let message = format!("'{name}' names no port");
+            self.wrong(written, message, Some("a port is named device.port".into()));
+            return None;
+        };
+        let port = PortName { device: device.into(), port: port.into() };
+        if !known.contains(&port) {
+            let names: Vec<String> =
+                known.iter().map(|port| format!("{}.{}", port.device, port.port)).collect();
+            let near = nearest(name, names.iter().map(String::as_str));
+            let help = near.map(|near| format!("did you mean '{near}'?"));
+            self.wrong(written, format!("there is no port '{name}'"), help);
+            return None;
+        }
+        if let Some(by) = taken.insert(port.clone(), what.to_string()) {
+            self.wrong(written, format!("'{name}' is taken by {by}"), None);
+        }
+        Some(port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sources;
+
+    const RACK: &str = "\
+switches:
+  tor:
+    target: ovs
+    ports:
+      lan: { number: 1, trust: [lengths] }
+      wan: { number: 2 }
+      up: { number: 3 }
+servers:
+  s1:
+    ports:
+      eth0: {}
+links:
+  - [tor.up, s1.eth0]
+wires:
+  lan: tor.lan
+  wan: tor.wan
+";
+
+    fn parse(text: &str) -> Result<Topology, Vec<String>> {
+        let mut sources = Sources::new();
+        let file = sources.add("rack.yaml", text);
+        let vocabulary =
+            Vocabulary { targets: &["ovs", "ebpf"], trust: &["lengths", "ip-checksum"] };
+        let line = |found: &Diagnostic| {
+            let at = found.labels.first().map(|label| sources.landmark(label.span));
+            format!("{}: {}", at.unwrap_or_default(), found.message)
+        };
+        Topology::parse(file, text, vocabulary).map_err(|all| all.iter().map(line).collect())
+    }
+
+    #[test]
+    fn a_rack_is_read() {
+        let rack = parse(RACK).expect("it is right");
+        let up = PortName { device: "tor".into(), port: "up".into() };
+        assert_eq!(rack.peer(&up).map(|port| port.device.as_str()), Some("s1"));
+        assert_eq!(rack.switches["tor"].ports["lan"].trust, ["lengths"]);
+        assert_eq!(rack.wires["wan"].port, "wan");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (from, to, expected) in [
+            ("number: 2", "number: 1", "rack.yaml:6: 'tor.lan' and 'tor.wan' are both port 1"),
+            ("number: 2", "number: 0", "rack.yaml:6: 0 is no port's number"),
+            ("target: ovs", "target: ofs", "rack.yaml:3: there is no target 'ofs'"),
+            ("[lengths]", "[length]", "rack.yaml:5: there is no trust 'length'"),
+            ("tor.up, s1.eth0", "tor.up, s1.eth1", "rack.yaml:13: there is no port 's1.eth1'"),
+            ("wan: tor.wan", "wan: tor", "rack.yaml:16: 'tor' names no port"),
+            (
+                "wan: tor.wan",
+                "wan: tor.up",
+                "rack.yaml:16: 'tor.up' is taken by the link to 's1.eth0'",
+            ),
+        ] {
+            let found = parse(&RACK.replace(from, to)).expect_err(to);
+            assert_eq!(found, [expected]);
+        }
+        let unknown = parse(&RACK.replace("links:", "link:")).expect_err("an unknown key");
+        assert!(
+            unknown[0].starts_with("rack.yaml:12: ") && unknown[0].contains("link"),
+            "{unknown:?}"
+        );
+        let twice = parse(&RACK.replace("wan: { number: 2 }", "lan: { number: 2 }"));
+        let twice = twice.expect_err("a port twice");
+        assert!(twice[0].starts_with("rack.yaml:6: ") && twice[0].contains("lan"), "{twice:?}");
+    }
+
+    #[test]
+    fn nothing_hostile_crashes_it() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..2000 {
+            let mut text = RACK.as_bytes().to_vec();
+            for _ in 0..random.usize(1..6) {
+                text.push(b'\n');
+                let at = random.usize(..text.len());
+                match random.u8(..3) {
+                    0 => {
+                        text[at] = random.choice(b"{}[]:&*!|>-# \n\t\"'x").copied().unwrap_or(b'x')
+                    }
+                    1 => drop(text.remove(at)),
+                    _ => text.truncate(at.max(1)),
+                }
+            }
+            let _ = parse(&String::from_utf8_lossy(&text));
+        }
+    }
+}
