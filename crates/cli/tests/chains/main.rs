@@ -19,6 +19,7 @@ mod room;
 mod scripts;
 mod support;
 mod tables;
+mod targets;
 mod time;
 mod translation;
 mod witnesses;

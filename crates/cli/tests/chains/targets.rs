@@ -1,0 +1,131 @@
+//! What every chain of the filetests and examples becomes for every target: it is proven, and no class that a
+//! device took care of is left to cores unseen.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use compiler::partition::{Class, Compiled, Site, Trust, Wires, compile};
+use compiler::prove::Verdict;
+use engine::session;
+use ir::{Graph, Model, NodeId, Port, Processing, Span};
+
+use crate::filetests;
+use crate::programs::chain;
+use crate::support::Started;
+use crate::tables::models;
+
+/// The wires of a chain under test: whatever a program begins behind, and what leads nowhere else or is a queue.
+fn wires(graph: &Graph, models: &[Model]) -> Wires {
+    let mut wires = Wires::default();
+    for (number, program) in compiler::synthesize_tables(graph, models).programs.iter().enumerate()
+    {
+        wires.ingress.insert(program.entry, vec![format!("in{number}")]);
+    }
+    for (node, of) in graph.nodes.iter().enumerate() {
+        let is_end = of.outputs.is_empty() || of.outputs.contains(&Processing::Pull);
+        if is_end && !of.inputs.is_empty() {
+            wires.egress.insert(Port { node, port: 0 }, of.name.clone());
+        }
+    }
+    wires
+}
+
+/// Compiles a chain for all targets. A line tells how many classes each takes care of.
+fn compiled(graph: &Graph, models: &[Model], faults: &mut Vec<String>) -> Vec<(String, Compiled)> {
+    let wires = wires(graph, models);
+    let origin = |node: NodeId, _: Option<Span>| graph.nodes[node].name.clone();
+    let mut all = Vec::new();
+    let none: &[Trust] = &[];
+    for target in codegen::targets() {
+        for (suffix, trust) in [("", none), (" trusting", &Trust::ALL.map(|of| of.1)[..])] {
+            let name = format!("{}{suffix}", target.name());
+            let site = Site::numbered(&wires, trust);
+            match compile(graph, models, &wires, *target, &site, &origin, None) {
+                Ok(compiled) => {
+                    for part in &compiled.parts {
+                        match &part.proof.together.verdict {
+                            Verdict::Equal => {}
+                            verdict => {
+                                faults.push(format!("{name}, {:?}: {verdict:?}", part.wires))
+                            }
+                        }
+                    }
+                    all.push((name, compiled));
+                }
+                Err(compiler::partition::NotCompiled::NoWires) => {}
+                Err(why) => faults.push(format!("{name}: {why}")),
+            }
+        }
+    }
+    all
+}
+
+fn line(name: &str, target: &str, compiled: &Compiled) -> String {
+    let classes = || compiled.parts.iter().flat_map(|part| &part.offload.classes);
+    let of = |is: fn(&&Class) -> bool| classes().filter(is).count();
+    format!(
+        "{name}, {target}: {} done, {} decided, {} left\n",
+        of(|class| class.done),
+        of(|class| !class.done && !class.decided.is_empty()),
+        of(|class| !class.done && class.decided.is_empty()),
+    )
+}
+
+/// `BLESS=1` writes down how many classes devices take care of now.
+#[test]
+fn devices_and_cores_together_do_what_chains_do() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("targets");
+    let only = std::env::var("FILETEST").unwrap_or_default();
+    let (mut lines, mut faults) = (BTreeMap::new(), Vec::new());
+    let mut add = |name: &str, graph: &Graph, models: &[Model]| {
+        let mut wrong = Vec::new();
+        let mut text = String::new();
+        for (target, compiled) in compiled(graph, models, &mut wrong) {
+            text += &line(name, &target, &compiled);
+        }
+        lines.insert(name.to_string(), text);
+        faults.extend(wrong.into_iter().map(|fault| format!("{name}: {fault}")));
+    };
+    for (name, begin) in filetests::chains(&folder) {
+        if !name.contains(&only) {
+            continue;
+        }
+        let Some(mut started) = begin(session::Path::Native.into()) else { continue };
+        let models = models(&mut started);
+        let Started { chain, .. } = started;
+        add(&name, &chain.graph, &models);
+    }
+    for entry in fs::read_dir(root.join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.extension().is_some_and(|e| e == "click") && name.contains(&only) {
+            let (chain, models) = chain(&path);
+            add(&name, &chain.graph, &models);
+        }
+    }
+    assert!(faults.is_empty(), "{} failures:\n{}", faults.len(), faults.join("\n"));
+    if !only.is_empty() {
+        return;
+    }
+    let mut text = String::from(
+        "Classes of packets that devices take care of, by chain and target; `trusting` tests nothing that a port can be \
+         trusted in.\n",
+    );
+    lines.values().for_each(|line| text.push_str(line));
+    let golden = root.join("filetests/targets.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&golden, &text).unwrap();
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    let mut unlike = String::new();
+    for (now, before) in text.lines().zip(expected.lines()).filter(|(a, b)| a != b).take(10) {
+        let _ = writeln!(unlike, "{now}\n  was {before}");
+    }
+    assert!(
+        text == expected,
+        "classes are taken care of elsewhere (BLESS=1 writes that down):\n{unlike}"
+    );
+}
