@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use compiler::Chain;
 use dataplane::clock::Time;
-use dataplane::io::{Binding, Bindings, Generator};
+use dataplane::io::{Binding, Bindings, Generator, Uplink};
 use dataplane::latency::Of;
 use dataplane::{ProgramUse, Router, Transcript};
 use elements::configure::Part;
@@ -395,7 +395,7 @@ impl<'a> Traffics<'a> {
                     Binding::Generator(generator) => generator.to_string(),
                     Binding::Capture(path) => path.display().to_string(),
                     Binding::Replay(replay) => replay.path.display().to_string(),
-                    Binding::Interface(spec) => {
+                    Binding::Interface(spec) | Binding::Uplink(Uplink { interface: spec, .. }) => {
                         return Err(format!(
                             "'{name}' is bound to the interface {}, and traffic is a capture or generated: \
                              --in {name}=FILE or --in {name}=gen:…",

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::files::Disk;
 use crate::findings::Findings;
 use crate::installer;
-use crate::session::{self, Path, Setup};
+use crate::session::{self, Cut, Path, Setup};
 pub use state::{Imported, Share};
 use taps::{Carrier, Taps};
 pub use taps::{TapPoint, Tapping, Watcher};
@@ -137,6 +137,8 @@ pub struct Options {
     pub patience: Duration,
     /// Whether programs are also installed whose proof was given up and whose exits packets cannot check.
     pub unproven: bool,
+    /// What becomes of programs before they are installed, if anything.
+    pub cut: Option<Cut>,
     /// Takes messages and errors of each worker.
     pub listener: fn() -> Box<dyn Listener>,
     /// What all that takes time goes by.
@@ -157,6 +159,7 @@ impl Default for Options {
             polling: Polling::default(),
             patience: Duration::from_millis(300),
             unproven: false,
+            cut: None,
             listener: || Box::new(Silent),
             time: Arc::new(RealClock::new()),
         }
@@ -590,7 +593,7 @@ fn prepare(
     let (configuration, ports) = (configuration.clone(), ports.to_vec());
     let (seed, path, polling, listener) =
         (options.seed, options.path, options.polling, options.listener);
-    let (unproven, program_use) = (options.unproven, options.program_use);
+    let (unproven, program_use, cut) = (options.unproven, options.program_use, options.cut.clone());
     let time = Arc::clone(&options.time);
     let make = move |part: Part| {
         let clock = time.clock().map_err(|e| {
@@ -611,7 +614,7 @@ fn prepare(
             path,
             background: Some(patience),
             program_use,
-            cut: None,
+            cut: cut.clone(),
             unproven,
         };
         let router = session::assemble(&chain, &mut sources, setup, &mut found);

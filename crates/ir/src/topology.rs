@@ -395,9 +395,12 @@ wires:
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..2000 {
             let mut text = RACK.as_bytes().to_vec();
-            for _ in 0..random.usize(1..6) {
-                text.push(b'\n');
-                let at = random.usize(..text.len());
+            let lines = random.usize(1..6);
+            for _ in 0..lines {
+                let at = random.usize(..text.len().max(1));
+                if text.is_empty() {
+                    break;
+                }
                 match random.u8(..3) {
                     0 => {
                         text[at] = random.choice(b"{}[]:&*!|>-# \n\t\"'x").copied().unwrap_or(b'x')

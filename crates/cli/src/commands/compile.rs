@@ -9,9 +9,10 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use codegen::{File, Target};
-use compiler::partition::{self, Compiled, Share, Site, Trust};
+use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
+use dataplane::io::{InterfaceSpec, Uplink, Wire};
 use ir::topology::{Topology, Vocabulary};
 use ir::{NodeId, Sources, Span};
 use net::Pool;
@@ -150,6 +151,53 @@ impl Sited {
         partition::compile(&chain.graph, models, &loaded.wires(), *target, site, &origin, files)
             .map_err(|why| format!("{}: {why}", target.name()).into())
     }
+}
+
+/// A chain on the cores behind a switch.
+pub(crate) struct Behind {
+    /// How it is divided between them.
+    pub(crate) compiled: Compiled,
+    /// Its wires, as the server's interface brings them.
+    pub(crate) wires: Vec<(String, Uplink)>,
+}
+
+/// Divides a chain between the switch of a topology and the cores of its server.
+pub(crate) fn behind(path: &str, loaded: &Loaded, limits: &Limits) -> Result<Behind, Failure> {
+    let device = Device { target: Vec::new(), trust: Vec::new(), topology: Some(path.to_string()) };
+    let sites = device.sites(loaded, limits)?;
+    let Some(sited) = sites.first() else {
+        return Err(format!("{path}: the switch takes nothing that a chain is compiled for").into());
+    };
+    let compiled = sited.compile(loaded, None)?;
+    if let Some(part) = compiled.parts.iter().find(|part| !part.proof.holds()) {
+        return Err(format!(
+            "what {} is given for frames from {} is not proven to be what the chain does: `catena verify --topology` \
+             says more",
+            sited.target.name(),
+            part.wires.join(", ")
+        )
+        .into());
+    }
+    let name = sited.site.server.as_ref().map(|server| server.port.clone()).unwrap_or_default();
+    let interface = InterfaceSpec { name, mode: None, batch: None, shared: false };
+    let wire = |(wire, port): (&String, &SitePort)| {
+        // Where several wires lead to one entry, the first stands for all.
+        let part = compiled.parts.iter().find(|part| part.wires.first() == Some(wire));
+        let numbers: Vec<u16> =
+            part.iter().flat_map(|part| part.offload.handoffs.keys()).map(|to| to.0).collect();
+        let first = numbers.iter().min().copied().unwrap_or(0);
+        let end = numbers.iter().max().map_or(0, |last| last.saturating_add(1));
+        Wire { port: u16::try_from(port.number).unwrap_or(0), tags: first..end }
+    };
+    let wires: Arc<[Wire]> = sited.site.ports.iter().map(wire).collect();
+    let uplink = |(number, wire): (usize, &String)| {
+        (
+            wire.clone(),
+            Uplink { interface: interface.clone(), wires: Arc::clone(&wires), wire: number },
+        )
+    };
+    let wires = sited.site.ports.keys().enumerate().map(uplink).collect();
+    Ok(Behind { compiled, wires })
 }
 
 /// Counts where packets of captures are taken care of, by part.

@@ -189,7 +189,8 @@ fn source(args: &Gen) -> Result<Binding, String> {
                 spec.name
             ));
         }
-        Binding::Capture(_) | Binding::Replay(_) => {}
+        // No words name a wire behind a switch.
+        Binding::Capture(_) | Binding::Replay(_) | Binding::Uplink(_) => {}
     }
     Ok(binding)
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use compiler::partition;
 use dataplane::all_cores::AllCores;
 use dataplane::change::{Fate, Line};
 use dataplane::clock::RealClock;
@@ -28,7 +29,7 @@ use engine::control::{ControlSocket, Controlled};
 use engine::groups::Grouping;
 use engine::instance::{Changed, Configuration, Instance, Options};
 use engine::privileges::User;
-use engine::session::{Path, system_seed};
+use engine::session::{Cut, Path, system_seed};
 use engine::supervision::{Cause, Ended, Handle, Observer, Supervision};
 use engine::{Error, Findings, control, system_calls};
 use view::diagnostics;
@@ -36,8 +37,10 @@ use view::summary::Summary;
 use view::table::grouped;
 
 use super::check;
+use super::compile::{self, Behind};
 use crate::failure::Failure;
 use crate::limits::Limits;
+use crate::loaded::load;
 use crate::log::{self, Log};
 use crate::notify::ServiceManager;
 use crate::presenter::Words;
@@ -64,6 +67,12 @@ pub(crate) struct Run {
     /// Bind ToDevice(NAME) to an interface or a capture file
     #[arg(long = "out", value_name = "NAME=INTERFACE|FILE")]
     outputs: Vec<String>,
+    /// Run behind the switch of a rack, as `catena compile --topology` divides the chain
+    ///
+    /// Frames of all devices of the chain come over the interface that the topology links to the switch, with
+    /// the tags that it sets, and leave over it with tags that name the switch's port.
+    #[arg(long, value_name = "FILE.yaml", conflicts_with_all = ["inputs", "outputs"])]
+    topology: Option<String>,
     /// Select the I/O mode of all interfaces, or of one
     ///
     /// Modes: auto (the best that works), af-xdp, af-packet-mmsg (many frames per system call),
@@ -210,8 +219,22 @@ fn bindings(run: &Run) -> Result<Bindings, String> {
     bindings.faults = run.faults.clone().map(FaultInjection::new);
     #[cfg(feature = "dpdk")]
     bindings.eal.clone_from(&run.dpdk_eal);
-    choose_io(&mut bindings, &run.io)?;
+    if run.topology.is_none() {
+        choose_io(&mut bindings, &run.io)?;
+    }
     Ok(bindings)
+}
+
+/// Binds a chain's devices to the link to a switch. Gives what becomes of its programs then.
+fn go_behind(run: &Run, topology: &str, bindings: &mut Bindings) -> Result<Cut, Failure> {
+    let loaded = load(&run.limits, &run.variables, &run.file)?;
+    let Behind { compiled, wires } = compile::behind(topology, &loaded, &run.limits)?;
+    for (name, uplink) in wires {
+        bindings.inputs.insert(name.clone(), Binding::Uplink(uplink.clone()));
+        bindings.outputs.insert(name, Binding::Uplink(uplink));
+    }
+    choose_io(bindings, &run.io)?;
+    Ok(Arc::new(partition::on_cores(&compiled)))
 }
 
 /// `--io [INTERFACE=]MODE`: how frames of interfaces are carried.
@@ -350,6 +373,7 @@ fn dispatch(
 fn can_grow(run: &Run, bindings: &Bindings) -> bool {
     let has_no_choice = |binding: &Binding| match binding {
         Binding::Interface(spec) => spec.mode.is_some_and(|mode| !mode.is_choice()),
+        Binding::Uplink(_) => true,
         _ => false,
     };
     !run.interpret && !bindings.inputs.values().chain(bindings.outputs.values()).any(has_no_choice)
@@ -541,7 +565,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let elaboration = compiler::Options { devices, ..run.limits.options(variables) };
     let of_user = |why| format!("--user {why}");
     let user = run.user.as_deref().map(User::find).transpose().map_err(of_user)?;
-    let (control, line) = control_socket(run, bindings.is_live(), user.as_ref())?;
+    let (control, line) =
+        control_socket(run, bindings.is_live() || run.topology.is_some(), user.as_ref())?;
     user.as_ref().map_or(Ok(()), User::become_it).map_err(of_user)?;
     if run.seccomp {
         system_calls::keep_needed().map_err(|why| format!("--seccomp: {why}"))?;
@@ -550,6 +575,8 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
     let configuration = Configuration::read(&run.file, &elaboration)?;
     run.log.warn(&render(&configuration.warnings(), colour));
     line.iter().for_each(|line| say(run, line));
+    let topology = run.topology.as_deref();
+    let cut = topology.map(|rack| go_behind(run, rack, &mut bindings)).transpose()?;
     let (dispatch, why, line) = dispatch(run, &configuration, (workers, cpus.len()), &bindings)?;
     if !dispatch.is_elastic() {
         cpus.truncate(workers);
@@ -572,6 +599,7 @@ fn carry_out(run: &Run, interfaces: &Interfaces) -> Result<ExitCode, Failure> {
         polling,
         patience: if bindings.is_live() { LIVE_PATIENCE } else { FILE_PATIENCE },
         unproven: run.unproven,
+        cut,
         listener: run.log.listener(),
         time: Arc::new(RealClock::new()),
     };

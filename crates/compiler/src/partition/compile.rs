@@ -61,6 +61,8 @@ pub struct Site {
     pub ports: BTreeMap<String, SitePort>,
     /// Its port towards the cores.
     pub cores: u32,
+    /// The server's port at the other end, if the topology has one.
+    pub server: Option<PortName>,
 }
 
 impl Site {
@@ -71,7 +73,7 @@ impl Site {
         let port = |(name, number): (&str, u32)| {
             (name.to_string(), SitePort { number, trust: trust.to_vec() })
         };
-        Self { ports: names.into_iter().zip(1..).map(port).collect(), cores }
+        Self { ports: names.into_iter().zip(1..).map(port).collect(), cores, server: None }
     }
 
     /// The switch that the chain's wires come to, by name, and where it stands.
@@ -103,15 +105,19 @@ impl Site {
             ports.insert(wire.into(), SitePort { number: port.number, trust: trust.collect() });
         }
         let (name, switch) = found.ok_or_else(|| NotCompiled::NoWires.to_string())?;
-        let to_server = |port: &&String| {
-            let here = PortName { device: name.into(), port: port.to_string() };
-            topology.peer(&here).is_some_and(|peer| topology.servers.contains_key(&peer.device))
+        let server = |port: &String| {
+            let here = PortName { device: name.into(), port: port.clone() };
+            let peer = topology.peer(&here)?;
+            topology.servers.contains_key(&peer.device).then(|| peer.clone())
         };
-        let mut towards = switch.ports.keys().filter(to_server);
+        let mut towards =
+            switch.ports.iter().filter_map(|(port, of)| Some((port, of, server(port)?)));
         match (towards.next(), towards.next()) {
-            (Some(port), None) => Ok((name, Self { ports, cores: switch.ports[port].number })),
+            (Some((_, of, server)), None) => {
+                Ok((name, Self { ports, cores: of.number, server: Some(server) }))
+            }
             (None, _) => Err(format!("no link leads from '{name}' to a server")),
-            (Some(one), Some(other)) => Err(format!(
+            (Some((one, ..)), Some((other, ..))) => Err(format!(
                 "links lead from '{name}' to servers by '{one}' and '{other}': one has to take all"
             )),
         }

@@ -7,6 +7,7 @@
 //! Flows are looked up again: they may change meanwhile, and the part that goes on has them.
 
 mod compile;
+mod cores;
 mod offload;
 mod prove;
 mod wire;
@@ -23,6 +24,7 @@ use ir::{Base, Field, Program};
 use net::CARRIED;
 
 pub use compile::{Compiled, Divided, NotCompiled, Origin, Share, Site, SitePort, Trust, compile};
+pub use cores::{TAG, on_cores};
 pub use offload::{Class, Ends, Handoff, Offload, Stay, offload};
 pub use prove::Assured;
 pub use wire::from_wire;

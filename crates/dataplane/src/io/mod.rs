@@ -29,6 +29,7 @@ mod rings;
 mod steering;
 mod sys;
 mod tap;
+mod uplink;
 mod wait;
 
 use std::collections::{HashMap, HashSet};
@@ -53,6 +54,7 @@ pub use generator::{FloodedHash, Generator, Mix, Protocol, RuleList};
 pub use hand_off::{Giver, Taker, hand_off};
 pub use interface::{Choice, InterfaceSpec, Mode};
 pub use replay::Replay;
+pub use uplink::{Uplink, Wire};
 pub use wait::{Polling, Waiter};
 
 /// Sleeps until a descriptor becomes readable, or a while less.
@@ -82,6 +84,8 @@ pub enum Binding {
     Replay(Replay),
     /// A network interface of the host.
     Interface(InterfaceSpec),
+    /// A wire of several that a network interface of the host brings.
+    Uplink(Uplink),
 }
 
 /// What the names in a configuration are bound to. It can be copied to every worker; copies share
@@ -122,6 +126,7 @@ struct Shared {
     interfaces: HashMap<String, Weak<Interface>>,
     /// By the interface's name and the worker.
     live: HashMap<(String, usize), WeakOwned<Live>>,
+    uplinks: HashMap<(String, usize), WeakOwned<uplink::Shared>>,
     /// What is to be reported of interfaces that were opened.
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
@@ -204,6 +209,23 @@ fn is_bare(name: &str) -> bool {
 }
 
 impl Binding {
+    /// The interface of the host that it needs.
+    fn interface(&self) -> Option<&InterfaceSpec> {
+        match self {
+            Self::Interface(spec) => Some(spec),
+            Self::Uplink(uplink) => Some(&uplink.interface),
+            Self::Capture(_) | Self::Generator(_) | Self::Replay(_) => None,
+        }
+    }
+
+    fn interface_mut(&mut self) -> Option<&mut InterfaceSpec> {
+        match self {
+            Self::Interface(spec) => Some(spec),
+            Self::Uplink(uplink) => Some(&mut uplink.interface),
+            Self::Capture(_) | Self::Generator(_) | Self::Replay(_) => None,
+        }
+    }
+
     /// What a source's name is bound to: `gen:…`, `replay:…`, `dev:INTERFACE`, `tap:INTERFACE`,
     /// `dpdk:DEVICE`, an interface or a capture file.
     ///
@@ -265,7 +287,7 @@ impl Bindings {
     pub fn choose(&mut self, choice: &Choice) -> bool {
         let mut found = false;
         for binding in self.inputs.values_mut().chain(self.outputs.values_mut()) {
-            let Binding::Interface(spec) = binding else { continue };
+            let Some(spec) = binding.interface_mut() else { continue };
             if choice.interface.as_ref().is_some_and(|name| *name != spec.interface()) {
                 continue;
             }
@@ -334,6 +356,24 @@ impl Bindings {
         Ok(Box::new(Handle::new(live, receives)))
     }
 
+    /// A wire that an interface brings; all wires of a worker share its part of the interface.
+    fn uplink(
+        &self,
+        name: &str,
+        uplink: &Uplink,
+        receives: bool,
+    ) -> Result<Box<dyn Device + Send>, String> {
+        let key = (uplink.interface.name.clone(), self.part.index);
+        if let Some(open) = self.shared().uplinks.get(&key).and_then(WeakOwned::upgrade) {
+            return Ok(Box::new(uplink::Handle::new(open, uplink, receives)));
+        }
+        let device = self.interface(name, &uplink.interface, true)?;
+        let wires = Arc::clone(&uplink.wires);
+        let open = ThreadOwned::new(uplink::Shared::new(device, wires));
+        self.shared().uplinks.insert(key, open.downgrade());
+        Ok(Box::new(uplink::Handle::new(open, uplink, receives)))
+    }
+
     /// Creates a file that text is written to; `-` is the standard output.
     ///
     /// # Errors
@@ -350,9 +390,8 @@ impl Bindings {
     /// The names that interfaces of the host are bound to, with the interfaces.
     pub fn names(&self) -> Vec<(String, String)> {
         let all = self.inputs.iter().chain(&self.outputs);
-        let interfaces = all.filter_map(|(name, binding)| match binding {
-            Binding::Interface(spec) => Some((name.clone(), spec.name.clone())),
-            _ => None,
+        let interfaces = all.filter_map(|(name, binding)| {
+            binding.interface().map(|spec| (name.clone(), spec.name.clone()))
         });
         let mut interfaces: Vec<_> = interfaces.collect();
         interfaces.sort();
@@ -363,7 +402,7 @@ impl Bindings {
     /// Whether a name is bound to an interface of the host.
     pub fn is_live(&self) -> bool {
         let mut all = self.inputs.values().chain(self.outputs.values());
-        self.direct || all.any(|binding| matches!(binding, Binding::Interface(_)))
+        self.direct || all.any(|binding| binding.interface().is_some())
     }
 
     /// Whether what comes in under a name can be read by one worker only.
@@ -422,6 +461,7 @@ impl Bindings {
                 Err(format!("'{name}' is bound to a source, which cannot be written to"))
             }
             (Some(Binding::Interface(spec)), _) => self.interface(name, spec, receive),
+            (Some(Binding::Uplink(uplink)), _) => self.uplink(name, uplink, receive),
             (None, _) if self.direct => {
                 let spec = InterfaceSpec {
                     name: name.to_string(),
