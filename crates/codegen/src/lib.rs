@@ -6,11 +6,18 @@
 //! device was given with what it should do. Readers share no code with emitters.
 #![forbid(unsafe_code)]
 
+mod openflow;
 mod target;
 
 pub use target::{Device, File, Lack, Segment, Target, Unread};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {
-    &[]
+    static ALL: [&dyn Target; 2] = [&openflow::OPENFLOW, &openflow::OVS];
+    &ALL
+}
+
+/// The target of that name.
+pub fn target(name: &str) -> Option<&'static dyn Target> {
+    targets().iter().copied().find(|target| target.name() == name)
 }

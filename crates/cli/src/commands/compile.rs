@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use codegen::{File, Target};
+use codegen::{File, Target, target};
 use compiler::partition::{self, Compiled, Share, Site, SitePort, Trust};
 use compiler::prove::Verdict;
 use dataplane::guarded_path;
@@ -92,10 +92,6 @@ fn trusts() -> PossibleValuesParser {
 pub(crate) struct Sited {
     pub(crate) target: &'static dyn Target,
     site: Site,
-}
-
-fn target(name: &str) -> Option<&'static dyn Target> {
-    codegen::targets().iter().copied().find(|target| target.name() == name)
 }
 
 impl Device {

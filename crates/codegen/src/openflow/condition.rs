@@ -1,0 +1,560 @@
+//! Conditions of flow entries: what the numbers that a program tests are called on a switch, and
+//! which masks stand for a set of numbers.
+
+use ir::layout::{Header, Kind, Layout};
+use ir::program::{Program, Term, TermId};
+use ir::{Base, Field, IntervalSet};
+use net::wire::{ether_type, ip_protocol};
+
+use super::Dialect;
+use crate::Lack;
+
+/// A field that flow entries match. Its order is that in which fields are written: each stands
+/// behind those that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Match {
+    InPort,
+    /// The number that tables hand on.
+    State,
+    EthDst,
+    EthSrc,
+    /// A tag: whether there is one ([`TAGGED`]), and its ID.
+    VlanId,
+    VlanPriority,
+    EthType,
+    ArpOp,
+    ArpSpa,
+    ArpTpa,
+    ArpSha,
+    ArpTha,
+    IpProto,
+    IpSrc,
+    IpDst,
+    IpDscp,
+    IpEcn,
+    IpTtl,
+    /// Bit 0: a fragment. Bit 1: not the first.
+    IpFrag,
+    Ip6Src,
+    Ip6Dst,
+    Ip6Label,
+    SourcePort,
+    DestinationPort,
+    TcpFlags,
+    IcmpType,
+    IcmpCode,
+}
+
+/// The bit of [`Match::VlanId`] that a frame with a tag has.
+pub(super) const TAGGED: u128 = 0x1000;
+
+/// Bit of [`Match::IpFrag`] that a fragment behind the first has.
+const LATER: u128 = 2;
+
+/// What the type of a frame is called whose type field holds a length.
+const NO_TYPE: u128 = 0x5ff;
+
+/// Types below this are lengths.
+const FIRST_TYPE: u128 = 0x600;
+
+/// Conditions that alternate are no more than this.
+const MOST_ALTERNATIVES: usize = 1 << 14;
+
+impl Match {
+    pub(super) fn width(self) -> u16 {
+        match self {
+            Self::InPort | Self::State => 32,
+            Self::EthDst | Self::EthSrc | Self::ArpSha | Self::ArpTha => 48,
+            Self::VlanId => 13,
+            Self::VlanPriority => 3,
+            Self::EthType | Self::ArpOp | Self::SourcePort | Self::DestinationPort => 16,
+            Self::ArpSpa | Self::ArpTpa | Self::IpSrc | Self::IpDst => 32,
+            Self::IpProto | Self::IpTtl | Self::IcmpType | Self::IcmpCode => 8,
+            Self::IpDscp => 6,
+            Self::IpEcn | Self::IpFrag => 2,
+            Self::Ip6Src | Self::Ip6Dst => 128,
+            Self::Ip6Label => 20,
+            Self::TcpFlags => 12,
+        }
+    }
+
+    /// Whether entries may name some of its bits only.
+    fn has_masks(self, dialect: Dialect) -> bool {
+        match self {
+            Self::State
+            | Self::EthDst
+            | Self::EthSrc
+            | Self::VlanId
+            | Self::ArpSpa
+            | Self::ArpTpa
+            | Self::ArpSha
+            | Self::ArpTha
+            | Self::IpSrc
+            | Self::IpDst
+            | Self::Ip6Src
+            | Self::Ip6Dst
+            | Self::Ip6Label => true,
+            Self::SourcePort | Self::DestinationPort | Self::TcpFlags | Self::IpFrag => {
+                dialect == Dialect::OpenVSwitch
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the dialect has it at all.
+    fn is_known(self, dialect: Dialect) -> bool {
+        match self {
+            Self::IpTtl | Self::IpFrag | Self::TcpFlags => dialect == Dialect::OpenVSwitch,
+            _ => true,
+        }
+    }
+}
+
+/// A conjunction: some bits of some fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Conditions(Vec<(Match, u128, u128)>);
+
+impl Conditions {
+    /// All bits of a field.
+    pub(super) fn exact(field: Match, value: u128) -> Self {
+        Self::masked(field, value, u128::MAX >> (128 - field.width()))
+    }
+
+    /// Some bits of a field.
+    pub(super) fn masked(field: Match, value: u128, mask: u128) -> Self {
+        Self(vec![(field, value & mask, mask)])
+    }
+
+    /// Fields, numbers and masks, in the order of the fields.
+    pub(super) fn fields(&self) -> &[(Match, u128, u128)] {
+        &self.0
+    }
+
+    /// Value and mask of a field.
+    pub(super) fn of(&self, field: Match) -> Option<(u128, u128)> {
+        self.0.iter().find(|one| one.0 == field).map(|one| (one.1, one.2))
+    }
+
+    /// What matches both; `None` if nothing does.
+    pub(super) fn and(&self, other: &Self) -> Option<Self> {
+        let mut all = Vec::with_capacity(self.0.len() + other.0.len());
+        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
+        loop {
+            match (a.peek(), b.peek()) {
+                (Some(x), Some(y)) if x.0 == y.0 => {
+                    if (x.1 ^ y.1) & x.2 & y.2 != 0 {
+                        return None;
+                    }
+                    all.push((x.0, x.1 | y.1, x.2 | y.2));
+                    (a.next(), b.next());
+                }
+                (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
+                    all.push(**x);
+                    a.next();
+                }
+                (_, Some(y)) => {
+                    all.push(**y);
+                    b.next();
+                }
+                _ => return Some(Self(all)),
+            }
+        }
+    }
+
+    /// Whether some packet matches both.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        !self
+            .0
+            .iter()
+            .any(|x| other.of(x.0).is_some_and(|(value, mask)| (x.1 ^ value) & x.2 & mask != 0))
+    }
+
+    /// Whether it matches whatever the other matches.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        self.0.iter().all(|x| {
+            other.of(x.0).is_some_and(|(value, mask)| x.2 & !mask == 0 && (x.1 ^ value) & x.2 == 0)
+        })
+    }
+}
+
+/// Where on a switch a number is that a program tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Bits of a field from `low` on, where some conditions hold.
+    Bits { field: Match, low: u16, width: u16, needs: Conditions },
+    /// The type of a frame, with its tags.
+    Type,
+    /// How far into a datagram a fragment starts.
+    Offset { needs: Conditions },
+    /// The type-of-service byte.
+    TypeOfService { needs: Conditions },
+    /// So many bits from a bit of the transport header on, of which it depends on the protocol what
+    /// they are; that is known, or each rule says it.
+    Transport { start: u16, width: u16, protocols: Vec<u8>, needs: Conditions },
+}
+
+/// Finds fields of a step's packets.
+pub(super) struct Sight<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) program: &'a Program,
+    pub(super) layout: &'a Layout,
+}
+
+/// The bits of the packet that a term is.
+pub(super) fn input_bits(program: &Program, term: TermId) -> Option<Field> {
+    let field = match program.term(term) {
+        Term::Input(field) => *field,
+        Term::Slice { of, low, width } => {
+            let Term::Input(field) = program.term(*of) else { return None };
+            let (low, width) = (u16::from(*low), u16::from(*width));
+            let before = field.width.checked_sub(low + width).filter(|_| width > 0)?;
+            Field::bits(field.base, field.offset.checked_add(before)?, width)
+        }
+        _ => return None,
+    };
+    Some(field)
+}
+
+/// What is missing where a term is to be tested.
+pub(super) fn lack(program: &Program, layout: &Layout, term: TermId) -> Lack {
+    if program.verifies(term) {
+        return Lack::Checksum;
+    }
+    if let Some(field) = input_bits(program, term) {
+        return match field {
+            ir::field::meta::LEN => Lack::Length,
+            _ => Lack::Field(layout.name_of(field).map_or(field.to_string(), |name| name.text)),
+        };
+    }
+    let operands = program.term(term).operands();
+    match program.term(term) {
+        Term::Sum16 { .. } => Lack::Checksum,
+        Term::OnesSum(_) => Lack::Number("a ones' complement sum"),
+        Term::Bound(..) => Lack::Found,
+        Term::Cell(..) => Lack::Cells,
+        Term::Position(_) => Lack::Number("where a header is"),
+        Term::Hash(..) => Lack::Number("a hash"),
+        Term::Map(..) => Lack::Number("what a range map yields"),
+        Term::Now => Lack::Clock,
+        _ => {
+            let worst = operands.iter().map(|&operand| lack(program, layout, operand));
+            let is_field = |lack: &Lack| matches!(lack, Lack::Field(_));
+            worst.filter(|lack| !is_field(lack)).min().unwrap_or(Lack::Number("a sum"))
+        }
+    }
+}
+
+impl Sight<'_> {
+    /// The header that a bit lies in.
+    fn header(&self, bit: i32) -> Option<&Header> {
+        let inside = |header: &&Header| {
+            let from = 8 * header.offset;
+            (from..from + 8 * i32::from(header.length)).contains(&bit)
+        };
+        self.layout.headers().iter().rev().find(inside)
+    }
+
+    /// Whether there is a tag in front of the network header: none, or one that the switch sees.
+    fn tag(&self) -> Option<bool> {
+        let has = |kind| self.layout.headers().iter().any(|header| header.kind == kind);
+        (!has(Kind::InnerVlan)).then(|| has(Kind::Vlan))
+    }
+
+    /// Conditions under which a header is there.
+    pub(super) fn needs(&self, header: &Header) -> Option<Conditions> {
+        if header.depth > 0 || header.offset < 0 {
+            return None;
+        }
+        let network = |kind| {
+            let network = self.layout.network().filter(|network| network.kind == kind)?;
+            self.needs(network)
+        };
+        let of = |protocol: u8| Conditions::exact(Match::IpProto, protocol.into());
+        match header.kind {
+            Kind::Ethernet => (header.offset == 0).then(Conditions::default),
+            Kind::Vlan => {
+                (header.offset == 14).then(|| Conditions::masked(Match::VlanId, TAGGED, TAGGED))
+            }
+            Kind::Arp | Kind::Ipv4 | Kind::Ipv6 => {
+                let (tagged, ethernet) = (self.tag()?, self.layout.headers().first()?);
+                let first = ethernet.kind == Kind::Ethernet && ethernet.offset == 0;
+                let at = if tagged { 18 } else { 14 };
+                // The type was tested before, or packets of other types come here, too.
+                if !first || header.offset != at || header.assumed {
+                    return None;
+                }
+                let ether_type = match header.kind {
+                    Kind::Arp => ether_type::ARP,
+                    Kind::Ipv4 => ether_type::IPV4,
+                    _ => ether_type::IPV6,
+                };
+                Some(Conditions::exact(Match::EthType, ether_type.into()))
+            }
+            Kind::Tcp => network(Kind::Ipv4)?.and(&of(ip_protocol::TCP)),
+            Kind::Udp => network(Kind::Ipv4)?.and(&of(ip_protocol::UDP)),
+            Kind::Icmp => network(Kind::Ipv4)?.and(&of(ip_protocol::ICMP)),
+            _ => None,
+        }
+    }
+
+    /// Where a number is seen.
+    ///
+    /// # Errors
+    /// What the switch lacks.
+    pub(super) fn find(&self, term: TermId) -> Result<Seen, Lack> {
+        let lack = || lack(self.program, self.layout, term);
+        let field = input_bits(self.program, term).filter(|field| field.base == Base::Data);
+        let field = field.ok_or_else(lack)?;
+        self.see(i32::from(field.offset), field.width).ok_or_else(lack)
+    }
+
+    fn see(&self, start: i32, width: u16) -> Option<Seen> {
+        let transport = self.transport(start, width);
+        if transport.is_some() {
+            return transport;
+        }
+        let header = self.header(start)?;
+        let needs = self.needs(header)?;
+        let at = start - 8 * header.offset;
+        let end = at + i32::from(width);
+        if header.kind == Kind::Ethernet && (at, end) == (96, 112) {
+            return Some(Seen::Type);
+        }
+        if header.kind == Kind::Ipv4 && (at, end) == (51, 64) {
+            let seen = Match::IpFrag.is_known(self.dialect);
+            return seen.then_some(Seen::Offset { needs });
+        }
+        if header.kind == Kind::Ipv4 && (at, end) == (8, 16) {
+            return Some(Seen::TypeOfService { needs });
+        }
+        use Match::{
+            ArpOp, ArpSha, ArpSpa, ArpTha, ArpTpa, EthDst, EthSrc, EthType, Ip6Dst, Ip6Label,
+            Ip6Src, IpDscp, IpDst, IpEcn, IpProto, IpSrc, IpTtl, VlanId, VlanPriority,
+        };
+        let fields: &[(i32, Match)] = match header.kind {
+            Kind::Ethernet => &[(0, EthDst), (48, EthSrc)],
+            Kind::Vlan => &[(0, VlanPriority), (3, VlanId), (16, EthType)],
+            Kind::Arp => &[(48, ArpOp), (64, ArpSha), (112, ArpSpa), (144, ArpTha), (192, ArpTpa)],
+            Kind::Ipv4 => {
+                &[(8, IpDscp), (14, IpEcn), (64, IpTtl), (72, IpProto), (96, IpSrc), (128, IpDst)]
+            }
+            // Behind extension headers the switch takes the last one's protocol for the header's.
+            Kind::Ipv6 => &[
+                (4, IpDscp),
+                (10, IpEcn),
+                (12, Ip6Label),
+                (56, IpTtl),
+                (64, Ip6Src),
+                (192, Ip6Dst),
+            ],
+            _ => &[],
+        };
+        let inside =
+            |(from, field): &&(i32, Match)| *from <= at && end <= from + i32::from(field.width());
+        let &(from, field) = fields.iter().find(inside)?;
+        // The bit that says that there is a tag is no bit of the frame.
+        if field == VlanId && at < from + 1 {
+            return None;
+        }
+        let low = (from + i32::from(field.width()) - end) as u16;
+        self.bits(field, low, width, needs)
+    }
+
+    fn bits(&self, field: Match, low: u16, width: u16, needs: Conditions) -> Option<Seen> {
+        let whole = width == field.width();
+        let known = field.is_known(self.dialect) && (whole || field.has_masks(self.dialect));
+        known.then_some(Seen::Bits { field, low, width, needs })
+    }
+
+    /// Bits behind an IPv4 header.
+    fn transport(&self, start: i32, width: u16) -> Option<Seen> {
+        let network = self.layout.network().filter(|network| network.kind == Kind::Ipv4)?;
+        let mut needs = self.needs(network)?;
+        let header = self.header(start);
+        let at = match header {
+            Some(header) if header.depth > 0 || header.offset <= network.offset => return None,
+            Some(header) => 8 * header.offset,
+            None if network.options == Some(true) => return None,
+            None => 8 * (network.offset + 20),
+        };
+        let start = u16::try_from(start - at).ok().filter(|start| start + width <= 160)?;
+        let certain = header.filter(|header| !header.assumed);
+        let protocols = match header.map(|header| header.kind) {
+            Some(Kind::Tcp) => vec![ip_protocol::TCP],
+            Some(Kind::Udp) => vec![ip_protocol::UDP],
+            Some(Kind::Icmp) => vec![ip_protocol::ICMP],
+            Some(Kind::Ports) if certain.is_some() => {
+                vec![ip_protocol::TCP, ip_protocol::UDP, ip_protocol::SCTP]
+            }
+            _ => Vec::new(),
+        };
+        if Match::IpFrag.is_known(self.dialect) {
+            // Of fragments behind the first the switch knows no ports.
+            needs = needs.and(&Conditions::masked(Match::IpFrag, 0, LATER))?;
+        }
+        Some(Seen::Transport { start, width, protocols, needs })
+    }
+
+    /// Where bits of the header of a transport protocol are seen.
+    fn of_protocol(
+        &self,
+        protocol: u8,
+        start: u16,
+        width: u16,
+        needs: &Conditions,
+    ) -> Option<Seen> {
+        use Match::{DestinationPort, IcmpCode, IcmpType, SourcePort, TcpFlags};
+        let fields: &[(u16, Match)] = match protocol {
+            ip_protocol::TCP => &[(0, SourcePort), (16, DestinationPort), (100, TcpFlags)],
+            ip_protocol::UDP | ip_protocol::SCTP => &[(0, SourcePort), (16, DestinationPort)],
+            ip_protocol::ICMP => &[(0, IcmpType), (8, IcmpCode)],
+            _ => return None,
+        };
+        let inside =
+            |(from, field): &&(u16, Match)| *from <= start && start + width <= from + field.width();
+        let &(from, field) = fields.iter().find(inside)?;
+        let needs = needs.and(&Conditions::exact(Match::IpProto, protocol.into()))?;
+        self.bits(field, from + field.width() - start - width, width, needs)
+    }
+
+    /// Conditions of which one holds exactly where a number is in a set; at most one of them, if
+    /// `protocols` are not given.
+    ///
+    /// # Errors
+    /// How many there would be, if they can be counted.
+    pub(super) fn within(
+        &self,
+        seen: &Seen,
+        set: &IntervalSet,
+        protocols: Option<&[u8]>,
+    ) -> Result<Vec<Conditions>, Option<usize>> {
+        match seen {
+            Seen::Bits { field, low, width, needs } => {
+                let numbers = match field.has_masks(self.dialect) {
+                    true => masks(set, *width)?,
+                    false => singles(set, u128::MAX >> (128 - width))?,
+                };
+                let shifted = numbers.iter().map(|(value, mask)| {
+                    needs.and(&Conditions::masked(*field, value << low, mask << low))
+                });
+                Ok(shifted.flatten().collect())
+            }
+            Seen::Type => types(set),
+            Seen::Offset { needs } => {
+                let (first, later) = (set.contains(0), set.contains(1));
+                // How far is not seen, only whether.
+                let all = IntervalSet::range(1, 0x1fff).is_subset(set);
+                if later != all || (!all && set.intervals().iter().any(|i| i.1 > 0)) {
+                    return Err(None);
+                }
+                let one = |value| needs.and(&Conditions::masked(Match::IpFrag, value, LATER));
+                let of = [(first, 0), (later, LATER)];
+                Ok(of.iter().filter(|of| of.0).filter_map(|of| one(of.1)).collect())
+            }
+            Seen::TypeOfService { needs } => {
+                let all = singles(set, 0xff)?;
+                let of = all.iter().filter_map(|(value, _)| {
+                    let dscp = Conditions::exact(Match::IpDscp, value >> 2);
+                    needs.and(&dscp)?.and(&Conditions::exact(Match::IpEcn, value & 3))
+                });
+                Ok(of.collect())
+            }
+            Seen::Transport { start, width, protocols: known, needs } => {
+                let of = protocols.unwrap_or(known);
+                if of.is_empty() {
+                    return Err(None);
+                }
+                let mut all = Vec::new();
+                for &protocol in of {
+                    let seen = self.of_protocol(protocol, *start, *width, needs).ok_or(None)?;
+                    all.extend(self.within(&seen, set, None)?);
+                }
+                Ok(all)
+            }
+        }
+    }
+}
+
+/// Conditions on the type of a frame: the switch takes a tag's for that of a tagged frame, whichever
+/// of both types a tag has, and does not tell lengths apart.
+fn types(set: &IntervalSet) -> Result<Vec<Conditions>, Option<usize>> {
+    let mut all = Vec::new();
+    if set.contains(ether_type::VLAN.into()) {
+        all.push(Conditions::masked(Match::VlanId, TAGGED, TAGGED));
+    }
+    let tags = [ether_type::VLAN, ether_type::QINQ].map(|tag| IntervalSet::single(tag.into()));
+    let lengths = IntervalSet::range(0, FIRST_TYPE - 1);
+    let mut rest = set.subtract(&IntervalSet::union_of(&tags));
+    if lengths.is_subset(&rest) {
+        rest = rest.subtract(&lengths).union(&IntervalSet::single(NO_TYPE));
+    } else if rest.intersects(&lengths) {
+        return Err(None);
+    }
+    let untagged = Conditions::masked(Match::VlanId, 0, TAGGED);
+    for (value, _) in singles(&rest, 0xffff)? {
+        all.extend(untagged.and(&Conditions::exact(Match::EthType, value)));
+    }
+    Ok(all)
+}
+
+/// The numbers of a set one by one.
+fn singles(set: &IntervalSet, mask: u128) -> Result<Vec<(u128, u128)>, Option<usize>> {
+    let count = usize::try_from(set.count()).ok();
+    match count {
+        Some(count) if count <= MOST_ALTERNATIVES => {}
+        count => return Err(count),
+    }
+    let all = set.intervals().iter().flat_map(|&(low, high)| low..=high);
+    Ok(all.map(|value| (value, mask)).collect())
+}
+
+/// The fewest prefixes that make up a set of numbers of a width.
+fn masks(set: &IntervalSet, width: u16) -> Result<Vec<(u128, u128)>, Option<usize>> {
+    let all = u128::MAX >> (128 - width);
+    let mut found = Vec::new();
+    for &(mut low, high) in set.intervals() {
+        loop {
+            let aligned = if low == 0 { u32::from(width) } else { low.trailing_zeros() };
+            let room = (high - low).checked_add(1).map_or(128, u128::ilog2);
+            let bits = aligned.min(room).min(u32::from(width));
+            let free = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
+            found.push((low, all & !free));
+            if found.len() > MOST_ALTERNATIVES {
+                return Err(None);
+            }
+            match (low | free).checked_add(1) {
+                Some(next) if next <= high => low = next,
+                _ => break,
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_make_up_a_set_and_nothing_else() {
+        for (low, high) in [(0, 255), (1, 254), (7, 7), (3, 128), (0, 0), (255, 255), (16, 31)] {
+            let set = IntervalSet::range(low, high);
+            let masks = masks(&set, 8).unwrap();
+            for number in 0..256 {
+                let count = masks.iter().filter(|(v, m)| number & m == *v).count();
+                assert_eq!(count, usize::from(set.contains(number)), "{number} of {low}..{high}");
+            }
+        }
+        assert_eq!(masks(&IntervalSet::full(128), 128).unwrap(), [(0, 0)]);
+        assert_eq!(masks(&IntervalSet::range(1, 65534), 16).unwrap().len(), 30);
+    }
+
+    #[test]
+    fn a_conjunction_is_empty_where_bits_differ() {
+        let a = Conditions::masked(Match::IpDst, 0x0a00_0000, 0xff00_0000);
+        let b = Conditions::masked(Match::IpDst, 0x0a01_0000, 0xffff_0000);
+        assert_eq!(a.and(&b), Some(b.clone()));
+        assert!(a.covers(&b) && !b.covers(&a) && a.meets(&b));
+        assert_eq!(b.and(&Conditions::exact(Match::IpDst, 0x0a02_0000)), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! OpenFlow 1.3 and Open vSwitch: segments as flow entries, in the text of `ovs-ofctl`.
+//!
+//! Two dialects: what OpenFlow 1.3 has, and what Open vSwitch has besides (registers, masks on ports, time to live,
+//! fragments, TCP flags). A switch knows fields, not bytes: `condition` finds them for the numbers that a
+//! program tests, `action` for those that it writes, `table` makes tables of steps, and `emit` writes
+//! them. `read` executes a text as Open vSwitch does, and shares nothing with the rest.
+//!
+//! What no switch tells apart: a VLAN tag's two types (0x8100 and 0x88a8), types behind an LLC and SNAP header and
+//! in front of one, and headers that are cut off or malformed, of which all fields are 0.
+
+mod action;
+mod condition;
+mod emit;
+mod number;
+mod read;
+mod table;
+
+use ir::Program;
+use ir::layout::Layout;
+use ir::program::StepId;
+
+use crate::{Device, File, Lack, Target, Unread};
+
+/// The file of flow entries.
+const FLOWS: &str = "flows.txt";
+
+/// What a switch understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    /// OpenFlow 1.3.
+    Standard,
+    /// That, and Open vSwitch's extensions.
+    OpenVSwitch,
+}
+
+impl Dialect {
+    /// Tables that there are.
+    fn tables(self) -> usize {
+        254
+    }
+}
+
+/// Switches that are given flow entries.
+pub(crate) struct OpenFlow(Dialect);
+
+/// Any switch with OpenFlow 1.3.
+pub(crate) static OPENFLOW: OpenFlow = OpenFlow(Dialect::Standard);
+
+/// Open vSwitch.
+pub(crate) static OVS: OpenFlow = OpenFlow(Dialect::OpenVSwitch);
+
+impl Target for OpenFlow {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Dialect::Standard => "openflow",
+            Dialect::OpenVSwitch => "ovs",
+        }
+    }
+
+    fn cuts(&self) -> bool {
+        false
+    }
+
+    fn decides(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {
+        table::decide(self.0, program, step, layout)
+    }
+
+    fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {
+        table::does(self.0, program, step, layout)
+    }
+
+    fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {
+        emit::emit(self.0, device)
+    }
+
+    fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {
+        read::read(files, device)
+    }
+}

@@ -1,0 +1,42 @@
+//! The way back: a frame from the cores leaves, without its tag, by the port that the tag names.
+
+use super::text::{Act, Entry, Failure, Name};
+use crate::Device;
+
+/// # Errors
+/// An entry that lets frames from the cores do anything else, or a port that none leads to.
+pub(super) fn check(entries: &[Entry], device: &Device<'_>) -> Result<(), Failure> {
+    let port = u128::from(device.cores);
+    let mut from_cores: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| {
+            let at = entry.when.iter().find(|bits| bits.name == Name::InPort);
+            entry.table == 0 && at.is_none_or(|bits| port & bits.mask == bits.value)
+        })
+        .collect();
+    from_cores.sort_by_key(|entry| std::cmp::Reverse(entry.priority));
+    for entry in &from_cores {
+        let known = |name: Name| matches!(name, Name::InPort | Name::Vlan);
+        if let Some(other) = entry.when.iter().find(|bits| !known(bits.name)) {
+            let message = format!("of frames from the cores {:?} is matched", other.name);
+            return Err((entry.line, message));
+        }
+    }
+    for &egress in device.egress.values() {
+        let tag = 0x1000 | u128::from(egress);
+        let first = from_cores.iter().find(|entry| {
+            let tagged = entry.when.iter().find(|bits| bits.name == Name::Vlan);
+            tagged.is_none_or(|bits| tag & bits.mask == bits.value)
+        });
+        let out = if egress == device.cores { Act::Back } else { Act::Output(egress) };
+        match first {
+            Some(entry) if entry.acts == [Act::PopTag, out] => {}
+            Some(entry) => {
+                let message = format!("frames from the cores do not leave by port {egress}");
+                return Err((entry.line, message));
+            }
+            None => return Err((0, format!("no frame from the cores leaves by port {egress}"))),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,618 @@
+//! Symbolic execution of flow entries.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ir::program::{
+    Atom, ClassifyRule, Continuation, End, Exit, OnesSum, Program, Step, StepId, Term, TermId,
+    Write, Writes,
+};
+use ir::{Base, Field, IntervalSet, Port, Reason};
+
+use super::sight::{Question, Seen, Sight};
+use super::terms::Terms;
+use super::text::{Act, Entry, Failure, Name};
+use crate::Device;
+
+/// Steps of a program that is read.
+const MOST_STEPS: usize = 1 << 20;
+
+/// Why a packet is dropped that no entry takes.
+const LOST: Reason = Reason("no-flow-entry");
+
+/// A step of the program, before they are put in order.
+type Draft = usize;
+
+/// What tables hand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Machine {
+    table: u8,
+    register: u32,
+    metadata: u64,
+}
+
+/// What was done to a packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Changes {
+    popped: bool,
+    /// Type, ID and priority of a tag that was put on.
+    pushed: Option<(u16, u16, u8)>,
+    /// In order of their names.
+    set: BTreeMap<Name, u128>,
+    aged: u8,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Packet {
+    sight: Sight,
+    changes: Changes,
+    /// Where it was sent, and as what.
+    sent: Option<(u32, Changes)>,
+}
+
+/// A place in an entry's actions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Table(Machine, Packet),
+    /// Before an action of an entry.
+    Act(usize, usize, Machine, Packet),
+    /// Behind the last one of an entry.
+    End(usize, Packet),
+}
+
+/// Why execution stops: a question that is open, or what is not understood.
+enum Stop {
+    Ask(Box<Question>),
+    Fail(Failure),
+}
+
+impl From<Box<Question>> for Stop {
+    fn from(question: Box<Question>) -> Self {
+        Self::Ask(question)
+    }
+}
+
+struct Execution<'a> {
+    entries: &'a [Entry],
+    /// By table, in order of precedence: indexes of entries.
+    tables: BTreeMap<u8, Vec<usize>>,
+    device: &'a Device<'a>,
+    segment: usize,
+    port: u32,
+    terms: Terms,
+    steps: Vec<Step>,
+    made: HashMap<Place, Draft>,
+    exits: HashMap<Exit, Draft>,
+    /// Rules by what is known of the fields that they look at.
+    rules: HashMap<Vec<(usize, Draft)>, Arc<[ClassifyRule]>>,
+}
+
+/// The program that the entries are for packets of a segment.
+pub(super) fn program(
+    entries: &[Entry],
+    device: &Device<'_>,
+    segment: usize,
+) -> Result<Program, Failure> {
+    let of = &device.segments[segment];
+    let mut found: Option<Program> = None;
+    let mut tables: BTreeMap<u8, Vec<usize>> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        tables.entry(entry.table).or_default().push(at);
+    }
+    for table in tables.values_mut() {
+        table.sort_by_key(|&at| std::cmp::Reverse(entries[at].priority));
+    }
+    for &port in &of.ingress {
+        let mut execution = Execution {
+            entries,
+            tables: tables.clone(),
+            device,
+            segment,
+            port,
+            terms: Terms::new(of.program.terms.clone()),
+            steps: Vec::new(),
+            made: HashMap::new(),
+            exits: HashMap::new(),
+            rules: HashMap::new(),
+        };
+        let program = execution.run()?;
+        match &found {
+            None => found = Some(program),
+            Some(other) if other.steps == program.steps && other.terms == program.terms => {}
+            Some(_) => {
+                let message = format!("ports {} and {port} are treated differently", of.ingress[0]);
+                return Err((0, message));
+            }
+        }
+    }
+    found.ok_or_else(|| (0, format!("segment {segment} has no port")))
+}
+
+impl Execution<'_> {
+    fn of(&self) -> &Program {
+        &self.device.segments[self.segment].program
+    }
+
+    fn run(mut self: &mut Self) -> Result<Program, Failure> {
+        let machine = Machine { table: 0, register: 0, metadata: 0 };
+        let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
+        let root = self.at(Place::Table(machine, packet))?;
+        let steps = in_order(std::mem::take(&mut self.steps), root);
+        let this = &mut self;
+        let terms = std::mem::replace(&mut this.terms, Terms::new(Vec::new())).into_all();
+        let of = self.of();
+        Ok(Program {
+            entry: of.entry,
+            continuation: of.continuation,
+            terms,
+            state: of.state.clone(),
+            tables: of.tables.clone(),
+            lookups: of.lookups.clone(),
+            steps,
+        })
+    }
+
+    fn step(&mut self, step: Step) -> Result<Draft, Failure> {
+        if self.steps.len() >= MOST_STEPS {
+            return Err((0, format!("it is more than {MOST_STEPS} steps")));
+        }
+        self.steps.push(step);
+        Ok(self.steps.len() - 1)
+    }
+
+    /// The step of a place.
+    fn at(&mut self, place: Place) -> Result<Draft, Failure> {
+        if let Some(&draft) = self.made.get(&place) {
+            return Ok(draft);
+        }
+        let made = match &place {
+            Place::Table(machine, packet) => self.table(*machine, packet),
+            Place::Act(entry, act, machine, packet) => self.act(*entry, *act, *machine, packet),
+            Place::End(entry, packet) => self.end(*entry, packet),
+        };
+        let draft = match made {
+            Ok(draft) => draft,
+            Err(Stop::Fail(failure)) => return Err(failure),
+            Err(Stop::Ask(question)) => {
+                let with = |sight: Sight| {
+                    let mut place = place.clone();
+                    match &mut place {
+                        Place::Table(_, packet)
+                        | Place::Act(.., packet)
+                        | Place::End(_, packet) => packet.sight = sight,
+                    }
+                    place
+                };
+                let yes = self.at(with(question.yes))?;
+                let no = self.at(with(question.no))?;
+                self.test(question.atom, yes, no)?
+            }
+        };
+        self.made.insert(place, draft);
+        Ok(draft)
+    }
+
+    fn test(&mut self, atom: Atom, yes: Draft, no: Draft) -> Result<Draft, Failure> {
+        if yes == no {
+            return Ok(yes);
+        }
+        let element = self.of().entry.node;
+        let [yes, no] = [yes, no].map(|draft| StepId(draft as u32));
+        self.step(Step::Test { atom, yes, no, element })
+    }
+
+    fn table(&mut self, machine: Machine, packet: &Packet) -> Result<Draft, Stop> {
+        let entries = self.entries;
+        let all = self.tables.get(&machine.table).cloned().unwrap_or_default();
+        let known = |name: Name| match name {
+            Name::InPort => Some(u128::from(self.port)),
+            Name::Register => Some(machine.register.into()),
+            Name::Metadata => Some(machine.metadata.into()),
+            name => packet.changes.set.get(&name).copied(),
+        };
+        let mut fields: BTreeMap<Name, Seen> = BTreeMap::new();
+        let mut rules: Vec<(usize, Vec<(Name, IntervalSet)>)> = Vec::new();
+        let mut last = None;
+        'entries: for at in all {
+            let entry = &entries[at];
+            // What is known without a look at the packet comes first.
+            let wrong = |bits: &super::text::Bits| {
+                known(bits.name).is_some_and(|value| value & bits.mask != bits.value)
+            };
+            if entry.when.iter().any(wrong) {
+                continue;
+            }
+            let mut sets = Vec::new();
+            for bits in entry.when.iter().filter(|bits| known(bits.name).is_none()) {
+                let touched = packet.changes.popped || packet.changes.pushed.is_some();
+                let moved = matches!(bits.name, Name::Vlan | Name::Priority | Name::EthType);
+                let aged = packet.changes.aged > 0 && bits.name == Name::Ttl;
+                if (touched && moved) || aged {
+                    let message = format!("{:?} is matched after it was changed", bits.name);
+                    return Err(Stop::Fail((entry.line, message)));
+                }
+                let seen = match fields.get(&bits.name) {
+                    Some(seen) => *seen,
+                    None => {
+                        let seen = packet.sight.field(&mut self.terms, bits.name)?;
+                        fields.insert(bits.name, seen);
+                        seen
+                    }
+                };
+                let (width, value, mask) = match seen {
+                    Seen::Constant(value) if value & bits.mask == bits.value => continue,
+                    Seen::Constant(_) => continue 'entries,
+                    Seen::Bits(_) => (bits.name.width(), bits.value, bits.mask),
+                    Seen::Tag(_) if bits.mask & 0x1000 & !bits.value != 0 => continue 'entries,
+                    Seen::Tag(_) => (12, bits.value & 0xfff, bits.mask & 0xfff),
+                };
+                if mask == 0 {
+                    continue;
+                }
+                let set = IntervalSet::masked(width, value, mask).ok_or_else(|| {
+                    let message = format!("the mask of {:?} has too many gaps", bits.name);
+                    Stop::Fail((entry.line, message))
+                })?;
+                sets.push((bits.name, set));
+            }
+            if sets.is_empty() {
+                last = Some(at);
+                break;
+            }
+            rules.push((at, sets));
+        }
+        let otherwise = match last {
+            Some(at) => self.at(Place::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?,
+            None => self.lost().map_err(Stop::Fail)?,
+        };
+        let mut leads = Vec::with_capacity(rules.len());
+        for (at, _) in &rules {
+            let to = self.at(Place::Act(*at, 0, machine, packet.clone())).map_err(Stop::Fail)?;
+            leads.push((*at, to));
+        }
+        // Rules in front of the last that do what it does decide nothing.
+        while leads.last().is_some_and(|lead| lead.1 == otherwise) {
+            leads.pop();
+        }
+        rules.truncate(leads.len());
+        self.decide(&fields, rules, leads, otherwise).map_err(Stop::Fail)
+    }
+
+    /// The step at which the first rule counts.
+    fn decide(
+        &mut self,
+        fields: &BTreeMap<Name, Seen>,
+        rules: Vec<(usize, Vec<(Name, IntervalSet)>)>,
+        leads: Vec<(usize, Draft)>,
+        otherwise: Draft,
+    ) -> Result<Draft, Failure> {
+        let element = self.of().entry.node;
+        let mut names: Vec<Name> = rules.iter().flat_map(|r| r.1.iter().map(|s| s.0)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let term = |this: &mut Self, name: &Name| match fields.get(name) {
+            Some(Seen::Bits(field) | Seen::Tag(field)) => this.terms.input(*field),
+            _ => this.terms.constant(0),
+        };
+        match &names[..] {
+            [] => Ok(otherwise),
+            [name] => {
+                let on = term(self, name);
+                let mut left = IntervalSet::full(match fields.get(name) {
+                    Some(Seen::Bits(field) | Seen::Tag(field)) => field.width,
+                    _ => 1,
+                });
+                // Sets that lead to one step are one case.
+                let mut cases: BTreeMap<Draft, Vec<(u128, u128)>> = BTreeMap::new();
+                for ((_, sets), (_, to)) in rules.iter().zip(&leads) {
+                    let set = left.intersect(&sets[0].1);
+                    left = left.subtract(&set);
+                    if *to != otherwise {
+                        cases.entry(*to).or_default().extend(set.intervals());
+                    }
+                }
+                let case = |(to, set)| (IntervalSet::from_intervals(set), StepId(to as u32));
+                let cases: Vec<(IntervalSet, StepId)> = cases.into_iter().map(case).collect();
+                let cases: Vec<_> = cases.into_iter().filter(|case| !case.0.is_empty()).collect();
+                let otherwise = StepId(otherwise as u32);
+                match &cases[..] {
+                    [] => Ok(otherwise.0 as usize),
+                    [(set, yes)] => {
+                        let atom = Atom::Test(on, set.clone().into());
+                        self.test(atom, yes.0 as usize, otherwise.0 as usize)
+                    }
+                    _ => self.step(Step::Switch { on, cases, otherwise, element }),
+                }
+            }
+            names => {
+                let keys = names.iter().map(|name| term(self, name)).collect();
+                let mut arms: Vec<StepId> = Vec::new();
+                let mut index: HashMap<Draft, u32> = HashMap::new();
+                let mut arm = |to: Draft| {
+                    *index.entry(to).or_insert_with(|| {
+                        arms.push(StepId(to as u32));
+                        arms.len() as u32 - 1
+                    })
+                };
+                let mut made = Vec::with_capacity(rules.len());
+                let mut key = Vec::with_capacity(rules.len());
+                for (number, ((_, sets), (at, to))) in (0..).zip(rules.into_iter().zip(leads)) {
+                    let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
+                    let cube = sets.into_iter().map(|(name, set)| (place(name), set)).collect();
+                    let arm = arm(to);
+                    key.push((at, arm as Draft));
+                    made.push(ClassifyRule { cubes: Arc::new([cube]), arm, number, span: None });
+                }
+                // Packets that differ in where their headers lie share rules.
+                let rules = self.rules.entry(key).or_insert_with(|| made.clone().into());
+                let rules = match rules[..] == made[..] {
+                    true => Arc::clone(rules),
+                    false => made.into(),
+                };
+                let otherwise = StepId(otherwise as u32);
+                self.step(Step::Classify { table: None, keys, rules, arms, otherwise, element })
+            }
+        }
+    }
+
+    /// A packet that no entry takes is dropped.
+    fn lost(&mut self) -> Result<Draft, Failure> {
+        let entry = self.of().entry;
+        let exit = Exit {
+            effects: Vec::new(),
+            writes: Writes::default(),
+            end: End::Drop { element: entry.node, reason: LOST },
+            barrier: None,
+            visited: vec![entry],
+            copies: Vec::new(),
+        };
+        self.exit(exit)
+    }
+
+    fn exit(&mut self, exit: Exit) -> Result<Draft, Failure> {
+        if let Some(&draft) = self.exits.get(&exit) {
+            return Ok(draft);
+        }
+        let draft = self.step(Step::Exit(Box::new(exit.clone())))?;
+        self.exits.insert(exit, draft);
+        Ok(draft)
+    }
+
+    /// Executes an action, and those behind it.
+    fn act(
+        &mut self,
+        at: usize,
+        index: usize,
+        mut machine: Machine,
+        packet: &Packet,
+    ) -> Result<Draft, Stop> {
+        let entry = &self.entries[at];
+        let fail = |message: String| Stop::Fail((entry.line, message));
+        let Some(act) = entry.acts.get(index) else {
+            return self.at(Place::End(at, packet.clone())).map_err(Stop::Fail);
+        };
+        let mut packet = packet.clone();
+        let changes = &mut packet.changes;
+        match *act {
+            Act::Goto(table) if table > machine.table => {
+                machine.table = table;
+                return self.at(Place::Table(machine, packet)).map_err(Stop::Fail);
+            }
+            Act::Goto(_) => return Err(fail("'goto_table' leads back".into())),
+            Act::Set(Name::Register, value) => machine.register = value as u32,
+            Act::Set(Name::Metadata, value) => machine.metadata = value as u64,
+            Act::Metadata(value, mask) => {
+                machine.metadata = machine.metadata & !mask | value & mask;
+            }
+            Act::Output(port) if port == self.port => {}
+            Act::Output(_) | Act::Back => {
+                let to = if let Act::Output(port) = *act { port } else { self.port };
+                if packet.sent.is_some() {
+                    return Err(fail("a packet is sent twice".into()));
+                }
+                packet.sent = Some((to, packet.changes.clone()));
+            }
+            Act::PopTag => {
+                if changes.popped || changes.pushed.is_some() {
+                    return Err(fail("a second tag is popped, or one that was pushed".into()));
+                }
+                changes.popped = packet.sight.tagged(&mut self.terms)?;
+            }
+            Act::PushTag(tag) => {
+                if changes.pushed.is_some() {
+                    return Err(fail("two tags are pushed".into()));
+                }
+                changes.pushed = Some((tag, 0, 0));
+            }
+            Act::Set(Name::Vlan, value) => match &mut changes.pushed {
+                Some((_, id, _)) if value & 0x1000 != 0 => *id = value as u16 & 0xfff,
+                _ => return Err(fail("a VLAN ID is set of a tag that was not pushed".into())),
+            },
+            Act::Set(Name::Priority, value) => match &mut changes.pushed {
+                Some((_, _, priority)) => *priority = value as u8,
+                None => {
+                    return Err(fail("a priority is set of a tag that was not pushed".into()));
+                }
+            },
+            Act::Set(name, value) => drop(changes.set.insert(name, value)),
+            Act::Age => return self.age(at, index, machine, packet),
+        }
+        self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)
+    }
+
+    /// Counts the time to live down; a packet for which that is not possible goes no further.
+    fn age(
+        &mut self,
+        at: usize,
+        index: usize,
+        machine: Machine,
+        mut packet: Packet,
+    ) -> Result<Draft, Stop> {
+        let line = self.entries[at].line;
+        if !packet.sight.is_ip_frame(&mut self.terms)? {
+            return self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail);
+        }
+        let end = Place::End(at, packet.clone());
+        let Some(ip) = packet.sight.ip(&mut self.terms)? else {
+            return self.at(end).map_err(Stop::Fail);
+        };
+        let aged = packet.changes.aged.checked_add(1).filter(|aged| *aged < u8::MAX);
+        let aged = aged.ok_or_else(|| Stop::Fail((line, "'dec_ttl' too often".into())))?;
+        packet.changes.aged = aged;
+        let ttl = self.terms.input(bits(8 * ip + 64, 8));
+        let lives = IntervalSet::range(u128::from(aged) + 1, 255);
+        let yes = self.at(Place::Act(at, index + 1, machine, packet)).map_err(Stop::Fail)?;
+        let no = self.at(end).map_err(Stop::Fail)?;
+        self.test(Atom::Test(ttl, lives.into()), yes, no).map_err(Stop::Fail)
+    }
+
+    /// The exit behind an entry.
+    fn end(&mut self, at: usize, packet: &Packet) -> Result<Draft, Stop> {
+        let entry = &self.entries[at];
+        let fail = |message: String| Stop::Fail((entry.line, message));
+        let place = self.segment as u64 + 1;
+        let step = u32::try_from(entry.cookie & 0xffff_ffff).unwrap_or(0);
+        let exit = match self.of().steps.get(step as usize) {
+            Some(Step::Exit(exit)) if entry.cookie >> 32 == place => exit.clone(),
+            // Packets may be lost at other entries.
+            _ if packet.sent.is_none() => return self.lost().map_err(Stop::Fail),
+            _ => return Err(fail(format!("cookie {:#x} is no exit's", entry.cookie))),
+        };
+        let Some((port, changes)) = &packet.sent else {
+            let end = match exit.end {
+                end @ End::Drop { .. } => end,
+                _ => return self.lost().map_err(Stop::Fail),
+            };
+            return self.exit(Exit { end, ..*exit }).map_err(Stop::Fail);
+        };
+        if *port == self.device.cores
+            && let Changes { popped: false, pushed: Some((0x88a8, id, _)), set, aged: 0 } = changes
+            && set.is_empty()
+        {
+            let handoff = Exit::handoff(Continuation(*id), Vec::new());
+            let exit = Exit { writes: handoff.writes, end: handoff.end, ..*exit };
+            return self.exit(exit).map_err(Stop::Fail);
+        }
+        let end = self
+            .pushed(&exit.end, *port)
+            .ok_or_else(|| fail(format!("port {port} is no way out of the chain")))?;
+        self.leave(at, packet, changes, Exit { end, ..*exit })
+    }
+
+    /// The input port behind a device's port; the one of an exit, if it is that.
+    fn pushed(&self, end: &End, port: u32) -> Option<End> {
+        let leads = |to: &Port| self.device.egress.get(to) == Some(&port);
+        match end {
+            End::Push { to, .. } if leads(to) => Some(*end),
+            _ => {
+                let to = self.device.egress.keys().find(|to| leads(to))?;
+                Some(End::Push { to: *to, native: true })
+            }
+        }
+    }
+
+    /// An exit of a packet that changes.
+    fn leave(
+        &mut self,
+        _at: usize,
+        packet: &Packet,
+        changes: &Changes,
+        exit: Exit,
+    ) -> Result<Draft, Stop> {
+        let mut bytes: BTreeMap<i32, (u8, TermId)> = BTreeMap::new();
+        let start = self.frame(changes, &mut bytes);
+        let terms = &mut self.terms;
+        let deep = changes.aged > 0
+            || changes.set.keys().any(|name| !matches!(name, Name::EthDst | Name::EthSrc));
+        if deep
+            && let Some(ip) = packet.sight.ip(terms)?
+            && !packet.sight.is_zero_protocol(terms, ip)?
+        {
+            let header = 8 * ip;
+            let mut sum = OnesSum { complement: true, ..OnesSum::default() };
+            let checksum = terms.input(bits(header + 80, 16));
+            sum.minus.push(checksum);
+            if changes.aged > 0 {
+                let ttl = terms.input(bits(header + 64, 8));
+                let left = terms.minus(ttl, changes.aged.into());
+                bytes.insert(i32::from(ip) + 8, (1, left));
+                sum.constant = 0xffff - 0x100 * u16::from(changes.aged);
+            }
+            let dscp = changes.set.get(&Name::Dscp).copied();
+            let ecn = changes.set.get(&Name::Ecn).copied();
+            if dscp.is_some() || ecn.is_some() {
+                let mut part = |value: Option<u128>, offset, width| match value {
+                    Some(value) => terms.constant(value),
+                    None => terms.input(bits(header + offset, width)),
+                };
+                let (high, low) = (part(dscp, 8, 6), part(ecn, 14, 2));
+                let service = terms.add(Term::Concat { high, low, width: 2 });
+                bytes.insert(i32::from(ip) + 1, (1, service));
+                let first = terms.input(bits(header, 8));
+                let word = terms.add(Term::Concat { high: first, low: service, width: 8 });
+                sum.plus.push(word);
+                let word = terms.input(bits(header, 16));
+                sum.minus.push(word);
+            }
+            let sum = terms.add(Term::OnesSum(sum));
+            bytes.insert(i32::from(ip) + 10, (2, sum));
+        }
+        let write = |(offset, (length, value))| Write { offset, length, value };
+        let bytes = bytes.into_iter().map(write).collect();
+        let writes = Writes { start, bytes, ..Writes::default() };
+        self.exit(Exit { writes, ..exit }).map_err(Stop::Fail)
+    }
+
+    /// Writes to the header of the frame, and where the packet starts then.
+    fn frame(&mut self, changes: &Changes, bytes: &mut BTreeMap<i32, (u8, TermId)>) -> i32 {
+        let terms = &mut self.terms;
+        let start = 4 * (i32::from(changes.popped) - i32::from(changes.pushed.is_some()));
+        for (at, name) in [(0, Name::EthDst), (48, Name::EthSrc)] {
+            let value = match changes.set.get(&name) {
+                Some(value) => terms.constant(*value),
+                None if start != 0 => terms.input(bits(at, 48)),
+                None => continue,
+            };
+            bytes.insert(start + i32::from(at) / 8, (6, value));
+        }
+        if let Some((tag, id, priority)) = changes.pushed {
+            let control = u128::from(priority) << 13 | u128::from(id);
+            let value = terms.constant(u128::from(tag) << 16 | control);
+            bytes.insert(start + 12, (4, value));
+        }
+        start
+    }
+}
+
+fn bits(offset: u16, width: u16) -> Field {
+    Field::bits(Base::Data, offset, width)
+}
+
+/// Steps in an order in which each stands behind those that lead to it; without those that none leads to.
+fn in_order(mut steps: Vec<Step>, root: Draft) -> Vec<Step> {
+    // A step was made after those that it leads to.
+    let mut reached = vec![false; steps.len()];
+    reached[root] = true;
+    for at in (0..steps.len()).rev().filter(|at| *at <= root) {
+        if reached[at] {
+            steps[at].next().for_each(|next| reached[next.0 as usize] = true);
+        }
+    }
+    let mut number = vec![StepId(0); steps.len()];
+    let mut count = 0;
+    for at in (0..steps.len()).rev().filter(|&at| reached[at]) {
+        number[at] = StepId(count);
+        count += 1;
+    }
+    let mut at = 0;
+    steps.retain(|_| {
+        at += 1;
+        reached[at - 1]
+    });
+    steps.reverse();
+    for step in &mut steps {
+        step.map_next(|next| number[next.0 as usize]);
+    }
+    steps
+}

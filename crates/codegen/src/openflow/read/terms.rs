@@ -1,0 +1,57 @@
+//! Terms that are added to those of a program, each once.
+
+use std::collections::HashMap;
+
+use ir::Field;
+use ir::model::BinaryOp;
+use ir::program::{Term, TermId};
+
+/// The terms of a program.
+pub(super) struct Terms {
+    all: Vec<Term>,
+    known: HashMap<Term, TermId>,
+}
+
+impl Terms {
+    pub(super) fn new(all: Vec<Term>) -> Self {
+        let known = (0..).map(TermId).zip(&all).map(|(id, term)| (term.clone(), id)).collect();
+        Self { all, known }
+    }
+
+    /// A term; its operands are some already.
+    pub(super) fn add(&mut self, term: Term) -> TermId {
+        let next = TermId(self.all.len() as u32);
+        let id = *self.known.entry(term.clone()).or_insert(next);
+        if id == next {
+            self.all.push(term);
+        }
+        id
+    }
+
+    pub(super) fn input(&mut self, field: Field) -> TermId {
+        self.add(Term::Input(field))
+    }
+
+    pub(super) fn constant(&mut self, value: u128) -> TermId {
+        self.add(Term::Const(value))
+    }
+
+    pub(super) fn plus(&mut self, term: TermId, number: u128) -> TermId {
+        let number = self.constant(number);
+        self.add(Term::Binary(BinaryOp::Add, term, number))
+    }
+
+    pub(super) fn minus(&mut self, term: TermId, number: u128) -> TermId {
+        let number = self.constant(number);
+        self.add(Term::Binary(BinaryOp::Sub, term, number))
+    }
+
+    pub(super) fn times(&mut self, term: TermId, number: u128) -> TermId {
+        let number = self.constant(number);
+        self.add(Term::Binary(BinaryOp::Mul, term, number))
+    }
+
+    pub(super) fn into_all(self) -> Vec<Term> {
+        self.all
+    }
+}

@@ -1,0 +1,194 @@
+//! Open vSwitch without a wire: a bridge of dummy ports, into which frames are put by hand and
+//! whose frames are read from captures. It needs no permission, and goes with the test that
+//! started it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::live::network::run;
+use crate::live::{Process, until};
+
+/// Type of the frames that tell what came before them from what comes behind: one for experiments.
+const MARK: [u8; 2] = [0x88, 0xb5];
+
+/// A bridge with ports from 1 on.
+pub struct Switch {
+    folder: PathBuf,
+    ports: u32,
+    control: UnixStream,
+    /// Bytes of each port's capture that were read.
+    read: Vec<usize>,
+    // Dropped in this order.
+    _switch: Process,
+    _database: Process,
+}
+
+/// A frame that a port sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The port.
+    pub port: u32,
+    /// The frame.
+    pub bytes: Vec<u8>,
+}
+
+impl Switch {
+    /// Starts a bridge with so many ports, that drops everything.
+    pub fn start(ports: u32) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("catena{}ovs{count}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tool = |program: &str| {
+            let mut command = Command::new(program);
+            for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+                command.env(variable, &folder);
+            }
+            command.current_dir(&folder).stdin(Stdio::null());
+            command
+        };
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        run(tool("ovsdb-tool").args(["create", "conf.db", schema]));
+        let quiet = ["-vconsole:off", "-vsyslog:off"];
+        let mut database = tool("ovsdb-server");
+        database.args(["--remote=punix:db.sock", "--unixctl=db.ctl", "conf.db"]).args(quiet);
+        let database = Process::start(&mut database);
+        until("the database listens", || folder.join("db.sock").exists());
+        run(tool("ovs-vsctl").args(["--db=unix:db.sock", "--no-wait", "init"]));
+        let mut switch = tool("ovs-vswitchd");
+        switch.args(["--enable-dummy=override", "--disable-system", "--unixctl=switch.ctl"]);
+        let switch = Process::start(switch.args(quiet).arg("unix:db.sock"));
+        let mut bridge = tool("ovs-vsctl");
+        bridge.args(["--db=unix:db.sock", "add-br", "br0", "--", "set", "bridge", "br0"]);
+        bridge.args(["datapath-type=dummy", "fail-mode=secure"]);
+        for port in 1..=ports {
+            let name = format!("p{port}");
+            bridge.args(["--", "add-port", "br0", &name, "--", "set", "interface", &name]);
+            let capture = folder.join(format!("{name}.pcap"));
+            bridge.args(["type=dummy", &format!("ofport_request={port}")]);
+            bridge.arg(format!("options:tx_pcap={}", capture.display()));
+        }
+        run(&mut bridge);
+        let control = UnixStream::connect(folder.join("switch.ctl")).unwrap();
+        let read = vec![0; ports as usize];
+        let this = Self { folder, ports, control, read, _switch: switch, _database: database };
+        // First fragments show their ports.
+        this.flows(&["set-frags", "br0", "nx-match"]);
+        this
+    }
+
+    /// Runs `ovs-ofctl` on the bridge, whose name stands for where it listens.
+    #[track_caller]
+    pub fn flows(&self, arguments: &[&str]) -> String {
+        let bridge = format!("unix:{}", self.folder.join("br0.mgmt").display());
+        let arguments = arguments.iter().map(|a| if *a == "br0" { &bridge } else { *a });
+        run(Command::new("ovs-ofctl").args(["-O", "OpenFlow13"]).args(arguments))
+    }
+
+    /// Replaces all entries by those of a file.
+    #[track_caller]
+    pub fn load(&self, text: &str) {
+        let file = self.folder.join("flows.txt");
+        std::fs::write(&file, text).unwrap();
+        self.flows(&["del-flows", "br0"]);
+        self.flows(&["--bundle", "add-flows", "br0", &file.to_string_lossy()]);
+        let all: Vec<String> = (1..=self.ports).map(|port| format!("output:{port}")).collect();
+        let mark = u16::from_be_bytes(MARK);
+        let actions = all.join(",");
+        // A port sends nothing that it received, unless it is told by name.
+        let entry = format!("priority=65535,dl_type={mark:#x},actions={actions},in_port");
+        self.flows(&["add-flow", "br0", &entry]);
+    }
+
+    /// Puts frames into a port, one after the other. What came out, frame by frame.
+    #[track_caller]
+    pub fn send(&mut self, port: u32, frames: &[Vec<u8>]) -> Vec<Vec<Sent>> {
+        let mut all = Vec::with_capacity(frames.len());
+        for frames in frames.chunks(64) {
+            let mut parameters = vec![format!("p{port}")];
+            for frame in frames {
+                parameters.push(hex(frame));
+                parameters.push(hex(&mark()));
+            }
+            self.call("netdev-dummy/receive", &parameters);
+            let mut sent = vec![Vec::new(); frames.len()];
+            for port in 1..=self.ports {
+                let mut at = 0;
+                for bytes in self.captured(port, frames.len()) {
+                    match bytes == mark() {
+                        true => at += 1,
+                        false => sent[at].push(Sent { port, bytes }),
+                    }
+                }
+            }
+            all.append(&mut sent);
+        }
+        all
+    }
+
+    /// What a port sent until it sent so many marks.
+    fn captured(&mut self, port: u32, marks: usize) -> Vec<Vec<u8>> {
+        let file = self.folder.join(format!("p{port}.pcap"));
+        let from = self.read[port as usize - 1];
+        let mut found = (Vec::new(), 0);
+        until("every frame went through", || {
+            found = capture(&file, from);
+            found.0.iter().filter(|bytes| **bytes == mark()).count() == marks
+        });
+        self.read[port as usize - 1] += found.1;
+        found.0
+    }
+
+    /// Calls a method of the switch.
+    #[track_caller]
+    fn call(&mut self, method: &str, parameters: &[String]) {
+        let parameters: Vec<String> = parameters.iter().map(|p| format!("\"{p}\"")).collect();
+        let parameters = parameters.join(",");
+        let call = format!("{{\"id\":0,\"method\":\"{method}\",\"params\":[{parameters}]}}");
+        self.control.write_all(call.as_bytes()).unwrap();
+        let mut reply = String::new();
+        let mut byte = [0];
+        while reply.is_empty() || reply.matches('{').count() != reply.matches('}').count() {
+            self.control.read_exact(&mut byte).unwrap();
+            reply.push(byte[0].into());
+        }
+        assert!(reply.contains("\"error\":null"), "{call}: {reply}");
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // What is left in a folder for temporary files does no harm.
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+fn mark() -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend(MARK);
+    frame.resize(60, 0);
+    frame
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The frames of a capture from a byte on, and the bytes that they take; the file's header is passed.
+fn capture(file: &Path, from: usize) -> (Vec<Vec<u8>>, usize) {
+    const HEADER: usize = 24;
+    let bytes = std::fs::read(file).unwrap_or_default();
+    let mut frames = Vec::new();
+    let begin = if from == 0 { HEADER } else { from };
+    let mut at = begin;
+    while let Some(head) = bytes.get(at..at + 16) {
+        let length = u32::from_ne_bytes(head[8..12].try_into().unwrap()) as usize;
+        let Some(frame) = bytes.get(at + 16..at + 16 + length) else { break };
+        frames.push(frame.to_vec());
+        at += 16 + length;
+    }
+    (frames, at - from)
+}

@@ -1,0 +1,5 @@
+//! Flow entries of segments: proven to do what the segments do, and run by Open vSwitch.
+
+mod frames;
+mod proof;
+mod segments;
