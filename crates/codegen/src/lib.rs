@@ -9,7 +9,7 @@
 mod openflow;
 mod target;
 
-pub use target::{Device, File, Lack, Segment, Target, Unread};
+pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unread};
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {

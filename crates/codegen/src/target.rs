@@ -5,7 +5,7 @@ use std::fmt;
 
 use ir::layout::Layout;
 use ir::program::StepId;
-use ir::{NodeId, Port, Program, Span};
+use ir::{Field, IntervalSet, NodeId, Port, Program, Span};
 
 /// The part of a chain that a device runs of packets that come in at some of its ports.
 ///
@@ -111,6 +111,34 @@ impl fmt::Display for Lack {
     }
 }
 
+/// What a device takes for granted when it decides a step: of other packets it sees fields that are not there, or not
+/// those that are. A core asks it first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presumption {
+    /// What has to hold.
+    pub holds: Presumed,
+    /// What the device lacks to test it.
+    pub lack: Lack,
+}
+
+/// A condition that the program itself need not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presumed {
+    /// A field's number is in a set.
+    In(Field, IntervalSet),
+    /// So many times a field, and bytes more, are no more than another field.
+    Fits {
+        /// The field.
+        field: Field,
+        /// How often it counts, at least once.
+        times: u32,
+        /// The bytes more.
+        plus: u32,
+        /// The field that they have to fit in.
+        within: Field,
+    },
+}
+
 /// Why an artefact was not understood: where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
@@ -139,11 +167,17 @@ pub trait Target: Sync {
     /// Whether it can cut a packet's end. Where it cannot, padding behind short frames stays.
     fn cuts(&self) -> bool;
 
-    /// Whether packets can be sent where a step says, given which header lies where there.
+    /// Whether packets can be sent where a step says, given which header lies where there, and what is
+    /// presumed of them.
     ///
     /// # Errors
     /// What it lacks.
-    fn decides(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack>;
+    fn decides(
+        &self,
+        program: &Program,
+        step: StepId,
+        layout: &Layout,
+    ) -> Result<Vec<Presumption>, Lack>;
 
     /// Whether all that an exit does to a packet can be done, whatever port it leaves by.
     ///

@@ -12,6 +12,7 @@ mod action;
 mod condition;
 mod emit;
 mod number;
+mod presume;
 mod read;
 mod table;
 
@@ -19,7 +20,7 @@ use ir::Program;
 use ir::layout::Layout;
 use ir::program::StepId;
 
-use crate::{Device, File, Lack, Target, Unread};
+use crate::{Device, File, Lack, Presumption, Target, Unread};
 
 /// The file of flow entries.
 const FLOWS: &str = "flows.txt";
@@ -61,8 +62,14 @@ impl Target for OpenFlow {
         false
     }
 
-    fn decides(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {
-        table::decide(self.0, program, step, layout)
+    fn decides(
+        &self,
+        program: &Program,
+        step: StepId,
+        layout: &Layout,
+    ) -> Result<Vec<Presumption>, Lack> {
+        table::decide(self.0, program, step, layout)?;
+        Ok(presume::presumed(program, step, layout))
     }
 
     fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {

@@ -9,13 +9,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use codegen::{Lack, Segment, Target};
+use codegen::{Lack, Presumed, Segment, Target};
 use ir::field::{ip, ip6};
-use ir::layout::{Layout, Layouts};
-use ir::model::BinaryOp;
-use ir::program::{Atom, Continuation, End, Exit, LookupId, Step, StepId, Term, TermId};
-use ir::{Base, Field, NodeId, Port, Program};
+use ir::layout::{Facts, Layout, Layouts};
+use ir::model::{BinaryOp, CompareOp, Reason};
+use ir::program::{Atom, Continuation, End, Exit, LookupId, Step, StepId, Term, TermId, Writes};
+use ir::{Base, Field, IntervalSet, NodeId, Port, Program};
 
 use super::wire::to_wire;
 use super::{Lookups, Partition, partition, reach};
@@ -47,8 +48,8 @@ pub struct Offload {
     pub handoffs: BTreeMap<Continuation, Handoff>,
     /// By step of the segment: the step of the program that it is, if packets are not handed off there.
     origins: Vec<Option<StepId>>,
-    /// The conditions that are trusted to hold, or not to hold.
-    pub(super) trusted: Vec<(Atom, bool)>,
+    /// The program of packets for which holds what is trusted, if anything is.
+    pub(super) trusted: Option<Program>,
     /// Lengths that packets are not cut to.
     pub(super) paddings: Paddings,
 }
@@ -97,19 +98,28 @@ impl Class {
     }
 }
 
+/// What a core asks before it goes on where a device stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    /// A step of the program, which the device was spared, or whose numbers are wanted.
+    Step(StepId),
+    /// What the device presumed as it decided a step; a number counts these.
+    Presumed(StepId, usize),
+}
+
 /// A place in a program that is divided. In this order, each leads to those behind it only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// On the device, which was spared conditions, and looked up what a core looks up again.
-    Device { at: StepId, before: Vec<StepId> },
+    Device { at: StepId, before: Vec<Asked> },
     /// On a core, before it goes on where the device stopped: what it asks first.
-    Again { left: Reverse<usize>, before: Vec<StepId>, to: StepId },
+    Again { left: Reverse<usize>, before: Vec<Asked>, to: StepId },
     /// On a core.
     Core(StepId),
 }
 
 impl Place {
-    fn stopped(before: Vec<StepId>, to: StepId) -> Self {
+    fn stopped(before: Vec<Asked>, to: StepId) -> Self {
         match before.len() {
             0 => Place::Core(to),
             left => Place::Again { left: Reverse(left), before, to },
@@ -141,7 +151,8 @@ struct Dividing<'a> {
     paddings: Paddings,
     /// By step of that: what the target lacks.
     lacks: Vec<Option<Lack>>,
-    trusted: Vec<(Atom, bool)>,
+    /// By step of that: what the target presumes if it decides it, and lacks to test that.
+    presumed: Vec<Vec<(Atom, Lack)>>,
     layouts: Layouts,
     ends: &'a Ends<'a>,
     lookups: Lookups,
@@ -165,40 +176,43 @@ impl<'a> Dividing<'a> {
         }
         let paddings = if target.cuts() { Paddings::new() } else { paddings(program, &layouts) };
         leave_padding(&mut on_wire, &paddings);
-        let lack = |index: usize| {
-            let at = StepId(index as u32);
-            if let Some(full) = ends.full.get(&at) {
-                return Some(full.clone());
-            }
+        let (mut lacks, mut presumed) = (Vec::new(), Vec::new());
+        for (at, is_done) in (0..).map(StepId).zip(is_done) {
+            let layout = layouts.at(at);
             let found = match on_wire.step(at) {
-                Step::Exit(_) if !is_done[index] => Err(Lack::Element),
-                Step::Exit(_) => target.does(&on_wire, at, layouts.at(at)),
-                _ => target.decides(&on_wire, at, layouts.at(at)),
+                _ if ends.full.contains_key(&at) => Err(ends.full[&at].clone()),
+                Step::Exit(_) if !is_done => Err(Lack::Element),
+                Step::Exit(_) => target.does(&on_wire, at, layout).map(|()| Vec::new()),
+                _ => target.decides(&on_wire, at, layout),
             };
-            found.err()
-        };
-        let lacks = (0..program.steps.len()).map(lack).collect();
+            let facts = layouts.facts(at);
+            let presumptions = found.as_ref().map_or(&[][..], Vec::as_slice);
+            let atoms = presumptions.iter().filter_map(|presumption| {
+                let atom = atom(&mut on_wire.terms, &presumption.holds);
+                let is_known = facts.is_some_and(|facts| is_known(facts, &on_wire, &atom));
+                (!is_known).then(|| (atom, presumption.lack.clone()))
+            });
+            presumed.push(atoms.collect());
+            lacks.push(found.err());
+        }
         let lookups = Lookups::of(program);
         let all = (0..program.steps.len() as u32).map(StepId).collect();
         let live = lookups.live(program, &all);
         let gains = gains(program, &ends.is_wire);
         let stops = BTreeSet::new();
-        let trusted = Vec::new();
-        let mut dividing = Self {
+        Self {
             program,
             on_wire,
             paddings,
             lacks,
-            trusted,
+            presumed,
             layouts,
             ends,
             lookups,
             live,
             gains,
             stops,
-        };
-        dividing.trusted = dividing.trusted();
-        dividing
+        }
     }
 
     /// Where nearly all packets go at a condition that the device cannot test.
@@ -215,25 +229,45 @@ impl<'a> Dividing<'a> {
         }
     }
 
-    /// What is asked again at a step: what was spared, and lookups whose numbers are wanted.
-    fn asked(&self, before: &[StepId], to: StepId) -> Vec<StepId> {
+    /// What is asked again at a step: what was spared and presumed, and lookups whose numbers are wanted.
+    fn asked(&self, before: &[Asked], to: StepId) -> Vec<Asked> {
         let mut wanted = self.live[&to].clone();
         let mut asked = Vec::new();
-        for &step in before.iter().rev() {
-            match self.program.step(step) {
-                Step::Lookup { lookup, .. } => {
-                    if !wanted.remove(lookup) {
-                        continue;
+        for &one in before.iter().rev() {
+            if let Asked::Step(step) = one {
+                match self.program.step(step) {
+                    Step::Lookup { lookup, .. } => {
+                        if !wanted.remove(lookup) {
+                            continue;
+                        }
+                        let key = &self.program.lookups[usize::from(lookup.0)].key;
+                        wanted.extend(self.lookups.of_all(key));
                     }
-                    let key = &self.program.lookups[usize::from(lookup.0)].key;
-                    wanted.extend(self.lookups.of_all(key));
+                    of => wanted.extend(self.lookups.of_all(&of.terms())),
                 }
-                of => wanted.extend(self.lookups.of_all(&of.terms())),
             }
-            asked.push(step);
+            asked.push(one);
         }
         asked.reverse();
         asked
+    }
+
+    /// Adds what is presumed where the device decides a step, if it is not asked before.
+    fn presume(&self, at: StepId, before: &mut Vec<Asked>) {
+        for (number, (atom, _)) in self.presumed[at.0 as usize].iter().enumerate() {
+            let is_asked = |asked: &Asked| match asked {
+                Asked::Presumed(step, number) => self.presumed[step.0 as usize][*number].0 == *atom,
+                Asked::Step(step) => match self.program.step(*step) {
+                    Step::Test { atom: other, yes, .. } => {
+                        other == atom && self.usual(self.program.step(*step)) == Some(*yes)
+                    }
+                    _ => false,
+                },
+            };
+            if !before.iter().any(is_asked) {
+                before.push(Asked::Presumed(at, number));
+            }
+        }
     }
 
     /// Where a place leads, if its step of the program leads to `next`.
@@ -241,30 +275,50 @@ impl<'a> Dividing<'a> {
         match place {
             Place::Device { at, before } => {
                 let mut before = before.clone();
+                self.presume(*at, &mut before);
                 if matches!(self.program.step(*at), Step::Lookup { hit, .. } if *hit == next) {
-                    before.push(*at);
+                    before.push(Asked::Step(*at));
                 }
                 Place::Device { at: next, before }
             }
-            Place::Again { before, to, .. } => {
-                let usual = match self.program.step(before[0]) {
-                    Step::Lookup { hit, .. } => Some(*hit),
-                    step => self.usual(step),
-                };
-                match usual == Some(next) {
-                    true => Place::stopped(before[1..].to_vec(), *to),
-                    false => Place::Core(next),
-                }
-            }
+            Place::Again { before, to, .. } => match self.usually(before[0]) == Some(next) {
+                true => Place::stopped(before[1..].to_vec(), *to),
+                false => Place::Core(next),
+            },
             Place::Core(_) => Place::Core(next),
         }
     }
 
-    /// The step of the program that a place is.
+    /// Where what is asked leads nearly always; nowhere else than on, for what was presumed.
+    fn usually(&self, asked: Asked) -> Option<StepId> {
+        match asked {
+            Asked::Presumed(..) => None,
+            Asked::Step(step) => match self.program.step(step) {
+                Step::Lookup { hit, .. } => Some(*hit),
+                step => self.usual(step),
+            },
+        }
+    }
+
+    /// The places that a place leads to, by what its step of the program leads to.
+    fn leads(&self, place: &Place) -> Vec<(StepId, Place)> {
+        let at = self.step_of(place);
+        if let Place::Again { before, to, .. } = place
+            && let Asked::Presumed(..) = before[0]
+        {
+            // What the device decided is not decided anew if it presumed rightly.
+            return vec![(at, Place::stopped(before[1..].to_vec(), *to)), (at, Place::Core(at))];
+        }
+        self.program.step(at).next().map(|next| (next, self.lead(place, next))).collect()
+    }
+
+    /// The step of the program that a place is, or is about.
     fn step_of(&self, place: &Place) -> StepId {
         match place {
             Place::Device { at, .. } | Place::Core(at) => *at,
-            Place::Again { before, .. } => before[0],
+            Place::Again { before, .. } => match before[0] {
+                Asked::Step(at) | Asked::Presumed(at, _) => at,
+            },
         }
     }
 
@@ -274,10 +328,7 @@ impl<'a> Dividing<'a> {
         loop {
             before = self.asked(&before, at);
             let (step, lack) = (self.program.step(at), &self.lacks[at.0 as usize]);
-            let is_spared = |before: &StepId| {
-                !matches!(self.program.step(*before), Step::Lookup { .. })
-                    && !self.is_trusted(*before)
-            };
+            let is_spared = |asked: &Asked| !self.is_trusted(*asked);
             let done = !matches!(step, Step::Exit(_)) || !before.iter().any(is_spared);
             match lack {
                 None if done && !self.stops.contains(&at) => {
@@ -285,7 +336,7 @@ impl<'a> Dividing<'a> {
                 }
                 Some(_) if !self.stops.contains(&at) => match self.usual(step) {
                     Some(usual) => {
-                        before.push(at);
+                        before.push(Asked::Step(at));
                         at = usual;
                     }
                     None => return (Place::stopped(before, at), true),
@@ -295,31 +346,62 @@ impl<'a> Dividing<'a> {
         }
     }
 
-    fn is_trusted(&self, step: StepId) -> bool {
-        match self.program.step(step) {
-            Step::Test { atom, .. } => self.trusted.iter().any(|(other, _)| other == atom),
-            _ => false,
+    /// Whether what would be asked need not be: it is a lookup, or trusted.
+    fn is_trusted(&self, asked: Asked) -> bool {
+        match asked {
+            Asked::Presumed(step, number) => {
+                (self.ends.trust)(&self.presumed[step.0 as usize][number].1)
+            }
+            Asked::Step(step) => match self.program.step(step) {
+                Step::Lookup { .. } => true,
+                // Of packets, not of what was found.
+                of => {
+                    let lack = self.lacks[step.0 as usize].as_ref();
+                    lack.is_some_and(self.ends.trust)
+                        && self.lookups.of_all(&of.terms()).next().is_none()
+                }
+            },
         }
     }
 
-    /// The conditions that are trusted, and whether they are trusted to hold: everywhere alike.
-    fn trusted(&self) -> Vec<(Atom, bool)> {
-        let mut all: Vec<(Atom, Option<bool>)> = Vec::new();
-        for (step, lack) in self.program.steps.iter().zip(&self.lacks) {
-            if let Step::Test { atom, yes, .. } = step
-                && lack.as_ref().is_some_and(self.ends.trust)
-                // Of packets, not of what was found.
-                && self.lookups.of_all(&atom.operands()).next().is_none()
-            {
-                let holds = self.usual(step).map(|usual| usual == *yes);
-                match all.iter_mut().find(|(other, _)| other == atom) {
-                    Some((_, known)) if *known != holds => *known = None,
-                    Some(_) => {}
-                    None => all.push((atom.clone(), holds)),
-                }
-            }
+    /// The program of packets for which all that is trusted holds; others are dropped. None if nothing is.
+    fn as_trusted(&self) -> Option<Program> {
+        let presumed = |index: usize| {
+            let all = self.presumed[index].iter();
+            all.filter(|(_, lack)| (self.ends.trust)(lack)).map(|(atom, _)| atom)
+        };
+        let count = self.program.steps.len();
+        let mut starts = Vec::with_capacity(count);
+        let mut end = 0;
+        for index in 0..count {
+            starts.push(StepId(end));
+            end += 1 + presumed(index).count() as u32;
         }
-        all.into_iter().filter_map(|(atom, holds)| Some((atom, holds?))).collect()
+        let broken = StepId(end);
+        let (mut steps, mut any) = (Vec::new(), false);
+        for (index, step) in self.program.steps.iter().enumerate() {
+            let at = StepId(index as u32);
+            for atom in presumed(index) {
+                let (yes, element) = (StepId(steps.len() as u32 + 1), element(self.program, at));
+                steps.push(Step::Test { atom: atom.clone(), yes, no: broken, element });
+                any = true;
+            }
+            let (mut step, usual) = (step.clone(), self.usual(step));
+            let is_spared = usual.is_some() && self.is_trusted(Asked::Step(at));
+            step.map_next(|next| match is_spared && Some(next) != usual {
+                true => broken,
+                false => starts[next.0 as usize],
+            });
+            any |= is_spared;
+            steps.push(step);
+        }
+        let (element, reason) = (self.program.entry.node, Reason("not-trusted"));
+        let end = End::Drop { element, reason };
+        let (effects, copies, visited) = (Vec::new(), Vec::new(), Vec::new());
+        let exit = Exit { effects, writes: Writes::default(), end, barrier: None, visited, copies };
+        steps.push(Step::Exit(Box::new(exit)));
+        let terms = self.on_wire.terms.clone();
+        any.then(|| Program { steps, terms, ..self.program.clone() })
     }
 
     /// The program with what the device is spared behind what it decides: its places by step, and the
@@ -334,8 +416,8 @@ impl<'a> Dividing<'a> {
                 continue;
             }
             let mut leads = Vec::new();
-            for next in self.program.step(self.step_of(&place)).next() {
-                let (there, stopped) = self.settle(self.lead(&place, next));
+            for (next, to) in self.leads(&place) {
+                let (there, stopped) = self.settle(to);
                 if stopped {
                     stops.insert(there.clone());
                 }
@@ -347,6 +429,13 @@ impl<'a> Dividing<'a> {
         let ids: BTreeMap<&Place, StepId> = places.keys().zip((0..).map(StepId)).collect();
         let step = |(place, leads): (&Place, &Vec<(StepId, Place)>)| {
             let at = self.step_of(place);
+            if let Place::Again { before, .. } = place
+                && let Asked::Presumed(_, number) = before[0]
+            {
+                let (yes, no) = (ids[&leads[0].1], ids[&leads[1].1]);
+                let atom = self.presumed[at.0 as usize][number].0.clone();
+                return Step::Test { atom, yes, no, element: element(self.program, at) };
+            }
             let from = if let Place::Device { .. } = place { &self.on_wire } else { self.program };
             let mut step = from.step(at).clone();
             let leads: BTreeMap<StepId, StepId> =
@@ -406,7 +495,7 @@ impl<'a> Dividing<'a> {
                     }
                 }
                 Place::Core(to) | Place::Again { to, .. } => {
-                    let before: &[StepId] =
+                    let before: &[Asked] =
                         if let Place::Again { before, .. } = place { before } else { &[] };
                     let why = self.left(before, *to, &mut classes);
                     let exit = classes.contains_key(to).then_some(*to);
@@ -425,7 +514,7 @@ impl<'a> Dividing<'a> {
             classes: classes.into_values().collect(),
             handoffs,
             origins,
-            trusted: self.trusted.clone(),
+            trusted: self.as_trusted(),
             paddings: self.paddings.clone(),
         }
     }
@@ -433,7 +522,7 @@ impl<'a> Dividing<'a> {
     /// Notes what is left to cores where the device stops. Gives the reasons.
     fn left(
         &self,
-        before: &[StepId],
+        before: &[Asked],
         to: StepId,
         classes: &mut BTreeMap<StepId, Class>,
     ) -> Vec<Stay> {
@@ -442,12 +531,20 @@ impl<'a> Dividing<'a> {
             Some(Stay { element: element(self.program, step), lack })
         };
         let mut reasons = Vec::new();
-        // Those for which what the device was spared does not hold.
-        for &spared in before {
-            let step = self.program.step(spared);
-            let Some(reason) = stay(spared) else { continue };
-            let usual = self.usual(step);
-            let others = step.next().filter(|next| Some(*next) != usual);
+        // Those for which what the device was spared, or presumed, does not hold.
+        for &asked in before {
+            let (reason, others) = match asked {
+                Asked::Presumed(step, number) => {
+                    let lack = self.presumed[step.0 as usize][number].1.clone();
+                    (Stay { element: element(self.program, step), lack }, vec![step])
+                }
+                Asked::Step(step) => {
+                    let Some(reason) = stay(step) else { continue };
+                    let usual = self.usually(asked);
+                    let others = self.program.step(step).next();
+                    (reason, others.filter(|next| Some(*next) != usual).collect())
+                }
+            };
             for exit in reach(self.program, others) {
                 if let Some(class) = classes.get_mut(&exit) {
                     class.stays.insert(reason.clone());
@@ -468,6 +565,40 @@ impl<'a> Dividing<'a> {
             }
         }
         reasons
+    }
+}
+
+/// A condition over a program's terms, to which those are added that it has not got.
+fn atom(terms: &mut Vec<Term>, presumed: &Presumed) -> Atom {
+    let mut term = |term: Term| {
+        let at = terms.iter().position(|known| *known == term).unwrap_or_else(|| {
+            terms.push(term);
+            terms.len() - 1
+        });
+        TermId(at as u32)
+    };
+    match presumed {
+        Presumed::In(field, set) => Atom::Test(term(Term::Input(*field)), Arc::new(set.clone())),
+        Presumed::Fits { field, times, plus, within } => {
+            let mut sum = term(Term::Input(*field));
+            for (op, number, neutral) in [(BinaryOp::Mul, *times, 1), (BinaryOp::Add, *plus, 0)] {
+                if number != neutral {
+                    let number = term(Term::Const(number.into()));
+                    sum = term(Term::Binary(op, sum, number));
+                }
+            }
+            Atom::Compare(CompareOp::Le, sum, term(Term::Input(*within)))
+        }
+    }
+}
+
+/// Whether a condition follows from what is known.
+fn is_known(facts: &Facts, program: &Program, atom: &Atom) -> bool {
+    let Atom::Test(term, set) = atom else { return false };
+    let Some((low, high)) = facts.range(program, *term) else { return false };
+    match (u128::try_from(low), u128::try_from(high)) {
+        (Ok(low), Ok(high)) => IntervalSet::range(low, high).is_subset(set),
+        _ => false,
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use foldhash::HashMap;
-use ir::program::{Atom, Step, StepId, Term, TermId};
+use ir::program::{Continuation, Exit, Step, StepId};
 use ir::{NodeId, Port, Program};
 
 use super::offload::leave_padding;
@@ -49,64 +48,37 @@ impl Offload {
             let view = View::Whole;
             compare(&Comparison { a, b, names_a: name, names_b: name, view, budget: BUDGET })
         };
-        if self.trusted.is_empty() {
+        let Some(trusted) = &self.trusted else {
             return Ok(Assured { together: against(&before, &after), untrusted: None });
-        }
-        let mut known = Known::default();
-        let trusted: Vec<(Atom, bool)> =
-            self.trusted.iter().map(|(atom, holds)| (known.atom(program, atom), *holds)).collect();
-        let assumed = [&before, &after].map(|whole| known.assume(whole, &trusted));
-        let together = against(&assumed[0], &assumed[1]);
+        };
+        let grafted = seen(graft(trusted, &after)?);
+        let together = against(&seen(trusted.clone()), &grafted);
         Ok(Assured { together, untrusted: Some(against(&before, &after)) })
     }
+}
+
+/// A program that goes on with another wherever the first ends, but for the last of its steps.
+fn graft(first: &Program, then: &Program) -> Result<Program, Apart> {
+    const THEN: Continuation = Continuation(u16::MAX);
+    let last = StepId(first.steps.len() as u32 - 1);
+    let mut front = first.clone();
+    let on = StepId(last.0 + 1);
+    for step in &mut front.steps {
+        step.map_next(|next| match first.step(next) {
+            Step::Exit(_) if next != last => on,
+            _ => next,
+        });
+    }
+    front.steps.push(Step::Exit(Box::new(Exit::handoff(THEN, Vec::new()))));
+    let root = if matches!(first.step(StepId(0)), Step::Exit(_)) { on } else { StepId(0) };
+    let reached = reach(&front, [root]);
+    let front = restrict(&front, &[], &reached, &BTreeMap::new()).normal();
+    join(&front, &[Program { continuation: Some(THEN), ..then.clone() }])
 }
 
 impl Assured {
     /// Whether all was proven.
     pub fn holds(&self) -> bool {
         matches!(self.together.verdict, Verdict::Equal)
-    }
-}
-
-/// Terms of several programs by numbers that all share.
-#[derive(Default)]
-struct Known(HashMap<Term, TermId>);
-
-impl Known {
-    fn term(&mut self, program: &Program, term: TermId) -> TermId {
-        let mut of = program.term(term).clone();
-        of.map_operands(|operand| self.term(program, operand));
-        let next = TermId(self.0.len() as u32);
-        *self.0.entry(of).or_insert(next)
-    }
-
-    fn atom(&mut self, program: &Program, atom: &Atom) -> Atom {
-        match atom {
-            Atom::Test(term, set) => Atom::Test(self.term(program, *term), set.clone()),
-            Atom::Compare(op, a, b) => {
-                Atom::Compare(*op, self.term(program, *a), self.term(program, *b))
-            }
-        }
-    }
-
-    /// The program of packets for which these conditions hold, or do not.
-    fn assume(&mut self, program: &Program, trusted: &[(Atom, bool)]) -> Program {
-        let mut ends: BTreeMap<StepId, StepId> = BTreeMap::new();
-        let mut whole = program.clone();
-        for (index, step) in program.steps.iter().enumerate().rev() {
-            let at = StepId(index as u32);
-            let mut end = at;
-            if let Step::Test { atom, yes, no, .. } = step {
-                let atom = self.atom(program, atom);
-                if let Some((_, holds)) = trusted.iter().find(|(other, _)| *other == atom) {
-                    end = ends[if *holds { yes } else { no }];
-                }
-            }
-            whole.steps[index].map_next(|next| ends[&next]);
-            ends.insert(at, end);
-        }
-        let root = ends[&StepId(0)];
-        let reached = reach(&whole, [root]);
-        restrict(&whole, &[], &reached, &BTreeMap::new()).normal()
     }
 }

@@ -7,10 +7,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use catena_compiler::partition::{Ends, Offload, Stay, from_wire, offload};
 use catena_compiler::prove::Verdict;
 use catena_compiler::synthesize_tables;
-use codegen::{Device, File, Lack, Target, Unread};
+use codegen::{Device, File, Lack, Presumed, Presumption, Target, Unread};
+use ir::field::meta;
 use ir::layout::Layout;
 use ir::program::{Continuation, End, Step, StepId, verify};
-use ir::{Port, Program};
+use ir::{Base, Field, IntervalSet, Port, Program};
 
 use super::{Made, chains};
 
@@ -20,18 +21,24 @@ struct Lacking {
     /// Of ten things.
     lacks: u64,
     cuts: bool,
+    /// Whether it presumes what it does not test.
+    presumes: bool,
 }
 
 impl Lacking {
-    fn can(&self, step: &Step, lack: Lack) -> Result<(), Lack> {
+    /// The same wherever the same is asked.
+    fn draw(&self, step: &Step) -> u64 {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        // Alike wherever the same is asked.
         let words = match step {
             Step::Test { atom, .. } => format!("{atom:?}"),
             Step::Switch { on, .. } => format!("{on:?}"),
             step => format!("{step:?}"),
         };
-        match hasher.hash_one((words, self.seed)) % 10 < self.lacks {
+        hasher.hash_one((words, self.seed))
+    }
+
+    fn can(&self, step: &Step, lack: Lack) -> Result<(), Lack> {
+        match self.draw(step) % 10 < self.lacks {
             true => Err(lack),
             false => Ok(()),
         }
@@ -47,7 +54,12 @@ impl Target for Lacking {
         self.cuts
     }
 
-    fn decides(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
+    fn decides(
+        &self,
+        program: &Program,
+        step: StepId,
+        _: &Layout,
+    ) -> Result<Vec<Presumption>, Lack> {
         let step = program.step(step);
         // No device has flows yet.
         if let Step::Lookup { lookup, .. } = step
@@ -55,7 +67,19 @@ impl Target for Lacking {
         {
             return Err(Lack::Flows);
         }
-        self.can(step, Lack::Length)
+        self.can(step, Lack::Length)?;
+        if !self.presumes {
+            return Ok(Vec::new());
+        }
+        let least = u128::from(self.draw(step) / 16 % 60);
+        let long = Presumed::In(meta::LEN, IntervalSet::range(least, meta::LEN.max()));
+        let length = Field::bytes(Base::Data, 16, 2);
+        let fits = Presumed::Fits { field: length, times: 1, plus: 14, within: meta::LEN };
+        let all = [(long, Lack::Length), (fits, Lack::Checksum)];
+        let all = all.map(|(holds, lack)| Presumption { holds, lack });
+        // None, one, or both.
+        let some = (self.draw(step) / 1024 % 4) as usize;
+        Ok(all.into_iter().skip(some / 2).take(some).collect())
     }
 
     fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
@@ -103,7 +127,8 @@ fn device_and_cores_together_are_the_program() {
         let is_wire = is_wire(&made);
         for program in programs(&made) {
             for lacks in [0, 1, 1, 2, 2, 3, 5, 10] {
-                let target = Lacking { seed: random.u64(..), lacks, cuts: random.bool() };
+                let (cuts, presumes) = (random.bool(), random.bool());
+                let target = Lacking { seed: random.u64(..), lacks, cuts, presumes };
                 let trust = random.bool();
                 let parts = divide(&made, &program, &target, trust);
                 let device = &parts.segment.program;
@@ -124,7 +149,7 @@ fn device_and_cores_together_are_the_program() {
 
 #[test]
 fn a_device_that_lacks_nothing_does_all_but_elements_own_code() {
-    let target = Lacking { seed: 1, lacks: 0, cuts: true };
+    let target = Lacking { seed: 1, lacks: 0, cuts: true, presumes: false };
     for made in chains() {
         for program in programs(&made) {
             let parts = divide(&made, &program, &target, false);
@@ -145,7 +170,7 @@ fn a_device_that_lacks_nothing_does_all_but_elements_own_code() {
 fn mistakes_of_a_device_are_found() {
     let made = &chains()[0];
     let names = |node: ir::NodeId| made.graph.nodes[node].name.clone();
-    let target = Lacking { seed: 4, lacks: 1, cuts: false };
+    let target = Lacking { seed: 4, lacks: 1, cuts: false, presumes: false };
     for program in programs(made) {
         let parts = divide(made, &program, &target, false);
         let is_wire = is_wire(made);

@@ -1,0 +1,151 @@
+//! What a switch presumes of packets whose fields it looks at: that headers are there as a whole, and that their
+//! lengths are right. Open vSwitch takes all fields of other headers for 0, and looks behind an LLC and SNAP header.
+
+use std::collections::BTreeSet;
+
+use ir::field::{arp, eth, ip, ip6, meta, vlan};
+use ir::layout::{Header, Kind, Layout};
+use ir::program::{Step, StepId, TermId};
+use ir::{Base, Field, IntervalSet, Program};
+
+use crate::{Lack, Presumed, Presumption};
+
+/// The least number in a field that is a type, not a length (IEEE 802.3 §3.2.6).
+const LEAST_TYPE: u128 = 0x600;
+
+/// What is presumed where a step is decided.
+pub(super) fn presumed(program: &Program, step: StepId, layout: &Layout) -> Vec<Presumption> {
+    let mut terms: Vec<TermId> = program.step(step).terms();
+    if let Step::Lookup { lookup, .. } = program.step(step) {
+        terms.extend(&program.lookups[usize::from(lookup.0)].key);
+    }
+    let mut presuming = Presuming { layout, all: Vec::new() };
+    let mut seen = BTreeSet::new();
+    while let Some(term) = terms.pop() {
+        if !seen.insert(term) {
+            continue;
+        }
+        terms.extend(program.term(term).operands());
+        if let ir::program::Term::Input(field) = program.term(term)
+            && field.base == Base::Data
+        {
+            presuming.field(*field);
+        }
+    }
+    presuming.all
+}
+
+struct Presuming<'a> {
+    layout: &'a Layout,
+    all: Vec<Presumption>,
+}
+
+impl Presuming<'_> {
+    fn add(&mut self, holds: Presumed, lack: Lack) {
+        let presumption = Presumption { holds, lack };
+        if !self.all.contains(&presumption) {
+            self.all.push(presumption);
+        }
+    }
+
+    /// A field of a header, as the packet has it.
+    fn of(header: &Header, field: Field) -> Field {
+        Field::bits(Base::Data, u16::try_from(header.bit(field)).unwrap_or(u16::MAX), field.width)
+    }
+
+    fn is_in(&mut self, header: &Header, field: Field, low: u128, high: u128) {
+        let name = header.field_name(field);
+        let set = IntervalSet::range(low, high);
+        self.add(Presumed::In(Self::of(header, field), set), Lack::Field(name));
+    }
+
+    fn long_enough(&mut self, bytes: i32) {
+        let set = IntervalSet::range(u128::try_from(bytes).unwrap_or(0), meta::LEN.max());
+        self.add(Presumed::In(meta::LEN, set), Lack::Length);
+    }
+
+    /// What a field needs.
+    fn field(&mut self, field: Field) {
+        let at = i32::from(field.offset) / 8;
+        let headers = self.layout.headers();
+        let is_in = |header: &&Header| {
+            (header.offset..header.offset + i32::from(header.length)).contains(&at)
+        };
+        let Some(header) = headers.iter().rev().find(is_in) else { return };
+        for before in headers.iter().take_while(|before| before.offset < header.offset) {
+            self.behind(before);
+        }
+        let named = [eth::DST, eth::SRC].map(|address| Self::of(header, address));
+        match header.kind {
+            Kind::Ethernet if named.iter().any(|address| address.overlaps(field)) => {
+                self.long_enough(header.offset + 14);
+            }
+            _ => self.behind(header),
+        }
+        match header.kind {
+            Kind::Tcp | Kind::Ports => self.payload(header, 20),
+            Kind::Udp | Kind::Icmp | Kind::Icmp6 => self.payload(header, 8),
+            _ => {}
+        }
+    }
+
+    /// What has to hold of a header so that the switch looks at it, and behind it.
+    fn behind(&mut self, header: &Header) {
+        let at = header.offset;
+        match header.kind {
+            Kind::Ethernet => {
+                self.long_enough(at + 14);
+                self.is_in(header, eth::TYPE, LEAST_TYPE, eth::TYPE.max());
+            }
+            Kind::Vlan | Kind::InnerVlan => {
+                self.long_enough(at + 4);
+                self.is_in(header, vlan::TYPE, LEAST_TYPE, vlan::TYPE.max());
+            }
+            Kind::Ipv4 => {
+                self.long_enough(at + 20);
+                self.is_in(header, ip::HL, 5, ip::HL.max());
+                let length = Self::of(header, ip::LEN);
+                let header_length = Self::of(header, ip::HL);
+                let fits =
+                    Presumed::Fits { field: header_length, times: 4, plus: 0, within: length };
+                self.add(fits, Lack::Length);
+                self.fits(length, at);
+            }
+            Kind::Ipv6 => {
+                self.long_enough(at + 40);
+                self.fits(Self::of(header, ip6::PLEN), at + 40);
+            }
+            Kind::Arp => {
+                self.long_enough(at + 28);
+                self.is_in(header, arp::HTYPE, 1, 1);
+                self.is_in(header, arp::PTYPE, 0x800, 0x800);
+                self.is_in(header, arp::HLEN, 6, 6);
+                self.is_in(header, arp::PLEN, 4, 4);
+            }
+            _ => {}
+        }
+    }
+
+    fn fits(&mut self, field: Field, plus: i32) {
+        let plus = u32::try_from(plus).unwrap_or(0);
+        self.add(Presumed::Fits { field, times: 1, plus, within: meta::LEN }, Lack::Length);
+    }
+
+    /// The transport header is there, so many bytes of it, and not in an earlier fragment.
+    fn payload(&mut self, header: &Header, bytes: i32) {
+        let before = self.layout.headers().iter().rev().find(|other| {
+            other.offset < header.offset && matches!(other.kind, Kind::Ipv4 | Kind::Ipv6)
+        });
+        let Some(network) = before.copied() else { return };
+        let length = u128::try_from(header.offset - network.offset).unwrap_or(0);
+        let bytes = bytes as u128;
+        match network.kind {
+            Kind::Ipv4 => {
+                self.is_in(&network, ip::HL, length / 4, length / 4);
+                self.is_in(&network, ip::LEN, length + bytes, ip::LEN.max());
+                self.is_in(&network, ip::FRAG, 0, 0);
+            }
+            _ => self.is_in(&network, ip6::PLEN, length - 40 + bytes, ip6::PLEN.max()),
+        }
+    }
+}
