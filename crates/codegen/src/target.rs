@@ -87,25 +87,23 @@ pub enum Lack {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lack::Length => f.write_str("it cannot test the length of packets"),
-            Lack::Checksum => f.write_str("it cannot verify checksums"),
-            Lack::Field(name) => write!(f, "it cannot match {name}"),
-            Lack::Match(name, None) => write!(f, "it matches {name} by mask only"),
-            Lack::Match(name, Some(entries)) => {
-                write!(f, "{name} would take {entries} entries")
-            }
-            Lack::Number(what) => write!(f, "it cannot compute {what}"),
-            Lack::Comparison => f.write_str("it cannot compare two numbers of a packet"),
-            Lack::Flows => f.write_str("it has no flows"),
-            Lack::Found => f.write_str("it cannot use what a lookup found"),
-            Lack::Clock => f.write_str("it has no clock"),
-            Lack::Cells => f.write_str("it keeps nothing from packet to packet"),
-            Lack::Write(name) => write!(f, "it cannot write {name}"),
-            Lack::Move(bytes) if *bytes < 0 => write!(f, "it cannot push {} bytes", -bytes),
-            Lack::Move(bytes) => write!(f, "it cannot pull {bytes} bytes"),
-            Lack::Cut => f.write_str("it cannot cut packets"),
-            Lack::Copy => f.write_str("it cannot copy packets"),
-            Lack::Element => f.write_str("an element's own code is needed"),
+            Lack::Length => f.write_str("lengths are not tested"),
+            Lack::Checksum => f.write_str("checksums are not verified"),
+            Lack::Field(name) => write!(f, "{name} is not matched"),
+            Lack::Match(name, None) => write!(f, "{name} is matched by mask only"),
+            Lack::Match(name, Some(entries)) => write!(f, "{name} would take {entries} entries"),
+            Lack::Number(what) => write!(f, "{what} is not computed"),
+            Lack::Comparison => f.write_str("two numbers of a packet are not compared"),
+            Lack::Flows => f.write_str("flows are not looked up"),
+            Lack::Found => f.write_str("what a lookup found is not kept"),
+            Lack::Clock => f.write_str("there is no clock"),
+            Lack::Cells => f.write_str("nothing is kept from packet to packet"),
+            Lack::Write(name) => write!(f, "{name} is not written"),
+            Lack::Move(bytes) if *bytes < 0 => write!(f, "{} bytes are not pushed", -bytes),
+            Lack::Move(bytes) => write!(f, "{bytes} bytes are not pulled"),
+            Lack::Cut => f.write_str("packets are not cut"),
+            Lack::Copy => f.write_str("packets are not copied"),
+            Lack::Element => f.write_str("the element's own code is needed"),
             Lack::Room(what, needed, there) => write!(f, "{needed} {what}, {there} fit"),
         }
     }

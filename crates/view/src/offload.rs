@@ -7,7 +7,7 @@ use compiler::Synthesis;
 use compiler::partition::{self, Compiled, Divided, Share, Stay};
 use compiler::prove::Verdict;
 use ir::program::End;
-use ir::{Graph, Model, Port, Sources};
+use ir::{Model, Port, Sources};
 use serde_json::{Value, json};
 
 use crate::paint::{Paint, count};
@@ -37,7 +37,7 @@ fn place(class: &partition::Class) -> &'static str {
         (true, ..) => "done there",
         (false, false, _) => "decided there",
         (false, true, false) => "stays",
-        (false, true, true) => "no packets",
+        (false, true, true) => "trusted not to come",
     }
 }
 
@@ -94,29 +94,17 @@ impl Offloaded<'_> {
         };
         for class in report.programs.iter().flat_map(|became| &became.classes).take(shown) {
             let Some(fate) = classes().find(|fate| fate.exit == class.step) else { continue };
-            let first = match (fate.done, fate.decided.is_empty()) {
-                (true, _) => None,
-                (false, false) => self.reasons(&fate.decided).into_iter().next(),
-                (false, true) => self.reasons(&fate.stays).into_iter().next(),
+            let why = match fate.done || !fate.decided.is_empty() {
+                true => None,
+                // The report for programs has all.
+                false => fate.stays.first().map(|stay| self.reason(stay)),
             };
             table.row([
                 class.number.to_string(),
                 self.said(&report, class),
                 place(fate).to_string(),
-                first.unwrap_or_default(),
+                why.unwrap_or_default(),
             ]);
-            // Packets of the class that fare worse.
-            let worse = [
-                ("decided there", fate.done, &fate.decided),
-                ("stays", fate.done || !fate.decided.is_empty(), &fate.stays),
-            ];
-            for (what, _, stays) in
-                worse.into_iter().filter(|(_, also, all)| *also && !all.is_empty())
-            {
-                for reason in self.reasons(stays) {
-                    table.row([String::new(), String::new(), format!("some: {what}"), reason]);
-                }
-            }
         }
         text.push_str(&table.render());
         let more = part.offload.classes.len().saturating_sub(shown);
@@ -130,6 +118,13 @@ impl Offloaded<'_> {
             count(part.offload.handoffs.len(), "place"),
             self.proof(part),
         );
+        let spared = Self::spared(part);
+        if !spared.is_empty() {
+            let _ = writeln!(
+                text,
+                "  what cores do where the class is decided: {spared} by the device"
+            );
+        }
         if let Some(share) = share {
             let percent = |n: u64| format!("{:.1} %", n as f64 * 100.0 / share.all().max(1) as f64);
             let _ = writeln!(
@@ -178,14 +173,17 @@ impl Offloaded<'_> {
         graph.nodes[end].config.clone()
     }
 
-    /// `f (fw.click:2): it cannot verify checksums`; each once.
-    fn reasons(&self, stays: &BTreeSet<Stay>) -> Vec<String> {
-        let Graph { nodes, .. } = &self.chain.graph;
-        let said = |stay: &Stay| {
-            let node = &nodes[stay.element];
-            format!("{} ({}): {}", node.name, self.sources.landmark(node.span), stay.lack)
-        };
-        stays.iter().map(said).collect()
+    /// `CheckIPHeader@4 (fw.click:2): checksums are not verified`
+    fn reason(&self, stay: &Stay) -> String {
+        let node = &self.chain.graph.nodes[stay.element];
+        format!("{} ({}): {}", node.name, self.sources.landmark(node.span), stay.lack)
+    }
+
+    /// What a device cannot do for packets of which it finds the class; each once.
+    fn spared(part: &Divided) -> String {
+        let decided = part.offload.classes.iter().flat_map(|class| &class.decided);
+        let all: BTreeSet<String> = decided.map(|stay| stay.lack.to_string()).collect();
+        all.into_iter().collect::<Vec<_>>().join(", ")
     }
 
     /// For programs.

@@ -131,7 +131,7 @@ impl Presuming<'_> {
         self.add(Presumed::Fits { field, times: 1, plus, within: meta::LEN }, Lack::Length);
     }
 
-    /// The transport header is there, so many bytes of it, and not in an earlier fragment.
+    /// The transport header is there, so many bytes of it.
     fn payload(&mut self, header: &Header, bytes: i32) {
         let before = self.layout.headers().iter().rev().find(|other| {
             other.offset < header.offset && matches!(other.kind, Kind::Ipv4 | Kind::Ipv6)
@@ -143,7 +143,6 @@ impl Presuming<'_> {
             Kind::Ipv4 => {
                 self.is_in(&network, ip::HL, length / 4, length / 4);
                 self.is_in(&network, ip::LEN, length + bytes, ip::LEN.max());
-                self.is_in(&network, ip::FRAG, 0, 0);
             }
             _ => self.is_in(&network, ip6::PLEN, length - 40 + bytes, ip6::PLEN.max()),
         }

@@ -18,7 +18,7 @@ use crate::synthesize_tables;
 /// What frames are known to be where they come in, so that it need not be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
-    /// Frames hold what the lengths in their headers say.
+    /// Frames have types (Ethernet II), and hold what the lengths in their headers say.
     Lengths,
     /// Checksums of IPv4 headers are right.
     IpChecksum,
@@ -38,7 +38,9 @@ impl Trust {
     pub fn covers(self, lack: &Lack) -> bool {
         match (self, lack) {
             (Trust::Lengths, Lack::Length) | (Trust::IpChecksum, Lack::Checksum) => true,
-            (Trust::Lengths, Lack::Field(name)) => name == "ip.len",
+            (Trust::Lengths, Lack::Field(name)) => {
+                ["ip.len", "ip6.plen", "eth.type", "vlan.type"].contains(&name.as_str())
+            }
             (Trust::IpOptions, Lack::Field(name)) => name == "ip.hl" || name == "ip.version",
             _ => false,
         }

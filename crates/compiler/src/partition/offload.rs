@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use codegen::{Lack, Presumed, Segment, Target};
-use ir::field::{ip, ip6};
+use ir::field::{ip, ip6, meta, udp};
 use ir::layout::{Facts, Layout, Layouts};
 use ir::model::{BinaryOp, CompareOp, Reason};
 use ir::program::{Atom, Continuation, End, Exit, LookupId, Step, StepId, Term, TermId, Writes};
@@ -193,7 +193,11 @@ impl<'a> Dividing<'a> {
                 (!is_known).then(|| (atom, presumption.lack.clone()))
             });
             presumed.push(atoms.collect());
-            lacks.push(found.err());
+            let lack = found.err();
+            lacks.push(match is_about_lengths(program, at, layout) {
+                true => lack.map(|_| Lack::Length),
+                false => lack,
+            });
         }
         let lookups = Lookups::of(program);
         let all = (0..program.steps.len() as u32).map(StepId).collect();
@@ -567,6 +571,27 @@ impl<'a> Dividing<'a> {
         reasons
     }
 }
+
+/// Whether a step compares lengths that headers state with each other, or with the packet's.
+fn is_about_lengths(program: &Program, step: StepId, layout: &Layout) -> bool {
+    let Step::Test { atom: atom @ Atom::Compare(..), .. } = program.step(step) else {
+        return false;
+    };
+    let mut terms = atom.operands();
+    while let Some(term) = terms.pop() {
+        let is_length = |field: Field| {
+            let name = layout.name_of(field).and_then(|name| name.field);
+            field == meta::LEN || name.is_some_and(|name| LENGTHS.contains(&name))
+        };
+        match program.term(term) {
+            Term::Input(field) if !is_length(*field) => return false,
+            of => terms.extend(of.operands()),
+        }
+    }
+    true
+}
+
+const LENGTHS: [Field; 4] = [ip::LEN, ip::HL, ip6::PLEN, udp::LEN];
 
 /// A condition over a program's terms, to which those are added that it has not got.
 fn atom(terms: &mut Vec<Term>, presumed: &Presumed) -> Atom {
