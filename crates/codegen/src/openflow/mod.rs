@@ -69,7 +69,7 @@ impl Target for OpenFlow {
         layout: &Layout,
     ) -> Result<Vec<Presumption>, Lack> {
         table::decide(self.0, program, step, layout)?;
-        Ok(presume::presumed(program, step, layout))
+        presume::presumed(program, step, layout)
     }
 
     fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {

@@ -14,12 +14,20 @@ use crate::{Lack, Presumed, Presumption};
 const LEAST_TYPE: u128 = 0x600;
 
 /// What is presumed where a step is decided.
-pub(super) fn presumed(program: &Program, step: StepId, layout: &Layout) -> Vec<Presumption> {
+///
+/// # Errors
+/// If there is a tag that no switch takes for one.
+pub(super) fn presumed(
+    program: &Program,
+    step: StepId,
+    layout: &Layout,
+) -> Result<Vec<Presumption>, Lack> {
     let mut terms: Vec<TermId> = program.step(step).terms();
     if let Step::Lookup { lookup, .. } = program.step(step) {
         terms.extend(&program.lookups[usize::from(lookup.0)].key);
     }
-    let mut presuming = Presuming { layout, all: Vec::new() };
+    let is_list = matches!(program.step(step), Step::Classify { .. });
+    let mut presuming = Presuming { layout, is_list, all: Vec::new() };
     let mut seen = BTreeSet::new();
     while let Some(term) = terms.pop() {
         if !seen.insert(term) {
@@ -32,11 +40,19 @@ pub(super) fn presumed(program: &Program, step: StepId, layout: &Layout) -> Vec<
             presuming.field(*field);
         }
     }
-    presuming.all
+    match presuming.tag() {
+        Some(tag) if !TAGS.contains(&tag) => Err(Lack::Field(format!("a tag of type {tag:#06x}"))),
+        _ => Ok(presuming.all),
+    }
 }
+
+/// What takes a tag's place (IEEE 802.1Q §9.5): no switch tells one from the other.
+const TAGS: [u128; 2] = [0x8100, 0x88a8];
 
 struct Presuming<'a> {
     layout: &'a Layout,
+    /// Whether what needs fragments' ports says so itself.
+    is_list: bool,
     all: Vec<Presumption>,
 }
 
@@ -89,13 +105,27 @@ impl Presuming<'_> {
         }
     }
 
+    /// The type that says that a tag follows, where one does.
+    fn tag(&self) -> Option<u128> {
+        let tag = self.layout.headers().iter().find(|header| header.kind == Kind::Vlan)?;
+        Some(tag.select?.value)
+    }
+
     /// What has to hold of a header so that the switch looks at it, and behind it.
     fn behind(&mut self, header: &Header) {
         let at = header.offset;
         match header.kind {
             Kind::Ethernet => {
-                self.long_enough(at + 14);
-                self.is_in(header, eth::TYPE, LEAST_TYPE, eth::TYPE.max());
+                // One that says that a tag follows has it.
+                self.long_enough(at + 18);
+                let other = match self.tag() {
+                    Some(tag) if tag == TAGS[1] => TAGS[0],
+                    _ => TAGS[1],
+                };
+                let types = IntervalSet::range(LEAST_TYPE, eth::TYPE.max());
+                let types = types.subtract(&IntervalSet::single(other));
+                let name = header.field_name(eth::TYPE);
+                self.add(Presumed::In(Self::of(header, eth::TYPE), types), Lack::Field(name));
             }
             Kind::Vlan | Kind::InnerVlan => {
                 self.long_enough(at + 4);
@@ -143,6 +173,9 @@ impl Presuming<'_> {
             Kind::Ipv4 => {
                 self.is_in(&network, ip::HL, length / 4, length / 4);
                 self.is_in(&network, ip::LEN, length + bytes, ip::LEN.max());
+                if !self.is_list {
+                    self.is_in(&network, ip::FRAG, 0, 0);
+                }
             }
             _ => self.is_in(&network, ip6::PLEN, length - 40 + bytes, ip6::PLEN.max()),
         }

@@ -346,6 +346,15 @@ impl Knowledge {
                 let fits = |n: &u128| part.contains(n >> low & ((1 << shared) - 1));
                 let fitting = (0..=field.max()).filter(fits).map(|n| (n, n));
                 set = set.intersect(&IntervalSet::from_intervals(fitting.collect()));
+            } else if place.offset - field.offset < MAX_ENUMERATED
+                && end(place) <= end(field)
+                && let Some(value) = known.as_single()
+                && let low = end(field) - end(place)
+                && let mask = place.max() << low
+                && let Some(masked) = IntervalSet::masked(field.width, value << low, mask)
+            {
+                // Such as the group bit of an address.
+                set = set.intersect(&masked);
             }
         }
         set
