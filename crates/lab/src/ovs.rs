@@ -107,7 +107,8 @@ impl Switch {
     #[track_caller]
     pub fn send(&mut self, port: u32, frames: &[Vec<u8>]) -> Vec<Vec<Sent>> {
         let mut all = Vec::with_capacity(frames.len());
-        for frames in frames.chunks(64) {
+        // A port holds 100 frames.
+        for frames in frames.chunks(48) {
             let mut parameters = vec![format!("p{port}")];
             for frame in frames {
                 parameters.push(hex(frame));

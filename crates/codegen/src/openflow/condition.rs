@@ -194,6 +194,7 @@ pub(super) enum Seen {
 }
 
 /// Finds fields of a step's packets.
+#[derive(Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub(super) dialect: Dialect,
     pub(super) program: &'a Program,

@@ -7,9 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ir::layout::Layout;
-use ir::program::{Atom, Effect, End, Entries, Exit, LookupId, Program, Step, StepId, TermId};
-use ir::{IntervalSet, NodeId, Span};
+use ir::program::{
+    Atom, Effect, End, Entries, Exit, LookupId, Program, Step, StepId, TermId,
+};
+use ir::{Base, Field, IntervalSet, NodeId, Span};
+use ir::field::ip;
+use ir::layout::{Evidence, Kind, Layout, Start};
 
 use super::Dialect;
 use super::action::{Action, actions};
@@ -46,7 +49,10 @@ pub(super) struct Line {
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// Decides.
-    Table { step: StepId, lines: Vec<Line> },
+    Table {
+        step: StepId,
+        lines: Vec<Line>,
+    },
     /// Ends a path.
     Exit {
         step: StepId,
@@ -112,8 +118,7 @@ pub(super) fn decide(
                 return Ok(());
             }
             let seen = sight.find(*term)?;
-            let cases =
-                vec![((**set).clone(), 0), (set.complement(program.width(*term).max(1)), 1)];
+            let cases = vec![((**set).clone(), 0), (set.complement(program.width(*term).max(1)), 1)];
             switched(&sight, *term, &seen, cases).map(drop)
         }
         Step::Test { atom: Atom::Compare(_, a, b), .. } => {
@@ -134,10 +139,9 @@ pub(super) fn decide(
             switched(&sight, *on, &seen, cases.into_iter().chain([rest]).collect()).map(drop)
         }
         Step::Classify { keys, rules, .. } => {
-            let keys = keys.iter().map(|key| sight.find(*key)).collect::<Result<Vec<_>, _>>()?;
             let mut count = 0;
             for cube in rules.iter().flat_map(|rule| rule.cubes.iter()) {
-                count += conjunctions(&sight, program, step, &keys, cube)?.len();
+                count += conjunctions(&sight, keys, cube)?.len();
                 room(count)?;
             }
             Ok(())
@@ -172,13 +176,12 @@ pub(super) fn does(
         End::Push { .. } => {
             // Any row will do: its numbers are constants.
             let row = |lookup: &ir::program::Lookup| -> std::sync::Arc<[u128]> {
-                let mut row =
-                    match program.tables.get(usize::from(lookup.table.0)).map(|t| &t.entries) {
-                        Some(Entries::Prefixes(table)) => {
-                            table.entries().next().map_or(Vec::new(), |entry| entry.row.to_vec())
-                        }
-                        _ => Vec::new(),
-                    };
+                let mut row = match program.tables.get(usize::from(lookup.table.0)).map(|t| &t.entries) {
+                    Some(Entries::Prefixes(table)) => {
+                        table.entries().next().map_or(Vec::new(), |entry| entry.row.to_vec())
+                    }
+                    _ => Vec::new(),
+                };
                 row.resize(lookup.values.into(), 0);
                 row.into()
             };
@@ -242,40 +245,80 @@ fn switched(
     let last = all.pop();
     let mut found = Vec::new();
     for (to, conditions) in all {
-        let conditions = conditions.map_err(|count| Lack::Match(called(sight, on), count))?;
+        let conditions =
+            conditions.map_err(|count| Lack::Match(called(sight, on), count))?;
         found.extend(conditions.into_iter().map(|when| (when, to)));
     }
     found.extend(last.map(|(to, _)| (Conditions::default(), to)));
     Ok(found)
 }
 
+/// What is known of the packets that a conjunction matches: what it says itself, and where headers
+/// lie whatever matches.
+struct Said<'a> {
+    layout: &'a Layout,
+    numbers: Vec<(Field, &'a IntervalSet)>,
+}
+
+impl Evidence for Said<'_> {
+    fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
+        let same = |field: &Field| {
+            (i32::from(field.offset), u32::from(field.width)) == (start, width)
+        };
+        if let Some((_, set)) = self.numbers.iter().find(|(field, _)| same(field)) {
+            return Some((*set).clone());
+        }
+        let headers = self.layout.headers();
+        headers.iter().enumerate().find_map(|(at, header)| {
+            let words = header.bit(ip::HL) == start && width == u32::from(ip::HL.width);
+            if header.kind == Kind::Ipv4 && words && header.options == Some(false) {
+                return Some(IntervalSet::single(5));
+            }
+            let (select, before) = (header.select?, headers[..at].iter().rev());
+            let mut places = before.map(|before| (before.bit(select.field), u32::from(select.field.width)));
+            let known = !header.assumed && places.any(|place| place == (start, width));
+            known.then(|| IntervalSet::single(select.value))
+        })
+    }
+
+    fn reaches(&self, _: i32) -> bool {
+        true
+    }
+}
+
 /// Conjunctions for a rule's cube.
 fn conjunctions(
     sight: &Sight<'_>,
-    program: &Program,
-    step: StepId,
-    keys: &[Seen],
+    keys: &[TermId],
     cube: &[(u8, IntervalSet)],
 ) -> Result<Vec<Conditions>, Lack> {
-    let of = |(key, set): &(u8, IntervalSet)| {
-        keys.get(usize::from(*key)).map(|seen| (seen, *key, set.clone()))
-    };
-    let all: Vec<(&Seen, u8, IntervalSet)> = cube.iter().filter_map(of).collect();
-    let name = |key: u8| match program.step(step) {
-        Step::Classify { keys, .. } => called(sight, keys[usize::from(key)]),
-        _ => String::new(),
-    };
-    // The rule itself says which protocol it is about.
+    let numbers: Vec<(TermId, &IntervalSet)> = cube
+        .iter()
+        .filter_map(|(key, set)| Some((*keys.get(usize::from(*key))?, set)))
+        .collect();
+    let fields = numbers.iter().filter_map(|(term, set)| {
+        let field = input_bits(sight.program, *term).filter(|field| field.base == Base::Data)?;
+        Some((field, *set))
+    });
+    // A rule on ports says itself that it is about TCP.
+    let said = Said { layout: sight.layout, numbers: fields.collect() };
+    let start = Start { frame: Some(0), network: None, transport: None, kind: None };
+    let layout = Layout::parse(&said, start);
+    let sight = Sight { layout: &layout, ..*sight };
+    let mut all = Vec::with_capacity(numbers.len());
+    for (term, set) in numbers {
+        all.push((sight.find(term)?, term, set));
+    }
     let protocols = all.iter().find_map(|(seen, _, set)| {
         let Seen::Bits { field: Match::IpProto, .. } = seen else { return None };
         let all = set.intervals().iter().flat_map(|&(low, high)| low..=high).take(4);
         Some(all.filter_map(|protocol| u8::try_from(protocol).ok()).collect::<Vec<u8>>())
     });
     let mut conjunctions = vec![Conditions::default()];
-    for (seen, key, set) in all {
+    for (seen, term, set) in all {
         let alternatives = sight
-            .within(seen, &set, protocols.as_deref())
-            .map_err(|count| Lack::Match(name(key), count))?;
+            .within(&seen, set, protocols.as_deref())
+            .map_err(|count| Lack::Match(called(&sight, term), count))?;
         room(conjunctions.len().saturating_mul(alternatives.len().max(1)))?;
         conjunctions = conjunctions
             .iter()
@@ -324,7 +367,9 @@ impl Builder<'_> {
                 Step::Test { atom, yes, no, .. } => {
                     let holds = match atom {
                         Atom::Test(term, set) => of(*term).map(|value| set.contains(value)),
-                        Atom::Compare(op, a, b) => of(*a).zip(of(*b)).map(|(a, b)| op.holds(a, b)),
+                        Atom::Compare(op, a, b) => {
+                            of(*a).zip(of(*b)).map(|(a, b)| op.holds(a, b))
+                        }
                     };
                     holds.map(|holds| if holds { *yes } else { *no })
                 }
@@ -340,8 +385,7 @@ impl Builder<'_> {
             }
         }
         let live = &self.live[step.0 as usize];
-        let rows: Rows =
-            rows.iter().filter(|row| live.contains(row.0)).map(|(l, r)| (*l, r.clone())).collect();
+        let rows: Rows = rows.iter().filter(|row| live.contains(row.0)).map(|(l, r)| (*l, r.clone())).collect();
         let place = (step, rows);
         if let Some(&index) = self.index.get(&place) {
             return index;
@@ -382,14 +426,12 @@ impl Builder<'_> {
                 ordered(switched(&sight, *on, &seen, all)?, *element)
             }
             Step::Classify { keys, rules, arms, otherwise, element, .. } => {
-                let seen =
-                    keys.iter().map(|key| sight.find(*key)).collect::<Result<Vec<_>, _>>()?;
                 let arms: Vec<NodeIndex> = arms.iter().map(|arm| self.node(*arm, rows)).collect();
                 let mut lines = Vec::new();
                 for rule in rules.iter() {
                     let &to = arms.get(rule.arm as usize).ok_or(Lack::Element)?;
                     for cube in rule.cubes.iter() {
-                        for when in conjunctions(&sight, program, step, &seen, cube)? {
+                        for when in conjunctions(&sight, keys, cube)? {
                             let origin = Some((*element, rule.span));
                             lines.push(Line { order: rule.number as usize, when, to, origin });
                         }
@@ -406,8 +448,7 @@ impl Builder<'_> {
             Step::Lookup { lookup, hit, miss } => {
                 let (field, needs) = prefixes(&sight, *lookup)?;
                 let asked = &program.lookups[usize::from(lookup.0)];
-                let Entries::Prefixes(table) = &program.tables[usize::from(asked.table.0)].entries
-                else {
+                let Entries::Prefixes(table) = &program.tables[usize::from(asked.table.0)].entries else {
                     return Err(Lack::Flows);
                 };
                 let bits = u32::from(field.width());
@@ -437,7 +478,9 @@ impl Builder<'_> {
 
     fn exit(&self, step: StepId, exit: &Exit, layout: &Layout, rows: &Rows) -> Result<Node, Lack> {
         let (actions, needs) = match exit.end {
-            End::Push { .. } => actions(self.dialect, self.program(), layout, exit, rows)?,
+            End::Push { .. } => {
+                actions(self.dialect, self.program(), layout, exit, rows)?
+            }
             _ => Default::default(),
         };
         Ok(Node::Exit { step, actions, needs })
@@ -567,9 +610,7 @@ impl Graph {
             }
         }
         for &node in order {
-            let (Some(level), Node::Table { .. }) = (depth[node], &self.nodes[node]) else {
-                continue;
-            };
+            let (Some(level), Node::Table { .. }) = (depth[node], &self.nodes[node]) else { continue };
             if self.levels.len() <= level {
                 self.levels.resize(level + 1, Vec::new());
             }

@@ -3,3 +3,4 @@
 mod frames;
 mod proof;
 mod segments;
+mod switch;

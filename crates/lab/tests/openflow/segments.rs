@@ -265,31 +265,44 @@ fn plain(exit: &mut Exit) {
 const SANE: &str = "program behind [0] e
 elements 1 e
 
-s0: e if meta.len in {18..65535} s1 else s20
-s1: e switch data[96+16] {0..1535, 34984} s20, {2048} s2, {2054} s9, {33024} s12, else s21
-s2: e if meta.len in {34..65535} s3 else s20
-s3: e if data[116+4] == 5 s4 else s20
-s4: e if data[128+16] + 14 <= meta.len s5 else s20
-s5: e if data[128+16] in {20..65535} s6 else s20
-s6: e switch data[184+8] {0} s20, {6} s7, {1, 17} s8, else s21
-s7: e if data[128+16] in {40..65535} s21 else s20
-s8: e if data[128+16] in {28..65535} s21 else s20
-s9: e if meta.len in {42..65535} s10 else s20
-s10: e if data[112+48] == 00:01:08:00:06:04 s11 else s20
-s11: e if data[160+16] in {0..255} s21 else s20
-s12: e switch data[128+16] {0..1535} s20, {2048} s13, {2054, 33024, 34984} s20, else s21
-s13: e if meta.len in {38..65535} s14 else s20
-s14: e if data[148+4] == 5 s15 else s20
-s15: e if data[160+16] + 18 <= meta.len s16 else s20
-s16: e if data[160+16] in {20..65535} s17 else s20
-s17: e switch data[216+8] {0} s20, {6} s18, {1, 17} s19, else s21
-s18: e if data[160+16] in {40..65535} s21 else s20
-s19: e if data[160+16] in {28..65535} s21 else s20
-s20: exit visited [0] e
+s0: e if meta.len in {18..65535} s1 else s24
+s1: e switch data[96+16] {0..1535, 34984} s24, {2048} s2, {2054} s11, {33024} s14, else s25
+s2: e if meta.len in {34..65535} s3 else s24
+s3: e if data[116+4] == 5 s4 else s24
+s4: e if data[128+16] + 14 <= meta.len s5 else s24
+s5: e if data[128+16] in {20..65535} s6 else s24
+s6: e switch data[184+8] {0} s24, {6} s7, {1, 17} s10, else s25
+s7: e if data[128+16] in {40..65535} s8 else s24
+s8: e if data[368+4] in {5..15} s9 else s24
+s9: e if data[368+4] * 4 + 20 <= data[128+16] s25 else s24
+s10: e if data[128+16] in {28..65535} s25 else s24
+s11: e if meta.len in {42..65535} s12 else s24
+s12: e if data[112+48] == 00:01:08:00:06:04 s13 else s24
+s13: e if data[160+16] in {0..255} s25 else s24
+s14: e switch data[128+16] {0..1535} s24, {2048} s15, {2054, 33024, 34984} s24, else s25
+s15: e if meta.len in {38..65535} s16 else s24
+s16: e if data[148+4] == 5 s17 else s24
+s17: e if data[160+16] + 18 <= meta.len s18 else s24
+s18: e if data[160+16] in {20..65535} s19 else s24
+s19: e switch data[216+8] {0} s24, {6} s20, {1, 17} s23, else s25
+s20: e if data[160+16] in {40..65535} s21 else s24
+s21: e if data[400+4] in {5..15} s22 else s24
+s22: e if data[400+4] * 4 + 20 <= data[160+16] s25 else s24
+s23: e if data[160+16] in {28..65535} s25 else s24
+s24: exit visited [0] e
   drop insane at e
-s21: exit visited [0] e
+s25: exit visited [0] e
   drop sane at e
 ";
+
+/// Whether [`SANE`] says so of a frame.
+pub(crate) fn is_sane(frame: &[u8]) -> bool {
+    let guard = ir::text::parse_programs(FileId(0), SANE).unwrap();
+    let mut packet = Pool::new().packet(frame);
+    let path = &mut Path::default();
+    let exit = interpret(&guard.programs[0], &mut packet, &mut Store::default(), path).unwrap();
+    matches!(exit.end, End::Drop { reason, .. } if reason.0 == "sane")
+}
 
 /// The program behind tests of [`SANE`].
 pub(crate) fn sane(program: &Program) -> Program {

@@ -316,13 +316,29 @@ impl Sight {
         }
         let words = self.words(terms, ip)?;
         let length = data(8 * ip + 16, 16);
-        let whole = self.whole.ok_or_else(|| {
-            let least = u128::from(words) * 4 + least;
-            let atom = Self::within(terms, length, least, 0xffff);
-            let known = |whole| Sight { whole: Some(whole), ..*self };
-            Self::ask(atom, known(true), known(false))
-        })?;
-        Ok(whole.then_some((transport, 8 * (ip + 4 * u16::from(words)))))
+        let from = 8 * (ip + 4 * u16::from(words));
+        let Some(whole) = self.whole else {
+            let known = |whole| Sight { whole: Some(whole), checks: 0, ..*self };
+            let next = Sight { checks: self.checks + 1, ..*self };
+            let is_tcp = transport == Transport::Tcp;
+            return Err(match self.checks {
+                0 => {
+                    let least = u128::from(words) * 4 + least;
+                    let atom = Self::within(terms, length, least, 0xffff);
+                    Self::ask(atom, if is_tcp { next } else { known(true) }, known(false))
+                }
+                // A header of TCP says itself how long it is.
+                1 => Self::ask(Self::within(terms, data(from + 96, 4), 5, 15), next, known(false)),
+                _ => {
+                    let (words, all) = (terms.input(data(from + 96, 4)), terms.input(length));
+                    let header = terms.times(words, 4);
+                    let end = terms.plus(header, u128::from((from - 8 * ip) / 8));
+                    let atom = Atom::Compare(CompareOp::Le, end, all);
+                    Self::ask(atom, known(true), known(false))
+                }
+            });
+        };
+        Ok(whole.then_some((transport, from)))
     }
 
     /// A field of the packet as it came in; registers and the port are none.

@@ -1,0 +1,77 @@
+//! Open vSwitch does what the entries that it is given are read as, with every frame.
+
+use std::collections::BTreeMap;
+
+use catena_lab::ovs::{Sent, Switch};
+use codegen::target;
+use ir::program::interp::interpret;
+use ir::program::{End, Exit, Step};
+use ir::{Program, Store};
+use net::Pool;
+
+use crate::frames;
+use crate::proof::CHAINS;
+use crate::segments::{CORES, Made, Path, is_sane};
+
+/// What a program does with a frame, as it shows outside.
+fn expected(made: &Made, program: &Program, frame: &[u8]) -> Vec<Sent> {
+    let mut packet = Pool::new().packet(frame);
+    let exit = interpret(program, &mut packet, &mut Store::default(), &mut Path::default());
+    let bytes = packet.data().to_vec();
+    match exit.unwrap().end {
+        End::Drop { .. } => Vec::new(),
+        End::Push { to, .. } => vec![Sent { port: made.egress[&to], bytes }],
+        End::Handoff { to } => {
+            let [high, low] = to.0.to_be_bytes();
+            let mut tagged = bytes;
+            tagged.splice(12..12, [0x88, 0xa8, high, low]);
+            vec![Sent { port: CORES, bytes: tagged }]
+        }
+    }
+}
+
+/// Loads a text, and compares what is sent with what it was read as; for frames whose headers are right also
+/// with what it was made from. How many packets came to each exit.
+fn compare(switch: &mut Switch, made: &Made, text: &str, read: &Program, seed: u64) -> BTreeMap<String, usize> {
+    switch.load(text);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let frame = |_| if random.bool() { frames::good(&mut random) } else { frames::odd(&mut random) };
+    let mut all: Vec<Vec<u8>> = (0..3000).map(frame).collect();
+    all.retain(|frame| frame.len() >= 14 && frame[12..14] != [0x88, 0xb5]);
+    let mut ends = BTreeMap::new();
+    for (frame, sent) in all.iter().zip(switch.send(1, &all)) {
+        let wanted = expected(made, read, frame);
+        let shown = net::notation::describe(frame, true);
+        assert_eq!(sent, wanted, "{shown}\n{frame:02x?}\n{text}\n{read}");
+        if is_sane(frame) {
+            let wanted = expected(made, &made.segment.program, frame);
+            assert_eq!(sent, wanted, "{shown}\n{frame:02x?}\n{text}\n{}", made.segment.program);
+            *ends.entry("right".to_string()).or_default() += 1;
+        }
+        let end = sent.first().map_or("dropped".into(), |sent| format!("port {}", sent.port));
+        *ends.entry(end).or_default() += 1;
+    }
+    ends
+}
+
+#[test]
+fn a_switch_does_what_was_read() {
+    let ovs = target("ovs").unwrap();
+    let mut switch = Switch::start(CORES);
+    for (seed, chain) in (0..).zip(CHAINS) {
+        let made = Made::of_chain(ovs, chain);
+        let (text, read) = made.prove(ovs);
+        let ends = compare(&mut switch, &made, &text, &read, seed);
+        println!("{ends:?}");
+        let exits = made.segment.program.steps.iter().filter_map(|step| match step {
+            Step::Exit(exit) => Some(exit),
+            _ => None,
+        });
+        for port in exits.filter_map(|exit: &Box<Exit>| match exit.end {
+            End::Push { to, .. } => made.egress.get(&to),
+            _ => None,
+        }) {
+            assert!(ends.contains_key(&format!("port {port}")), "{ends:?}: nothing left by {port}");
+        }
+    }
+}
