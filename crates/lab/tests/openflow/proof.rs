@@ -1,8 +1,13 @@
 //! What is emitted is read back and compared; what is wrong is found.
 
-use codegen::target;
+use std::collections::BTreeMap;
 
-use crate::segments::Made;
+use codegen::target;
+use compiler::prove::Verdict;
+
+use crate::frames;
+use crate::segments::{Made, is_sane};
+use crate::switch::expected;
 
 /// Chains whose frames go through a switch whole.
 pub(crate) const CHAINS: &[&str] = &[
@@ -33,5 +38,142 @@ fn segments_are_proven() {
         let (text, _) = made.prove(ovs);
         println!("{text}");
         println!("spared: {:?}", made.spared);
+    }
+}
+
+/// A mistake: what it is called, and the text with it; nothing where the text has no place for it.
+type Mistake = (&'static str, fn(&[String], usize) -> Option<Vec<String>>);
+
+/// Replaces a line.
+fn put(lines: &[String], at: usize, line: Option<String>) -> Option<Vec<String>> {
+    let line = line.filter(|line| *line != lines[at])?;
+    let mut lines = lines.to_vec();
+    lines[at] = line;
+    Some(lines)
+}
+
+/// A number behind a word, changed.
+fn change(line: &str, word: &str, how: impl Fn(u64) -> u64) -> Option<String> {
+    let from = line.find(word)? + word.len();
+    let end = line[from..].find([',', '/', '-', ' ']).map_or(line.len(), |end| from + end);
+    let text = &line[from..end];
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    Some(format!("{}{}{}", &line[..from], how(number), &line[end..]))
+}
+
+const MISTAKES: &[Mistake] = &[
+    ("an entry is dropped", |lines, at| {
+        let mut lines = lines.to_vec();
+        lines.remove(at);
+        Some(lines)
+    }),
+    ("a priority is too high", |lines, at| put(lines, at, change(&lines[at], "priority=", |p| p + 2))),
+    ("a priority is too low", |lines, at| {
+        put(lines, at, change(&lines[at], "priority=", |p| p.saturating_sub(2)))
+    }),
+    ("a cookie is another's", |lines, at| {
+        let of = |line: &String| Some(line.split(',').next()?.to_string());
+        let mine = of(&lines[at])?;
+        let exit = |line: &&String| line.starts_with("cookie=0x1");
+        let other = lines.iter().filter(exit).filter_map(of).find(|other| *other != mine)?;
+        exit(&&lines[at]).then_some(())?;
+        put(lines, at, Some(lines[at].replacen(&mine, &other, 1)))
+    }),
+    ("a table is passed by", |lines, at| put(lines, at, change(&lines[at], "goto_table:", |t| t + 1))),
+    ("a port is another", |lines, at| {
+        put(lines, at, change(&lines[at], "output:", |p| if p == 2 { 3 } else { 2 }))
+    }),
+    ("time to live stays", |lines, at| put(lines, at, Some(lines[at].replacen("dec_ttl,", "", 1)))),
+    ("time to live is counted down twice", |lines, at| {
+        put(lines, at, Some(lines[at].replacen("dec_ttl,", "dec_ttl,dec_ttl,", 1)))
+    }),
+    ("a mask is a bit short", |lines, at| {
+        let line = &lines[at];
+        let from = line.find("ip_dst=")? + 7;
+        let (address, rest) = line[from..].split_once(',')?;
+        let (value, mask) = address.split_once('/').unwrap_or((address, "255.255.255.255"));
+        let [value, mask] = [value, mask].map(|a| a.parse::<std::net::Ipv4Addr>().ok());
+        let mask = mask?.to_bits();
+        let less = mask & (mask << 1);
+        let value = std::net::Ipv4Addr::from_bits(value?.to_bits() & less);
+        let less = std::net::Ipv4Addr::from_bits(less);
+        put(lines, at, Some(format!("{}ip_dst={value}/{less},{rest}", &line[..from - 7])))
+    }),
+    ("bytes of an address are turned around", |lines, at| {
+        let line = &lines[at];
+        let from = line.find("ip_dst=")? + 7;
+        let (address, rest) = line[from..].split_once(',')?;
+        let turn = |text: &str| -> Option<String> {
+            let address: std::net::Ipv4Addr = text.parse().ok()?;
+            Some(std::net::Ipv4Addr::from_bits(address.to_bits().swap_bytes()).to_string())
+        };
+        let turned = match address.split_once('/') {
+            Some((value, mask)) => format!("{}/{}", turn(value)?, turn(mask)?),
+            None => turn(address)?,
+        };
+        put(lines, at, Some(format!("{}ip_dst={turned},{rest}", &line[..from - 7])))
+    }),
+    ("bytes of a port are turned around", |lines, at| {
+        put(lines, at, change(&lines[at], "tcp_dst=", |p| (p as u16).swap_bytes().into()))
+    }),
+    ("a MAC address is another", |lines, at| {
+        put(lines, at, Some(lines[at].replacen("->eth_dst", "->eth_src", 1)))
+    }),
+    ("a tag is not taken off", |lines, at| {
+        put(lines, at, Some(lines[at].replacen("pop_vlan,", "", 1)))
+    }),
+    ("a tag is of another VLAN", |lines, at| put(lines, at, change(&lines[at], "set_field:", |v| v + 1))),
+    ("a packet is dropped", |lines, at| {
+        let (when, _) = lines[at].split_once("actions=")?;
+        put(lines, at, Some(format!("{when}actions=drop")))
+    }),
+    ("the way back leads elsewhere", |lines, at| {
+        lines[at].contains("in_port=9,vlan_vid").then_some(())?;
+        put(lines, at, change(&lines[at], "vlan_vid=", |v| v ^ 0x10))
+    }),
+];
+
+#[test]
+fn mistakes_are_found() {
+    let ovs = target("ovs").unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    let frames: Vec<Vec<u8>> = (0..400).map(|_| frames::good(&mut random)).collect();
+    let frames: Vec<Vec<u8>> = frames.into_iter().filter(|frame| is_sane(frame)).collect();
+    let mut found: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for chain in CHAINS {
+        let made = Made::of_chain(ovs, chain);
+        let text = made.emit(ovs);
+        let lines: Vec<String> = text.lines().map(String::from).collect();
+        for (name, mistake) in MISTAKES {
+            for at in (0..lines.len()).filter(|&at| !lines[at].starts_with('#')) {
+                let Some(wrong) = mistake(&lines, at) else { continue };
+                let wrong = wrong.join("\n");
+                let counts = found.entry(name).or_default();
+                let Ok(read) = made.read(ovs, &wrong) else {
+                    counts.0 += 1;
+                    continue;
+                };
+                match made.compare(&read) {
+                    Verdict::Different(_) => counts.0 += 1,
+                    // Others make up for it: no packet tells the difference.
+                    Verdict::Equal => {
+                        counts.1 += 1;
+                        for frame in &frames {
+                            let sent = expected(&made, &read, frame);
+                            let wanted = expected(&made, &made.segment.program, frame);
+                            assert_eq!(sent, wanted, "{name}: {}\n{frame:02x?}", lines[at]);
+                        }
+                    }
+                    Verdict::Unproven(why) => panic!("{name}: {why}: {}", lines[at]),
+                }
+            }
+        }
+    }
+    println!("{found:#?}");
+    for (name, _) in MISTAKES {
+        assert!(found.get(name).is_some_and(|counts| counts.0 > 0), "{name}: nothing was found");
     }
 }

@@ -14,7 +14,7 @@ use crate::proof::CHAINS;
 use crate::segments::{CORES, Made, Path, is_sane};
 
 /// What a program does with a frame, as it shows outside.
-fn expected(made: &Made, program: &Program, frame: &[u8]) -> Vec<Sent> {
+pub(crate) fn expected(made: &Made, program: &Program, frame: &[u8]) -> Vec<Sent> {
     let mut packet = Pool::new().packet(frame);
     let exit = interpret(program, &mut packet, &mut Store::default(), &mut Path::default());
     let bytes = packet.data().to_vec();
