@@ -177,11 +177,13 @@ pub trait Target: Sync {
         layout: &Layout,
     ) -> Result<Vec<Presumption>, Lack>;
 
-    /// Whether all that an exit does to a packet can be done, whatever port it leaves by.
+    /// Whether all that an exit does to a packet can be done, whatever port it leaves by, and of which packets
+    /// only: the device tests that itself.
     ///
     /// # Errors
     /// What it lacks.
-    fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack>;
+    fn does(&self, program: &Program, step: StepId, layout: &Layout)
+    -> Result<Vec<Presumed>, Lack>;
 
     /// What the device is to be given, as files that its own tools load.
     ///

@@ -20,7 +20,7 @@ use ir::Program;
 use ir::layout::Layout;
 use ir::program::StepId;
 
-use crate::{Device, File, Lack, Presumption, Target, Unread};
+use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
 
 /// The file of flow entries.
 const FLOWS: &str = "flows.txt";
@@ -72,8 +72,14 @@ impl Target for OpenFlow {
         presume::presumed(program, step, layout)
     }
 
-    fn does(&self, program: &Program, step: StepId, layout: &Layout) -> Result<(), Lack> {
-        table::does(self.0, program, step, layout)
+    fn does(
+        &self,
+        program: &Program,
+        step: StepId,
+        layout: &Layout,
+    ) -> Result<Vec<Presumed>, Lack> {
+        table::does(self.0, program, step, layout)?;
+        Ok(presume::written(program, step, layout))
     }
 
     fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {

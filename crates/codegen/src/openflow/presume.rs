@@ -46,6 +46,24 @@ pub(super) fn presumed(
     }
 }
 
+/// Of which packets only an exit's writes are done: Open vSwitch changes no IP header whose protocol is 0.
+pub(super) fn written(program: &Program, step: StepId, layout: &Layout) -> Vec<Presumed> {
+    let Step::Exit(exit) = program.step(step) else { return Vec::new() };
+    let ip = layout.headers().iter().find(|header| header.kind == Kind::Ipv4);
+    let is_in = |header: &&Header| {
+        let end = header.offset + i32::from(header.length);
+        let mut bytes = exit.all().flat_map(|exit| &exit.writes.bytes);
+        bytes.any(|write| {
+            write.offset < end && header.offset < write.offset + i32::from(write.length)
+        })
+    };
+    let protocol = |header: &Header| {
+        let known = IntervalSet::range(1, ip::PROTO.max());
+        Presumed::In(Presuming::of(header, ip::PROTO), known)
+    };
+    ip.filter(is_in).map(protocol).into_iter().collect()
+}
+
 /// What takes a tag's place (IEEE 802.1Q §9.5): no switch tells one from the other.
 const TAGS: [u128; 2] = [0x8100, 0x88a8];
 
@@ -105,6 +123,10 @@ impl Presuming<'_> {
         }
     }
 
+    fn ethernet(&self) -> Option<Header> {
+        self.layout.headers().iter().find(|header| header.kind == Kind::Ethernet).copied()
+    }
+
     /// The type that says that a tag follows, where one does.
     fn tag(&self) -> Option<u128> {
         let tag = self.layout.headers().iter().find(|header| header.kind == Kind::Vlan)?;
@@ -129,6 +151,10 @@ impl Presuming<'_> {
             }
             Kind::Vlan | Kind::InnerVlan => {
                 self.long_enough(at + 4);
+                if let Some(ethernet) = self.ethernet() {
+                    let tag = self.tag().unwrap_or(TAGS[0]);
+                    self.is_in(&ethernet, eth::TYPE, tag, tag);
+                }
                 self.is_in(header, vlan::TYPE, LEAST_TYPE, vlan::TYPE.max());
             }
             Kind::Ipv4 => {

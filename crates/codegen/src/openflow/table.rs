@@ -7,12 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ir::program::{
-    Atom, Effect, End, Entries, Exit, LookupId, Program, Step, StepId, TermId,
-};
-use ir::{Base, Field, IntervalSet, NodeId, Span};
 use ir::field::ip;
 use ir::layout::{Evidence, Kind, Layout, Start};
+use ir::program::{Atom, Effect, End, Entries, Exit, LookupId, Program, Step, StepId, TermId};
+use ir::{Base, Field, IntervalSet, NodeId, Span};
 
 use super::Dialect;
 use super::action::{Action, actions};
@@ -49,10 +47,7 @@ pub(super) struct Line {
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// Decides.
-    Table {
-        step: StepId,
-        lines: Vec<Line>,
-    },
+    Table { step: StepId, lines: Vec<Line> },
     /// Ends a path.
     Exit {
         step: StepId,
@@ -118,7 +113,8 @@ pub(super) fn decide(
                 return Ok(());
             }
             let seen = sight.find(*term)?;
-            let cases = vec![((**set).clone(), 0), (set.complement(program.width(*term).max(1)), 1)];
+            let cases =
+                vec![((**set).clone(), 0), (set.complement(program.width(*term).max(1)), 1)];
             switched(&sight, *term, &seen, cases).map(drop)
         }
         Step::Test { atom: Atom::Compare(_, a, b), .. } => {
@@ -176,12 +172,13 @@ pub(super) fn does(
         End::Push { .. } => {
             // Any row will do: its numbers are constants.
             let row = |lookup: &ir::program::Lookup| -> std::sync::Arc<[u128]> {
-                let mut row = match program.tables.get(usize::from(lookup.table.0)).map(|t| &t.entries) {
-                    Some(Entries::Prefixes(table)) => {
-                        table.entries().next().map_or(Vec::new(), |entry| entry.row.to_vec())
-                    }
-                    _ => Vec::new(),
-                };
+                let mut row =
+                    match program.tables.get(usize::from(lookup.table.0)).map(|t| &t.entries) {
+                        Some(Entries::Prefixes(table)) => {
+                            table.entries().next().map_or(Vec::new(), |entry| entry.row.to_vec())
+                        }
+                        _ => Vec::new(),
+                    };
                 row.resize(lookup.values.into(), 0);
                 row.into()
             };
@@ -245,8 +242,7 @@ fn switched(
     let last = all.pop();
     let mut found = Vec::new();
     for (to, conditions) in all {
-        let conditions =
-            conditions.map_err(|count| Lack::Match(called(sight, on), count))?;
+        let conditions = conditions.map_err(|count| Lack::Match(called(sight, on), count))?;
         found.extend(conditions.into_iter().map(|when| (when, to)));
     }
     found.extend(last.map(|(to, _)| (Conditions::default(), to)));
@@ -262,9 +258,8 @@ struct Said<'a> {
 
 impl Evidence for Said<'_> {
     fn bits(&self, start: i32, width: u32) -> Option<IntervalSet> {
-        let same = |field: &Field| {
-            (i32::from(field.offset), u32::from(field.width)) == (start, width)
-        };
+        let same =
+            |field: &Field| (i32::from(field.offset), u32::from(field.width)) == (start, width);
         if let Some((_, set)) = self.numbers.iter().find(|(field, _)| same(field)) {
             return Some((*set).clone());
         }
@@ -275,7 +270,8 @@ impl Evidence for Said<'_> {
                 return Some(IntervalSet::single(5));
             }
             let (select, before) = (header.select?, headers[..at].iter().rev());
-            let mut places = before.map(|before| (before.bit(select.field), u32::from(select.field.width)));
+            let mut places =
+                before.map(|before| (before.bit(select.field), u32::from(select.field.width)));
             let known = !header.assumed && places.any(|place| place == (start, width));
             known.then(|| IntervalSet::single(select.value))
         })
@@ -292,10 +288,8 @@ fn conjunctions(
     keys: &[TermId],
     cube: &[(u8, IntervalSet)],
 ) -> Result<Vec<Conditions>, Lack> {
-    let numbers: Vec<(TermId, &IntervalSet)> = cube
-        .iter()
-        .filter_map(|(key, set)| Some((*keys.get(usize::from(*key))?, set)))
-        .collect();
+    let numbers: Vec<(TermId, &IntervalSet)> =
+        cube.iter().filter_map(|(key, set)| Some((*keys.get(usize::from(*key))?, set))).collect();
     let fields = numbers.iter().filter_map(|(term, set)| {
         let field = input_bits(sight.program, *term).filter(|field| field.base == Base::Data)?;
         Some((field, *set))
@@ -367,9 +361,7 @@ impl Builder<'_> {
                 Step::Test { atom, yes, no, .. } => {
                     let holds = match atom {
                         Atom::Test(term, set) => of(*term).map(|value| set.contains(value)),
-                        Atom::Compare(op, a, b) => {
-                            of(*a).zip(of(*b)).map(|(a, b)| op.holds(a, b))
-                        }
+                        Atom::Compare(op, a, b) => of(*a).zip(of(*b)).map(|(a, b)| op.holds(a, b)),
                     };
                     holds.map(|holds| if holds { *yes } else { *no })
                 }
@@ -385,7 +377,8 @@ impl Builder<'_> {
             }
         }
         let live = &self.live[step.0 as usize];
-        let rows: Rows = rows.iter().filter(|row| live.contains(row.0)).map(|(l, r)| (*l, r.clone())).collect();
+        let rows: Rows =
+            rows.iter().filter(|row| live.contains(row.0)).map(|(l, r)| (*l, r.clone())).collect();
         let place = (step, rows);
         if let Some(&index) = self.index.get(&place) {
             return index;
@@ -448,7 +441,8 @@ impl Builder<'_> {
             Step::Lookup { lookup, hit, miss } => {
                 let (field, needs) = prefixes(&sight, *lookup)?;
                 let asked = &program.lookups[usize::from(lookup.0)];
-                let Entries::Prefixes(table) = &program.tables[usize::from(asked.table.0)].entries else {
+                let Entries::Prefixes(table) = &program.tables[usize::from(asked.table.0)].entries
+                else {
                     return Err(Lack::Flows);
                 };
                 let bits = u32::from(field.width());
@@ -478,9 +472,7 @@ impl Builder<'_> {
 
     fn exit(&self, step: StepId, exit: &Exit, layout: &Layout, rows: &Rows) -> Result<Node, Lack> {
         let (actions, needs) = match exit.end {
-            End::Push { .. } => {
-                actions(self.dialect, self.program(), layout, exit, rows)?
-            }
+            End::Push { .. } => actions(self.dialect, self.program(), layout, exit, rows)?,
             _ => Default::default(),
         };
         Ok(Node::Exit { step, actions, needs })
@@ -610,7 +602,9 @@ impl Graph {
             }
         }
         for &node in order {
-            let (Some(level), Node::Table { .. }) = (depth[node], &self.nodes[node]) else { continue };
+            let (Some(level), Node::Table { .. }) = (depth[node], &self.nodes[node]) else {
+                continue;
+            };
             if self.levels.len() <= level {
                 self.levels.resize(level + 1, Vec::new());
             }

@@ -110,8 +110,9 @@ enum Asked {
 /// A place in a program that is divided. In this order, each leads to those behind it only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// On the device, which was spared conditions, and looked up what a core looks up again.
-    Device { at: StepId, before: Vec<Asked> },
+    /// On the device, which was spared conditions, and looked up what a core looks up again. So many
+    /// conditions are left to test there before an exit.
+    Device { at: StepId, left: Reverse<usize>, before: Vec<Asked> },
     /// On a core, before it goes on where the device stopped: what it asks first.
     Again { left: Reverse<usize>, before: Vec<Asked>, to: StepId },
     /// On a core.
@@ -153,6 +154,8 @@ struct Dividing<'a> {
     lacks: Vec<Option<Lack>>,
     /// By step of that: what the target presumes if it decides it, and lacks to test that.
     presumed: Vec<Vec<(Atom, Lack)>>,
+    /// By exit of that: what the target tests before.
+    tested: BTreeMap<StepId, Vec<Atom>>,
     layouts: Layouts,
     ends: &'a Ends<'a>,
     lookups: Lookups,
@@ -176,16 +179,23 @@ impl<'a> Dividing<'a> {
         }
         let paddings = if target.cuts() { Paddings::new() } else { paddings(program, &layouts) };
         leave_padding(&mut on_wire, &paddings);
-        let (mut lacks, mut presumed) = (Vec::new(), Vec::new());
+        let (mut lacks, mut presumed, mut tested) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (at, is_done) in (0..).map(StepId).zip(is_done) {
             let layout = layouts.at(at);
             let found = match on_wire.step(at) {
                 _ if ends.full.contains_key(&at) => Err(ends.full[&at].clone()),
                 Step::Exit(_) if !is_done => Err(Lack::Element),
-                Step::Exit(_) => target.does(&on_wire, at, layout).map(|()| Vec::new()),
+                Step::Exit(_) => target.does(&on_wire, at, layout).map(|conditions| {
+                    let of = |holds: &Presumed| atom(&mut on_wire.terms, holds);
+                    tested.insert(at, conditions.iter().map(of).collect::<Vec<_>>());
+                    Vec::new()
+                }),
                 _ => target.decides(&on_wire, at, layout),
             };
             let facts = layouts.facts(at);
+            if let Some(tests) = tested.get_mut(&at) {
+                tests.retain(|atom| !facts.is_some_and(|facts| is_known(facts, &on_wire, atom)));
+            }
             let presumptions = found.as_ref().map_or(&[][..], Vec::as_slice);
             let atoms = presumptions.iter().filter_map(|presumption| {
                 let atom = atom(&mut on_wire.terms, &presumption.holds);
@@ -210,6 +220,7 @@ impl<'a> Dividing<'a> {
             paddings,
             lacks,
             presumed,
+            tested,
             layouts,
             ends,
             lookups,
@@ -277,13 +288,13 @@ impl<'a> Dividing<'a> {
     /// Where a place leads, if its step of the program leads to `next`.
     fn lead(&self, place: &Place, next: StepId) -> Place {
         match place {
-            Place::Device { at, before } => {
+            Place::Device { at, before, .. } => {
                 let mut before = before.clone();
                 self.presume(*at, &mut before);
                 if matches!(self.program.step(*at), Step::Lookup { hit, .. } if *hit == next) {
                     before.push(Asked::Step(*at));
                 }
-                Place::Device { at: next, before }
+                self.settle(next, before)
             }
             Place::Again { before, to, .. } => match self.usually(before[0]) == Some(next) {
                 true => Place::stopped(before[1..].to_vec(), *to),
@@ -307,6 +318,11 @@ impl<'a> Dividing<'a> {
     /// The places that a place leads to, by what its step of the program leads to.
     fn leads(&self, place: &Place) -> Vec<(StepId, Place)> {
         let at = self.step_of(place);
+        if let Place::Device { at, left: Reverse(left @ 1..), before } = place {
+            let (left, before) = (Reverse(left - 1), before.clone());
+            let stopped = Place::stopped(before.clone(), *at);
+            return vec![(*at, Place::Device { at: *at, left, before }), (*at, stopped)];
+        }
         if let Place::Again { before, to, .. } = place
             && let Asked::Presumed(..) = before[0]
         {
@@ -314,6 +330,21 @@ impl<'a> Dividing<'a> {
             return vec![(at, Place::stopped(before[1..].to_vec(), *to)), (at, Place::Core(at))];
         }
         self.program.step(at).next().map(|next| (next, self.lead(place, next))).collect()
+    }
+
+    /// The condition that is tested at a place, if it is not the program's.
+    fn test(&self, place: &Place) -> Option<&Atom> {
+        match place {
+            Place::Device { at, left: Reverse(left), .. } => {
+                let tests = self.tested.get(at)?;
+                tests.get(tests.len().checked_sub(*left)?)
+            }
+            Place::Again { before, .. } => match before[0] {
+                Asked::Presumed(step, number) => Some(&self.presumed[step.0 as usize][number].0),
+                Asked::Step(_) => None,
+            },
+            Place::Core(_) => None,
+        }
     }
 
     /// The step of the program that a place is, or is about.
@@ -326,27 +357,25 @@ impl<'a> Dividing<'a> {
         }
     }
 
-    /// Past what the device is spared, to where it decides, is done, or stops.
-    fn settle(&self, place: Place) -> (Place, bool) {
-        let Place::Device { mut at, mut before } = place else { return (place, false) };
+    /// Where a packet on the device goes on: past what the device is spared, to where it decides, is done, or stops.
+    fn settle(&self, mut at: StepId, mut before: Vec<Asked>) -> Place {
         loop {
             before = self.asked(&before, at);
             let (step, lack) = (self.program.step(at), &self.lacks[at.0 as usize]);
-            let is_spared = |asked: &Asked| !self.is_trusted(*asked);
-            let done = !matches!(step, Step::Exit(_)) || !before.iter().any(is_spared);
-            match lack {
-                None if done && !self.stops.contains(&at) => {
-                    return (Place::Device { at, before }, false);
+            let is_exit = matches!(step, Step::Exit(_));
+            let is_free = before.iter().all(|asked| self.is_trusted(*asked));
+            let usual = match lack {
+                _ if self.stops.contains(&at) => return Place::stopped(before, at),
+                None if is_free || !is_exit => {
+                    let left = Reverse(self.tested.get(&at).map_or(0, Vec::len));
+                    return Place::Device { at, left, before };
                 }
-                Some(_) if !self.stops.contains(&at) => match self.usual(step) {
-                    Some(usual) => {
-                        before.push(Asked::Step(at));
-                        at = usual;
-                    }
-                    None => return (Place::stopped(before, at), true),
-                },
-                _ => return (Place::stopped(before, at), true),
-            }
+                None => None,
+                Some(_) => self.usual(step),
+            };
+            let Some(usual) = usual else { return Place::stopped(before, at) };
+            before.push(Asked::Step(at));
+            at = usual;
         }
     }
 
@@ -411,7 +440,9 @@ impl<'a> Dividing<'a> {
     /// The program with what the device is spared behind what it decides: its places by step, and the
     /// steps where the device stops; none if it does nothing.
     fn whole(&self) -> (Program, Vec<Place>, Option<BTreeSet<StepId>>) {
-        let (root, stopped) = self.settle(Place::Device { at: StepId(0), before: Vec::new() });
+        let root = self.settle(StepId(0), Vec::new());
+        let is_device = |place: &Place| matches!(place, Place::Device { .. });
+        let stopped = !is_device(&root);
         let mut places: BTreeMap<Place, Vec<(StepId, Place)>> = BTreeMap::new();
         let mut stops = BTreeSet::new();
         let mut open = vec![root.clone()];
@@ -420,9 +451,8 @@ impl<'a> Dividing<'a> {
                 continue;
             }
             let mut leads = Vec::new();
-            for (next, to) in self.leads(&place) {
-                let (there, stopped) = self.settle(to);
-                if stopped {
+            for (next, there) in self.leads(&place) {
+                if is_device(&place) && !is_device(&there) {
                     stops.insert(there.clone());
                 }
                 open.push(there.clone());
@@ -433,12 +463,14 @@ impl<'a> Dividing<'a> {
         let ids: BTreeMap<&Place, StepId> = places.keys().zip((0..).map(StepId)).collect();
         let step = |(place, leads): (&Place, &Vec<(StepId, Place)>)| {
             let at = self.step_of(place);
-            if let Place::Again { before, .. } = place
-                && let Asked::Presumed(_, number) = before[0]
-            {
+            if let Some(atom) = self.test(place) {
                 let (yes, no) = (ids[&leads[0].1], ids[&leads[1].1]);
-                let atom = self.presumed[at.0 as usize][number].0.clone();
-                return Step::Test { atom, yes, no, element: element(self.program, at) };
+                return Step::Test {
+                    atom: atom.clone(),
+                    yes,
+                    no,
+                    element: element(self.program, at),
+                };
             }
             let from = if let Place::Device { .. } = place { &self.on_wire } else { self.program };
             let mut step = from.step(at).clone();
@@ -493,8 +525,10 @@ impl<'a> Dividing<'a> {
             origins.push(is_device.then_some(at));
             layouts.push(if is_device { self.layouts.at(at).clone() } else { Layout::default() });
             match place {
-                Place::Device { .. } => {
-                    if let Some(class) = classes.get_mut(&at) {
+                Place::Device { left, .. } => {
+                    if *left == Reverse(0)
+                        && let Some(class) = classes.get_mut(&at)
+                    {
                         class.done = true;
                     }
                 }

@@ -82,8 +82,14 @@ impl Target for Lacking {
         Ok(all.into_iter().skip(some / 2).take(some).collect())
     }
 
-    fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
-        self.can(program.step(step), Lack::Cut)
+    fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<Vec<Presumed>, Lack> {
+        self.can(program.step(step), Lack::Cut)?;
+        let protocol = Field::bytes(Base::Data, 23, 1);
+        let some = Presumed::In(protocol, IntervalSet::range(1, 17));
+        Ok((self.presumes && self.draw(program.step(step)) & 64 == 0)
+            .then_some(some)
+            .into_iter()
+            .collect())
     }
 
     fn emit(&self, _: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {

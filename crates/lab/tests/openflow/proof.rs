@@ -70,7 +70,9 @@ const MISTAKES: &[Mistake] = &[
         lines.remove(at);
         Some(lines)
     }),
-    ("a priority is too high", |lines, at| put(lines, at, change(&lines[at], "priority=", |p| p + 2))),
+    ("a priority is too high", |lines, at| {
+        put(lines, at, change(&lines[at], "priority=", |p| p + 2))
+    }),
     ("a priority is too low", |lines, at| {
         put(lines, at, change(&lines[at], "priority=", |p| p.saturating_sub(2)))
     }),
@@ -82,7 +84,9 @@ const MISTAKES: &[Mistake] = &[
         exit(&&lines[at]).then_some(())?;
         put(lines, at, Some(lines[at].replacen(&mine, &other, 1)))
     }),
-    ("a table is passed by", |lines, at| put(lines, at, change(&lines[at], "goto_table:", |t| t + 1))),
+    ("a table is passed by", |lines, at| {
+        put(lines, at, change(&lines[at], "goto_table:", |t| t + 1))
+    }),
     ("a port is another", |lines, at| {
         put(lines, at, change(&lines[at], "output:", |p| if p == 2 { 3 } else { 2 }))
     }),
@@ -125,7 +129,9 @@ const MISTAKES: &[Mistake] = &[
     ("a tag is not taken off", |lines, at| {
         put(lines, at, Some(lines[at].replacen("pop_vlan,", "", 1)))
     }),
-    ("a tag is of another VLAN", |lines, at| put(lines, at, change(&lines[at], "set_field:", |v| v + 1))),
+    ("a tag is of another VLAN", |lines, at| {
+        put(lines, at, change(&lines[at], "set_field:", |v| v + 1))
+    }),
     ("a packet is dropped", |lines, at| {
         let (when, _) = lines[at].split_once("actions=")?;
         put(lines, at, Some(format!("{when}actions=drop")))

@@ -32,10 +32,17 @@ pub(crate) fn expected(made: &Made, program: &Program, frame: &[u8]) -> Vec<Sent
 
 /// Loads a text, and compares what is sent with what it was read as; for frames whose headers are right also
 /// with what it was made from. How many packets came to each exit.
-fn compare(switch: &mut Switch, made: &Made, text: &str, read: &Program, seed: u64) -> BTreeMap<String, usize> {
+fn compare(
+    switch: &mut Switch,
+    made: &Made,
+    text: &str,
+    read: &Program,
+    seed: u64,
+) -> BTreeMap<String, usize> {
     switch.load(text);
     let mut random = fastrand::Rng::with_seed(seed);
-    let frame = |_| if random.bool() { frames::good(&mut random) } else { frames::odd(&mut random) };
+    let frame =
+        |_| if random.bool() { frames::good(&mut random) } else { frames::odd(&mut random) };
     let mut all: Vec<Vec<u8>> = (0..3000).map(frame).collect();
     all.retain(|frame| frame.len() >= 14 && frame[12..14] != [0x88, 0xb5]);
     let mut ends = BTreeMap::new();
