@@ -109,27 +109,26 @@ impl Switch {
         let mut all = Vec::with_capacity(frames.len());
         // A port holds 100 frames.
         for frames in frames.chunks(48) {
-            let mut sent = self.send_some(port, frames);
-            // While a switch looks its flows over, it may lose a frame for which it knows none: what
-            // was dropped is dropped twice.
-            let lost = (0..frames.len()).filter(|&at| sent[at].is_empty());
-            let lost: Vec<usize> = lost.collect();
-            let again: Vec<Vec<u8>> = lost.iter().map(|&at| frames[at].clone()).collect();
-            for (at, again) in lost.into_iter().zip(self.send_some(port, &again)) {
-                sent[at] = again;
-            }
-            all.append(&mut sent);
+            let mut sent = None;
+            until("every frame went through", || {
+                sent = self.try_send(port, frames);
+                sent.is_some()
+            });
+            all.append(&mut sent.unwrap_or_default());
         }
         all
     }
 
-    fn send_some(&mut self, port: u32, frames: &[Vec<u8>]) -> Vec<Vec<Sent>> {
-        let mut sent = None;
-        until("every frame went through", || {
-            sent = self.try_send(port, frames);
-            sent.is_some()
-        });
-        sent.unwrap_or_default()
+    /// How many frames the switch lost because it was not ready to find out what to do with them.
+    fn lost(&mut self) -> u64 {
+        let mut read = |counter: &str| {
+            let reply = self.call("coverage/read-counter", &[counter.into()]);
+            let digits = |c: char| !c.is_ascii_digit();
+            let result = reply.split("\"result\":").nth(1).expect("a result");
+            let number = result.trim_start_matches(digits).split(digits).next();
+            number.and_then(|number| number.parse::<u64>().ok()).expect("a number")
+        };
+        read("datapath_drop_lock_error") + read("datapath_drop_upcall_error")
     }
 
     fn try_send(&mut self, port: u32, frames: &[Vec<u8>]) -> Option<Vec<Vec<Sent>>> {
@@ -137,6 +136,7 @@ impl Switch {
         for frame in frames {
             parameters.extend([hex(frame), hex(&mark())]);
         }
+        let lost = self.lost();
         self.call("netdev-dummy/receive", &parameters);
         let mut captured = Vec::new();
         // The switch turns to its ports between two calls; each time it takes one frame at least.
@@ -148,7 +148,7 @@ impl Switch {
             }
         }
         let mut sent = vec![Vec::new(); frames.len()];
-        let mut whole = true;
+        let mut whole = self.lost() == lost;
         for (port, (all, marks, read)) in (1..).zip(captured) {
             self.read[port as usize - 1] += read;
             whole &= marks == frames.len();
@@ -174,7 +174,7 @@ impl Switch {
 
     /// Calls a method of the switch.
     #[track_caller]
-    fn call(&mut self, method: &str, parameters: &[String]) {
+    fn call(&mut self, method: &str, parameters: &[String]) -> String {
         let parameters: Vec<String> = parameters.iter().map(|p| format!("\"{p}\"")).collect();
         let parameters = parameters.join(",");
         let call = format!("{{\"id\":0,\"method\":\"{method}\",\"params\":[{parameters}]}}");
@@ -186,6 +186,7 @@ impl Switch {
             reply.push(byte[0].into());
         }
         assert!(reply.contains("\"error\":null"), "{call}: {reply}");
+        reply
     }
 }
 

@@ -63,11 +63,12 @@ fn compare(
 
 #[test]
 fn a_switch_does_what_was_read() {
-    let ovs = target("ovs").unwrap();
     let mut switch = Switch::start(CORES);
-    for (seed, chain) in (0..).zip(CHAINS) {
-        let made = Made::of_chain(ovs, chain);
-        let (text, read) = made.prove(ovs);
+    let targets = ["openflow", "ovs"].map(|name| target(name).unwrap());
+    let all = targets.iter().flat_map(|target| CHAINS.iter().map(move |chain| (*target, chain)));
+    for (seed, (target, chain)) in (0..).zip(all) {
+        let made = Made::of_chain(target, chain);
+        let (text, read) = made.prove(target);
         let ends = compare(&mut switch, &made, &text, &read, seed);
         println!("{ends:?}");
         let exits = made.segment.program.steps.iter().filter_map(|step| match step {

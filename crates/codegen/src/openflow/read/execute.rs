@@ -136,7 +136,8 @@ impl Execution<'_> {
 
     fn run(mut self: &mut Self) -> Result<Program, Failure> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
-        let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
+        let packet =
+            Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
         let root = self.at(Place::Table(machine, packet))?;
         let steps = in_order(std::mem::take(&mut self.steps), root);
         let this = &mut self;
@@ -490,13 +491,17 @@ impl Execution<'_> {
             && let Changes { popped: false, pushed: Some((0x88a8, id, _)), set, aged: 0 } = changes
             && set.is_empty()
         {
+            if !matches!(exit.end, End::Handoff { .. }) {
+                return Err(fail(format!("exit {step} hands no packet off")));
+            }
             let handoff = Exit::handoff(Continuation(*id), Vec::new());
-            let exit = Exit { writes: handoff.writes, end: handoff.end, ..*exit };
-            return self.exit(exit).map_err(Stop::Fail);
+            return self.exit(Exit { effects: exit.effects, ..handoff }).map_err(Stop::Fail);
         }
-        let end = self
-            .pushed(&exit.end, *port)
-            .ok_or_else(|| fail(format!("port {port} is no way out of the chain")))?;
+        let end = self.pushed(&exit.end, *port);
+        let end = end.ok_or_else(|| fail(format!("port {port} is no way out of the chain")))?;
+        if matches!(exit.end, End::Handoff { .. }) {
+            return Err(fail(format!("exit {step} hands packets off")));
+        }
         self.leave(at, packet, changes, Exit { end, ..*exit })
     }
 
@@ -525,10 +530,7 @@ impl Execution<'_> {
         let terms = &mut self.terms;
         let deep = changes.aged > 0
             || changes.set.keys().any(|name| !matches!(name, Name::EthDst | Name::EthSrc));
-        if deep
-            && let Some(ip) = packet.sight.ip(terms)?
-            && !packet.sight.is_zero_protocol(terms, ip)?
-        {
+        if deep && let Some(ip) = packet.sight.ip(terms)? && !packet.sight.is_zero_protocol(terms, ip)? {
             let header = 8 * ip;
             let mut sum = OnesSum { complement: true, ..OnesSum::default() };
             let checksum = terms.input(bits(header + 80, 16));
