@@ -113,6 +113,8 @@ impl fmt::Display for Lack {
 /// those that are. A core asks it first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presumption {
+    /// Of which packets only: of those whose fields are in these sets.
+    pub when: Vec<(Field, IntervalSet)>,
     /// What has to hold.
     pub holds: Presumed,
     /// What the device lacks to test it.

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 
 use ir::field::{arp, eth, ip, ip6, meta, vlan};
 use ir::layout::{Header, Kind, Layout};
-use ir::program::{Step, StepId, TermId};
+use ir::program::{Step, StepId, Term, TermId};
 use ir::{Base, Field, IntervalSet, Program};
 
+use net::wire::ip_protocol;
+
+use super::table;
 use crate::{Lack, Presumed, Presumption};
 
 /// The least number in a field that is a type, not a length (IEEE 802.3 §3.2.6).
@@ -22,28 +25,50 @@ pub(super) fn presumed(
     step: StepId,
     layout: &Layout,
 ) -> Result<Vec<Presumption>, Lack> {
-    let mut terms: Vec<TermId> = program.step(step).terms();
-    if let Step::Lookup { lookup, .. } = program.step(step) {
-        terms.extend(&program.lookups[usize::from(lookup.0)].key);
+    let mut all = Vec::new();
+    match program.step(step) {
+        Step::Classify { keys, rules, .. } => {
+            // A rule on ports says itself that it is about TCP.
+            for cube in rules.iter().flat_map(|rule| rule.cubes.iter()) {
+                let layout = table::layout_of(program, layout, keys, cube);
+                let terms = cube.iter().filter_map(|(key, _)| keys.get(usize::from(*key)));
+                presume(program, &layout, terms.copied().collect(), true, &mut all)?;
+            }
+        }
+        Step::Lookup { lookup, .. } => {
+            let keys = program.lookups[usize::from(lookup.0)].key.clone();
+            presume(program, layout, keys, false, &mut all)?;
+        }
+        step => presume(program, layout, step.terms(), false, &mut all)?,
     }
-    let is_list = matches!(program.step(step), Step::Classify { .. });
-    let mut presuming = Presuming { layout, is_list, all: Vec::new() };
+    Ok(all)
+}
+
+/// What is presumed where these numbers are looked at.
+fn presume(
+    program: &Program,
+    layout: &Layout,
+    mut terms: Vec<TermId>,
+    is_list: bool,
+    all: &mut Vec<Presumption>,
+) -> Result<(), Lack> {
+    let mut presuming = Presuming { layout, is_list, when: Vec::new(), all };
+    if let Some(tag) = presuming.tag().filter(|tag| !TAGS.contains(tag)) {
+        return Err(Lack::Field(format!("a tag of type {tag:#06x}")));
+    }
     let mut seen = BTreeSet::new();
     while let Some(term) = terms.pop() {
         if !seen.insert(term) {
             continue;
         }
         terms.extend(program.term(term).operands());
-        if let ir::program::Term::Input(field) = program.term(term)
+        if let Term::Input(field) = program.term(term)
             && field.base == Base::Data
         {
             presuming.field(*field);
         }
     }
-    match presuming.tag() {
-        Some(tag) if !TAGS.contains(&tag) => Err(Lack::Field(format!("a tag of type {tag:#06x}"))),
-        _ => Ok(presuming.all),
-    }
+    Ok(())
 }
 
 /// Of which packets only an exit's writes are done: Open vSwitch changes no IP header whose protocol is 0.
@@ -71,12 +96,14 @@ struct Presuming<'a> {
     layout: &'a Layout,
     /// Whether what needs fragments' ports says so itself.
     is_list: bool,
-    all: Vec<Presumption>,
+    /// Of which packets only, at present.
+    when: Vec<(Field, IntervalSet)>,
+    all: &'a mut Vec<Presumption>,
 }
 
 impl Presuming<'_> {
     fn add(&mut self, holds: Presumed, lack: Lack) {
-        let presumption = Presumption { holds, lack };
+        let presumption = Presumption { when: self.when.clone(), holds, lack };
         if !self.all.contains(&presumption) {
             self.all.push(presumption);
         }
@@ -106,20 +133,36 @@ impl Presuming<'_> {
             (header.offset..header.offset + i32::from(header.length)).contains(&at)
         };
         let Some(header) = headers.iter().rev().find(is_in) else { return };
+        self.when.clear();
         for before in headers.iter().take_while(|before| before.offset < header.offset) {
+            self.follow(before);
             self.behind(before);
         }
-        let named = [eth::DST, eth::SRC].map(|address| Self::of(header, address));
+        self.follow(header);
+        let addresses = [eth::DST, eth::SRC].map(|address| Self::of(header, address));
         match header.kind {
-            Kind::Ethernet if named.iter().any(|address| address.overlaps(field)) => {
+            Kind::Ethernet if addresses.iter().any(|address| address.overlaps(field)) => {
                 self.long_enough(header.offset + 14);
             }
             _ => self.behind(header),
         }
         match header.kind {
-            Kind::Tcp | Kind::Ports => self.payload(header, 20),
-            Kind::Udp | Kind::Icmp | Kind::Icmp6 => self.payload(header, 8),
+            Kind::Tcp | Kind::Udp | Kind::Ports => {
+                self.payload(header, Some(ip_protocol::TCP), 20);
+                self.payload(header, Some(ip_protocol::UDP), 8);
+            }
+            Kind::Icmp | Kind::Icmp6 => self.payload(header, None, 8),
             _ => {}
+        }
+    }
+
+    /// What follows is of packets only that have this header.
+    fn follow(&mut self, header: &Header) {
+        let headers = self.layout.headers();
+        let before = headers.iter().rev().find(|before| before.offset < header.offset);
+        if let (Some(select), Some(before)) = (header.select, before) {
+            let set = IntervalSet::single(select.value);
+            self.when.push((Self::of(before, select.field), set));
         }
     }
 
@@ -173,10 +216,11 @@ impl Presuming<'_> {
             }
             Kind::Arp => {
                 self.long_enough(at + 28);
-                self.is_in(header, arp::HTYPE, 1, 1);
-                self.is_in(header, arp::PTYPE, 0x800, 0x800);
-                self.is_in(header, arp::HLEN, 6, 6);
-                self.is_in(header, arp::PLEN, 4, 4);
+                // Ethernet and IPv4, and an operation of one byte.
+                let head = Field { width: 48, ..Self::of(header, arp::HTYPE) };
+                let set = IntervalSet::single(0x0001_0800_0604);
+                self.add(Presumed::In(head, set), Lack::Field("arp.htype".into()));
+                self.is_in(header, arp::OP, 0, 0xff);
             }
             _ => {}
         }
@@ -188,11 +232,17 @@ impl Presuming<'_> {
     }
 
     /// The transport header is there, so many bytes of it.
-    fn payload(&mut self, header: &Header, bytes: i32) {
+    fn payload(&mut self, header: &Header, protocol: Option<u8>, bytes: i32) {
         let before = self.layout.headers().iter().rev().find(|other| {
             other.offset < header.offset && matches!(other.kind, Kind::Ipv4 | Kind::Ipv6)
         });
         let Some(network) = before.copied() else { return };
+        let number = if network.kind == Kind::Ipv4 { ip::PROTO } else { ip6::NEXT };
+        let known = self.when.len();
+        if let Some(protocol) = protocol {
+            let set = IntervalSet::single(protocol.into());
+            self.when.push((Self::of(&network, number), set));
+        }
         let length = u128::try_from(header.offset - network.offset).unwrap_or(0);
         let bytes = bytes as u128;
         match network.kind {
@@ -205,5 +255,6 @@ impl Presuming<'_> {
             }
             _ => self.is_in(&network, ip6::PLEN, length - 40 + bytes, ip6::PLEN.max()),
         }
+        self.when.truncate(known);
     }
 }

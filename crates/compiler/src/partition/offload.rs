@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use codegen::{Lack, Presumed, Segment, Target};
+use codegen::{Lack, Presumption, Segment, Target};
 use ir::field::{ip, ip6, meta, udp};
 use ir::layout::{Facts, Layout, Layouts};
 use ir::model::{BinaryOp, CompareOp, Reason};
@@ -107,14 +107,23 @@ enum Asked {
     Presumed(StepId, usize),
 }
 
+/// A [`codegen::Presumption`] over a program's terms.
+#[derive(Clone, Debug)]
+struct Presumed {
+    /// Conditions that packets meet of which it is presumed, and what is.
+    atoms: Vec<Atom>,
+    lack: Lack,
+}
+
 /// A place in a program that is divided. In this order, each leads to those behind it only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// On the device, which was spared conditions, and looked up what a core looks up again. So many
     /// conditions are left to test there before an exit.
     Device { at: StepId, left: Reverse<usize>, before: Vec<Asked> },
-    /// On a core, before it goes on where the device stopped: what it asks first.
-    Again { left: Reverse<usize>, before: Vec<Asked>, to: StepId },
+    /// On a core, before it goes on where the device stopped: what it asks first, and which condition of the first of
+    /// that.
+    Again { left: Reverse<usize>, within: usize, before: Vec<Asked>, to: StepId },
     /// On a core.
     Core(StepId),
 }
@@ -123,7 +132,7 @@ impl Place {
     fn stopped(before: Vec<Asked>, to: StepId) -> Self {
         match before.len() {
             0 => Place::Core(to),
-            left => Place::Again { left: Reverse(left), before, to },
+            left => Place::Again { left: Reverse(left), within: 0, before, to },
         }
     }
 }
@@ -153,7 +162,7 @@ struct Dividing<'a> {
     /// By step of that: what the target lacks.
     lacks: Vec<Option<Lack>>,
     /// By step of that: what the target presumes if it decides it, and lacks to test that.
-    presumed: Vec<Vec<(Atom, Lack)>>,
+    presumed: Vec<Vec<Presumed>>,
     /// By exit of that: what the target tests before.
     tested: BTreeMap<StepId, Vec<Atom>>,
     layouts: Layouts,
@@ -186,7 +195,7 @@ impl<'a> Dividing<'a> {
                 _ if ends.full.contains_key(&at) => Err(ends.full[&at].clone()),
                 Step::Exit(_) if !is_done => Err(Lack::Element),
                 Step::Exit(_) => target.does(&on_wire, at, layout).map(|conditions| {
-                    let of = |holds: &Presumed| atom(&mut on_wire.terms, holds);
+                    let of = |holds: &codegen::Presumed| atom(&mut on_wire.terms, holds);
                     tested.insert(at, conditions.iter().map(of).collect::<Vec<_>>());
                     Vec::new()
                 }),
@@ -194,15 +203,11 @@ impl<'a> Dividing<'a> {
             };
             let facts = layouts.facts(at);
             if let Some(tests) = tested.get_mut(&at) {
-                tests.retain(|atom| !facts.is_some_and(|facts| is_known(facts, &on_wire, atom)));
+                let is_known = |atom: &Atom| truth(facts?, &on_wire, atom);
+                tests.retain(|atom| is_known(atom) != Some(true));
             }
-            let presumptions = found.as_ref().map_or(&[][..], Vec::as_slice);
-            let atoms = presumptions.iter().filter_map(|presumption| {
-                let atom = atom(&mut on_wire.terms, &presumption.holds);
-                let is_known = facts.is_some_and(|facts| is_known(facts, &on_wire, &atom));
-                (!is_known).then(|| (atom, presumption.lack.clone()))
-            });
-            presumed.push(atoms.collect());
+            let all = found.as_ref().map_or(&[][..], Vec::as_slice).iter();
+            presumed.push(all.filter_map(|one| presume(&mut on_wire, facts, one)).collect());
             let lack = found.err();
             lacks.push(match is_about_lengths(program, at, layout) {
                 true => lack.map(|_| Lack::Length),
@@ -269,12 +274,17 @@ impl<'a> Dividing<'a> {
 
     /// Adds what is presumed where the device decides a step, if it is not asked before.
     fn presume(&self, at: StepId, before: &mut Vec<Asked>) {
-        for (number, (atom, _)) in self.presumed[at.0 as usize].iter().enumerate() {
+        for (number, presumed) in self.presumed[at.0 as usize].iter().enumerate() {
+            let holds = &presumed.atoms[presumed.atoms.len() - 1..];
             let is_asked = |asked: &Asked| match asked {
-                Asked::Presumed(step, number) => self.presumed[step.0 as usize][*number].0 == *atom,
+                Asked::Presumed(step, number) => {
+                    let other = &self.presumed[step.0 as usize][*number].atoms;
+                    *other == presumed.atoms || other[..] == *holds
+                }
                 Asked::Step(step) => match self.program.step(*step) {
-                    Step::Test { atom: other, yes, .. } => {
-                        other == atom && self.usual(self.program.step(*step)) == Some(*yes)
+                    Step::Test { atom, yes, .. } => {
+                        holds == [atom.clone()]
+                            && self.usual(self.program.step(*step)) == Some(*yes)
                     }
                     _ => false,
                 },
@@ -323,11 +333,19 @@ impl<'a> Dividing<'a> {
             let stopped = Place::stopped(before.clone(), *at);
             return vec![(*at, Place::Device { at: *at, left, before }), (*at, stopped)];
         }
-        if let Place::Again { before, to, .. } = place
-            && let Asked::Presumed(..) = before[0]
+        if let Place::Again { left, within, before, to } = place
+            && let Asked::Presumed(step, number) = before[0]
         {
-            // What the device decided is not decided anew if it presumed rightly.
-            return vec![(at, Place::stopped(before[1..].to_vec(), *to)), (at, Place::Core(at))];
+            let rest = Place::stopped(before[1..].to_vec(), *to);
+            return match *within + 1 == self.presumed[step.0 as usize][number].atoms.len() {
+                // What the device decided is decided anew if it presumed wrongly.
+                true => vec![(at, rest), (at, Place::Core(at))],
+                false => {
+                    let (left, before) = (*left, before.clone());
+                    let next = Place::Again { left, within: within + 1, before, to: *to };
+                    vec![(at, next), (at, rest)]
+                }
+            };
         }
         self.program.step(at).next().map(|next| (next, self.lead(place, next))).collect()
     }
@@ -339,8 +357,10 @@ impl<'a> Dividing<'a> {
                 let tests = self.tested.get(at)?;
                 tests.get(tests.len().checked_sub(*left)?)
             }
-            Place::Again { before, .. } => match before[0] {
-                Asked::Presumed(step, number) => Some(&self.presumed[step.0 as usize][number].0),
+            Place::Again { within, before, .. } => match before[0] {
+                Asked::Presumed(step, number) => {
+                    self.presumed[step.0 as usize][number].atoms.get(*within)
+                }
                 Asked::Step(_) => None,
             },
             Place::Core(_) => None,
@@ -383,7 +403,7 @@ impl<'a> Dividing<'a> {
     fn is_trusted(&self, asked: Asked) -> bool {
         match asked {
             Asked::Presumed(step, number) => {
-                (self.ends.trust)(&self.presumed[step.0 as usize][number].1)
+                (self.ends.trust)(&self.presumed[step.0 as usize][number].lack)
             }
             Asked::Step(step) => match self.program.step(step) {
                 Step::Lookup { .. } => true,
@@ -400,23 +420,28 @@ impl<'a> Dividing<'a> {
     /// The program of packets for which all that is trusted holds; others are dropped. None if nothing is.
     fn as_trusted(&self) -> Option<Program> {
         let presumed = |index: usize| {
-            let all = self.presumed[index].iter();
-            all.filter(|(_, lack)| (self.ends.trust)(lack)).map(|(atom, _)| atom)
+            self.presumed[index].iter().filter(|presumed| (self.ends.trust)(&presumed.lack))
         };
         let count = self.program.steps.len();
         let mut starts = Vec::with_capacity(count);
         let mut end = 0;
         for index in 0..count {
             starts.push(StepId(end));
-            end += 1 + presumed(index).count() as u32;
+            end += 1 + presumed(index).map(|presumed| presumed.atoms.len() as u32).sum::<u32>();
         }
         let broken = StepId(end);
         let (mut steps, mut any) = (Vec::new(), false);
         for (index, step) in self.program.steps.iter().enumerate() {
             let at = StepId(index as u32);
-            for atom in presumed(index) {
-                let (yes, element) = (StepId(steps.len() as u32 + 1), element(self.program, at));
-                steps.push(Step::Test { atom: atom.clone(), yes, no: broken, element });
+            for Presumed { atoms, .. } in presumed(index) {
+                let element = element(self.program, at);
+                let rest = StepId((steps.len() + atoms.len()) as u32);
+                for (number, atom) in atoms.iter().enumerate() {
+                    let is_last = number + 1 == atoms.len();
+                    let yes = StepId(steps.len() as u32 + 1);
+                    let no = if is_last { broken } else { rest };
+                    steps.push(Step::Test { atom: atom.clone(), yes, no, element });
+                }
                 any = true;
             }
             let (mut step, usual) = (step.clone(), self.usual(step));
@@ -573,7 +598,7 @@ impl<'a> Dividing<'a> {
         for &asked in before {
             let (reason, others) = match asked {
                 Asked::Presumed(step, number) => {
-                    let lack = self.presumed[step.0 as usize][number].1.clone();
+                    let lack = self.presumed[step.0 as usize][number].lack.clone();
                     (Stay { element: element(self.program, step), lack }, vec![step])
                 }
                 Asked::Step(step) => {
@@ -628,7 +653,7 @@ fn is_about_lengths(program: &Program, step: StepId, layout: &Layout) -> bool {
 const LENGTHS: [Field; 4] = [ip::LEN, ip::HL, ip6::PLEN, udp::LEN];
 
 /// A condition over a program's terms, to which those are added that it has not got.
-fn atom(terms: &mut Vec<Term>, presumed: &Presumed) -> Atom {
+fn atom(terms: &mut Vec<Term>, presumed: &codegen::Presumed) -> Atom {
     let mut term = |term: Term| {
         let at = terms.iter().position(|known| *known == term).unwrap_or_else(|| {
             terms.push(term);
@@ -637,8 +662,10 @@ fn atom(terms: &mut Vec<Term>, presumed: &Presumed) -> Atom {
         TermId(at as u32)
     };
     match presumed {
-        Presumed::In(field, set) => Atom::Test(term(Term::Input(*field)), Arc::new(set.clone())),
-        Presumed::Fits { field, times, plus, within } => {
+        codegen::Presumed::In(field, set) => {
+            Atom::Test(term(Term::Input(*field)), Arc::new(set.clone()))
+        }
+        codegen::Presumed::Fits { field, times, plus, within } => {
             let mut sum = term(Term::Input(*field));
             for (op, number, neutral) in [(BinaryOp::Mul, *times, 1), (BinaryOp::Add, *plus, 0)] {
                 if number != neutral {
@@ -651,13 +678,38 @@ fn atom(terms: &mut Vec<Term>, presumed: &Presumed) -> Atom {
     }
 }
 
-/// Whether a condition follows from what is known.
-fn is_known(facts: &Facts, program: &Program, atom: &Atom) -> bool {
-    let Atom::Test(term, set) = atom else { return false };
-    let Some((low, high)) = facts.range(program, *term) else { return false };
-    match (u128::try_from(low), u128::try_from(high)) {
-        (Ok(low), Ok(high)) => IntervalSet::range(low, high).is_subset(set),
-        _ => false,
+/// What is presumed, as far as it is not known; none if it holds, or is of no packet.
+fn presume(
+    program: &mut Program,
+    facts: Option<&Facts>,
+    presumption: &Presumption,
+) -> Option<Presumed> {
+    let mut atoms = Vec::new();
+    for (field, set) in &presumption.when {
+        let condition = codegen::Presumed::In(*field, set.clone());
+        let condition = atom(&mut program.terms, &condition);
+        match facts.and_then(|facts| truth(facts, program, &condition)) {
+            Some(true) => {}
+            Some(false) => return None,
+            None => atoms.push(condition),
+        }
+    }
+    let holds = atom(&mut program.terms, &presumption.holds);
+    if facts.and_then(|facts| truth(facts, program, &holds)) == Some(true) {
+        return None;
+    }
+    atoms.push(holds);
+    Some(Presumed { atoms, lack: presumption.lack.clone() })
+}
+
+/// Whether a condition holds, if that is known.
+fn truth(facts: &Facts, program: &Program, atom: &Atom) -> Option<bool> {
+    let Atom::Test(term, set) = atom else { return None };
+    let (low, high) = facts.range(program, *term)?;
+    let known = IntervalSet::range(u128::try_from(low).ok()?, u128::try_from(high).ok()?);
+    match known.is_subset(set) {
+        true => Some(true),
+        false => (!known.intersects(set)).then_some(false),
     }
 }
 

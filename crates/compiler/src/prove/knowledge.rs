@@ -322,6 +322,8 @@ impl Knowledge {
             return set;
         }
         let end = |f: Field| u32::from(f.offset) + u32::from(f.width);
+        // Bits that are known of a wide field, and which.
+        let mut bits = (0u128, 0u128);
         for (&other, known) in &self.sets {
             let Term::Input(place) = *arena.term(other) else { continue };
             if other == term || !place.overlaps(field) {
@@ -346,16 +348,20 @@ impl Knowledge {
                 let fits = |n: &u128| part.contains(n >> low & ((1 << shared) - 1));
                 let fitting = (0..=field.max()).filter(fits).map(|n| (n, n));
                 set = set.intersect(&IntervalSet::from_intervals(fitting.collect()));
-            } else if place.offset - field.offset < MAX_ENUMERATED
-                && end(place) <= end(field)
+            } else if end(place) <= end(field)
                 && let Some(value) = known.as_single()
-                && let low = end(field) - end(place)
-                && let mask = place.max() << low
-                && let Some(masked) = IntervalSet::masked(field.width, value << low, mask)
             {
-                // Such as the group bit of an address.
-                set = set.intersect(&masked);
+                let low = end(field) - end(place);
+                bits = (bits.0 | value << low, bits.1 | place.max() << low);
             }
+        }
+        // Such as the group bit of an address, or all parts of it.
+        let wild = !bits.1 & field.max() & !((1u128 << bits.1.trailing_zeros().min(127)) - 1);
+        if bits.1 != 0
+            && wild.count_ones() <= MAX_ENUMERATED.into()
+            && let Some(masked) = IntervalSet::masked(field.width, bits.0, bits.1)
+        {
+            set = set.intersect(&masked);
         }
         set
     }

@@ -76,7 +76,9 @@ impl Target for Lacking {
         let length = Field::bytes(Base::Data, 16, 2);
         let fits = Presumed::Fits { field: length, times: 1, plus: 14, within: meta::LEN };
         let all = [(long, Lack::Length), (fits, Lack::Checksum)];
-        let all = all.map(|(holds, lack)| Presumption { holds, lack });
+        let udp = (Field::bytes(Base::Data, 23, 1), IntervalSet::single(17));
+        let when = if self.draw(step) & 4096 == 0 { Vec::new() } else { vec![udp] };
+        let all = all.map(|(holds, lack)| Presumption { when: when.clone(), holds, lack });
         // None, one, or both.
         let some = (self.draw(step) / 1024 % 4) as usize;
         Ok(all.into_iter().skip(some / 2).take(some).collect())

@@ -136,8 +136,7 @@ impl Execution<'_> {
 
     fn run(mut self: &mut Self) -> Result<Program, Failure> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
-        let packet =
-            Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
+        let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
         let root = self.at(Place::Table(machine, packet))?;
         let steps = in_order(std::mem::take(&mut self.steps), root);
         let this = &mut self;
@@ -530,7 +529,10 @@ impl Execution<'_> {
         let terms = &mut self.terms;
         let deep = changes.aged > 0
             || changes.set.keys().any(|name| !matches!(name, Name::EthDst | Name::EthSrc));
-        if deep && let Some(ip) = packet.sight.ip(terms)? && !packet.sight.is_zero_protocol(terms, ip)? {
+        if deep
+            && let Some(ip) = packet.sight.ip(terms)?
+            && !packet.sight.is_zero_protocol(terms, ip)?
+        {
             let header = 8 * ip;
             let mut sum = OnesSum { complement: true, ..OnesSum::default() };
             let checksum = terms.input(bits(header + 80, 16));
