@@ -90,7 +90,7 @@ impl Switch {
 
     /// Replaces all entries by those of a file.
     #[track_caller]
-    pub fn load(&self, text: &str) {
+    pub fn load(&mut self, text: &str) {
         let file = self.folder.join("flows.txt");
         std::fs::write(&file, text).unwrap();
         self.flows(&["del-flows", "br0"]);
@@ -101,6 +101,9 @@ impl Switch {
         // A port sends nothing that it received, unless it is told by name.
         let entry = format!("priority=65535,dl_type={mark:#x},actions={actions},in_port");
         self.flows(&["add-flow", "br0", &entry]);
+        // What it found out by other entries is forgotten.
+        self.call("revalidator/wait", &[]);
+        self.call("revalidator/purge", &[]);
     }
 
     /// Puts frames into a port, one after the other. What came out, frame by frame.

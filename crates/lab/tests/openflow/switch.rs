@@ -46,7 +46,8 @@ fn compare(
     let mut all: Vec<Vec<u8>> = (0..3000).map(frame).collect();
     all.retain(|frame| frame.len() >= 14 && frame[12..14] != [0x88, 0xb5]);
     let mut ends = BTreeMap::new();
-    for (frame, sent) in all.iter().zip(switch.send(1, &all)) {
+    let results = switch.send(1, &all);
+    for (frame, sent) in all.iter().zip(results) {
         let wanted = expected(made, read, frame);
         let shown = net::notation::describe(frame, true);
         assert_eq!(sent, wanted, "{shown}\n{frame:02x?}\n{text}\n{read}");
