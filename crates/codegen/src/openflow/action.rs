@@ -194,29 +194,18 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Fields of IP and of what it carries.
+    /// Fields of IP.
     fn network(&self, actions: &mut Vec<Action>, needs: &mut Conditions) -> Result<(), Lack> {
-        for header in self.layout.headers().iter().filter(|header| header.depth == 0) {
-            let fields: &[(i32, Match)] = match header.kind {
-                Kind::Ipv4 => &[
-                    (8, Match::IpDscp),
-                    (14, Match::IpEcn),
-                    (96, Match::IpSrc),
-                    (128, Match::IpDst),
-                ],
-                Kind::Tcp | Kind::Udp => &[(0, Match::SourcePort), (16, Match::DestinationPort)],
-                _ => &[],
-            };
-            for &(from, field) in fields {
-                let at = 8 * header.offset + from;
-                match self.bits(at, field.width(), at) {
-                    Bits::Same => {}
-                    Bits::Constant(value) => {
-                        *needs = self.with(needs, header.kind)?;
-                        actions.push(Action::Set(field, value));
-                    }
-                    Bits::Computed => return Err(self.cannot_write(at, field.width())),
+        let Some(header) = self.header(Kind::Ipv4) else { return Ok(()) };
+        for (from, field) in [(8, Match::IpDscp), (14, Match::IpEcn)] {
+            let at = 8 * header.offset + from;
+            match self.bits(at, field.width(), at) {
+                Bits::Same => {}
+                Bits::Constant(value) => {
+                    *needs = self.with(needs, header.kind)?;
+                    actions.push(Action::Set(field, value));
                 }
+                Bits::Computed => return Err(self.cannot_write(at, field.width())),
             }
         }
         Ok(())
@@ -394,21 +383,17 @@ impl Frame {
         }
     }
 
-    /// Sets a field that checksums cover.
+    /// Sets a field that the header's checksum covers.
     fn set_network(&mut self, field: Match, value: Option<u128>) {
         let Some(ip) = self.ip else { return };
-        let transport = ip + 20;
-        // The words that it touches, and whether the header's checksum and the transport's cover it.
-        let (at, length, in_header, in_pseudo) = match field {
-            Match::IpDscp | Match::IpEcn => (ip, 2, true, false),
-            Match::IpTtl => (ip + 8, 2, true, false),
-            Match::IpSrc => (ip + 12, 4, true, true),
-            Match::IpDst => (ip + 16, 4, true, true),
-            Match::SourcePort => (transport, 2, false, true),
-            Match::DestinationPort => (transport + 2, 2, false, true),
+        let at = match field {
+            Match::IpDscp | Match::IpEcn => ip,
+            Match::IpTtl => ip + 8,
             _ => return,
         };
-        let before = self.bytes[at..at + length].to_vec();
+        let word =
+            |frame: &Self, at: usize| u16::from_be_bytes([frame.bytes[at], frame.bytes[at + 1]]);
+        let before = word(self, at);
         match (field, value) {
             (Match::IpDscp, Some(value)) => {
                 self.bytes[ip + 1] = (value << 2) as u8 | self.bytes[ip + 1] & 3;
@@ -416,32 +401,9 @@ impl Frame {
             (Match::IpEcn, Some(value)) => {
                 self.bytes[ip + 1] = self.bytes[ip + 1] & !3 | value as u8;
             }
-            (Match::IpTtl, None) => self.bytes[ip + 8] = self.bytes[ip + 8].wrapping_sub(1),
-            (_, Some(value)) => self.put(at, length, value),
-            _ => return,
+            _ => self.bytes[ip + 8] = self.bytes[ip + 8].wrapping_sub(1),
         }
-        let after = self.bytes[at..at + length].to_vec();
-        let protocol = self.bytes[ip + 9];
-        let checksum = |at: usize, frame: &mut Self| {
-            let old = u16::from_be_bytes([frame.bytes[at], frame.bytes[at + 1]]);
-            let gone: u32 = words(&before).map(|word| 0xffff - word).sum();
-            let new = !folded(u32::from(!old) + gone + words(&after).sum::<u32>());
-            frame.bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
-        };
-        if in_header {
-            checksum(ip + 10, self);
-        }
-        if in_pseudo && protocol == net::wire::ip_protocol::TCP {
-            checksum(transport + 16, self);
-        }
-        if in_pseudo && protocol == net::wire::ip_protocol::UDP {
-            let at = transport + 6;
-            if self.bytes[at..at + 2] != [0, 0] {
-                checksum(at, self);
-                if self.bytes[at..at + 2] == [0, 0] {
-                    self.put(at, 2, 0xffff);
-                }
-            }
-        }
+        let sum = [!word(self, ip + 10), !before, word(self, at)];
+        self.put(ip + 10, 2, (!folded(sum.into_iter().map(u32::from).sum())).into());
     }
 }

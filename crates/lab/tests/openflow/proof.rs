@@ -35,7 +35,7 @@ pub(crate) const CHAINS: &[&str] = &[
      s[1] -> g :: IPFilter(allow tcp src port 443, allow dst net 192.168.0.0/16, allow udp src port 1000, deny all)
        -> GetIPAddress(30) -> t :: RadixIPLookup(1.2.0.0/16 1, 10.1.0.0/16 0, 10.1.2.0/24 1, 192.168.0.0/16 0, 30.0.0.0/8 1);
      s[2] -> IPClassifier(icmp type echo) -> Queue -> ToDevice(eth4); s[3] -> Queue -> ToDevice(eth3);
-     r[0], t[0] -> EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth1);
+     r[0], t[0] -> SetIPDSCP(5) -> EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:2) -> Queue -> ToDevice(eth1);
      r[1], t[1] -> EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:3) -> Queue -> ToDevice(eth2);",
 ];
 

@@ -265,33 +265,35 @@ fn plain(exit: &mut Exit) {
 const SANE: &str = "program behind [0] e
 elements 1 e
 
-s0: e if meta.len in {18..65535} s1 else s24
-s1: e switch data[96+16] {0..1535, 34984} s24, {2048} s2, {2054} s11, {33024} s14, else s25
-s2: e if meta.len in {34..65535} s3 else s24
-s3: e if data[116+4] == 5 s4 else s24
-s4: e if data[128+16] + 14 <= meta.len s5 else s24
-s5: e if data[128+16] in {20..65535} s6 else s24
-s6: e switch data[184+8] {0} s24, {6} s7, {1, 17} s10, else s25
-s7: e if data[128+16] in {40..65535} s8 else s24
-s8: e if data[368+4] in {5..15} s9 else s24
-s9: e if data[368+4] * 4 + 20 <= data[128+16] s25 else s24
-s10: e if data[128+16] in {28..65535} s25 else s24
-s11: e if meta.len in {42..65535} s12 else s24
-s12: e if data[112+48] == 00:01:08:00:06:04 s13 else s24
-s13: e if data[160+16] in {0..255} s25 else s24
-s14: e switch data[128+16] {0..1535} s24, {2048} s15, {2054, 33024, 34984} s24, else s25
-s15: e if meta.len in {38..65535} s16 else s24
-s16: e if data[148+4] == 5 s17 else s24
-s17: e if data[160+16] + 18 <= meta.len s18 else s24
-s18: e if data[160+16] in {20..65535} s19 else s24
-s19: e switch data[216+8] {0} s24, {6} s20, {1, 17} s23, else s25
-s20: e if data[160+16] in {40..65535} s21 else s24
-s21: e if data[400+4] in {5..15} s22 else s24
-s22: e if data[400+4] * 4 + 20 <= data[160+16] s25 else s24
-s23: e if data[160+16] in {28..65535} s25 else s24
-s24: exit visited [0] e
+s0: e if meta.len in {18..65535} s1 else s26
+s1: e switch data[96+16] {0..1535, 34984} s26, {2048} s2, {2054} s12, {33024} s15, else s27
+s2: e if meta.len in {34..65535} s3 else s26
+s3: e if data[116+4] == 5 s4 else s26
+s4: e if data[192+16] in {0..65534} s5 else s26
+s5: e if data[128+16] + 14 <= meta.len s6 else s26
+s6: e if data[128+16] in {20..65535} s7 else s26
+s7: e switch data[184+8] {0} s26, {6} s8, {1, 17} s11, else s27
+s8: e if data[128+16] in {40..65535} s9 else s26
+s9: e if data[368+4] in {5..15} s10 else s26
+s10: e if data[368+4] * 4 + 20 <= data[128+16] s27 else s26
+s11: e if data[128+16] in {28..65535} s27 else s26
+s12: e if meta.len in {42..65535} s13 else s26
+s13: e if data[112+48] == 00:01:08:00:06:04 s14 else s26
+s14: e if data[160+16] in {0..255} s27 else s26
+s15: e switch data[128+16] {0..1535} s26, {2048} s16, {2054, 33024, 34984} s26, else s27
+s16: e if meta.len in {38..65535} s17 else s26
+s17: e if data[148+4] == 5 s18 else s26
+s18: e if data[224+16] in {0..65534} s19 else s26
+s19: e if data[160+16] + 18 <= meta.len s20 else s26
+s20: e if data[160+16] in {20..65535} s21 else s26
+s21: e switch data[216+8] {0} s26, {6} s22, {1, 17} s25, else s27
+s22: e if data[160+16] in {40..65535} s23 else s26
+s23: e if data[400+4] in {5..15} s24 else s26
+s24: e if data[400+4] * 4 + 20 <= data[160+16] s27 else s26
+s25: e if data[160+16] in {28..65535} s27 else s26
+s26: exit visited [0] e
   drop insane at e
-s25: exit visited [0] e
+s27: exit visited [0] e
   drop sane at e
 ";
 
@@ -309,7 +311,7 @@ pub(crate) fn sane(program: &Program) -> Program {
     let guard = ir::text::parse_programs(FileId(0), SANE).unwrap_or_else(|e| panic!("{e:?}"));
     let guard = guard.programs.into_iter().next().unwrap();
     let mut joined = program.clone();
-    let (terms, steps) = (program.terms.len() as u32, guard.steps.len() as u32);
+    let steps = guard.steps.len() as u32;
     let mut known: Vec<TermId> = Vec::new();
     for term in &guard.terms {
         let mut term: Term = term.clone();
@@ -320,7 +322,6 @@ pub(crate) fn sane(program: &Program) -> Program {
             joined.terms.len() - 1
         }) as u32));
     }
-    let _ = terms;
     let is_sane = |step: &Step| matches!(step, Step::Exit(exit) if matches!(exit.end, End::Drop { reason, .. } if reason.0 == "sane"));
     let mut all = Vec::new();
     for step in &guard.steps {

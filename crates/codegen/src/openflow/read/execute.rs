@@ -134,13 +134,12 @@ impl Execution<'_> {
         &self.device.segments[self.segment].program
     }
 
-    fn run(mut self: &mut Self) -> Result<Program, Failure> {
+    fn run(&mut self) -> Result<Program, Failure> {
         let machine = Machine { table: 0, register: 0, metadata: 0 };
         let packet = Packet { sight: Sight::default(), changes: Changes::default(), sent: None };
         let root = self.at(Place::Table(machine, packet))?;
         let steps = in_order(std::mem::take(&mut self.steps), root);
-        let this = &mut self;
-        let terms = std::mem::replace(&mut this.terms, Terms::new(Vec::new())).into_all();
+        let terms = std::mem::replace(&mut self.terms, Terms::new(Vec::new())).into_all();
         let of = self.of();
         Ok(Program {
             entry: of.entry,
@@ -501,7 +500,7 @@ impl Execution<'_> {
         if matches!(exit.end, End::Handoff { .. }) {
             return Err(fail(format!("exit {step} hands packets off")));
         }
-        self.leave(at, packet, changes, Exit { end, ..*exit })
+        self.leave(packet, changes, Exit { end, ..*exit })
     }
 
     /// The input port behind a device's port; the one of an exit, if it is that.
@@ -517,55 +516,68 @@ impl Execution<'_> {
     }
 
     /// An exit of a packet that changes.
-    fn leave(
-        &mut self,
-        _at: usize,
-        packet: &Packet,
-        changes: &Changes,
-        exit: Exit,
-    ) -> Result<Draft, Stop> {
+    fn leave(&mut self, packet: &Packet, changes: &Changes, exit: Exit) -> Result<Draft, Stop> {
         let mut bytes: BTreeMap<i32, (u8, TermId)> = BTreeMap::new();
         let start = self.frame(changes, &mut bytes);
-        let terms = &mut self.terms;
-        let deep = changes.aged > 0
-            || changes.set.keys().any(|name| !matches!(name, Name::EthDst | Name::EthSrc));
-        if deep
-            && let Some(ip) = packet.sight.ip(terms)?
-            && !packet.sight.is_zero_protocol(terms, ip)?
-        {
-            let header = 8 * ip;
-            let mut sum = OnesSum { complement: true, ..OnesSum::default() };
-            let checksum = terms.input(bits(header + 80, 16));
-            sum.minus.push(checksum);
-            if changes.aged > 0 {
-                let ttl = terms.input(bits(header + 64, 8));
-                let left = terms.minus(ttl, changes.aged.into());
-                bytes.insert(i32::from(ip) + 8, (1, left));
-                sum.constant = 0xffff - 0x100 * u16::from(changes.aged);
-            }
-            let dscp = changes.set.get(&Name::Dscp).copied();
-            let ecn = changes.set.get(&Name::Ecn).copied();
-            if dscp.is_some() || ecn.is_some() {
-                let mut part = |value: Option<u128>, offset, width| match value {
-                    Some(value) => terms.constant(value),
-                    None => terms.input(bits(header + offset, width)),
-                };
-                let (high, low) = (part(dscp, 8, 6), part(ecn, 14, 2));
-                let service = terms.add(Term::Concat { high, low, width: 2 });
-                bytes.insert(i32::from(ip) + 1, (1, service));
-                let first = terms.input(bits(header, 8));
-                let word = terms.add(Term::Concat { high: first, low: service, width: 8 });
-                sum.plus.push(word);
-                let word = terms.input(bits(header, 16));
-                sum.minus.push(word);
-            }
-            let sum = terms.add(Term::OnesSum(sum));
-            bytes.insert(i32::from(ip) + 10, (2, sum));
+        if changes.aged > 0 || changes.set.keys().any(|n| matches!(n, Name::Dscp | Name::Ecn)) {
+            self.header(&packet.sight, changes, &mut bytes)?;
         }
         let write = |(offset, (length, value))| Write { offset, length, value };
         let bytes = bytes.into_iter().map(write).collect();
         let writes = Writes { start, bytes, ..Writes::default() };
         self.exit(Exit { writes, ..exit }).map_err(Stop::Fail)
+    }
+
+    /// Writes to the IPv4 header.
+    fn header(
+        &mut self,
+        sight: &Sight,
+        changes: &Changes,
+        bytes: &mut BTreeMap<i32, (u8, TermId)>,
+    ) -> Result<(), Box<Question>> {
+        let terms = &mut self.terms;
+        let Some(ip) = sight.ip(terms)? else { return Ok(()) };
+        if sight.is_zero_protocol(terms, ip)? {
+            return Ok(());
+        }
+        let (dscp, ecn) = (changes.set.get(&Name::Dscp), changes.set.get(&Name::Ecn));
+        let service = match (dscp, ecn) {
+            (Some(dscp), Some(ecn)) => Some(((8, 8), dscp << 2 | ecn)),
+            (Some(dscp), None) => Some(((8, 6), *dscp)),
+            (None, Some(ecn)) => Some(((14, 2), *ecn)),
+            (None, None) => None,
+        };
+        // With the time to live the checksum changes in any case.
+        if let Some((place, value)) = service
+            && changes.aged == 0
+            && sight.is_same_service(terms, ip, place, value)?
+        {
+            return Ok(());
+        }
+        let first = 8 * ip;
+        let checksum = terms.input(bits(first + 80, 16));
+        let mut sum = OnesSum { complement: true, minus: vec![checksum], ..OnesSum::default() };
+        if changes.aged > 0 {
+            let ttl = terms.input(bits(first + 64, 8));
+            let left = terms.minus(ttl, changes.aged.into());
+            bytes.insert(i32::from(ip) + 8, (1, left));
+            sum.constant = 0xffff - 0x100 * u16::from(changes.aged);
+        }
+        if service.is_some() {
+            let mut part = |value: Option<&u128>, offset, width| match value {
+                Some(value) => terms.constant(*value),
+                None => terms.input(bits(first + offset, width)),
+            };
+            let (high, low) = (part(dscp, 8, 6), part(ecn, 14, 2));
+            let service = terms.add(Term::Concat { high, low, width: 2 });
+            bytes.insert(i32::from(ip) + 1, (1, service));
+            let high = terms.input(bits(first, 8));
+            sum.plus.push(terms.add(Term::Concat { high, low: service, width: 8 }));
+            sum.minus.push(terms.input(bits(first, 16)));
+        }
+        let sum = terms.add(Term::OnesSum(sum));
+        bytes.insert(i32::from(ip) + 10, (2, sum));
+        Ok(())
     }
 
     /// Writes to the header of the frame, and where the packet starts then.

@@ -69,6 +69,10 @@ pub(super) struct Sight {
     whole: Option<bool>,
     /// Whether the protocol is 0.
     zero: Option<bool>,
+    /// Whether the checksum of the IPv4 header is 0xffff.
+    negative_zero: Option<bool>,
+    /// Whether the type of service is what it is to become.
+    same_service: Option<bool>,
 }
 
 /// What is known of a field.
@@ -247,6 +251,28 @@ impl Sight {
         let atom = Self::within(terms, data(8 * ip + 72, 8), 0, 0);
         let known = |zero| Sight { zero: Some(zero), ..*self };
         self.zero.ok_or_else(|| Self::ask(atom, known(true), known(false)))
+    }
+
+    /// Whether a change of the type of service, of these bits to this number, is none that the
+    /// checksum shows: a switch leaves both alone if the number is there already, which makes a
+    /// difference for a checksum of 0xffff.
+    pub(super) fn is_same_service(
+        &self,
+        terms: &mut Terms,
+        ip: u16,
+        (offset, width): (u16, u16),
+        value: u128,
+    ) -> Result<bool, Box<Question>> {
+        let checksum = Self::within(terms, data(8 * ip + 80, 16), 0xffff, 0xffff);
+        let known = |negative_zero| Sight { negative_zero: Some(negative_zero), ..*self };
+        match self.negative_zero {
+            None => return Err(Self::ask(checksum, known(true), known(false))),
+            Some(false) => return Ok(false),
+            Some(true) => {}
+        }
+        let atom = Self::within(terms, data(8 * ip + offset, width), value, value);
+        let known = |same| Sight { same_service: Some(same), ..*self };
+        self.same_service.ok_or_else(|| Self::ask(atom, known(true), known(false)))
     }
 
     fn later(&self, terms: &mut Terms, ip: u16) -> Result<bool, Box<Question>> {

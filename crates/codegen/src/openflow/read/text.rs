@@ -362,12 +362,8 @@ fn act(text: &str) -> Result<Option<Act>, String> {
                     | Name::EthSrc
                     | Name::Vlan
                     | Name::Priority
-                    | Name::Source
-                    | Name::Destination
                     | Name::Dscp
                     | Name::Ecn
-                    | Name::SourcePort
-                    | Name::DestinationPort
             );
             if !can {
                 return Err(format!("{name:?} is set, which is not understood"));
@@ -414,6 +410,7 @@ mod tests {
             ("actions=explode", "known"),
             ("actions=set_field:9999999->vlan_vid", "large"),
             ("actions=set_field:5->eth_type", "understood"),
+            ("ip,actions=set_field:1.2.3.4->ip_dst", "understood"),
             ("actions=goto_table:256", "fits"),
             ("ip,ip_src=1.2.3.4/33,actions=drop", "address"),
         ] {
