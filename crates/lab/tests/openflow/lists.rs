@@ -28,7 +28,10 @@ fn rules(file: &Path) -> Vec<String> {
     let mut text = String::new();
     let file = std::fs::File::open(file).unwrap();
     flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
-    text.lines().map(|line| line.trim().trim_end_matches(',').to_string()).filter(|l| !l.is_empty()).collect()
+    text.lines()
+        .map(|line| line.trim().trim_end_matches(',').to_string())
+        .filter(|l| !l.is_empty())
+        .collect()
 }
 
 #[test]

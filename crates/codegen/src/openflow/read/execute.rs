@@ -76,7 +76,9 @@ impl From<Box<Question>> for Stop {
 struct Execution<'a> {
     entries: &'a [Entry],
     /// By table, in order of precedence: indexes of entries.
-    tables: BTreeMap<u8, Vec<usize>>,
+    tables: &'a BTreeMap<u8, Vec<usize>>,
+    /// By entry: the first that does the same.
+    alike: &'a [usize],
     device: &'a Device<'a>,
     segment: usize,
     port: u32,
@@ -84,8 +86,10 @@ struct Execution<'a> {
     steps: Vec<Step>,
     made: HashMap<Place, Draft>,
     exits: HashMap<Exit, Draft>,
-    /// Rules by what is known of the fields that they look at.
-    rules: HashMap<Vec<(usize, Draft)>, Arc<[ClassifyRule]>>,
+    /// Numbers by width, value and mask.
+    sets: HashMap<(u16, u128, u128), IntervalSet>,
+    /// Rules by entries and arms, the fields that they look at, and those that are known.
+    rules: HashMap<(Vec<(usize, u32)>, Vec<Name>, Vec<Name>), Arc<[ClassifyRule]>>,
 }
 
 /// The program that the entries are for packets of a segment.
@@ -103,10 +107,16 @@ pub(super) fn program(
     for table in tables.values_mut() {
         table.sort_by_key(|&at| std::cmp::Reverse(entries[at].priority));
     }
+    let mut first: HashMap<(u64, &[Act]), usize> = HashMap::new();
+    let alike = entries.iter().enumerate();
+    let alike: Vec<usize> = alike
+        .map(|(at, entry)| *first.entry((entry.cookie, &entry.acts[..])).or_insert(at))
+        .collect();
     for &port in &of.ingress {
         let mut execution = Execution {
             entries,
-            tables: tables.clone(),
+            tables: &tables,
+            alike: &alike,
             device,
             segment,
             port,
@@ -114,6 +124,7 @@ pub(super) fn program(
             steps: Vec::new(),
             made: HashMap::new(),
             exits: HashMap::new(),
+            sets: HashMap::new(),
             rules: HashMap::new(),
         };
         let program = execution.run()?;
@@ -203,7 +214,7 @@ impl Execution<'_> {
 
     fn table(&mut self, machine: Machine, packet: &Packet) -> Result<Draft, Stop> {
         let entries = self.entries;
-        let all = self.tables.get(&machine.table).cloned().unwrap_or_default();
+        let all = self.tables.get(&machine.table).map_or(&[][..], Vec::as_slice);
         let known = |name: Name| match name {
             Name::InPort => Some(u128::from(self.port)),
             Name::Register => Some(machine.register.into()),
@@ -213,7 +224,7 @@ impl Execution<'_> {
         let mut fields: BTreeMap<Name, Seen> = BTreeMap::new();
         let mut rules: Vec<(usize, Vec<(Name, IntervalSet)>)> = Vec::new();
         let mut last = None;
-        'entries: for at in all {
+        'entries: for &at in all {
             let entry = &entries[at];
             // What is known without a look at the packet comes first.
             let wrong = |bits: &super::text::Bits| {
@@ -249,10 +260,17 @@ impl Execution<'_> {
                 if mask == 0 {
                     continue;
                 }
-                let set = IntervalSet::masked(width, value, mask).ok_or_else(|| {
-                    let message = format!("the mask of {:?} has too many gaps", bits.name);
-                    Stop::Fail((entry.line, message))
-                })?;
+                let set = match self.sets.get(&(width, value, mask)) {
+                    Some(set) => set.clone(),
+                    None => {
+                        let set = IntervalSet::masked(width, value, mask).ok_or_else(|| {
+                            let message = format!("the mask of {:?} has too many gaps", bits.name);
+                            Stop::Fail((entry.line, message))
+                        })?;
+                        self.sets.insert((width, value, mask), set.clone());
+                        set
+                    }
+                };
                 sets.push((bits.name, set));
             }
             if sets.is_empty() {
@@ -266,8 +284,19 @@ impl Execution<'_> {
             None => self.lost().map_err(Stop::Fail)?,
         };
         let mut leads = Vec::with_capacity(rules.len());
+        let mut known: HashMap<usize, Draft> = HashMap::new();
         for (at, _) in &rules {
-            let to = self.at(Place::Act(*at, 0, machine, packet.clone())).map_err(Stop::Fail)?;
+            // Entries that do the same lead to one step.
+            let first = self.alike[*at];
+            let to = match known.get(&first) {
+                Some(&to) => to,
+                None => {
+                    let place = Place::Act(first, 0, machine, packet.clone());
+                    let to = self.at(place).map_err(Stop::Fail)?;
+                    known.insert(first, to);
+                    to
+                }
+            };
             leads.push((*at, to));
         }
         // Rules in front of the last that do what it does decide nothing.
@@ -334,21 +363,26 @@ impl Execution<'_> {
                         arms.len() as u32 - 1
                     })
                 };
-                let mut made = Vec::with_capacity(rules.len());
-                let mut key = Vec::with_capacity(rules.len());
-                for (number, ((_, sets), (at, to))) in (0..).zip(rules.into_iter().zip(leads)) {
-                    let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
-                    let cube = sets.into_iter().map(|(name, set)| (place(name), set)).collect();
-                    let arm = arm(to);
-                    key.push((at, arm as Draft));
-                    made.push(ClassifyRule { cubes: Arc::new([cube]), arm, number, span: None });
-                }
-                // Packets that differ in where their headers lie share rules.
-                let rules = self.rules.entry(key).or_insert_with(|| made.clone().into());
-                let rules = match rules[..] == made[..] {
-                    true => Arc::clone(rules),
-                    false => made.into(),
+                let key: Vec<(usize, u32)> =
+                    leads.into_iter().map(|(at, to)| (at, arm(to))).collect();
+                let arm_of: Vec<u32> = key.iter().map(|(_, arm)| *arm).collect();
+                let constant = |(name, seen): (&Name, &Seen)| {
+                    matches!(seen, Seen::Constant(_)).then_some(*name)
                 };
+                let constants = fields.iter().filter_map(constant).collect();
+                // Packets that differ in where their headers lie share rules.
+                let rules =
+                    self.rules.entry((key, names.to_vec(), constants)).or_insert_with(|| {
+                        let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
+                        let rule = |((number, (_, sets)), arm)| {
+                            let sets: Vec<(Name, IntervalSet)> = sets;
+                            let cube = sets.into_iter().map(|(name, set)| (place(name), set));
+                            let cubes = Arc::new([cube.collect()]);
+                            ClassifyRule { cubes, arm, number, span: None }
+                        };
+                        (0..).zip(rules).zip(arm_of).map(rule).collect()
+                    });
+                let rules = Arc::clone(rules);
                 let otherwise = StepId(otherwise as u32);
                 self.step(Step::Classify { table: None, keys, rules, arms, otherwise, element })
             }
