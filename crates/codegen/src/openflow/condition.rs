@@ -146,7 +146,8 @@ impl Conditions {
                         return None;
                     }
                     all.push((x.0, x.1 | y.1, x.2 | y.2));
-                    (a.next(), b.next());
+                    a.next();
+                    b.next();
                 }
                 (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
                     all.push(**x);

@@ -88,7 +88,7 @@ impl Text<'_> {
             for &port in &self.device.segments[segment].ingress {
                 self.line(format_args!("# Frames that come in at port {port}"));
                 let when = Conditions::exact(Match::InPort, port.into());
-                self.entry(segment, 0, 2, &when, graph.root)?;
+                self.entry(segment, 0, 1, &when, graph.root)?;
             }
         }
         self.back();
@@ -126,7 +126,7 @@ impl Text<'_> {
             at = Conditions::exact(Match::State, number.into());
         }
         let orders = lines.last().map_or(0, |line| line.order);
-        if 2 * orders >= MOST_PRIORITIES {
+        if orders > MOST_PRIORITIES {
             let lack = Lack::Room("priorities", orders, MOST_PRIORITIES);
             return Err((segment, step, lack));
         }
@@ -139,8 +139,7 @@ impl Text<'_> {
                 self.line(format_args!("# {origin}"));
             }
             let when = at.and(&line.when).unwrap_or_default();
-            // Between two priorities there is room for what goes back where it came from.
-            let priority = 2 * (orders - line.order);
+            let priority = orders - line.order;
             self.entry(segment, table, priority, &when, line.to)?;
         }
         Ok(())
@@ -198,14 +197,18 @@ impl Text<'_> {
                 }
                 // A switch never sends a frame where it came from unless it is told so by name.
                 let ingress = &self.device.segments[segment].ingress;
-                if ingress.contains(&port) {
-                    let back = Conditions::exact(Match::InPort, port.into());
-                    if let Some(when) = when.and(&back) {
-                        let actions = format!("{all}in_port");
-                        self.print(cookie, table, priority + 1, &when, &actions);
-                    }
+                if !ingress.contains(&port) {
+                    let actions = format!("{all}output:{port}");
+                    self.print(cookie, table, priority, &when, &actions);
+                    return Ok(());
                 }
-                self.print(cookie, table, priority, &when, &format!("{all}output:{port}"));
+                for &from in ingress {
+                    let from = Conditions::exact(Match::InPort, from.into());
+                    let Some(when) = when.and(&from) else { continue };
+                    let back = from.of(Match::InPort).is_some_and(|from| from.0 == port.into());
+                    let out = if back { "in_port".into() } else { format!("output:{port}") };
+                    self.print(cookie, table, priority, &when, &format!("{all}{out}"));
+                }
             }
         }
         Ok(())

@@ -80,7 +80,7 @@ fn compute(
         Term::Map(number, table) => table.get(of(*number)?),
         Term::Hash(function, numbers) => {
             let numbers: Option<Vec<u128>> = numbers.iter().map(|&term| of(term)).collect();
-            function.hash(numbers?.into_iter()).into()
+            function.hash(numbers?).into()
         }
         Term::Sum16 { offset, length } => {
             let from = usize::from(*offset);

@@ -38,7 +38,7 @@ fn rules(file: &Path) -> Vec<String> {
 fn lists_are_proven() {
     let Some(folder) = shared("data/isp-acl") else { return };
     let ovs = target("ovs").unwrap();
-    for list in ["acl1-250", "ipc1-250", "fw1-250"] {
+    for list in ["acl1-250", "ipc1-250", "fw1-250", "acl1-700"] {
         let rules = rules(&folder.join(format!("{list}.ipfilter.gz")));
         let chain = format!(
             "FromDevice(eth0) -> c :: Classifier(12/0800, -); c[1] -> Discard;

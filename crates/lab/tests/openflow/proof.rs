@@ -80,10 +80,10 @@ const MISTAKES: &[Mistake] = &[
         Some(lines)
     }),
     ("a priority is too high", |lines, at| {
-        put(lines, at, change(&lines[at], "priority=", |p| p + 2))
+        put(lines, at, change(&lines[at], "priority=", |p| p + 1))
     }),
     ("a priority is too low", |lines, at| {
-        put(lines, at, change(&lines[at], "priority=", |p| p.saturating_sub(2)))
+        put(lines, at, change(&lines[at], "priority=", |p| p.saturating_sub(1)))
     }),
     ("a cookie is another's", |lines, at| {
         let of = |line: &String| Some(line.split(',').next()?.to_string());
@@ -191,4 +191,38 @@ fn mistakes_are_found() {
     for (name, _) in MISTAKES {
         assert!(found.get(name).is_some_and(|counts| counts.0 > 0), "{name}: nothing was found");
     }
+}
+
+/// Text that somebody wrote is read, or refused; nothing else.
+#[test]
+fn hostile_text_is_survived() {
+    let ovs = target("ovs").unwrap();
+    let mut random = fastrand::Rng::with_seed(11);
+    let words = "0123456789abcdefx=,:/->. \n#";
+    let letters: Vec<char> = words.chars().collect();
+    let mut refused = 0;
+    for chain in CHAINS {
+        let made = Made::of_chain(ovs, chain);
+        let text: Vec<char> = made.emit(ovs).chars().collect();
+        for _ in 0..150 {
+            let mut wrong = text.clone();
+            for _ in 0..random.usize(1..6) {
+                let at = random.usize(0..wrong.len());
+                match random.u8(0..4) {
+                    0 => wrong[at] = random.choice(&letters).copied().unwrap(),
+                    1 => drop(wrong.remove(at)),
+                    2 => wrong.insert(at, random.choice(&letters).copied().unwrap()),
+                    _ => {
+                        let to = random.usize(at..wrong.len().min(at + 200));
+                        let part: Vec<char> = wrong[at..to].to_vec();
+                        let at = random.usize(0..wrong.len());
+                        wrong.splice(at..at, part);
+                    }
+                }
+            }
+            let wrong: String = wrong.into_iter().collect();
+            refused += usize::from(made.read(ovs, &wrong).is_err());
+        }
+    }
+    assert!(refused > 100, "{refused}");
 }

@@ -143,11 +143,10 @@ impl Made {
         Self::of(target, program, names)
     }
 
-    /// The segment of a program's text.
-    pub(crate) fn of_text(target: &dyn Target, text: &str) -> Self {
-        let read = ir::text::parse_programs(FileId(0), text).unwrap_or_else(|e| panic!("{e:?}"));
-        let program = read.programs.into_iter().next().expect("a program");
-        Self::of(target, program, read.names)
+    /// The same with frames that come in at these ports.
+    pub(crate) fn at(mut self, ingress: Vec<u32>) -> Self {
+        self.segment.ingress = ingress;
+        self
     }
 
     fn device<T>(&self, then: impl FnOnce(&Device<'_>) -> T) -> T {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use catena_lab::ovs::{Sent, Switch};
 use codegen::target;
+use ir::program::End;
 use ir::program::interp::interpret;
-use ir::program::{End, Exit, Step};
 use ir::{Program, Store};
 use net::Pool;
 
@@ -46,7 +46,7 @@ fn compare(
     let mut all: Vec<Vec<u8>> = (0..3000).map(frame).collect();
     all.retain(|frame| frame.len() >= 14 && frame[12..14] != [0x88, 0xb5]);
     let mut ends = BTreeMap::new();
-    let results = switch.send(1, &all);
+    let results = switch.send(made.segment.ingress[0], &all);
     for (frame, sent) in all.iter().zip(results) {
         let wanted = expected(made, read, frame);
         let shown = net::notation::describe(frame, true);
@@ -72,15 +72,45 @@ fn a_switch_does_what_was_read() {
         let (text, read) = made.prove(target);
         let ends = compare(&mut switch, &made, &text, &read, seed);
         println!("{ends:?}");
-        let exits = made.segment.program.steps.iter().filter_map(|step| match step {
-            Step::Exit(exit) => Some(exit),
-            _ => None,
-        });
-        for port in exits.filter_map(|exit: &Box<Exit>| match exit.end {
-            End::Push { to, .. } => made.egress.get(&to),
-            _ => None,
-        }) {
+        for (_, exit) in made.segment.program.exits() {
+            let End::Push { to, .. } = exit.end else { continue };
+            let port = made.egress[&to];
             assert!(ends.contains_key(&format!("port {port}")), "{ends:?}: nothing left by {port}");
+        }
+    }
+}
+
+/// A switch sends no frame where it came from, unless it is told so by name.
+#[test]
+fn frames_go_back_where_they_came_from() {
+    let mut switch = Switch::start(CORES);
+    let ovs = target("ovs").unwrap();
+    for ingress in [vec![2, 1, 3], vec![3, 2], vec![1, 4]] {
+        let made = Made::of_chain(ovs, CHAINS[2]).at(ingress);
+        let (text, read) = made.prove(ovs);
+        let ends = compare(&mut switch, &made, &text, &read, 7);
+        assert!(ends.contains_key("port 2") && ends.contains_key("port 3"), "{ends:?}");
+    }
+}
+
+#[test]
+fn frames_from_the_cores_leave_by_the_port_that_their_tag_names() {
+    let mut switch = Switch::start(CORES);
+    let ovs = target("ovs").unwrap();
+    let made = Made::of_chain(ovs, CHAINS[2]);
+    switch.load(&made.emit(ovs));
+    let mut random = fastrand::Rng::with_seed(5);
+    for port in [2, 3, 4, 5] {
+        let frames: Vec<Vec<u8>> = (0..40).map(|_| frames::good(&mut random)).collect();
+        let tagged = |frame: &Vec<u8>| {
+            let mut frame = frame.clone();
+            frame.splice(12..12, [0x88, 0xa8, 0, port as u8]);
+            frame
+        };
+        let all: Vec<Vec<u8>> = frames.iter().map(tagged).collect();
+        for (frame, sent) in frames.into_iter().zip(switch.send(CORES, &all)) {
+            let wanted = Sent { port, bytes: frame };
+            assert_eq!(sent, if port < 5 { vec![wanted] } else { Vec::new() });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Symbolic execution of flow entries.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ir::program::{
@@ -19,6 +19,12 @@ const MOST_STEPS: usize = 1 << 20;
 
 /// Why a packet is dropped that no entry takes.
 const LOST: Reason = Reason("no-flow-entry");
+
+/// What an entry matches, by field.
+type Sets = Vec<(Name, IntervalSet)>;
+
+/// Entries with their arms, the fields that they look at, and those that are known.
+type Shape = (Vec<(usize, u32)>, Vec<Name>, Vec<Name>);
 
 /// A step of the program, before they are put in order.
 type Draft = usize;
@@ -89,7 +95,7 @@ struct Execution<'a> {
     /// Numbers by width, value and mask.
     sets: HashMap<(u16, u128, u128), IntervalSet>,
     /// Rules by entries and arms, the fields that they look at, and those that are known.
-    rules: HashMap<(Vec<(usize, u32)>, Vec<Name>, Vec<Name>), Arc<[ClassifyRule]>>,
+    rules: HashMap<Shape, Arc<[ClassifyRule]>>,
 }
 
 /// The program that the entries are for packets of a segment.
@@ -222,7 +228,8 @@ impl Execution<'_> {
             name => packet.changes.set.get(&name).copied(),
         };
         let mut fields: BTreeMap<Name, Seen> = BTreeMap::new();
-        let mut rules: Vec<(usize, Vec<(Name, IntervalSet)>)> = Vec::new();
+        let mut rules: Vec<(usize, Sets)> = Vec::new();
+        let mut seen_before: HashSet<Sets> = HashSet::new();
         let mut last = None;
         'entries: for &at in all {
             let entry = &entries[at];
@@ -277,7 +284,10 @@ impl Execution<'_> {
                 last = Some(at);
                 break;
             }
-            rules.push((at, sets));
+            // An entry that matches what an earlier one does never counts.
+            if seen_before.insert(sets.clone()) {
+                rules.push((at, sets));
+            }
         }
         let otherwise = match last {
             Some(at) => self.at(Place::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?,
@@ -304,6 +314,7 @@ impl Execution<'_> {
             leads.pop();
         }
         rules.truncate(leads.len());
+        let (rules, leads) = joined(rules, leads);
         self.decide(&fields, rules, leads, otherwise).map_err(Stop::Fail)
     }
 
@@ -311,7 +322,7 @@ impl Execution<'_> {
     fn decide(
         &mut self,
         fields: &BTreeMap<Name, Seen>,
-        rules: Vec<(usize, Vec<(Name, IntervalSet)>)>,
+        rules: Vec<(usize, Sets)>,
         leads: Vec<(usize, Draft)>,
         otherwise: Draft,
     ) -> Result<Draft, Failure> {
@@ -375,7 +386,7 @@ impl Execution<'_> {
                     self.rules.entry((key, names.to_vec(), constants)).or_insert_with(|| {
                         let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
                         let rule = |((number, (_, sets)), arm)| {
-                            let sets: Vec<(Name, IntervalSet)> = sets;
+                            let sets: Sets = sets;
                             let cube = sets.into_iter().map(|(name, set)| (place(name), set));
                             let cubes = Arc::new([cube.collect()]);
                             ClassifyRule { cubes, arm, number, span: None }
@@ -635,6 +646,38 @@ impl Execution<'_> {
     }
 }
 
+/// Makes one rule of neighbours that lead to one step and differ in one field, as prefixes of a range do.
+fn joined(
+    rules: Vec<(usize, Sets)>,
+    leads: Vec<(usize, Draft)>,
+) -> (Vec<(usize, Sets)>, Vec<(usize, Draft)>) {
+    let mut joined: Vec<((usize, Sets), (usize, Draft))> = Vec::with_capacity(rules.len());
+    for one in rules.into_iter().zip(leads) {
+        joined.push(one);
+        while let [.., (last, to), (next, also)] = &mut joined[..] {
+            if to.1 != also.1 {
+                break;
+            }
+            match differing(&last.1, &next.1) {
+                Some(field) => {
+                    last.1[field].1 = last.1[field].1.union(&next.1[field].1);
+                    joined.pop();
+                }
+                None => break,
+            }
+        }
+    }
+    joined.into_iter().unzip()
+}
+
+/// The one field in which two conditions on the same fields differ.
+fn differing(a: &Sets, b: &Sets) -> Option<usize> {
+    let names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0);
+    let mut differ = (0..a.len()).filter(|&at| names && a[at].1 != b[at].1);
+    let first = differ.next()?;
+    differ.next().is_none().then_some(first)
+}
+
 fn bits(offset: u16, width: u16) -> Field {
     Field::bits(Base::Data, offset, width)
 }
@@ -650,10 +693,9 @@ fn in_order(mut steps: Vec<Step>, root: Draft) -> Vec<Step> {
         }
     }
     let mut number = vec![StepId(0); steps.len()];
-    let mut count = 0;
-    for at in (0..steps.len()).rev().filter(|&at| reached[at]) {
-        number[at] = StepId(count);
-        count += 1;
+    let all = (0..steps.len()).rev().filter(|&at| reached[at]);
+    for (at, id) in all.zip((0..).map(StepId)) {
+        number[at] = id;
     }
     let mut at = 0;
     steps.retain(|_| {

@@ -13,6 +13,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    #[allow(clippy::mutable_key_type, reason = "what a range map caches is no part of what it is")]
     pub(super) fn new(all: Vec<Term>) -> Self {
         let known = (0..).map(TermId).zip(&all).map(|(id, term)| (term.clone(), id)).collect();
         Self { all, known }
