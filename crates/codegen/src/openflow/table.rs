@@ -282,6 +282,23 @@ impl Evidence for Said<'_> {
     }
 }
 
+/// Which header lies where in packets that a rule's cube matches: a rule on ports says itself that it is about TCP.
+pub(super) fn layout_of(
+    program: &Program,
+    layout: &Layout,
+    keys: &[TermId],
+    cube: &[(u8, IntervalSet)],
+) -> Layout {
+    let fields = cube.iter().filter_map(|(key, set)| {
+        let term = *keys.get(usize::from(*key))?;
+        let field = input_bits(program, term).filter(|field| field.base == Base::Data)?;
+        Some((field, set))
+    });
+    let said = Said { layout, numbers: fields.collect() };
+    let start = Start { frame: Some(0), network: None, transport: None, kind: None };
+    Layout::parse(&said, start)
+}
+
 /// Conjunctions for a rule's cube.
 fn conjunctions(
     sight: &Sight<'_>,
@@ -290,14 +307,7 @@ fn conjunctions(
 ) -> Result<Vec<Conditions>, Lack> {
     let numbers: Vec<(TermId, &IntervalSet)> =
         cube.iter().filter_map(|(key, set)| Some((*keys.get(usize::from(*key))?, set))).collect();
-    let fields = numbers.iter().filter_map(|(term, set)| {
-        let field = input_bits(sight.program, *term).filter(|field| field.base == Base::Data)?;
-        Some((field, *set))
-    });
-    // A rule on ports says itself that it is about TCP.
-    let said = Said { layout: sight.layout, numbers: fields.collect() };
-    let start = Start { frame: Some(0), network: None, transport: None, kind: None };
-    let layout = Layout::parse(&said, start);
+    let layout = layout_of(sight.program, sight.layout, keys, cube);
     let sight = Sight { layout: &layout, ..*sight };
     let mut all = Vec::with_capacity(numbers.len());
     for (term, set) in numbers {
