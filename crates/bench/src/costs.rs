@@ -1,5 +1,6 @@
 //! Cost profiles: what parts of a chain cost a packet, with traffic that makes them slow and traffic that does not.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dataplane::ProgramUse;
@@ -11,8 +12,10 @@ use ir::Model;
 use ir::costs::{
     Cost, CostProfile, FunctionCost, IoCost, Line, Processor, ProgramCost, Sample, VERSION, digest,
 };
+use ir::program::Step;
 
 use crate::hand_off::measure_hand_off;
+use crate::live::{self, Live};
 use crate::machine::{Environment, Meter};
 use crate::measure::{Failed, Lab, Request, Subject, Traffics, WARM};
 use crate::rule_list::RuleList;
@@ -75,16 +78,20 @@ const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Netw
     bursts by the thread's clock, divided by their packets; programs run wherever there are any. Packets of new flows \
     come once; all others over and over. Input and output: CPU time of a packet that is copied in and out without a chain. \
     Hand-off: two threads, each on its CPU, of which neither waits; cycles of a burst on each side less those of one that \
-    stays on its core, median of 11 rounds. Cost per rule: the longest list of rules or routes of a function, cut to an \
+    stays on its core, median of 11 rounds. Cost per rule: the longest list of rules or routes of a function or program, cut to an \
     eighth, a quarter and a half.";
 
+const OVER_INTERFACES: &str = " Input and output over interfaces: time of the rounds of a worker that had something to do, \
+    divided by the packets that came in, median of 5 rounds, while the tester sends as fast as it can unless a rate is said; \
+    waiting is left out. Receiving is a chain that discards; sending is what one takes more that sends.";
+
 /// Measures what the parts of a chain cost. Where its sources are generated, with several kinds of traffic. `cpus` are those
-/// that the process may use.
+/// that the process may use. Input and output are also measured over the interfaces of `live`.
 ///
 /// # Errors
 /// As [`measure`](crate::measure()), or that the machine's cycle counter does not run evenly.
 pub fn measure_costs(
-    request: &Request<'_>,
+    (request, live): (&Request<'_>, Option<&Live>),
     (time, meter): (&Arc<dyn Time>, &dyn Meter),
     (environment, cpus): (Environment, &[usize]),
     progress: &mut dyn FnMut(&str),
@@ -97,7 +104,7 @@ pub fn measure_costs(
     })?;
     let lab = Lab::new(request, (&**time, meter), is_stopped);
     let (mut functions, mut programs) = (Costs::default(), Costs::default());
-    let (mut io, mut traffic, mut digests) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut io, mut traffic, mut made) = (Vec::new(), Vec::new(), Vec::new());
     for kind in &KINDS {
         progress(&format!("measuring costs with traffic {}", kind.name));
         let mut library = Traffics::new(request, &kind.change);
@@ -121,7 +128,7 @@ pub fn measure_costs(
         let (shares, mut subject) = sample(Execution::Synthesised, &[Of::Program])?;
         shares.iter().for_each(|share| programs.add(kind, share, frequency));
         if traffic.is_empty() {
-            digests = digests_of(&mut subject);
+            made = programs_of(&mut subject);
         }
         let mut bare = Subject::bare(request, time, &library)?;
         bare.saturate(WARM, is_stopped)?;
@@ -134,15 +141,13 @@ pub fn measure_costs(
             break;
         }
     }
-    let mut costs = Vec::new();
+    let (mut function_costs, mut program_costs) = (Vec::new(), Vec::new());
     for (name, mut samples) in functions.0 {
         progress(&format!("measuring {name} with fewer rules"));
-        let list = over_rules(&name, request, time, (&lab, frequency), is_stopped)?;
-        let rules = list.as_ref().map(|list| list.rules);
-        let per_rule = list.as_ref().and_then(|list| steepest(&list.points));
         let per_flow = per_flow(&samples);
-        samples.extend(list.and_then(|list| list.each));
-        costs.extend(Cost::of(samples).map(|cost| FunctionCost {
+        let list = over_rules(Part::Function(&name), request, time, (&lab, frequency), is_stopped)?;
+        let (rules, per_rule) = samples_of_list(list, &mut samples);
+        function_costs.extend(Cost::of(samples).map(|cost| FunctionCost {
             name,
             cost,
             per_flow,
@@ -150,16 +155,35 @@ pub fn measure_costs(
             per_rule,
         }));
     }
-    let each =
-        |function: &FunctionCost| function.cost.samples.iter().any(|s| s.traffic == EACH_RULE);
-    if costs.iter().any(each) {
+    for (entry, mut samples) in programs.0 {
+        let Some(program) = made.iter().find(|program| program.entry == entry) else { continue };
+        progress(&format!("measuring the program at {entry} with fewer rules"));
+        let list =
+            over_rules(Part::Program(program), request, time, (&lab, frequency), is_stopped)?;
+        let (rules, per_rule) = samples_of_list(list, &mut samples);
+        program_costs.extend(Cost::of(samples).map(|cost| ProgramCost {
+            program: program.digest.clone(),
+            entry,
+            cost,
+            rules,
+            per_rule,
+        }));
+    }
+    let mut costs =
+        function_costs.iter().map(|f| &f.cost).chain(program_costs.iter().map(|p| &p.cost));
+    if costs.any(|cost| cost.samples.iter().any(|sample| sample.traffic == EACH_RULE)) {
         traffic.push(EACH_RULE.into());
     }
-    let programs = programs.0.into_iter().filter_map(|(entry, samples)| {
-        let (_, program) = digests.iter().find(|(name, _)| *name == entry)?;
-        Some(ProgramCost { program: program.clone(), entry, cost: Cost::of(samples)? })
-    });
-    let io = Cost::of(io).map(|cost| IoCost { device: "memory".into(), cost });
+    let mut io: Vec<IoCost> = Cost::of(io)
+        .map(|cost| IoCost {
+            device: "memory".into(),
+            driver: None,
+            cost,
+            receive: None,
+            send: None,
+        })
+        .into_iter()
+        .collect();
     progress("measuring a hand-off");
     let (mut hand_off, mut remarks) = (None, Vec::new());
     match (environment.cpu, environment.cpu.and_then(|own| other_cpu(cpus, own))) {
@@ -175,6 +199,18 @@ pub fn measure_costs(
             "the CPUs are virtual: the cost of a hand-off depends on which cores the hypervisor runs them on".into(),
         );
     }
+    let mut method = METHOD.to_string();
+    if let Some(live) = live {
+        let found =
+            live::measure_io(request, live, (time, meter), frequency, progress, is_stopped)?;
+        io.extend(found.io);
+        remarks.extend(found.remarks);
+        remarks.extend(live::shared(request.chain, &live.cores, environment.cpu));
+        let is_new = |name: &String| !traffic.contains(name);
+        let new: Vec<String> = found.traffic.into_iter().filter(is_new).collect();
+        traffic.extend(new);
+        method += OVER_INTERFACES;
+    }
     if environment.debug_build {
         remarks.push("this is a debug build: a release build costs several times less".into());
     }
@@ -188,11 +224,11 @@ pub fn measure_costs(
             kernel: environment.kernel,
         },
         unix_time: environment.unix_time,
-        method: METHOD.into(),
+        method,
         traffic,
-        functions: costs,
-        programs: programs.collect(),
-        io: io.into_iter().collect(),
+        functions: function_costs,
+        programs: program_costs,
+        io,
         hand_off,
         remarks,
     })
@@ -202,8 +238,8 @@ pub fn measure_costs(
 const EACH_RULE: &str = "packets for each rule";
 /// Packets that are drawn for a list, at the least.
 const DRAWN: usize = 10_000;
-/// The parts of a list that stay.
-const PARTS: [usize; 4] = [8, 4, 2, 1];
+/// Of a list, these parts stay.
+const DIVISORS: [usize; 4] = [8, 4, 2, 1];
 
 /// What a function costs over the length of its longest list.
 struct OverRules {
@@ -214,9 +250,61 @@ struct OverRules {
     each: Option<Sample>,
 }
 
-/// Cuts the longest list of a function; nothing if it has none that can be cut.
+/// A part of a chain whose list is cut.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// A network function or an element by its name, element by element.
+    Function(&'a str),
+    Program(&'a MadeProgram),
+}
+
+impl Part<'_> {
+    /// Its name among those of what was timed.
+    fn name(&self) -> &str {
+        match self {
+            Self::Function(name) => name,
+            Self::Program(program) => &program.entry,
+        }
+    }
+
+    fn kinds(&self) -> &'static [Of] {
+        match self {
+            Self::Function(_) => &[Of::Function, Of::Element],
+            Self::Program(_) => &[Of::Program],
+        }
+    }
+
+    fn execution(&self) -> Execution {
+        match self {
+            Self::Function(_) => Execution::Native,
+            Self::Program(_) => Execution::Synthesised,
+        }
+    }
+
+    /// Whether an element belongs to it.
+    fn has(&self, element: &str) -> bool {
+        match self {
+            Self::Function(name) => element
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            Self::Program(program) => program.elements.iter().any(|of| of == element),
+        }
+    }
+}
+
+/// How long a list is, and what its length costs; adds the sample with packets for each of its rules.
+fn samples_of_list(
+    list: Option<OverRules>,
+    samples: &mut Vec<Sample>,
+) -> (Option<u64>, Option<Line>) {
+    let Some(list) = list else { return (None, None) };
+    samples.extend(list.each);
+    (Some(list.rules), steepest(&list.points))
+}
+
+/// Cuts the longest list of a part; nothing if it has none that can be cut.
 fn over_rules(
-    name: &str,
+    part: Part<'_>,
     request: &Request<'_>,
     time: &Arc<dyn Time>,
     (lab, frequency): (&Lab<'_>, f64),
@@ -224,21 +312,23 @@ fn over_rules(
 ) -> Result<Option<OverRules>, Failed> {
     let load = |change: &dyn Fn(&mut Generator)| -> Result<_, Failed> {
         let mut library = Traffics::new(request, change);
-        let subject = Subject::load(request, Execution::Native, time, &mut library)?;
+        let mut subject = Subject::load(request, part.execution(), time, &mut library)?;
+        subject.router.set_program_use(ProgramUse::Always);
         Ok((subject, library.captured().is_none()))
     };
     let (mut subject, is_generated) = load(&|_| ())?;
     let nodes = &subject.chain.graph.nodes;
     let elements: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
-    let Some(list) = RuleList::longest_of(name, &elements, &mut subject.router) else {
+    let own = elements.iter().filter(|element| part.has(element));
+    let Some(list) = RuleList::longest_of(own, &mut subject.router) else {
         return Ok(None);
     };
     drop(subject);
     let mut found =
         OverRules { rules: list.count() as u64, points: Default::default(), each: None };
     for (for_each, points) in [false, true].into_iter().zip(&mut found.points) {
-        for part in PARTS {
-            let count = list.count() / part;
+        for divisor in DIVISORS {
+            let count = list.count() / divisor;
             let rules: Option<Arc<str>> = match for_each {
                 true => list.rules(count).filter(|_| is_generated).map(Arc::from),
                 false => None,
@@ -251,15 +341,15 @@ fn over_rules(
                     draw(generator, rules, count);
                 }
             })?;
-            if part > 1 && list.cut(count, &mut subject.router).is_err() {
+            if divisor > 1 && list.cut(count, &mut subject.router).is_err() {
                 break;
             }
             subject.saturate(WARM, is_stopped)?;
-            let shares = lab.shares(&mut subject, &[Of::Function, Of::Element])?;
-            let Some(share) = shares.iter().find(|share| share.name == name) else { break };
+            let shares = lab.shares(&mut subject, part.kinds())?;
+            let Some(share) = shares.iter().find(|share| share.name == part.name()) else { break };
             let cycles = share.time * frequency / 1e9;
             points.push((count as f64, cycles));
-            if for_each && part == 1 {
+            if for_each && divisor == 1 {
                 let traffic = EACH_RULE.into();
                 found.each = Some(Sample { traffic, cycles, packets: share.packets });
             }
@@ -314,8 +404,15 @@ impl Costs {
     }
 }
 
-/// The names of programs' entries, and their digests.
-fn digests_of(subject: &mut Subject) -> Vec<(String, String)> {
+/// A program that a chain becomes.
+struct MadeProgram {
+    entry: String,
+    digest: String,
+    /// The elements on its paths.
+    elements: Vec<String>,
+}
+
+fn programs_of(subject: &mut Subject) -> Vec<MadeProgram> {
     let graph = &subject.chain.graph;
     let models: Vec<Model> = graph
         .nodes
@@ -323,10 +420,21 @@ fn digests_of(subject: &mut Subject) -> Vec<(String, String)> {
         .map(|node| subject.router.element(&node.name).map(|e| e.model()).unwrap_or_default())
         .collect();
     let programs = compiler::synthesize(graph, &models).programs;
-    let named = |program: &ir::Program| {
-        (graph.nodes[program.entry.node].name.clone(), digest(program, graph))
+    let name = |node: usize| graph.nodes[node].name.clone();
+    let made = |program: &ir::Program| {
+        let exits = program.steps.iter().filter_map(|step| match step {
+            Step::Exit(exit) => Some(exit),
+            _ => None,
+        });
+        let nodes: BTreeSet<usize> =
+            exits.flat_map(|exit| exit.visited.iter().map(|port| port.node)).collect();
+        MadeProgram {
+            entry: name(program.entry.node),
+            digest: digest(program, graph),
+            elements: nodes.into_iter().map(name).collect(),
+        }
     };
-    programs.iter().map(named).collect()
+    programs.iter().map(made).collect()
 }
 
 #[cfg(test)]
@@ -388,8 +496,8 @@ mod tests {
     #[test]
     fn the_traffic_with_which_rules_cost_most_counts() {
         let points = |base: f64, slope: f64| -> Vec<(f64, f64)> {
-            PARTS
-                .map(|part| 800.0 / part as f64)
+            DIVISORS
+                .map(|divisor| 800.0 / divisor as f64)
                 .map(|rules| (rules, base + slope * rules))
                 .to_vec()
         };

@@ -25,13 +25,12 @@ enum Kind {
 const LEAST: usize = 16;
 
 impl RuleList {
-    /// The longest list of a network function, or of an element of this name, if one is long enough.
-    pub(crate) fn longest_of(name: &str, elements: &[String], router: &mut Router) -> Option<Self> {
-        let is_of = |element: &&String| {
-            let inside = element.strip_prefix(name);
-            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let lists = elements.iter().filter(is_of).filter_map(|element| Self::of(element, router));
+    /// The longest list of some elements, if one is long enough.
+    pub(crate) fn longest_of<'a>(
+        elements: impl Iterator<Item = &'a String>,
+        router: &mut Router,
+    ) -> Option<Self> {
+        let lists = elements.filter_map(|element| Self::of(element, router));
         lists.max_by_key(|list| list.entries.len()).filter(|list| list.entries.len() >= LEAST)
     }
 
@@ -149,10 +148,10 @@ mod tests {
         started.unwrap_or_else(|| panic!("{found:?}")).1
     }
 
-    fn longest(chain: &str, name: &str, elements: &[&str]) -> (Option<RuleList>, Router) {
+    fn longest(chain: &str, elements: &[&str]) -> (Option<RuleList>, Router) {
         let mut router = router(chain);
         let elements: Vec<String> = elements.iter().map(|name| name.to_string()).collect();
-        (RuleList::longest_of(name, &elements, &mut router), router)
+        (RuleList::longest_of(elements.iter(), &mut router), router)
     }
 
     #[test]
@@ -163,8 +162,7 @@ mod tests {
             "elementclass Firewall {{ input -> short :: IPFilter(allow all) -> acl :: IPFilter({list}) -> output }}
              Idle -> CheckIPHeader -> fw :: Firewall -> Discard;"
         );
-        let elements = ["fw/short", "fw/acl", "fw2/acl"];
-        let (list, mut router) = longest(&chain, "fw", &elements);
+        let (list, mut router) = longest(&chain, &["fw/short", "fw/acl"]);
         let list = list.unwrap();
         assert_eq!(list.count(), 20);
         list.cut(5, &mut router).unwrap();
@@ -176,7 +174,7 @@ mod tests {
         );
         assert_eq!(list.rules(5).unwrap().lines().collect::<Vec<_>>().join(", "), left);
         let short = "Idle -> CheckIPHeader -> fw :: IPFilter(deny src host 10.0.0.1, allow all) -> Discard;";
-        assert!(longest(short, "fw", &["fw"]).0.is_none());
+        assert!(longest(short, &["fw"]).0.is_none());
     }
 
     #[test]
@@ -184,7 +182,7 @@ mod tests {
         let routes: Vec<String> = (1..20).map(|n| format!("10.{n}.0.0/16 0")).collect();
         let table = format!("0.0.0.0/0 0, {}", routes.join(", "));
         let chain = format!("Idle -> table :: LinearIPLookup({table}) -> Discard;");
-        let (list, mut router) = longest(&chain, "table", &["table"]);
+        let (list, mut router) = longest(&chain, &["table"]);
         let list = list.unwrap();
         list.cut(10, &mut router).unwrap();
         assert_eq!(router.read_handler("table.table").unwrap().lines().count(), 10);
@@ -193,6 +191,6 @@ mod tests {
         assert_eq!(rules.lines().last(), Some("allow dst net 0.0.0.0/0"));
         // What has no handlers for it is not cut.
         let fixed = chain.replace("LinearIPLookup", "StaticIPLookup");
-        assert!(longest(&fixed, "table", &["table"]).0.is_none());
+        assert!(longest(&fixed, &["table"]).0.is_none());
     }
 }

@@ -151,16 +151,31 @@ pub struct ProgramCost {
     pub entry: String,
     /// What it costs.
     pub cost: Cost,
+    /// How many rules or routes the longest list of its elements has that can be cut.
+    #[serde(default)]
+    pub rules: Option<u64>,
+    /// The cost over the number of rules or routes in that list, where that is a line.
+    #[serde(default)]
+    pub per_rule: Option<Line>,
 }
 
-/// What input and output on a device cost together.
+/// What input and output on a kind of device cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IoCost {
-    /// Kind of the device: `memory` is copying frames in and out.
+    /// `memory`, where frames are copied in and out, or the I/O mode of interfaces, such as `af-xdp`.
     pub device: String,
-    /// What it costs.
+    /// The interfaces' driver, such as `veth`; nothing in memory.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// Input and output together.
     pub cost: Cost,
+    /// Input alone; nothing in memory.
+    #[serde(default)]
+    pub receive: Option<Cost>,
+    /// Output alone; nothing in memory.
+    #[serde(default)]
+    pub send: Option<Cost>,
 }
 
 /// What handing a packet from one core to another costs on each of them, beyond what it costs to keep it, while both have

@@ -21,10 +21,13 @@ use crate::search::Range;
 use crate::statistics::{Samples, mpps};
 use crate::traffic::Frames;
 
+mod folder;
+mod io_costs;
 mod place;
 mod system;
 mod tester;
 
+pub(crate) use io_costs::measure_io;
 use place::{Links, Place, Port};
 pub use system::{Catena, Peer};
 use system::{Running, Setting, System};
@@ -97,18 +100,7 @@ pub fn measure_live(
     if !request.sizes.is_empty() {
         library.check_sizes()?;
     }
-    let course = Course {
-        request,
-        live,
-        lab: Lab::new(request, (&**time, meter), is_stopped),
-        links: match live.link {
-            Link::Veth => Links::new(&ends.ports, mtu(&ends, request), live.cores.len())
-                .map_err(Failed::Message)?,
-            Link::Interfaces { .. } => Links { system: Place::default(), tester: Place::default() },
-        },
-        is_stopped,
-    };
-    course.links.tester.enter().map_err(Failed::Message)?;
+    let course = Course::begin((request, live), (time, meter), &ends, is_stopped)?;
 
     let system = course.chain(&ends);
     let mut peers: Vec<PeerReport> = request.peers.iter().map(PeerReport::of).collect();
@@ -250,7 +242,24 @@ struct Course<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    /// Makes the links that are to be made, and has this thread be where the tester is.
+    fn begin(
+        (request, live): (&'a Request<'a>, &'a Live),
+        (time, meter): (&'a Arc<dyn Time>, &'a dyn Meter),
+        ends: &Ends,
+        is_stopped: &'a dyn Fn() -> bool,
+    ) -> Result<Self, Failed> {
+        let links = match live.link {
+            Link::Veth => Links::new(&ends.ports, mtu(ends, request), live.cores.len())
+                .map_err(Failed::Message)?,
+            Link::Interfaces { .. } => Links { system: Place::default(), tester: Place::default() },
+        };
+        links.tester.enter().map_err(Failed::Message)?;
+        let lab = Lab::new(request, (&**time, meter), is_stopped);
+        Ok(Self { request, live, lab, links, is_stopped })
+    }
+
     /// The chain, if there is one.
     fn chain<'b>(&'b self, ends: &'b Ends) -> Option<System<'b>> {
         let file = self.request.chain;
@@ -263,6 +272,7 @@ impl Course<'_> {
             catena: &self.live.catena,
             inputs: &ends.inputs,
             outputs: &ends.outputs,
+            control: None,
         }
     }
 
@@ -416,7 +426,7 @@ impl Course<'_> {
 }
 
 /// What there is to say if the tester has the chain's CPU.
-fn shared(chain: &str, cores: &[usize], tester: Option<usize>) -> Option<String> {
+pub(crate) fn shared(chain: &str, cores: &[usize], tester: Option<usize>) -> Option<String> {
     let cpu = tester.filter(|cpu| !chain.is_empty() && cores.contains(cpu))?;
     Some(format!(
         "the tester and the chain share CPU {cpu}: figures are lower for it; --cpu and --cores choose others"

@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 use dataplane::clock::Time;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tempfile::TempDir;
 
+use super::folder::Folder;
 use super::place::{Place, Port, finished, missing};
 use crate::stamp::{HostClock, StampClock};
 
@@ -123,6 +123,8 @@ pub(crate) enum System<'a> {
         catena: &'a Catena,
         inputs: &'a [(String, String)],
         outputs: &'a [(String, String)],
+        /// Its control socket, if it is to have one.
+        control: Option<&'a Path>,
     },
     Peer(&'a Peer),
 }
@@ -156,8 +158,8 @@ pub(crate) struct Running {
     name: String,
     /// With the files that their standard errors go to.
     processes: Vec<(Child, File)>,
-    /// What they make goes with it. Nobody else may look into it: programs obey what lies there.
-    folder: Option<TempDir>,
+    /// What they make goes with it, after they have ended.
+    folder: Option<Folder>,
 }
 
 /// Has the program whose name follows killed when this one ends, however it ends.
@@ -177,7 +179,7 @@ impl Running {
         };
         let mut running = Self { name, processes: Vec::new(), folder: None };
         match system {
-            System::Chain { file, catena, inputs, outputs } => {
+            System::Chain { file, catena, inputs, outputs, control } => {
                 let mut command = setting.command(&catena.program.to_string_lossy());
                 command.arg("run").arg(file).args(&catena.variables);
                 for (option, names) in [("--in", inputs), ("--out", outputs)] {
@@ -187,7 +189,8 @@ impl Running {
                     }
                 }
                 catena.io.iter().for_each(|io| _ = command.args(["--io", io]));
-                command.args(["--cores", &list(setting.cores), "--control", "none"]);
+                command.args(["--cores", &list(setting.cores), "--control"]);
+                command.arg(control.unwrap_or(Path::new("none")));
                 running.spawn(&mut command, "")?;
             }
             System::Peer(peer) => running.start_peer(peer, setting)?,
@@ -305,8 +308,7 @@ impl Running {
 
     /// A folder that goes with it.
     fn folder(&mut self) -> Result<PathBuf, String> {
-        let made = tempfile::Builder::new().prefix("catena-bench-").tempdir();
-        let made = made.map_err(|e| format!("a folder for {}: {e}", self.name))?;
+        let made = Folder::new()?;
         let path = made.path().to_path_buf();
         self.folder = Some(made);
         Ok(path)
@@ -325,16 +327,36 @@ impl Running {
     }
 
     fn wait_for(&mut self, file: &Path) -> Result<(), String> {
+        self.wait_until(&file.display().to_string(), || file.exists())
+    }
+
+    /// Waits until something is there.
+    pub(crate) fn wait_until(
+        &mut self,
+        what: &str,
+        mut is_there: impl FnMut() -> bool,
+    ) -> Result<(), String> {
         let clock = HostClock::new(StampClock::Monotonic);
         let end = clock.now() + ENDING;
-        while !file.exists() {
+        while !is_there() {
             self.check()?;
             if clock.now() > end {
-                return Err(format!("{}: {} is not there after 5 s", self.name, file.display()));
+                return Err(format!("{}: {what} is not there after 5 s", self.name));
             }
             clock.wait_until(clock.now() + LOOK);
         }
         Ok(())
+    }
+
+    /// For how many nanoseconds its threads wanted to run so far, and could not.
+    pub(crate) fn waited(&self) -> u64 {
+        let threads = |process: &Child| std::fs::read_dir(format!("/proc/{}/task", process.id()));
+        let threads = self.processes.iter().filter_map(|(process, _)| threads(process).ok());
+        let waited = |thread: std::fs::DirEntry| -> Option<u64> {
+            let schedstat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            schedstat.split(' ').nth(1)?.parse().ok()
+        };
+        threads.flatten().flatten().filter_map(waited).sum()
     }
 
     /// Fails if one of its processes has ended, and says what it said last.

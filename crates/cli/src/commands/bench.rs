@@ -73,13 +73,13 @@ pub(crate) struct Bench {
     /// Measure over virtual Ethernet, in network namespaces that are made for it (as root)
     ///
     /// Frames are sent to the station that most of them are for: the chain's interfaces get that address.
-    #[arg(long, conflicts_with_all = ["compare", "costs", "outputs", "via"])]
+    #[arg(long, conflicts_with_all = ["compare", "outputs", "via"])]
     veth: bool,
     /// The tester's interfaces: it sends on FROM and receives on TO
     ///
     /// They are connected to the chain's; for virtual Ethernet they are found. Without a chain, what lies
     /// between them is measured, whatever it is.
-    #[arg(long, value_name = "FROM,TO", conflicts_with_all = ["compare", "costs"])]
+    #[arg(long, value_name = "FROM,TO", conflicts_with = "compare")]
     via: Option<String>,
     /// Compare with another system in the same rounds: a chain's file, kernel, ovs, testpmd, fastclick or vpp
     ///
@@ -156,7 +156,8 @@ pub(crate) struct Bench {
     /// Write a cost profile instead: cycles per packet of functions, programs, input and output, hand-off to another core
     ///
     /// Where all traffic is generated, it is measured with one flow and with many, with Zipf's shares, with new flows,
-    /// with a tuple space explosion, and in long frames.
+    /// with a tuple space explosion, and in long frames. With --veth, or --in and --out, input and output are also
+    /// measured over interfaces, in each I/O mode or in that of --io.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "html", "min_mpps", "max_p99_us", "sizes"])]
     costs: Option<PathBuf>,
     /// Print the JSON Schema of what --json prints (report) or --costs writes (costs); measures nothing
@@ -304,8 +305,8 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
     };
     let with = (&time, &machine as &dyn Meter);
     if let Some(file) = &args.costs {
-        let found =
-            measure_costs(&request, with, (environment, &allowed), &mut progress, &is_stopped);
+        let (what, machine) = ((&request, live.as_ref()), (environment, &allowed[..]));
+        let found = measure_costs(what, with, machine, &mut progress, &is_stopped);
         log::wipe_progress();
         let profile = found.map_err(explain)?;
         let json = serde_json::to_string(&profile).map_err(|e| e.to_string())? + "\n";
@@ -351,12 +352,14 @@ fn render_costs(profile: &CostProfile) -> String {
     let line = |what: &str, name: &str, line: &Line| {
         format!("{name}: {:.1} cycles and {:.4} for each {what}\n", line.base, line.slope)
     };
-    let lines: String = (profile.functions.iter())
-        .flat_map(|function| {
-            let of_flows = function.per_flow.iter().map(|l| line("flow", &function.name, l));
-            of_flows.chain(function.per_rule.iter().map(|l| line("rule", &function.name, l)))
-        })
-        .collect();
+    let of_functions = profile.functions.iter().flat_map(|function| {
+        let of_flows = function.per_flow.iter().map(|l| line("flow", &function.name, l));
+        of_flows.chain(function.per_rule.iter().map(|l| line("rule", &function.name, l)))
+    });
+    let of_programs = profile.programs.iter().flat_map(|program| {
+        program.per_rule.iter().map(|l| line("rule", &format!("program at {}", program.entry), l))
+    });
+    let lines: String = of_functions.chain(of_programs).collect();
     for program in &profile.programs {
         row(
             &mut table,
@@ -365,7 +368,12 @@ fn render_costs(profile: &CostProfile) -> String {
         );
     }
     for io in &profile.io {
-        row(&mut table, &format!("input and output, {}", io.device), &io.cost);
+        let driver = io.driver.as_ref().map_or_else(String::new, |driver| format!(" on {driver}"));
+        let sides = [("input", &io.receive), ("output", &io.send)];
+        for (side, cost) in sides.into_iter().filter_map(|(side, c)| Some((side, c.as_ref()?))) {
+            row(&mut table, &format!("{side}, {}{driver}", io.device), cost);
+        }
+        row(&mut table, &format!("input and output, {}{driver}", io.device), &io.cost);
     }
     if let Some(hand_off) = &profile.hand_off {
         let [from, to] = hand_off.cpus;
@@ -505,8 +513,8 @@ impl Ports {
             }
             false => return Ok(None),
         };
-        if args.costs.is_some() {
-            return Err("--costs is measured in memory: without interfaces".into());
+        if args.costs.is_some() && args.file.is_none() {
+            return Err("--costs is of a chain: name its file".into());
         }
         let program = std::env::current_exe().map_err(|e| format!("catena's own program: {e}"))?;
         let catena = Catena { program, variables: args.variables.clone(), io: args.io.clone() };

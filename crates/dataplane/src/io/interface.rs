@@ -59,7 +59,17 @@ const MODES: &[(Mode, &str)] = &[
 /// they leave checksums half done, and do not tell XDP so.
 const VIRTUAL: [&str; 4] = ["veth", "tun", "virtio_net", "dummy"];
 
+/// The name of an interface's driver, in the network namespace of the calling thread; nothing if it reports none.
+pub fn driver(interface: &str) -> Option<String> {
+    Asker::new().ok().map(|asker| asker.driver(interface)).filter(|driver| !driver.is_empty())
+}
+
 impl Mode {
+    /// Those that an interface of the host can be carried by, the best first.
+    pub fn choices() -> impl Iterator<Item = Self> {
+        MODES.iter().map(|(mode, _)| *mode).filter(|mode| mode.is_choice())
+    }
+
     /// Whether it is one of those that an interface of the host can be carried by; the others have
     /// interfaces of their own.
     pub fn is_choice(self) -> bool {

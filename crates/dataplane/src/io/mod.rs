@@ -52,7 +52,7 @@ pub use dispatch::{Dispatch, DispatchMode, MOST_GROUPS, Tag, Tags, dispatch_hash
 pub use faults::{FaultInjection, Faults};
 pub use generator::{FloodedHash, Generator, Mix, Protocol, RuleList};
 pub use hand_off::{Giver, Taker, hand_off};
-pub use interface::{Choice, InterfaceSpec, Mode};
+pub use interface::{Choice, InterfaceSpec, Mode, driver};
 pub use replay::Replay;
 pub use uplink::{Uplink, Wire};
 pub use wait::{Polling, Waiter};
