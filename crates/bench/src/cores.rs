@@ -33,12 +33,11 @@ enum Task {
 
 /// What it came to for a worker.
 enum Done {
-    /// Packets that were moved, packets that left, CPU nanoseconds, and cycles.
+    /// Packets that were moved, packets that left, and CPU nanoseconds.
     Moved {
         moved: u64,
         left: u64,
         time: u64,
-        cycles: Option<u64>,
     },
     Offered(Offered),
 }
@@ -47,8 +46,11 @@ enum Done {
 type Answer = Result<(Done, u64), Failed>;
 
 /// For how many nanoseconds so far that worker could not run which could run least in each task.
-#[derive(Default)]
-struct Taken(Cell<u64>);
+struct Taken {
+    time: Cell<u64>,
+    /// Cycles of the time stamp counter in a second.
+    frequency: Option<f64>,
+}
 
 impl Meter for Taken {
     /// Workers take their own.
@@ -61,11 +63,11 @@ impl Meter for Taken {
     }
 
     fn frequency(&self) -> Option<f64> {
-        None
+        self.frequency
     }
 
     fn taken(&self) -> u64 {
-        self.0.get()
+        self.time.get()
     }
 }
 
@@ -109,7 +111,8 @@ pub fn measure_on_cores(
         library.check_sizes()?;
     }
     let traffic = library.described();
-    let taken = Taken::default();
+    let frequency = Machine::unbound().map_err(Failed::Message)?.frequency();
+    let taken = Taken { time: Cell::default(), frequency };
     let lab = Lab::new(request, (&**time, &taken), is_stopped);
     let setting = Setting { request, cores, time, is_stopped };
     let frames = traffic.iter().map(|source| source.frames as u64).sum::<u64>();
@@ -208,7 +211,7 @@ impl<'t> Team<'t> {
             self.answers.iter().map(|answers| answers.recv().unwrap_or_else(|_| gone())).collect();
         let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
         let most = answers.iter().map(|(_, taken)| *taken).max().unwrap_or(0);
-        self.taken.0.set(self.taken.0.get() + most);
+        self.taken.time.set(self.taken.time.get() + most);
         Ok(answers.into_iter().map(|(done, _)| done).collect())
     }
 
@@ -226,37 +229,28 @@ impl<'t> Team<'t> {
 
     /// What a packet takes while all workers work: the mean of the workers, in each round.
     fn cost(&mut self, lab: &Lab<'_>, request: &Request<'_>) -> Result<Cost, Failed> {
-        let first = self.round(Task::Chain(WARM / 4))?.0;
+        let first = self.round(Task::Chain(WARM / 4))?;
         let packets = ((request.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000);
-        let (mut times, mut ticks, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut times, mut floor) = (Vec::new(), Vec::new());
         let ((), disturbed) = lab.watched(|| {
             for _ in 0..ROUNDS {
-                let (time, cycles) = self.round(Task::Chain(packets))?;
-                times.push(time);
-                ticks.extend(cycles);
-                floor.push(self.round(Task::Bare(packets))?.0);
+                times.push(self.round(Task::Chain(packets))?);
+                floor.push(self.round(Task::Bare(packets))?);
             }
             Ok(())
         })?;
-        Ok(Cost {
-            time: Samples::of(times),
-            bare: Samples::of(floor),
-            cycles: (!ticks.is_empty()).then(|| Samples::of(ticks).median),
-            disturbed,
-        })
+        Ok(lab.cost_of(Samples::of(times), Samples::of(floor), disturbed))
     }
 
-    /// CPU nanoseconds and cycles of a packet.
-    fn round(&mut self, task: Task) -> Result<(f64, Option<f64>), Failed> {
-        let (mut times, mut ticks) = (Vec::new(), Vec::new());
+    /// CPU nanoseconds of a packet.
+    fn round(&mut self, task: Task) -> Result<f64, Failed> {
+        let mut times = Vec::new();
         for done in self.all(task)? {
-            if let Done::Moved { moved, time, cycles, .. } = done {
+            if let Done::Moved { moved, time, .. } = done {
                 times.push(time as f64 / moved as f64);
-                ticks.extend(cycles.map(|cycles| cycles as f64 / moved as f64));
             }
         }
-        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-        Ok((mean(&times), (!ticks.is_empty()).then(|| mean(&ticks))))
+        Ok(times.iter().sum::<f64>() / times.len() as f64)
     }
 
     /// Offers a load to all workers together.
@@ -339,12 +333,11 @@ fn saturate(
     machine: &Machine,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Done, Failed> {
-    let (left, time, cycles) = (subject.bed.left(), machine.cpu_time(), machine.cycles());
+    let (left, time) = (subject.bed.left(), machine.cpu_time());
     let moved = subject.saturate(packets, is_stopped)?;
     Ok(Done::Moved {
         moved,
         left: subject.bed.left() - left,
         time: machine.cpu_time().saturating_sub(time),
-        cycles: cycles.zip(machine.cycles()).map(|(a, b)| b.saturating_sub(a)),
     })
 }

@@ -74,8 +74,9 @@ fn attack(generator: &mut Generator, mix: Mix) {
     (generator.mix, generator.protocols, generator.count) = (mix, vec![protocol], PACKETS);
 }
 
-const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Network functions and programs: time of sampled \
-    bursts by the thread's clock, divided by their packets; programs run wherever there are any. Packets of new flows \
+const METHOD: &str = "In memory, on one core, in bursts of 32 at full load. Cycles are time by the \
+    frequency of the time stamp counter. Network functions and programs: time of sampled bursts by the monotonic clock, \
+    divided by their packets; programs run wherever there are any. Packets of new flows \
     come once; all others over and over. Input and output: CPU time of a packet that is copied in and out without a chain. \
     Hand-off: two threads, each on its CPU, of which neither waits; cycles of a burst on each side less those of one that \
     stays on its core, median of 11 rounds. Cost per rule: the longest list of rules or routes of a function or program, cut to an \
@@ -132,7 +133,7 @@ pub fn measure_costs(
         }
         let mut bare = Subject::bare(request, time, &library)?;
         bare.saturate(WARM, is_stopped)?;
-        let (nanoseconds, _) = lab.round(&mut bare, WARM)?;
+        let nanoseconds = lab.round(&mut bare, WARM)?;
         let cycles = nanoseconds * frequency / 1e9;
         io.push(Sample { traffic: kind.name.into(), cycles, packets: WARM });
         traffic.push(kind.name.to_string());

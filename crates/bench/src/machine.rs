@@ -126,6 +126,13 @@ impl Meter for Machine {
     }
 }
 
+impl Environment {
+    /// How many CPUs the process could use, in words.
+    pub(crate) fn count_of_cpus(&self) -> String {
+        format!("{} CPU{}", self.cpus, if self.cpus == 1 { "" } else { "s" })
+    }
+}
+
 /// What a measurement was taken on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {

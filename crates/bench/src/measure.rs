@@ -245,6 +245,11 @@ pub fn measure(
         })?;
 
     progress("attributing time to network functions");
+    remarks.extend(chain.router.slower_programs().into_iter().map(|entry| {
+        format!("elements are faster than the program at {entry} with this traffic: they run in its place")
+    }));
+    // Programs are timed also where elements are faster.
+    chain.router.set_program_use(ProgramUse::Always);
     let programs = lab.shares(&mut chain, &[Of::Program])?;
     let mut elements = Subject::load(request, Execution::Native, time, &mut library)?;
     elements.saturate(warm, is_stopped)?;
@@ -310,7 +315,8 @@ pub(crate) fn remark(report: &mut Report) {
     let busiest = report.disturbed();
     if busiest > DISTURBED {
         report.remarks.push(format!(
-            "the machine was busy: up to {:.0} % of the CPU's time went elsewhere; measure again when it is quiet",
+            "the machine was busy: {:.0} % of the CPU's time went elsewhere in the part that was disturbed most; measure again \
+             when it is quiet",
             100.0 * busiest
         ));
     }
@@ -498,11 +504,22 @@ impl<'a> Traffics<'a> {
         let defaults = self.unnamed.iter().map(|name| {
             format!("{name}: nothing was said of its traffic; --in {name}=FILE or --in {name}=gen:… binds it")
         });
+        // Each worker of several opens its traffic anew.
+        let lines: BTreeSet<String> = self.bindings.take_lines().into_iter().collect();
         let cut = self.read.iter().filter(|(.., frames)| frames.is_cut).map(|(_, traffic, _)| {
             format!("{}: only the first {} frames are used", traffic.name, traffic.frames)
         });
-        defaults.chain(cut).collect()
+        defaults.chain(cut).chain(lines).collect()
     }
+}
+
+fn mean(shares: &[f64]) -> f64 {
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
+}
+
+/// How many of some shares of the time mark what they were taken from.
+fn count_disturbed(shares: &[f64]) -> u32 {
+    shares.iter().filter(|share| **share > DISTURBED).count() as u32
 }
 
 /// A chain that can be measured.
@@ -622,17 +639,17 @@ impl<'a> Lab<'a> {
         Ok((done, (taken as f64 / elapsed as f64).min(1.0)))
     }
 
-    /// CPU nanoseconds and cycles of a packet in a round.
-    pub(crate) fn round(
-        &self,
-        subject: &mut Subject,
-        packets: u64,
-    ) -> Result<(f64, Option<f64>), Ended> {
-        let (cpu, cycles) = (self.meter.cpu_time(), self.meter.cycles());
+    /// CPU nanoseconds of a packet in a round.
+    pub(crate) fn round(&self, subject: &mut Subject, packets: u64) -> Result<f64, Ended> {
+        let cpu = self.meter.cpu_time();
         let moved = subject.saturate(packets, self.is_stopped)? as f64;
-        let cycles =
-            cycles.zip(self.meter.cycles()).map(|(a, b)| b.saturating_sub(a) as f64 / moved);
-        Ok((self.meter.cpu_time().saturating_sub(cpu) as f64 / moved, cycles))
+        Ok(self.meter.cpu_time().saturating_sub(cpu) as f64 / moved)
+    }
+
+    /// A cost of so much CPU time in each round. Cycles follow from the same time.
+    pub(crate) fn cost_of(&self, time: Samples, bare: Samples, disturbed: f64) -> Cost {
+        let cycles = self.meter.frequency().map(|frequency| time.median * frequency / 1e9);
+        Cost { time, bare, cycles, disturbed }
     }
 
     pub(crate) fn cost(&self, chain: &mut Subject, bare: &mut Subject) -> Result<Cost, Failed> {
@@ -645,31 +662,22 @@ impl<'a> Lab<'a> {
         // A round of a chain takes a sixth of a trial.
         let mut packets = Vec::new();
         for chain in chains.iter_mut() {
-            let (first, _) = self.round(chain, WARM / 4)?;
+            let first = self.round(chain, WARM / 4)?;
             packets.push(((self.effort.trial / 6.0 * 1e9 / first.max(1.0)) as u64).max(1000));
         }
         let ((all, floor), disturbed) = self.watched(|| {
-            let mut all = vec![(Vec::new(), Vec::new()); chains.len()];
+            let mut all = vec![Vec::new(); chains.len()];
             let mut floor = Vec::new();
             for _ in 0..ROUNDS {
-                for ((chain, packets), (times, ticks)) in
-                    chains.iter_mut().zip(&packets).zip(&mut all)
-                {
-                    let (time, cycles) = self.round(chain, *packets)?;
-                    times.push(time);
-                    ticks.extend(cycles);
+                for ((chain, packets), times) in chains.iter_mut().zip(&packets).zip(&mut all) {
+                    times.push(self.round(chain, *packets)?);
                 }
-                floor.push(self.round(bare, packets.first().copied().unwrap_or(WARM))?.0);
+                floor.push(self.round(bare, packets.first().copied().unwrap_or(WARM))?);
             }
             Ok((all, floor))
         })?;
         let bare = Samples::of(floor);
-        let cost = |(times, ticks): (Vec<f64>, Vec<f64>)| Cost {
-            time: Samples::of(times),
-            bare: bare.clone(),
-            cycles: (!ticks.is_empty()).then(|| Samples::of(ticks).median),
-            disturbed,
-        };
+        let cost = |times| self.cost_of(Samples::of(times), bare.clone(), disturbed);
         Ok(all.into_iter().map(cost).collect())
     }
 
@@ -691,18 +699,29 @@ impl<'a> Lab<'a> {
     ) -> Result<Vec<Throughput>, Failed> {
         let goal = |loss_ratio| Goal { loss_ratio, width: WIDTH, trials: TRIALS };
         let goals = [goal(0.0), goal(0.005)];
-        let (found, disturbed) = self.watched(|| search(&goals, range, &mut trial))?;
+        let mut taken = Vec::new();
+        let found = search(&goals, range, |load| {
+            let (trial, disturbed) = self.watched(|| trial(load))?;
+            taken.push(disturbed);
+            Ok::<_, Failed>(trial)
+        })?;
+        // Trials of one goal come after those of the one before.
+        let mut taken = taken.into_iter();
         let named = ["NDR", "PDR"].into_iter().zip(goals).zip(found);
         Ok(named
-            .map(|((name, goal), found)| Throughput {
-                goal: name.into(),
-                loss_ratio: goal.loss_ratio,
-                lower: found.lower,
-                upper: found.upper,
-                throughput: found.throughput,
-                trials: found.trials,
-                complete: found.complete,
-                disturbed,
+            .map(|((name, goal), found)| {
+                let taken: Vec<f64> = taken.by_ref().take(found.trials as usize).collect();
+                Throughput {
+                    goal: name.into(),
+                    loss_ratio: goal.loss_ratio,
+                    lower: found.lower,
+                    upper: found.upper,
+                    throughput: found.throughput,
+                    trials: found.trials,
+                    complete: found.complete,
+                    disturbed: mean(&taken),
+                    disturbed_trials: count_disturbed(&taken),
+                }
             })
             .collect())
     }
@@ -760,14 +779,14 @@ impl<'a> Lab<'a> {
         (percent, rate): (u32, f64),
         mut offer: impl FnMut((f64, f64), (Arrivals, u64)) -> Result<Offered, Failed>,
     ) -> Result<Option<Latency>, Failed> {
-        let (parts, disturbed) = self.watched(|| {
-            let mut part = |part: usize| {
-                // Each part draws other times.
-                let (process, seed) = self.arrivals;
-                offer((rate, self.effort.trial), (process, seed.wrapping_add((part as u64) << 32)))
-            };
-            (0..PARTS).map(&mut part).collect::<Result<Vec<_>, Failed>>()
-        })?;
+        // Each part draws other times.
+        let (process, seed) = self.arrivals;
+        let mut part = |part: usize| {
+            let arrivals = (process, seed.wrapping_add((part as u64) << 32));
+            self.watched(|| offer((rate, self.effort.trial), arrivals))
+        };
+        let parts = (0..PARTS).map(&mut part).collect::<Result<Vec<_>, Failed>>()?;
+        let (parts, shares): (Vec<_>, Vec<f64>) = parts.into_iter().unzip();
         let mut all: Option<Histogram<u64>> = None;
         let (mut offered, mut lost) = (0, 0);
         let (mut p50, mut p99) = (Vec::new(), Vec::new());
@@ -794,13 +813,14 @@ impl<'a> Lab<'a> {
             histogram: Some(all),
             p50: Samples::of(p50),
             p99: Samples::of(p99),
-            disturbed,
+            disturbed: mean(&shares),
+            disturbed_parts: count_disturbed(&shares),
         }))
     }
 
     /// What parts of a chain take: those of the first kind that there are any of.
     pub(crate) fn shares(&self, subject: &mut Subject, kinds: &[Of]) -> Result<Vec<Share>, Failed> {
-        let (first, _) = self.round(subject, WARM / 4)?;
+        let first = self.round(subject, WARM / 4)?;
         // Of many bursts few are timed.
         let packets = ((2.0 * self.effort.trial * 1e9 / first.max(1.0)) as u64).max(WARM);
         self.shares_of(subject, kinds, packets)

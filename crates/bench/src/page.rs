@@ -61,7 +61,7 @@ impl Report {
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
                 found.trials.to_string(),
-                mark(found.disturbed),
+                found.mark(),
             ]);
         }
         page.end();
@@ -189,7 +189,7 @@ impl Report {
             let times = [p.min, p.p50, p.p90, p.p99, p.p99_9, p.p99_99, p.max, p.pdv].map(micros);
             let mut cells = vec![format!("{} % of NDR", load.percent), mpps(load.rate)];
             cells.extend(times);
-            cells.extend([load.lost.to_string(), mark(load.disturbed)]);
+            cells.extend([load.lost.to_string(), load.mark()]);
             page.row(&cells);
         }
         page.end();
@@ -232,7 +232,7 @@ impl Report {
         fact("arrivals while latencies were taken", self.arrivals.clone());
         let kind = if machine.is_virtual { ", a virtual machine" } else { "" };
         let cpu = machine.cpu.map_or_else(String::new, |cpu| format!("; measured on CPU {cpu}"));
-        fact("processor", format!("{}, {} CPUs{kind}{cpu}", machine.processor, machine.cpus));
+        fact("processor", format!("{}, {}{kind}{cpu}", machine.processor, machine.count_of_cpus()));
         fact("kernel", format!("Linux {}", machine.kernel));
         fact("isolated CPUs", machine.isolated.clone().unwrap_or_else(|| "none".into()));
         fact(
@@ -314,6 +314,7 @@ mod tests {
             trials: 12,
             complete: true,
             disturbed: 0.0,
+            disturbed_trials: 0,
         };
         let found = || vec![throughput("NDR"), throughput("PDR")];
         let percentiles = Percentiles {
@@ -339,6 +340,7 @@ mod tests {
             p50: samples(),
             p99: samples(),
             disturbed: 0.0,
+            disturbed_parts: 0,
         };
         let size = AtSize {
             size: "imix".into(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::DerefMut;
+use std::str::FromStr;
 
 use dataplane::clock::Time;
 use dataplane::io::{Polling, Waiter};
@@ -18,11 +19,53 @@ use crate::send::{Lost, rounded};
 use crate::stamp::{HostClock, Stamp, StampClock};
 use crate::statistics::latencies;
 
+/// How many packets were sent, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Of each stream that is not named.
+    pub each: Option<u64>,
+    /// Of streams by their number.
+    pub streams: BTreeMap<u8, u64>,
+}
+
+impl FromStr for Expected {
+    type Err = &'static str;
+
+    /// `N`, or `STREAM=N,…`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const TAKES: &str =
+            "takes a number of packets from 1 on, or STREAM=N,… with streams 0 to 255, each once";
+        let mut expected = Self::default();
+        for word in text.split(',') {
+            let count = |digits: &str| digits.parse().ok().filter(|n| *n > 0).ok_or(TAKES);
+            let is_new = match word.split_once('=') {
+                None => expected.each.replace(count(word)?).is_none(),
+                Some((stream, digits)) => {
+                    let stream = stream.parse().map_err(|_| TAKES)?;
+                    expected.streams.insert(stream, count(digits)?).is_none()
+                }
+            };
+            is_new.then_some(()).ok_or(TAKES)?;
+        }
+        Ok(expected)
+    }
+}
+
+impl Expected {
+    fn of(&self, stream: u8) -> Option<u64> {
+        self.streams.get(&stream).copied().or(self.each)
+    }
+
+    fn is_none(&self) -> bool {
+        self.each.is_none() && self.streams.is_empty()
+    }
+}
+
 /// When to stop receiving, besides when the device ends.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Until {
-    /// Once packets of this number have come, or the last of them: this many were sent.
-    pub expected: Option<u64>,
+    /// Once so many packets have come, or the last of them: this many were sent.
+    pub expected: Expected,
     /// After so many seconds.
     pub seconds: Option<f64>,
     /// Once nothing came for so many seconds, after something did.
@@ -239,16 +282,16 @@ impl<D: DerefMut<Target: Device>> Receiver<D> {
         self.counting = Counting::new();
     }
 
-    /// Whether packets of this number have come, or the last of them.
-    pub fn has(&self, expected: u64) -> bool {
+    /// Whether all packets that are expected have come, or the last of each stream; not if none are.
+    pub fn has(&self, expected: &Expected) -> bool {
         self.counting.has(expected)
     }
 
-    /// What was received; `expected` packets were sent, if that is known.
+    /// What was received of what was sent, as far as that is known.
     ///
     /// # Errors
     /// The device's.
-    pub fn finish(mut self, expected: Option<u64>) -> Result<Receipt, String> {
+    pub fn finish(mut self, expected: &Expected) -> Result<Receipt, String> {
         self.device.flush()?;
         Lost::collect(&mut self.counting.lost_here, &mut *self.device, false);
         Ok(self.counting.report(expected, self.wake.is_none()))
@@ -284,7 +327,7 @@ pub fn receive(
         if received == Received::End
             || is_stopped()
             || end.is_some_and(|end| now >= end)
-            || until.expected.is_some_and(|expected| receiver.has(expected))
+            || receiver.has(&until.expected)
             || is_idle()
         {
             break;
@@ -297,7 +340,7 @@ pub fn receive(
             }
         }
     }
-    receiver.finish(until.expected)
+    receiver.finish(&until.expected)
 }
 
 /// Packets that are counted.
@@ -383,14 +426,26 @@ impl Counting {
         }
     }
 
-    /// Whether so many packets came of each stream there is, or the last of them.
-    fn has(&self, expected: u64) -> bool {
-        let mut all = self.streams.values();
-        !self.streams.is_empty()
-            && all.all(|s| s.received >= expected || s.highest.is_some_and(|h| h + 1 >= expected))
+    /// Whether so many packets came of each stream that is named or that there is, or the last of them.
+    fn has(&self, expected: &Expected) -> bool {
+        let came = |stream: &Stream, sent: u64| {
+            stream.received >= sent || stream.highest.is_some_and(|h| h + 1 >= sent)
+        };
+        let has_named = expected.streams.iter().all(|(number, sent)| {
+            self.streams.get(number).is_some_and(|stream| came(stream, *sent))
+        });
+        let has_others = expected.each.is_none_or(|each| {
+            let is_other = |number: &u8| !expected.streams.contains_key(number);
+            self.streams.iter().filter(|(number, _)| is_other(number)).all(|(_, s)| came(s, each))
+        });
+        !expected.is_none() && !self.streams.is_empty() && has_named && has_others
     }
 
-    fn report(self, expected: Option<u64>, is_capture: bool) -> Receipt {
+    fn report(mut self, expected: &Expected, is_capture: bool) -> Receipt {
+        // Of a stream that was sent, all may be lost.
+        for number in expected.streams.keys() {
+            self.streams.entry(*number).or_insert_with(Stream::new);
+        }
         let (first, last) = self.times.unwrap_or_default();
         let seconds = (last - first) as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
@@ -432,7 +487,10 @@ impl Counting {
         if self.packets == 0 {
             remarks.push("nothing came".into());
         }
-        let reports = self.streams.iter().map(|(number, stream)| stream.report(*number, expected));
+        let reports = self
+            .streams
+            .iter()
+            .map(|(number, stream)| stream.report(*number, expected.of(*number)));
         Receipt {
             packets: self.packets,
             bytes: self.bytes,
@@ -540,6 +598,30 @@ mod tests {
         // A late packet that comes twice is a duplicate the second time.
         assert_eq!(report([0, 2, 1, 1], None), [3, 3, 0, 1, 1]);
         assert_eq!(report([], Some(5)), [5, 0, 5, 0, 0]);
+    }
+
+    #[test]
+    fn packets_are_expected_of_each_stream() {
+        let expected = |text: &str| text.parse::<Expected>();
+        for wrong in ["", "0", "1,2", "1=0", "256=1", "1=1,1=2", "x", "1=", "=1"] {
+            assert!(expected(wrong).is_err(), "{wrong}");
+        }
+        let mut counting = Counting::new();
+        let take = |counting: &mut Counting, stream: u8, number: u32| {
+            counting.streams.entry(stream).or_insert_with(Stream::new).take(number);
+        };
+        let each = expected("3").unwrap();
+        assert!(!counting.has(&each), "no stream has come");
+        (0..3).for_each(|number| take(&mut counting, 0, number));
+        assert!(counting.has(&each) && !counting.has(&Expected::default()));
+        let named = expected("0=3,1=2,2=4").unwrap();
+        assert!(!counting.has(&named), "1 and 2 have not come");
+        [(1, 0), (1, 1), (2, 1), (2, 3)].into_iter().for_each(|(s, n)| take(&mut counting, s, n));
+        assert!(counting.has(&named));
+        let more = expected("0=5,1=2,2=4,9=7").unwrap();
+        let lost: Vec<_> =
+            counting.report(&more, false).streams.iter().map(|s| (s.stream, s.lost)).collect();
+        assert_eq!(lost, [(0, 2), (1, 0), (2, 2), (9, 7)]);
     }
 
     #[test]

@@ -149,7 +149,8 @@ pub struct Cost {
     pub time: Samples,
     /// CPU time of a packet that goes from a source to a sink in memory and through no chain: part of the time above.
     pub bare: Samples,
-    /// Cycles of the time stamp counter, which runs at a constant rate whatever the core's is.
+    /// The median time in cycles of the time stamp counter, which runs at a constant rate whatever the core's is; nothing
+    /// where it does not.
     pub cycles: Option<f64>,
     /// The share of the time that was taken from the thread.
     pub disturbed: f64,
@@ -187,6 +188,9 @@ pub struct Throughput {
     pub complete: bool,
     /// The share of the time that was taken from the thread.
     pub disturbed: f64,
+    /// Trials of which more than 1 % of the time was taken: they may have lost packets for it.
+    #[serde(default)]
+    pub disturbed_trials: u32,
 }
 
 /// Latencies under a load, from when a packet was due until it left.
@@ -216,6 +220,9 @@ pub struct Latency {
     pub p99: Samples,
     /// The share of the time that was taken from the thread.
     pub disturbed: f64,
+    /// Parts of the time of which more than 1 % was taken.
+    #[serde(default)]
+    pub disturbed_parts: u32,
 }
 
 /// Of many latencies.
@@ -278,6 +285,29 @@ const ON_WIRE: f64 = 20.0;
 /// A disturbance above this share marks what it disturbed.
 pub(crate) const DISTURBED: f64 = 0.01;
 
+impl Throughput {
+    /// What of the search was disturbed, if anything.
+    pub(crate) fn mark(&self) -> String {
+        mark_parts(self.disturbed, (self.disturbed_trials, self.trials, "trials"))
+    }
+}
+
+impl Latency {
+    /// What of the time was disturbed, if any.
+    pub(crate) fn mark(&self) -> String {
+        let parts = self.p50.values.len() as u32;
+        mark_parts(self.disturbed, (self.disturbed_parts, parts, "parts"))
+    }
+}
+
+/// The share that was taken, and from how many of all parts.
+fn mark_parts(disturbed: f64, (some, all, parts): (u32, u32, &str)) -> String {
+    match some {
+        0 => mark(disturbed),
+        _ => format!(" *{:.0} %, {some} of {all} {parts}", 100.0 * disturbed),
+    }
+}
+
 /// Bits a second of frames of a mean size at a rate: with check sequences (layer 2), and with all that they take on a
 /// wire (layer 1).
 pub fn bits(rate: f64, frame_size: f64) -> (f64, f64) {
@@ -332,8 +362,8 @@ impl Report {
         let kind = if machine.is_virtual { ", virtual machine" } else { "" };
         let cpu = machine.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu}"));
         let (processor, kernel) = (&machine.processor, &machine.kernel);
-        let _ =
-            writeln!(out, "machine: {processor}, {} CPUs{kind}{cpu}, Linux {kernel}", machine.cpus);
+        let cpus = machine.count_of_cpus();
+        let _ = writeln!(out, "machine: {processor}, {cpus}{kind}{cpu}, Linux {kernel}");
         for source in &self.traffic {
             let (name, origin) = (&source.name, &source.origin);
             let frames = grouped(source.frames as u64);
@@ -371,7 +401,7 @@ impl Report {
                 format!("{:.2}", layer_2 / 1e9),
                 format!("{:.2}", layer_1 / 1e9),
                 found.trials.to_string(),
-                format!("{}{incomplete}", self::mark(found.disturbed)).trim().to_string(),
+                format!("{}{incomplete}", found.mark()).trim().to_string(),
             ]);
         }
         out.push_str(&table.render());
@@ -492,7 +522,7 @@ impl Report {
                 micros(p.max),
                 micros(p.pdv),
                 grouped(load.lost),
-                mark(load.disturbed).trim().to_string(),
+                load.mark().trim().to_string(),
             ]);
         }
         let _ = write!(out, "\n{}", table.render());

@@ -81,12 +81,37 @@ pub struct Plan {
     pub seconds: Option<f64>,
     /// The clock and the stream of the stamps that packets get, if they get any.
     pub stamp: Option<(StampClock, u8)>,
+    /// Which of the packets are sent; others are another sender's.
+    pub turns: Turns,
+}
+
+/// Which packets of a load a sender sends: senders of one load take turns, so all of them together send what one would,
+/// each packet at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// The sender's place, from 0 on.
+    pub index: u64,
+    /// How many senders there are.
+    pub count: u64,
+}
+
+impl Default for Turns {
+    /// All of them.
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
 }
 
 impl Plan {
     /// Whether the source begins anew at its end.
     fn goes_on(&self) -> bool {
         self.count.is_some() || self.seconds.is_some()
+    }
+
+    /// Of the packets that are to be sent, this sender's.
+    fn own_count(&self) -> Option<u64> {
+        let Turns { index, count } = self.turns;
+        self.count.map(|all| (all + count - 1).saturating_sub(index) / count.max(1))
     }
 }
 
@@ -234,6 +259,20 @@ pub struct Sent {
     pub slower: bool,
     /// Whether it was stopped before all was sent.
     pub interrupted: bool,
+    /// Packets with a stamp by stream, one for each sender of the load.
+    pub streams: Vec<SentStream>,
+    /// By how many nanoseconds packets were late.
+    #[serde(skip)]
+    late: Histogram<u64>,
+}
+
+/// What was sent of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SentStream {
+    /// Its number.
+    pub stream: u8,
+    /// Packets of it.
+    pub packets: u64,
 }
 
 /// Packets that a device lost.
@@ -287,7 +326,22 @@ pub fn send(
     time: Option<&dyn Time>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Sent, String> {
-    let mut sender = Sender::new(source, plan, time)?;
+    send_from(device, source, plan, time.map(|time| (time, time.now() + LEAD)), is_stopped)
+}
+
+/// The same where the load starts at a time, which several senders of a load have in common.
+///
+/// # Errors
+/// The source's or the device's.
+pub fn send_from(
+    device: &mut dyn Device,
+    source: &mut Source<'_>,
+    plan: &Plan,
+    time: Option<(&dyn Time, u64)>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Sent, String> {
+    let mut sender = Sender::starting(source, plan, time)?;
+    let time = time.map(|(time, _)| time);
     loop {
         match sender.step(device)? {
             _ if is_stopped() => break,
@@ -325,7 +379,8 @@ pub(crate) struct Sender<'a, 's> {
     /// What is due now, and when it was.
     out: Batch,
     dues: VecDeque<(u64, u64)>,
-    prepared: u64,
+    /// Packets that were drawn from the source, also for other senders.
+    drawn: u64,
     exhausted: bool,
     start: u64,
     last_due: u64,
@@ -334,11 +389,20 @@ pub(crate) struct Sender<'a, 's> {
 }
 
 impl<'a, 's> Sender<'a, 's> {
-    /// Has the first packet ready. The load starts soon.
+    /// The load starts soon.
     pub(crate) fn new(
         source: &'a mut Source<'s>,
         plan: &'a Plan,
         time: Option<&'a dyn Time>,
+    ) -> Result<Self, String> {
+        Self::starting(source, plan, time.map(|time| (time, time.now() + LEAD)))
+    }
+
+    /// Has the first packet ready. The load starts at the time that stands behind the clock.
+    fn starting(
+        source: &'a mut Source<'s>,
+        plan: &'a Plan,
+        time: Option<(&'a dyn Time, u64)>,
     ) -> Result<Self, String> {
         let mut pool = Pool::new();
         let schedule = match plan.pace {
@@ -351,16 +415,16 @@ impl<'a, 's> Sender<'a, 's> {
         Ok(Self {
             source,
             plan,
-            time,
+            time: time.map(|(time, _)| time),
             schedule,
             pool,
             ready: Batch::new(),
             first,
             out: Batch::new(),
             dues: VecDeque::new(),
-            prepared: 0,
+            drawn: 0,
             exhausted: false,
-            start: time.map_or(0, |time| time.now() + LEAD),
+            start: time.map_or(0, |(_, start)| start),
             last_due: 0,
             late: latencies(),
             sent: Sent::nothing(),
@@ -404,7 +468,7 @@ impl<'a, 's> Sender<'a, 's> {
         let end = self.plan.seconds.map(|s| (s * 1e9) as u64);
         while self.ready.len() < BURST && !self.exhausted {
             let next = match self.first.take() {
-                _ if self.prepared == most => None,
+                _ if self.drawn == most => None,
                 None => self.source.next(self.plan.goes_on(), &mut self.pool)?,
                 first => first,
             };
@@ -418,6 +482,12 @@ impl<'a, 's> Sender<'a, 's> {
                 self.pool.recycle(packet);
                 break;
             }
+            let Turns { index, count } = self.plan.turns;
+            self.drawn += 1;
+            if (self.drawn - 1) % count.max(1) != index {
+                self.pool.recycle(packet);
+                continue;
+            }
             packet.set_timestamp(self.start + due);
             if let Some((clock, stream)) = self.plan.stamp {
                 let sequence = self.sent.stamped as u32;
@@ -425,7 +495,6 @@ impl<'a, 's> Sender<'a, 's> {
                 self.sent.stamped += u64::from(stamp.write(packet.data_mut()));
             }
             self.ready.push(packet);
-            self.prepared += 1;
         }
         Ok(())
     }
@@ -463,7 +532,7 @@ fn complete(
 ) {
     let due = match plan.seconds {
         Some(seconds)
-            if !sent.interrupted && plan.count.is_none_or(|count| sent.packets < count) =>
+            if !sent.interrupted && plan.own_count().is_none_or(|count| sent.packets < count) =>
         {
             seconds
         }
@@ -483,6 +552,10 @@ fn complete(
         sent.slower = achieved < AS_ASKED * sent.offered;
     }
     sent.lateness = Percentiles::of(late);
+    sent.late.clone_from(late);
+    let packets = sent.stamped;
+    sent.streams =
+        plan.stamp.iter().map(|(_, stream)| SentStream { stream: *stream, packets }).collect();
 }
 
 impl Sent {
@@ -499,7 +572,42 @@ impl Sent {
             lateness: None,
             slower: false,
             interrupted: false,
+            streams: Vec::new(),
+            late: latencies(),
         }
+    }
+
+    /// What several senders of one load sent together.
+    pub fn together(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut sum = Self::nothing();
+        for sent in all {
+            sum.packets += sent.packets;
+            sum.bytes += sent.bytes;
+            sum.stamped += sent.stamped;
+            for lost in sent.lost {
+                match sum.lost.iter_mut().find(|known| known.reason == lost.reason) {
+                    Some(known) => known.packets += lost.packets,
+                    None => sum.lost.push(lost),
+                }
+            }
+            sum.due_seconds = sum.due_seconds.max(sent.due_seconds);
+            sum.seconds = match (sum.seconds, sent.seconds) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                (a, b) => a.or(b),
+            };
+            sum.offered += sent.offered;
+            sum.interrupted |= sent.interrupted;
+            sum.streams.extend(sent.streams);
+            sum.late.add(sent.late).expect("histograms of the same bounds");
+        }
+        if let Some(seconds) = sum.seconds.filter(|seconds| *seconds > 0.0) {
+            let arrived = sum.packets.saturating_sub(Lost::sum(&sum.lost));
+            let achieved = arrived as f64 / seconds;
+            sum.achieved = Some(achieved);
+            sum.slower = achieved < AS_ASKED * sum.offered;
+        }
+        sum.lateness = Percentiles::of(&sum.late);
+        sum
     }
 
     /// What a reader must know.
@@ -529,7 +637,13 @@ impl Sent {
     pub fn render(&self, plan: &Plan) -> String {
         let mut out = String::new();
         let stamped = match plan.stamp {
-            Some((clock, stream)) => format!(", stamped as stream {stream} by the {clock} clock"),
+            Some((clock, _)) => {
+                let streams: Vec<String> =
+                    self.streams.iter().map(|sent| sent.stream.to_string()).collect();
+                let plural = if streams.len() == 1 { "" } else { "s" };
+                let streams = streams.join(", ");
+                format!(", stamped as stream{plural} {streams} by the {clock} clock")
+            }
             None => String::new(),
         };
         let _ = writeln!(
@@ -538,6 +652,11 @@ impl Sent {
             grouped(self.packets),
             grouped(self.bytes)
         );
+        if self.streams.len() > 1 {
+            let each = self.streams.iter();
+            let each = each.map(|sent| format!("{}={}", sent.stream, sent.packets));
+            let _ = writeln!(out, "catena recv --expect {}", each.collect::<Vec<_>>().join(","));
+        }
         if !self.lost.is_empty() {
             let _ = writeln!(out, "lost by the device: {}", Lost::render(&self.lost));
         }
@@ -653,7 +772,8 @@ mod tests {
 
     fn plan(rate: f64, count: u64) -> Plan {
         let pace = Pace::Rate(rate, Arrivals::Constant, 1);
-        Plan { pace, count: Some(count), seconds: None, stamp: Some((StampClock::Monotonic, 3)) }
+        let stamp = Some((StampClock::Monotonic, 3));
+        Plan { pace, count: Some(count), seconds: None, stamp, turns: Turns::default() }
     }
 
     type Log = Vec<(u64, u64, Vec<u8>)>;
@@ -694,6 +814,38 @@ mod tests {
         assert!((slow.0.lateness.unwrap().max as f64 / 1e7 - 1.0).abs() < 0.01, "{:?}", slow.0);
         let remarks = slow.0.remarks(&plan(1e6, 5000));
         assert!(remarks[0].starts_with("slower than asked: 333,"), "{remarks:?}");
+    }
+
+    /// Senders that take turns send together what one would send, when it would; each numbers its own.
+    #[test]
+    fn several_senders_share_a_load() {
+        let source = "gen:flows=50,size=imix,zipf=1";
+        let pace = Pace::Rate(1e6, Arrivals::Poisson, 7);
+        let whole = Plan { pace, stamp: None, ..plan(1e6, 1001) };
+        let (alone, mut expected) = run(source, &whole, (0, usize::MAX, 0));
+        let (mut found, mut all) = (Vec::new(), Vec::new());
+        for index in 0..3 {
+            let own = Plan { turns: Turns { index, count: 3 }, ..whole.clone() };
+            let (sent, log) = run(source, &own, (0, usize::MAX, 0));
+            assert_eq!(sent.packets, [334, 334, 333][index as usize]);
+            found.extend(log);
+            all.push(sent);
+        }
+        found.sort_by_key(|(due, ..)| *due);
+        expected.sort_by_key(|(due, ..)| *due);
+        let packets =
+            |log: Log| -> Vec<_> { log.into_iter().map(|(due, _, f)| (due, f)).collect() };
+        assert_eq!(packets(found), packets(expected));
+        let sum = Sent::together(all);
+        assert_eq!((sum.packets, sum.bytes), (alone.packets, alone.bytes));
+        assert!((sum.offered / alone.offered - 1.0).abs() < 0.02, "{sum:?}");
+        assert!(!sum.slower && !sum.interrupted, "{sum:?}");
+        // Numbers of each begin at 0.
+        let (turns, stamp) = (Turns { index: 1, count: 2 }, Some((StampClock::Monotonic, 4)));
+        let (sent, log) = run(source, &Plan { turns, stamp, ..whole }, (0, usize::MAX, 0));
+        assert_eq!(sent.streams, [SentStream { stream: 4, packets: sent.stamped }]);
+        let numbers = log.iter().filter_map(|(_, _, frame)| Some(Stamp::read(frame)?.sequence));
+        assert!(numbers.eq(0..sent.stamped as u32));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Why a command fails, for people and for programs.
 
 use std::io::stderr;
+use std::process::ExitCode;
 
 use engine::control::protocol;
 use engine::{Error, Findings, control};
@@ -15,6 +16,8 @@ use crate::terminal::{colours, print, print_error};
 pub(crate) enum Failure {
     /// In words.
     Message(String),
+    /// What is wrong with the command line.
+    Usage(String),
     /// What is wrong with a configuration.
     Findings(Findings),
     /// What is wrong with a configuration, as an instance reports it: as text, and for programs.
@@ -57,10 +60,19 @@ impl Failure {
         Self::Findings(Findings { diagnostics, sources })
     }
 
+    /// The exit status.
+    pub(crate) fn status(&self) -> ExitCode {
+        match self {
+            // As clap has it.
+            Self::Usage(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
     /// As people read it. Diagnostics say for themselves which are errors.
     pub(crate) fn text(&self, colour: bool) -> String {
         match self {
-            Self::Message(why) => format!("error: {why}\n"),
+            Self::Message(why) | Self::Usage(why) => format!("error: {why}\n"),
             Self::Findings(Findings { diagnostics, sources }) => {
                 diagnostics::render(diagnostics, sources, colour)
             }
@@ -71,7 +83,7 @@ impl Failure {
     /// As programs read it, whatever the command: a document of diagnostics.
     pub(crate) fn json(&self) -> Value {
         let all = match self {
-            Self::Message(why) => vec![protocol::Diagnostic {
+            Self::Message(why) | Self::Usage(why) => vec![protocol::Diagnostic {
                 severity: "error".to_string(),
                 code: "failed".to_string(),
                 message: why.clone(),

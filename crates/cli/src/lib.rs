@@ -143,7 +143,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let status = result.unwrap_or_else(|why| {
         why.print(cli.command.prints_json());
-        ExitCode::FAILURE
+        why.status()
     });
     if terminal::failed() && status == ExitCode::SUCCESS { ExitCode::FAILURE } else { status }
 }

@@ -464,6 +464,12 @@ impl Router {
         self.nodes.stages.set_program_use(program_use);
     }
 
+    /// The elements at which programs begin whose bursts elements take, because they were faster when both were tried.
+    pub fn slower_programs(&self) -> Vec<String> {
+        let nodes = self.nodes.slower_programs();
+        nodes.map(|node| self.nodes.nodes[node].name.clone()).collect()
+    }
+
     /// Has programs carried out in the place of the elements that they were made from. Tells of
     /// which entries that cannot be done, and why; there the elements go on as they are. What
     /// programs that were taken out looked keys up in is used again by those that are given at

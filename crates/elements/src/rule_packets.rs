@@ -18,17 +18,29 @@ const DRAWS: usize = 64;
 /// Outputs that actions may name.
 const OUTPUTS: usize = 256;
 
+/// What was drawn for a list of rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Headers of packets, in the order of the rules that they are for, again and again.
+    pub headers: Vec<[u8; HEADERS]>,
+    /// How many rules there are.
+    pub rules: usize,
+    /// Lines of rules that no packet reaches: others match all packets that were drawn for them.
+    pub unreached: Vec<usize>,
+}
+
 /// Draws headers for a list of rules, one a line, as IPFilter's `file` has them: for each rule the same number of packets, and
 /// `packets` in all or one more for some rules. Rules that no drawn packet reaches have none. Packets of one rule do not
 /// follow each other.
 ///
 /// # Errors
 /// What is wrong with a line, or that no packet reaches any rule.
-pub fn draw(text: &str, packets: usize, rng: &mut Rng) -> Result<Vec<[u8; HEADERS]>, String> {
-    let rules = parse(text)?;
+pub fn draw(text: &str, packets: usize, rng: &mut Rng) -> Result<Drawn, String> {
+    let (lines, rules): (Vec<usize>, Vec<Rule>) = parse(text)?.into_iter().unzip();
     let mut filter = Filter::new(rules.clone(), u32::MAX >> 1);
     let (mut pool, mut batch) = (Pool::new(), Batch::new());
     let mut drawn = Vec::new();
+    let mut reached = vec![false; rules.len()];
     for _ in 0..packets.div_ceil(rules.len().max(1)).max(1) {
         let mut left: Vec<&Rule> = rules.iter().collect();
         let mut found = Vec::new();
@@ -52,13 +64,19 @@ pub fn draw(text: &str, packets: usize, rng: &mut Rng) -> Result<Vec<[u8; HEADER
             left = unreached;
         }
         found.sort_by_key(|(rule, _)| *rule);
+        found.iter().for_each(|(rule, _)| reached[*rule as usize] = true);
         drawn.extend(found.into_iter().map(|(_, headers)| headers));
     }
-    if drawn.is_empty() { Err("no packet reaches any of the rules".into()) } else { Ok(drawn) }
+    if drawn.is_empty() {
+        return Err("no packet reaches any of the rules".into());
+    }
+    let unreached = lines.into_iter().zip(reached).filter(|(_, is_reached)| !is_reached);
+    let unreached = unreached.map(|(line, _)| line).collect();
+    Ok(Drawn { headers: drawn, rules: rules.len(), unreached })
 }
 
-/// The rules, each with its own arm.
-fn parse(text: &str) -> Result<Vec<Rule>, String> {
+/// The rules, each with its line's number and its own arm.
+fn parse(text: &str) -> Result<Vec<(usize, Rule)>, String> {
     let vocabulary = Vocabulary { names: &Names::default(), element: "" };
     let lines = text.lines().map(str::trim).enumerate();
     let rules = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -66,7 +84,8 @@ fn parse(text: &str) -> Result<Vec<Rule>, String> {
         .enumerate()
         .map(|(arm, (at, line))| match ip_filter::rule(line, OUTPUTS, 0, &vocabulary) {
             Ok((_, pattern)) => {
-                Ok(Rule { pattern, arm: arm as u32, text: line.into(), span: None })
+                let rule = Rule { pattern, arm: arm as u32, text: line.into(), span: None };
+                Ok((at + 1, rule))
             }
             Err(wrong) => Err(format!("line {}: {}", at + 1, wrong.message)),
         })
@@ -177,17 +196,18 @@ drop all";
     fn every_rule_that_can_be_reached_is() {
         let drawn = draw(RULES, 90, &mut Rng::with_seed(1)).unwrap();
         assert_eq!(drawn, draw(RULES, 90, &mut Rng::with_seed(1)).unwrap());
-        let rules = parse(RULES).unwrap();
+        assert_eq!((drawn.rules, &drawn.unreached[..]), (9, &[10][..]));
+        let rules = parse(RULES).unwrap().into_iter().map(|(_, rule)| rule).collect();
         let mut filter = Filter::new(rules, 99);
         let (mut pool, mut batch) = (Pool::new(), Batch::new());
-        for headers in &drawn {
+        for headers in &drawn.headers {
             let mut packet = pool.packet(headers);
             packet.set_ip_header(0, ipv4::HEADER_LEN);
             batch.push(packet);
         }
         let mut reached = [0; 9];
         filter.arms(&batch).iter().for_each(|arm| reached[*arm as usize] += 1);
-        // The first rule shadows the last but one.
+        // The first rule shadows the last but one, in line 10.
         assert_eq!(reached, [10, 10, 10, 10, 10, 10, 10, 0, 10]);
     }
 

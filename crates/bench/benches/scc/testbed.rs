@@ -15,8 +15,8 @@ use bench::profile::counters::{Missing, by_source};
 use bench::profile::formula::BySource;
 use bench::profile::process::{self, Usage};
 use bench::profile::system::Policy;
-use bench::receive::Receiver;
-use bench::send::{Pace, Plan, Source, send};
+use bench::receive::{Expected, Receiver};
+use bench::send::{Pace, Plan, Source, Turns, send};
 use bench::stamp::{HostClock, StampClock};
 use dataplane::clock::{Clock, Time};
 use dataplane::io::{Binding, Bindings, InterfaceSpec, Mode};
@@ -371,6 +371,7 @@ impl Ends {
             count: None,
             seconds: Some(load.seconds),
             stamp: Some((CLOCK, 1)),
+            turns: Turns::default(),
         };
         // It is asked whether to stop all the time: that is when to look for frames.
         let came_meanwhile = Cell::new(0);
@@ -381,8 +382,9 @@ impl Ends {
         let time = Awake(HostClock::new(CLOCK));
         let sent = send(&mut *self.to, &mut source, &plan, Some(&time), &is_stopped);
         let sent = sent.expect("frames are sent");
+        let expected = Expected { each: Some(sent.packets), ..Expected::default() };
         let mut last = Instant::now();
-        while last.elapsed() < REST && !receiver.borrow().has(sent.packets) {
+        while last.elapsed() < REST && !receiver.borrow().has(&expected) {
             if take() > 0 {
                 last = Instant::now();
             }
@@ -390,7 +392,7 @@ impl Ends {
         if testbed.is_interrupted() {
             return None;
         }
-        let receipt = receiver.into_inner().finish(Some(sent.packets)).expect("a receipt");
+        let receipt = receiver.into_inner().finish(&expected).expect("a receipt");
         let came: u64 = receipt.streams.iter().map(|stream| stream.received).sum();
         let at = |share| receipt.latencies.value_at_quantile(share) as f64 / 1e3;
         Some(Arrived {

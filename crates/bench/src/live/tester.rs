@@ -15,7 +15,7 @@ use crate::measure::Failed;
 use crate::memory::{Backlog, Offered};
 use crate::receive::Receiver;
 use crate::search::Trial;
-use crate::send::{Lost, Pace, Plan, Sender, Source, Step};
+use crate::send::{Lost, Pace, Plan, Sender, Source, Step, Turns};
 use crate::stamp::{HostClock, StampClock};
 use crate::statistics::latencies;
 use crate::traffic::Frames;
@@ -257,6 +257,7 @@ impl Tester {
                 },
                 seconds: load.seconds,
                 stamp: Some((StampClock::Monotonic, stream)),
+                turns: Turns::default(),
             })
             .collect();
         let frames = self.outlets.iter().map(|outlet| Rc::clone(&outlet.frames));

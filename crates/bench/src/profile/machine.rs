@@ -247,8 +247,8 @@ impl Costs {
 pub(super) fn describe(machine: &Environment) -> String {
     let kind = if machine.is_virtual { ", virtual machine" } else { "" };
     let cpu = machine.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu}"));
-    let (processor, cpus, kernel) = (&machine.processor, machine.cpus, &machine.kernel);
-    format!("{processor}, {cpus} CPUs{kind}{cpu}, Linux {kernel}")
+    let (processor, cpus, kernel) = (&machine.processor, machine.count_of_cpus(), &machine.kernel);
+    format!("{processor}, {cpus}{kind}{cpu}, Linux {kernel}")
 }
 
 /// A median and its confidence interval, with digits that mean something.

@@ -14,8 +14,8 @@ use bench::compare::compare;
 use bench::live::{Catena, Link, Peer};
 use bench::schema::Document;
 use bench::{
-    Effort, Failed, Live, Machine, Meter, Report, Request, measure, measure_costs, measure_live,
-    measure_on_cores,
+    Effort, Failed, Live, Machine, Meter, Report, Request, Size, measure, measure_costs,
+    measure_live, measure_on_cores,
 };
 use clap::Args;
 use dataplane::clock::{RealClock, Time};
@@ -24,7 +24,7 @@ use dataplane::worker;
 use ir::costs::{Cost, CostProfile, Line};
 use view::table::Table;
 
-use super::r#gen::check_range;
+use super::r#gen::within;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::terminal::{print, print_error};
@@ -106,7 +106,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "MODE[,batch=N]", conflicts_with = "compare")]
     via_io: Option<Choice>,
     /// Seconds of each trial of the throughput search; rounds and loads follow from it
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = within(0.001, 60.0))]
     trial: f64,
     /// How packets arrive while latencies are taken: constant, poisson or bursts=ON:OFF
     ///
@@ -122,15 +122,15 @@ pub(crate) struct Bench {
     ///
     /// imix is simple IMIX: of twelve frames, seven of 64 bytes, four of 594 and one of 1,518.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
-    sizes: Vec<String>,
+    sizes: Vec<Size>,
     /// Seed of the chain's random choices, and of arrivals
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Fail if the NDR is less than this many million packets per second
-    #[arg(long, value_name = "MPPS")]
+    #[arg(long, value_name = "MPPS", value_parser = within(0.0, 1e6))]
     min_mpps: Option<f64>,
     /// Fail if the 99th percentile of latency is more than this many microseconds at any load
-    #[arg(long, value_name = "MICROSECONDS")]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = within(0.0, 1e9))]
     max_p99_us: Option<f64>,
     /// Compare two reports that --json printed; fail if the new one is worse
     ///
@@ -142,7 +142,7 @@ pub(crate) struct Bench {
     /// Difference that counts as none, in per cent
     ///
     /// Default: 5.
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", requires = "compare", value_parser = within(0.0, 1000.0))]
     tolerance: Option<f64>,
     /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
@@ -187,9 +187,6 @@ pub(crate) fn main(args: &Bench) -> Result<ExitCode, Failure> {
 
 fn run_comparison(args: &Bench, files: &[String]) -> Result<ExitCode, Failure> {
     let tolerance = args.tolerance.unwrap_or(5.0);
-    if !(0.0..=1000.0).contains(&tolerance) {
-        return Err(format!("--tolerance {tolerance}: a percentage from 0 to 1000").into());
-    }
     let [old, new] = files else { return Err("--compare takes two files".to_string().into()) };
     let comparison = compare(&read(old)?, &read(new)?, tolerance / 100.0);
     print_document(args.json, &comparison, || comparison.render());
@@ -223,15 +220,7 @@ pub(crate) fn print_document(
 }
 
 fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
-    if !(0.001..=60.0).contains(&args.trial) {
-        return Err(format!("--trial {}: 0.001 to 60 seconds", args.trial).into());
-    }
-    check_range("--min-mpps", args.min_mpps, 0.0, 1e6)?;
-    check_range("--max-p99-us", args.max_p99_us, 0.0, 1e9)?;
-    if args.tolerance.is_some() {
-        return Err("--tolerance is for --compare".to_string().into());
-    }
-    let mut ports = Ports::parse(args)?;
+    let mut ports = Ports::parse(args).map_err(Failure::Usage)?;
     // All of them: this thread is bound to one below.
     let allowed = worker::cpus();
     let traffic = args
@@ -243,26 +232,22 @@ fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
         variables: variables::all(&args.variables)?,
         devices: ports.names(),
         inputs: std::mem::take(&mut ports.traffic),
-        traffic: traffic.transpose()?,
-        peers: peers(&args.peers)?,
+        traffic: traffic.transpose().map_err(Failure::Usage)?,
+        peers: peers(&args.peers).map_err(Failure::Usage)?,
         seed: args.seed,
-        sizes: args
-            .sizes
-            .iter()
-            .map(|text| text.parse().map_err(|why| format!("--sizes {text}: {why}")))
-            .collect::<Result<_, _>>()?,
+        sizes: args.sizes.clone(),
         arrivals: args.arrivals,
         effort: Effort { trial: args.trial },
     };
     let cores = match &args.cores {
-        Some(text) => cores::parse(text, &allowed)?,
+        Some(text) => cores::parse(text, &allowed).map_err(Failure::Usage)?,
         None => allowed.iter().rev().take(1).copied().collect(),
     };
-    let live = ports.live(args, &cores, &request.peers)?;
+    let live = ports.live(args, &cores, &request.peers).map_err(Failure::Usage)?;
     let on_several = live.is_none() && cores.len() > 1;
     if on_several && (args.costs.is_some() || args.cpu.is_some() || !args.peers.is_empty()) {
         let why = "--cores in memory, with more than one, takes neither --cpu nor --costs nor --vs";
-        return Err(why.to_string().into());
+        return Err(Failure::Usage(why.into()));
     }
     // What cannot be written is said before anything is measured.
     let html =

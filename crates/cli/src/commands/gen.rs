@@ -2,17 +2,23 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
+use bench::Machine;
 use bench::arrivals::Arrivals;
-use bench::send::{Pace, Plan, Rate, Sent, Source, send};
+use bench::send::{Pace, Plan, Rate, Sent, Source, Turns, send_from};
 use bench::stamp::{HostClock, StampClock};
 use clap::Args;
 use dataplane::clock::Time;
 use dataplane::io::{Binding, Bindings, Generator, Interfaces};
+use dataplane::worker;
+use elements::configure::Part;
 use elements::device::{Device, DeviceRequest};
 use engine::supervision::Handle;
 
 use super::run::choose_io;
+use crate::cores;
 use crate::failure::Failure;
 use crate::log::{self, Log};
 use crate::signals::Signals;
@@ -39,7 +45,7 @@ pub(crate) struct Gen {
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// Send a capture so many times as fast as it was recorded
-    #[arg(long, value_name = "FACTOR", conflicts_with_all = ["rate", "arrivals"])]
+    #[arg(long, value_name = "FACTOR", conflicts_with_all = ["rate", "arrivals"], value_parser = within(1e-6, 1e6))]
     speed: Option<f64>,
     /// How packets arrive at a rate: constant, poisson or bursts=ON:OFF
     ///
@@ -47,10 +53,10 @@ pub(crate) struct Gen {
     #[arg(long, value_name = "PROCESS")]
     arrivals: Option<Arrivals>,
     /// Send so many packets; the source begins anew where it has fewer
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Send packets that are due within so many seconds; the source begins anew where it has fewer
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = within(1e-6, 1e9))]
     seconds: Option<f64>,
     /// Seed of arrivals and of generated traffic; default: 1, and that of gen:seed=N
     #[arg(long, value_name = "N")]
@@ -60,6 +66,12 @@ pub(crate) struct Gen {
     /// It holds the stream, the sequence number and when the packet was due. Checksums are adapted.
     #[arg(long)]
     stamp: bool,
+    /// CPUs to send from, such as 2-3: one sender on each, which take turns
+    ///
+    /// All of them together send what one would, each packet at the same time. Of stamps, each has a stream of its own,
+    /// from --stream on.
+    #[arg(long, value_name = "CPUS")]
+    cores: Option<String>,
     /// Number of the stream in stamps; senders to one receiver take different ones
     #[arg(long, value_name = "0-255", default_value_t = 0, requires = "stamp")]
     stream: u8,
@@ -102,73 +114,186 @@ pub(crate) fn main(args: &Gen) -> Result<ExitCode, Failure> {
 }
 
 fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
-    if args.count == Some(0) {
-        return Err("--count 0: at least one packet".to_string().into());
-    }
-    check_range("--seconds", args.seconds, 1e-6, 1e9)?;
-    check_range("--speed", args.speed, 1e-6, 1e6)?;
-    let input = source(args)?;
-    let output = Binding::sink(&args.out).map_err(|why| format!("--out {}: {why}", args.out))?;
+    let (input, output, cpus) = understand(args).map_err(Failure::Usage)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input.clone());
     bindings.outputs.insert(OUT.into(), output.clone());
     choose_io(&mut bindings, args.io.as_slice())?;
-    let named = |why| format!("{}: {why}", args.source);
-    let mut reading = bindings.clone();
-    let request = DeviceRequest::Interface { name: IN.into(), receive: true };
-    let mut open = || Ok(reading.open_device(&request)? as Box<dyn Device>);
-    let mut source = Source::new(&mut open).map_err(named)?;
     let is_live = bindings.is_live();
-    let plan = Plan {
-        pace: pace(args, &input, &output, &mut source)?,
+    let clock = if is_live { args.clock } else { StampClock::Relative };
+    let whole = Plan {
+        pace: pace(args, (&input, &output), &bindings).map_err(Failure::Usage)?,
         count: args.count,
         seconds: args.seconds,
-        stamp: args
-            .stamp
-            .then_some((if is_live { args.clock } else { StampClock::Relative }, args.stream)),
+        stamp: args.stamp.then_some((clock, args.stream)),
+        turns: Turns::default(),
     };
     let handle = Handle::default();
     let left = interfaces.clone();
     let signals = Signals::catch(handle.clone(), false, move || left.leave());
-    let mut device = bindings.open_device(&match &output {
-        Binding::Capture(path) => DeviceRequest::CaptureOut {
-            path: path.display().to_string(),
-            snap_length: 0,
-            link_type: 1,
-            nanoseconds: true,
-            unbuffered: false,
-        },
-        _ => DeviceRequest::Interface { name: OUT.into(), receive: false },
-    })?;
-    signals.started();
-    bindings.take_lines().iter().for_each(|line| Log::Text.info(line));
     let clock = HostClock::new(args.clock);
-    let time = is_live.then_some(&clock as &dyn Time);
-    let is_stopped = || handle.is_stopped();
-    let sent = send(&mut *device, &mut source, &plan, time, &is_stopped)
-        .map_err(|why| if why.starts_with("there are no packets") { named(why) } else { why })?;
-    // What the kernel has not sent yet it drops with the interface.
-    let begin = clock.now();
-    while is_live && !interfaces.is_sent(0) && clock.now() - begin < LINGER {
-        std::thread::yield_now();
-    }
-    Ok((plan, sent))
+    let has_failed = AtomicBool::new(false);
+    let is_stopped = || handle.is_stopped() || has_failed.load(Ordering::Relaxed);
+    let task =
+        Task { args, output: &output, clock: is_live.then_some(&clock), is_stopped: &is_stopped };
+    let count = cpus.len();
+    let sent = std::thread::scope(|scope| -> Result<Sent, String> {
+        let (ready, all_ready) = channel();
+        let mut senders = Vec::new();
+        for (index, cpu) in cpus.into_iter().enumerate() {
+            let (start, started) = channel();
+            let part = Part { index, count, groups: 0 };
+            let bindings = Bindings { part, ..bindings.clone() };
+            let turns = Turns { index: index as u64, count: count as u64 };
+            let stamp = whole.stamp.map(|(clock, first)| (clock, first + index as u8));
+            let plan = Plan { turns, stamp, ..whole.clone() };
+            let (ready, task, has_failed) = (ready.clone(), &task, &has_failed);
+            let work = move || {
+                let done = task.carry_out((cpu, bindings), &plan, (&ready, &started));
+                has_failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                done
+            };
+            senders.push((start, scope.spawn(work)));
+        }
+        drop(ready);
+        // One that fails does not say that it is ready.
+        if all_ready.iter().take(count).count() == count {
+            signals.started();
+            bindings.take_lines().iter().for_each(|line| Log::Text.info(line));
+            let begin = clock.now() + LEAD;
+            senders.iter().for_each(|(start, _)| _ = start.send(begin));
+        }
+        let ends = senders.into_iter().map(|(start, sender)| {
+            drop(start);
+            sender.join().unwrap_or_else(|_| Err("a sender broke off".into()))
+        });
+        let mut all = Vec::new();
+        let mut wrong = Vec::new();
+        for end in ends {
+            match end {
+                Ok(sent) => all.extend(sent),
+                Err(why) => wrong.push(why),
+            }
+        }
+        match wrong.into_iter().next() {
+            Some(why) => Err(why),
+            None => Ok(Sent::together(all)),
+        }
+    })?;
+    Ok((whole, sent))
 }
 
+/// What is said of a source, without its name.
+const NAMELESS: [&str; 2] = ["there are no packets", "its packets "];
+
+/// What all senders know.
+struct Task<'a> {
+    args: &'a Gen,
+    output: &'a Binding,
+    /// Nothing where a capture is written.
+    clock: Option<&'a HostClock>,
+    is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Task<'_> {
+    /// Sends a sender's packets on a CPU, once all are ready; nothing if another one is not.
+    fn carry_out(
+        &self,
+        (cpu, mut bindings): (Option<usize>, Bindings),
+        plan: &Plan,
+        (ready, started): (&Sender<()>, &Receiver<u64>),
+    ) -> Result<Option<Sent>, String> {
+        if cpu.is_some() {
+            Machine::bind(cpu).map_err(|why| format!("--cores: {why}"))?;
+        }
+        // What the source's device says has the source's name in it.
+        let named = |why: String| match why.starts_with(NAMELESS[0]) || why.starts_with(NAMELESS[1])
+        {
+            true => format!("{}: {why}", self.args.source),
+            false => why,
+        };
+        let mut reading = bindings.clone();
+        let request = DeviceRequest::Interface { name: IN.into(), receive: true };
+        let mut open = || Ok(reading.open_device(&request)? as Box<dyn Device>);
+        let mut source = Source::new(&mut open).map_err(named)?;
+        let mut device = bindings.open_device(&match self.output {
+            Binding::Capture(path) => DeviceRequest::CaptureOut {
+                path: path.display().to_string(),
+                snap_length: 0,
+                link_type: 1,
+                nanoseconds: true,
+                unbuffered: false,
+            },
+            _ => DeviceRequest::Interface { name: OUT.into(), receive: false },
+        })?;
+        let _ = ready.send(());
+        let Ok(begin) = started.recv() else { return Ok(None) };
+        let time = self.clock.map(|clock| (clock as &dyn Time, begin));
+        let sent = send_from(&mut *device, &mut source, plan, time, &|| (self.is_stopped)())
+            .map_err(
+                |why| if why.starts_with("there are no packets") { named(why) } else { why },
+            )?;
+        // What the kernel has not sent yet it drops with the interface.
+        if let Some(clock) = self.clock {
+            let begin = clock.now();
+            let worker = bindings.part.index;
+            while !bindings.interfaces.is_sent(worker) && clock.now() - begin < LINGER {
+                std::thread::yield_now();
+            }
+        }
+        Ok(Some(sent))
+    }
+}
+
+/// Refuses several senders where they cannot be.
+fn check_cores(
+    args: &Gen,
+    (input, output): (&Binding, &Binding),
+    count: usize,
+) -> Result<(), String> {
+    let refused =
+        |why: &str| Err(format!("--cores {}: {why}", args.cores.as_deref().unwrap_or("")));
+    if count < 2 {
+        return Ok(());
+    }
+    if usize::from(args.stream) + count > 256 {
+        return refused("streams after --stream go up to 255, and each sender has its own");
+    }
+    if matches!(output, Binding::Capture(_)) {
+        return refused("a capture file has one writer");
+    }
+    if matches!(input, Binding::Capture(path) if path == Path::new("-")) {
+        return refused("the standard input has one reader");
+    }
+    Ok(())
+}
+
+/// From when all senders are ready until the first packet can be due, in nanoseconds.
+const LEAD: u64 = 2_000_000;
 /// How long the kernel may take to send what it was given, in nanoseconds.
 const LINGER: u64 = 1_000_000_000;
 
-/// Refuses a number outside of what an option may have.
-pub(super) fn check_range(
-    option: &str,
-    number: Option<f64>,
+/// Reads a number that an option may have.
+pub(super) fn within(
     least: f64,
     most: f64,
-) -> Result<(), String> {
-    match number.filter(|number| !(least..=most).contains(number)) {
-        Some(number) => Err(format!("{option} {number}: {least} to {most}")),
-        None => Ok(()),
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("takes a number from {least} to {most}"))
     }
+}
+
+/// What is read and written, and the CPUs of the senders.
+fn understand(args: &Gen) -> Result<(Binding, Binding, Vec<Option<usize>>), String> {
+    let input = source(args)?;
+    let output = Binding::sink(&args.out).map_err(|why| format!("--out {}: {why}", args.out))?;
+    let cpus = match &args.cores {
+        Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
+        None => vec![None],
+    };
+    check_cores(args, (&input, &output), cpus.len())?;
+    Ok((input, output, cpus))
 }
 
 fn source(args: &Gen) -> Result<Binding, String> {
@@ -198,9 +323,8 @@ fn source(args: &Gen) -> Result<Binding, String> {
 /// When packets are due.
 fn pace(
     args: &Gen,
-    input: &Binding,
-    output: &Binding,
-    source: &mut Source<'_>,
+    (input, output): (&Binding, &Binding),
+    bindings: &Bindings,
 ) -> Result<Pace, String> {
     let rate = match (args.rate, input) {
         (Some(Rate::Packets(rate)), _) => rate,
@@ -216,7 +340,12 @@ fn pace(
                     spec.name
                 )
             })?;
-            let length = source.mean_length().map_err(|why| format!("{}: {why}", args.source))?;
+            let mut reading = bindings.clone();
+            let request = DeviceRequest::Interface { name: IN.into(), receive: true };
+            let mut open = || Ok(reading.open_device(&request)? as Box<dyn Device>);
+            let source = Source::new(&mut open);
+            let length = source.and_then(|mut source| source.mean_length());
+            let length = length.map_err(|why| format!("{}: {why}", args.source))?;
             share * speed / ((length + ON_WIRE) * 8.0)
         }
         (None, Binding::Generator(Generator { rate: rate @ 1.., .. })) => *rate as f64,

@@ -17,6 +17,7 @@ use view::flame;
 use view::svg::Theme;
 
 use crate::commands::bench::print_document;
+use crate::commands::r#gen::within;
 use crate::failure::Failure;
 use crate::signals::interrupt_flag;
 use crate::{log, outputs, theme, variables};
@@ -72,7 +73,7 @@ pub(crate) struct Profile {
     #[arg(long = "in", value_name = "NAME=FILE|gen:…", requires = "file", conflicts_with_all = ["pids", "machine"])]
     inputs: Vec<String>,
     /// How long to measure a chain, or to watch processes; Ctrl-C ends watching earlier
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = within(0.01, 86_400.0))]
     seconds: f64,
     /// CPU to measure a chain or the machine on; default: the last that may be used
     #[arg(long, value_name = "CPU", conflicts_with = "pids")]
@@ -95,9 +96,6 @@ Exit status:
 const TRIALS: f64 = 17.0;
 
 pub(crate) fn main(args: &Profile) -> Result<ExitCode, Failure> {
-    if !(0.01..=86_400.0).contains(&args.seconds) {
-        return Err(format!("--seconds {}: 0.01 to 86400 seconds", args.seconds).into());
-    }
     let interrupted = interrupt_flag();
     match &args.file {
         Some(file) => profile_chain(args, file, &interrupted)?,
@@ -111,7 +109,7 @@ fn profile_chain(args: &Profile, file: &str, interrupted: &AtomicBool) -> Result
     let request = Request {
         chain: file,
         variables: variables::all(&args.variables)?,
-        inputs: inputs(&args.inputs)?,
+        inputs: inputs(&args.inputs).map_err(Failure::Usage)?,
         devices: Vec::new(),
         traffic: None,
         peers: Vec::new(),

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bench::percentile_distribution;
-use bench::receive::{Receipt, Until, receive};
+use bench::receive::{Expected, Receipt, Until, receive};
 use clap::Args;
 use dataplane::io::{Binding, Bindings, Interfaces};
 use elements::device::DeviceRequest;
 use engine::supervision::Handle;
 
-use super::r#gen::check_range;
+use super::r#gen::within;
 use super::run::{choose_io, polling};
 use crate::failure::Failure;
 use crate::log::{self, Log};
@@ -30,14 +30,16 @@ pub(crate) struct Recv {
     /// Interface to receive from (dev:, tap: and dpdk: as in 'catena run'), or capture file to read
     #[arg(long = "in", value_name = "INTERFACE|FILE")]
     input: String,
-    /// Say that so many packets of each stream were sent: others are lost; end when the last has come
-    #[arg(long, value_name = "N")]
-    expect: Option<u64>,
+    /// Say how many packets of each stream were sent: others are lost; end when the last has come
+    ///
+    /// N is for all streams, STREAM=N for one.
+    #[arg(long, value_name = "N|STREAM=N,…")]
+    expect: Option<Expected>,
     /// End after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = within(1e-6, 1e9))]
     seconds: Option<f64>,
     /// End once nothing has come for so many seconds, after something did
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = within(1e-6, 1e9))]
     idle: Option<f64>,
     /// Write the latencies to a file, as HdrHistogram's tools read them (.hgrm), in microseconds
     #[arg(long, value_name = "FILE")]
@@ -87,16 +89,12 @@ pub(crate) fn main(args: &Recv) -> Result<ExitCode, Failure> {
 }
 
 fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
-    if args.expect == Some(0) {
-        return Err("--expect 0: at least one packet".to_string().into());
-    }
-    check_range("--seconds", args.seconds, 1e-6, 1e9)?;
-    check_range("--idle", args.idle, 1e-6, 1e9)?;
-    let polling = polling(&args.poll)?;
+    let polling = polling(&args.poll).map_err(Failure::Usage)?;
     if let Some(path) = args.hgrm.as_deref().filter(|path| *path != "-") {
         outputs::check(Path::new(path)).map_err(|why| format!("--hgrm: {why}"))?;
     }
-    let input = Binding::sink(&args.input).map_err(|why| format!("--in {}: {why}", args.input))?;
+    let input = Binding::sink(&args.input)
+        .map_err(|why| Failure::Usage(format!("--in {}: {why}", args.input)))?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input);
     choose_io(&mut bindings, args.io.as_slice())?;
@@ -110,6 +108,7 @@ fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
     }
     signals.started();
     bindings.take_lines().iter().for_each(|line| Log::Text.info(line));
-    let until = Until { expected: args.expect, seconds: args.seconds, idle: args.idle };
+    let expected = args.expect.clone().unwrap_or_default();
+    let until = Until { expected, seconds: args.seconds, idle: args.idle };
     Ok(receive(&mut *device, until, polling, &|| handle.is_stopped())?)
 }

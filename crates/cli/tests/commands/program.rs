@@ -94,6 +94,12 @@ impl Ended {
         &self.out
     }
 
+    /// The standard error of a run whose command line must have been wrong.
+    pub fn misused(&self) -> &str {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        &self.err
+    }
+
     /// The standard error of a run that must have failed with status 1.
     pub fn refused(&self) -> &str {
         assert_eq!(self.code, Some(1), "{self:?}");

@@ -139,12 +139,14 @@ impl Generator {
     /// without FCS.
     pub const IMIX: [u16; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
-    /// A device that makes this traffic.
+    /// A device that makes this traffic, and what a reader must know of it.
     ///
     /// # Errors
     /// What is wrong with a list of rules.
-    pub(super) fn start(&self) -> Result<Box<dyn Device + Send>, String> {
-        Ok(Box::new(Running::new(self.clone())?))
+    pub(super) fn start(&self) -> Result<(Box<dyn Device + Send>, Option<String>), String> {
+        let running = Running::new(self.clone())?;
+        let remark = running.source.remark(self);
+        Ok((Box::new(running), remark))
     }
 
     /// Reads the value of a key, or says what values there are.

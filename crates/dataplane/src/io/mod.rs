@@ -127,7 +127,7 @@ struct Shared {
     /// By the interface's name and the worker.
     live: HashMap<(String, usize), WeakOwned<Live>>,
     uplinks: HashMap<(String, usize), WeakOwned<uplink::Shared>>,
-    /// What is to be reported of interfaces that were opened.
+    /// What is to be reported of interfaces and traffic that were opened.
     lines: Vec<String>,
     /// Names that elements have asked for, and whether to receive.
     asked: HashSet<(String, bool)>,
@@ -455,7 +455,11 @@ impl Bindings {
             (Some(Binding::Capture(path)), false) => {
                 capture::Output::create(path, &Options::for_file_name(path), false)
             }
-            (Some(Binding::Generator(generator)), true) => generator.start(),
+            (Some(Binding::Generator(generator)), true) => {
+                let (device, remark) = generator.start()?;
+                self.shared().lines.extend(remark);
+                Ok(device)
+            }
             (Some(Binding::Replay(replay)), true) => replay.start(),
             (Some(Binding::Generator(_) | Binding::Replay(_)), false) => {
                 Err(format!("'{name}' is bound to a source, which cannot be written to"))

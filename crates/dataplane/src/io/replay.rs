@@ -200,7 +200,7 @@ mod tests {
     fn generated(count: usize) -> Vec<Vec<u8>> {
         let generator: super::super::Generator = "proto=udp+tcp,flows=10".parse().unwrap();
         let (mut batch, mut pool) = (Batch::new(), Pool::new());
-        generator.start().unwrap().receive(count, &mut batch, &mut pool).unwrap();
+        generator.start().unwrap().0.receive(count, &mut batch, &mut pool).unwrap();
         batch.iter().map(|packet| packet.data().to_vec()).collect()
     }
 

@@ -425,6 +425,14 @@ impl Nodes {
         self.may_enter(installed.laps).then_some(number)
     }
 
+    /// The nodes at which programs begin that elements are faster than, as was found so far.
+    pub(super) fn slower_programs(&self) -> impl Iterator<Item = NodeId> {
+        let is_slower = |installed: &&Installed| {
+            installed.preference.as_ref().is_some_and(|preference| preference.by() == By::Elements)
+        };
+        self.stages.all.iter().flatten().filter(is_slower).map(|installed| installed.entry.node)
+    }
+
     /// The stage that takes a burst that comes to an input, if elements need not and do not take less time. `timed` is
     /// the burst that is timed at present.
     #[inline]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use elements::rule_packets::{self, HEADERS};
+use elements::rule_packets::{self, Drawn};
 use net::wire::tcp::flag::{ACK, FIN, PSH, SYN};
 
 use super::frame::{Contents, Headers, Protocol, Segment, Template, Templates};
@@ -91,7 +91,7 @@ pub(super) enum Source {
     HashFlood(Vec<Collisions>),
     TupleSpace,
     /// What was drawn for the rules.
-    Rules(Vec<[u8; HEADERS]>),
+    Rules(Drawn),
 }
 
 impl Source {
@@ -121,6 +121,17 @@ impl Source {
                 Self::Rules(drawn.map_err(explain)?)
             }
         })
+    }
+
+    /// What a reader must know of the packets: rules that have none.
+    pub(super) fn remark(&self, generator: &Generator) -> Option<String> {
+        let Self::Rules(Drawn { rules, unreached, .. }) = self else { return None };
+        let first = unreached.first()?;
+        Some(format!(
+            "{}: {} of {rules} rules have no packets, the first in line {first}: rules before them match all that were drawn",
+            generator.rules,
+            unreached.len()
+        ))
     }
 
     /// The packet of a number, counted from 0: what it is a copy of, and its headers.
@@ -160,8 +171,8 @@ impl Source {
                 let base = base(generator, generator.protocols[which]);
                 (templates.sized(which, packet), tuple(base, round, rng))
             }
-            Self::Rules(drawn) => {
-                let contents = Contents::Drawn(drawn[(packet % drawn.len() as u64) as usize]);
+            Self::Rules(Drawn { headers, .. }) => {
+                let contents = Contents::Drawn(headers[(packet % headers.len() as u64) as usize]);
                 return (templates.sized(which, packet), contents);
             }
         };
