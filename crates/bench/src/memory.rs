@@ -28,6 +28,9 @@ use crate::traffic::Frames;
 /// receive queue.
 pub const RING: u64 = 1024;
 
+/// Parts that a nanosecond is divided in.
+const PARTS: f64 = 65_536.0;
+
 /// When packets come.
 enum Arrival {
     /// Not at all.
@@ -116,11 +119,22 @@ impl Source {
             let count = left.min(range.end - range.start);
             let (first, before) = (range.start, batch.len());
             self.frames.append(first, count as usize, batch, pool);
-            for (packet, number) in batch.as_mut_slice()[before..].iter_mut().zip(first..) {
-                packet.set_timestamp(match even {
-                    Some((start, gap)) => start + (number as f64 * gap) as u64,
-                    None => self.due.pop_front().unwrap_or_default(),
-                });
+            let fresh = &mut batch.as_mut_slice()[before..];
+            match even {
+                Some((start, gap)) => {
+                    // Whole numbers take less time, which counts for the chain: in parts of a nanosecond.
+                    let parts = |nanoseconds: f64| (nanoseconds * PARTS) as u64;
+                    let (mut after, gap) = (parts(first as f64 * gap), parts(gap));
+                    for packet in fresh {
+                        packet.set_timestamp(start + after / PARTS as u64);
+                        after = after.wrapping_add(gap);
+                    }
+                }
+                None => {
+                    for packet in fresh {
+                        packet.set_timestamp(self.due.pop_front().unwrap_or_default());
+                    }
+                }
             }
             range.start += count;
             if range.is_empty() {
@@ -326,7 +340,13 @@ impl Bed {
         });
         let is_over = || self.sources.iter().all(|source| source.borrow_mut().is_over());
         let mut backlog = Backlog::new(count.saturating_mul(self.sources.len() as u64));
-        while !is_over() {
+        // A source that the chain reads looks for itself what is due.
+        let mut taken = u64::MAX;
+        loop {
+            let before = std::mem::replace(&mut taken, self.sum(|source| source.taken));
+            if (before == taken || before == u64::MAX) && is_over() {
+                break;
+            }
             check(router.round(), is_stopped)?;
             if !with_latencies {
                 backlog.sample(self.sum(|source| source.came), || {
@@ -469,6 +489,9 @@ impl<F: FnMut(&DeviceRequest) -> Result<Rc<Frames>, String>> Devices for BedDevi
         }
     }
 }
+
+#[cfg(test)]
+mod overhead;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -9,17 +9,14 @@
 mod support;
 
 use std::fmt::Write;
-use std::process::Command;
 
 use dataplane::Router;
 use engine::session::Path;
 use ir::Port;
+use lab::callgrind;
 use net::{Batch, notation};
 
 use support::Started;
-
-/// Set where instructions are counted.
-const UNDER_CALLGRIND: &str = "CATENA_UNDER_CALLGRIND";
 
 /// Packets whose instructions are counted, at each level.
 const MEASURED: u32 = 512;
@@ -400,43 +397,15 @@ fn measured(case: &Case) -> u32 {
     MEASURED.min(case.room / 8)
 }
 
-/// The instructions of each of the functions [`COUNTED`].
-fn count(out: &std::path::Path) -> Vec<u64> {
-    let output = Command::new("valgrind")
-        // Names stand in full wherever they are: else the first that calls a function has its name.
-        .args(["--tool=callgrind", "--toggle-collect=*counted_*", "--compress-strings=no"])
-        .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(std::env::current_exe().expect("it runs"))
-        .args(["--exact", "a_full_table_costs_a_packet_no_more_than_a_constant"])
-        .args(["--test-threads=1", "--nocapture"])
-        .env(UNDER_CALLGRIND, "1")
-        .output();
-    let output = output.expect("valgrind runs; the package `valgrind` has it");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stdout));
-    let profile = std::fs::read_to_string(out).expect("callgrind wrote it");
-    COUNTED.iter().map(|(name, _)| called_by(&profile, name)).collect()
-}
-
-/// The instructions of all that a function called, in the format of callgrind.
-fn called_by(profile: &str, name: &str) -> u64 {
-    let is_start = |line: &&str| line.starts_with("fn=") && line.ends_with(name);
-    let lines = profile.lines().skip_while(|line| !is_start(line)).skip(1);
-    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("fn=")).collect();
-    let calls = lines.windows(2).filter(|pair| pair[0].starts_with("calls="));
-    let counts = calls.filter_map(|pair| pair[1].split(' ').nth(1)?.parse::<u64>().ok());
-    counts.sum()
-}
-
 #[test]
 fn a_full_table_costs_a_packet_no_more_than_a_constant() {
     assert!(2 * CASES.len() <= COUNTED.len(), "there are functions for all cases");
-    if std::env::var_os(UNDER_CALLGRIND).is_some() {
+    if callgrind::is_counting() {
         return run_all();
     }
-    let out = std::env::temp_dir().join(format!("catena-full-tables-{}", std::process::id()));
-    let counts = count(&out);
-    std::fs::remove_file(&out).expect("it is there");
+    let functions: Vec<&str> = COUNTED.iter().map(|(name, _)| *name).collect();
+    let counts =
+        callgrind::count("a_full_table_costs_a_packet_no_more_than_a_constant", &functions);
     let (mut table, mut slow) = (String::new(), Vec::new());
     for (case, counts) in CASES.iter().zip(counts.as_chunks::<2>().0) {
         let [half, full] = counts.map(|count| count / u64::from(measured(case)));

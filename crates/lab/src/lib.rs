@@ -2,6 +2,7 @@
 //! be seen of both, hosts with links on which programs run, and switches. Only tests and benches depend on it, so it may depend on crates of all floors.
 #![forbid(unsafe_code)]
 
+pub mod callgrind;
 pub mod chain;
 pub mod live;
 pub mod outcome;

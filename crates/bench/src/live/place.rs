@@ -59,6 +59,15 @@ impl Place {
         Ok(place)
     }
 
+    /// Has the kernel forward nothing there, whatever a system before has set up: what it forwards would count for the next
+    /// one. Where no namespace was made, nothing is changed.
+    pub(crate) fn stop_forwarding(&self) -> Result<(), String> {
+        if self.0.is_some() {
+            self.run("sysctl", &["-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"])?;
+        }
+        Ok(())
+    }
+
     /// A command that runs there, in the place of the one that starts it.
     pub(crate) fn command(&self, program: &str) -> Command {
         let Some(namespace) = &self.0 else { return Command::new(program) };

@@ -177,6 +177,7 @@ impl Running {
             System::Chain { file, .. } => (*file).to_string(),
             System::Peer(peer) => peer.to_string(),
         };
+        setting.place.stop_forwarding()?;
         let mut running = Self { name, processes: Vec::new(), folder: None };
         match system {
             System::Chain { file, catena, inputs, outputs, control } => {

@@ -142,7 +142,7 @@ pub(crate) struct Bench {
     /// Difference that counts as none, in per cent
     ///
     /// Default: 5.
-    #[arg(long, value_name = "PERCENT", requires = "compare", value_parser = within(0.0, 1000.0))]
+    #[arg(long, value_name = "PERCENT", value_parser = within(0.0, 1000.0))]
     tolerance: Option<f64>,
     /// Write a page with tables and plots, and beside it the JSON document: FILE with .json in place of its extension
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
@@ -220,6 +220,9 @@ pub(crate) fn print_document(
 }
 
 fn run_measurement(args: &Bench) -> Result<ExitCode, Failure> {
+    if args.tolerance.is_some() {
+        return Err(Failure::Usage("--tolerance is for --compare".into()));
+    }
     let mut ports = Ports::parse(args).map_err(Failure::Usage)?;
     // All of them: this thread is bound to one below.
     let allowed = worker::cpus();

@@ -114,7 +114,8 @@ pub(crate) fn main(args: &Gen) -> Result<ExitCode, Failure> {
 }
 
 fn run(args: &Gen, interfaces: &Interfaces) -> Result<(Plan, Sent), Failure> {
-    let (input, output, cpus) = understand(args).map_err(Failure::Usage)?;
+    let output = Binding::sink(&args.out).map_err(|why| format!("--out {}: {why}", args.out))?;
+    let (input, cpus) = understand(args, &output).map_err(Failure::Usage)?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input.clone());
     bindings.outputs.insert(OUT.into(), output.clone());
@@ -284,16 +285,15 @@ pub(super) fn within(
     }
 }
 
-/// What is read and written, and the CPUs of the senders.
-fn understand(args: &Gen) -> Result<(Binding, Binding, Vec<Option<usize>>), String> {
+/// What is read, and the CPUs of the senders.
+fn understand(args: &Gen, output: &Binding) -> Result<(Binding, Vec<Option<usize>>), String> {
     let input = source(args)?;
-    let output = Binding::sink(&args.out).map_err(|why| format!("--out {}: {why}", args.out))?;
     let cpus = match &args.cores {
         Some(text) => cores::parse(text, &worker::cpus())?.into_iter().map(Some).collect(),
         None => vec![None],
     };
-    check_cores(args, (&input, &output), cpus.len())?;
-    Ok((input, output, cpus))
+    check_cores(args, (&input, output), cpus.len())?;
+    Ok((input, cpus))
 }
 
 fn source(args: &Gen) -> Result<Binding, String> {

@@ -93,8 +93,7 @@ fn run(args: &Recv, interfaces: &Interfaces) -> Result<Receipt, Failure> {
     if let Some(path) = args.hgrm.as_deref().filter(|path| *path != "-") {
         outputs::check(Path::new(path)).map_err(|why| format!("--hgrm: {why}"))?;
     }
-    let input = Binding::sink(&args.input)
-        .map_err(|why| Failure::Usage(format!("--in {}: {why}", args.input)))?;
+    let input = Binding::sink(&args.input).map_err(|why| format!("--in {}: {why}", args.input))?;
     let mut bindings = Bindings { interfaces: interfaces.clone(), ..Bindings::default() };
     bindings.inputs.insert(IN.into(), input);
     choose_io(&mut bindings, args.io.as_slice())?;

@@ -183,6 +183,11 @@ fn cost_profiles_are_written() {
     }
     assert!(functions.iter().any(|function| function["name"] == "fw"), "{functions:?}");
     assert_eq!(listed["traffic"][8], "packets for each rule");
+    // So it is for the program that replaces the function.
+    let program = &listed["programs"][0];
+    let samples = program["cost"]["samples"].as_array().unwrap();
+    assert_eq!(program["rules"], 32, "{program}");
+    assert_eq!(samples.last().unwrap()["traffic"], "packets for each rule", "{program}");
     // A capture has the traffic that it has.
     folder.file("d.click", "FromDump(c.pcap.gz) -> Counter -> ToDevice(out);");
     let one = folder.run(["bench", "d.click", "--trial", "0.002", "--costs", "d.json", "--json"]);
@@ -250,6 +255,11 @@ fn documents_are_as_their_schemas_say() {
     };
     let mut report = json(bench(&folder, &["--sizes", "64", "--json"]).well());
     assert_eq!(differ(&report, "report"), Vec::<String>::new());
+    // Cycles follow from the time.
+    let frequency =
+        |cost: &Value| Some(cost["cycles"].as_f64()? / cost["time"]["median"].as_f64().unwrap());
+    let [whole, sized] = [&report["cost"], &report["sizes"][0]["cost"]].map(frequency);
+    assert!(whole.zip(sized).is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-9), "{report}");
     let profile = json(bench(&folder, &["--costs", "c.json", "--json"]).well());
     assert_eq!(differ(&profile, "costs"), Vec::<String>::new());
     report["bench"] = 2.into();
@@ -366,7 +376,7 @@ fn what_cannot_be_measured_is_refused() {
             &["--max-p99-us", "inf"],
             "'inf' for '--max-p99-us <MICROSECONDS>': takes a number from 0",
         ),
-        (&["--tolerance", "3"], "--compare <OLD.json> <NEW.json>"),
+        (&["--tolerance", "3"], "--tolerance is for --compare"),
         (&["--vs", "ovs"], "--vs ovs changes how the host forwards: it takes --veth"),
         (&["--vs", "a.click", "--vs-script", "file"], "no --vs names a peer"),
         (&["--veth", "--vs", "ovs", "--vs-script", "no.sh"], "--vs-script no.sh: No such"),

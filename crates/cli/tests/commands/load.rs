@@ -115,13 +115,22 @@ fn what_cannot_be_sent_or_received_is_refused() {
     let folder = Folder::new();
     let empty = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
     folder.file("empty.pcap", empty).file("text.pcap", "no capture");
-    let cases: [(&[&str], &str); 14] = [
-        (&["gen", "--out", "a.pcap"], "say by --rate how many packets a second"),
-        (&["gen", "--out", "a.pcap", "--rate", "10%"], "a capture file has no link"),
+    let cases: [(&[&str], &str); 7] = [
         (&["gen", "--out", "nowhere", "--rate", "1k"], "there is no interface 'nowhere'"),
         (&["gen", "empty.pcap", "--out", "a.pcap"], "there are no packets in it"),
-        (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: "),
+        (&["gen", "text.pcap", "--out", "a.pcap"], "text.pcap: neither"),
         (&["gen", "none.pcap", "--out", "a.pcap"], "none.pcap: "),
+        (&["recv", "--in", "none.pcap"], "none.pcap: "),
+        (&["recv", "--in", "nowhere"], "there is no interface 'nowhere'"),
+        (&["recv", "--in", "text.pcap"], "text.pcap: "),
+    ];
+    for (arguments, expected) in cases {
+        let ended = folder.run(arguments);
+        assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
+    }
+    let misuses: [(&[&str], &str); 13] = [
+        (&["gen", "--out", "a.pcap"], "say by --rate how many packets a second"),
+        (&["gen", "--out", "a.pcap", "--rate", "10%"], "a capture file has no link"),
         (&["gen", "gen:nonsense=1", "--out", "a.pcap", "--rate", "1k"], "nonsense=1"),
         (
             &["gen", "replay:none.pcap,speed=2", "--out", "a.pcap", "--rate", "1k"],
@@ -135,17 +144,23 @@ fn what_cannot_be_sent_or_received_is_refused() {
             &["gen", "gen:proto=sctp", "--out", "a.pcap", "--rate", "1k"],
             "'proto=sctp': protocols are udp, tcp, icmp, udp6, tcp6, icmp6",
         ),
+        (&["gen", "--out", "a.pcap", "--rate", "1k", "--count", "0"], "--count <N>"),
+        (&["gen", "--out", "a.pcap", "--rate", "1k", "--seconds", "0"], "takes a number from"),
+        (&["gen", "--out", "a.pcap", "--rate", "1k", "--cores", "x"], "takes CPU numbers"),
         (
-            &["gen", "--out", "a.pcap", "--rate", "1k", "--count", "0"],
-            "--count 0: at least one packet",
+            &["gen", "--out", "a.pcap", "--rate", "1k", "--cores", "0,1"],
+            "--cores 0,1: a capture file has one writer",
         ),
-        (&["recv", "--in", "none.pcap"], "none.pcap: "),
-        (&["recv", "--in", "nowhere"], "there is no interface 'nowhere'"),
-        (&["recv", "--in", "text.pcap"], "text.pcap: "),
+        (
+            &["gen", "--out", "lo", "--rate", "1k", "--cores", "0,1", "--stamp", "--stream", "255"],
+            "streams after --stream go up to 255",
+        ),
+        (&["recv", "--in", "a.pcap", "--expect", "0"], "takes a number of packets"),
+        (&["recv", "--in", "a.pcap", "--poll", "now"], "now"),
     ];
-    for (arguments, expected) in cases {
+    for (arguments, expected) in misuses {
         let ended = folder.run(arguments);
-        assert!(ended.refused().contains(expected), "{expected}: {ended:?}");
+        assert!(ended.misused().contains(expected), "{expected}: {ended:?}");
     }
     for arguments in [
         &["gen", "--out", "a.pcap", "--rate", "fast"][..],
@@ -156,4 +171,46 @@ fn what_cannot_be_sent_or_received_is_refused() {
     ] {
         assert_eq!(folder.run(arguments).code, Some(2), "{arguments:?}");
     }
+}
+
+/// What is expected is expected of each stream; of one that did not come at all, everything is lost.
+#[test]
+fn losses_are_told_by_stream() {
+    let folder = Folder::new();
+    for (file, stream) in [("a.pcap", "1"), ("b.pcap", "2")] {
+        send(&folder, file, &["--stamp", "--stream", stream]).well();
+    }
+    folder.file(
+        "both.click",
+        "FromDump(a.pcap, STOP true) -> out :: ToDump(both.pcap);
+         FromDump(b.pcap, STOP true) -> CheckLength(100) -> out;
+         DriverManager(pause, pause, stop);",
+    );
+    folder.run(["run", "both.click"]);
+    let receipt = receive(&folder, "both.pcap", &["--expect", "1=400,2=410,3=7"]);
+    let streams = receipt["streams"].as_array().unwrap();
+    let found: Vec<[u64; 4]> = streams
+        .iter()
+        .map(|s| ["stream", "sent", "received", "lost"].map(|what| s[what].as_u64().unwrap()))
+        .collect();
+    // Half of the frames are short.
+    assert_eq!(found, [[1, 400, 400, 0], [2, 410, 200, 210], [3, 7, 0, 7]]);
+}
+
+#[test]
+fn rules_without_packets_are_named() {
+    let folder = Folder::new();
+    folder.file("list", "allow tcp\ndeny tcp dst port 80\nallow udp dst port 53\ndeny all\n");
+    let ended =
+        folder.run(["gen", "gen:rules=list", "--out", "a.pcap", "--rate", "1k", "--count", "20"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let expected = "list: 1 of 4 rules have no packets, the first in line 2: rules before them match all that were drawn";
+    assert!(ended.err.contains(expected), "{ended:?}");
+    folder.file(
+        "a.click",
+        "FromDevice(in) -> Strip(14) -> CheckIPHeader -> IPFilter(file list) -> Discard;",
+    );
+    let report =
+        folder.run(["bench", "a.click", "--trial", "0.002", "--in", "in=gen:rules=list", "--json"]);
+    assert!(report.well().contains(expected), "{report:?}");
 }

@@ -67,6 +67,46 @@ fn chains_and_other_systems_take_turns_over_virtual_ethernet() {
     assert!(why.contains("there is no 'click' on the PATH (it is built from"), "{why}");
 }
 
+/// Input and output have costs of their own in each I/O mode that is asked for; waiting is none of them.
+#[test]
+fn costs_of_input_and_output_are_measured_over_interfaces() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    network.file("a", CHAIN);
+    let traffic = ["--traffic", "gen:flows=10,count=1000,size=64", "--trial", "0.005"];
+    let measure = |more: &[&str]| -> Value {
+        let all = [&["a.click", "--veth", "--costs", "c.json", "--json"], &traffic[..], more];
+        let (code, out, err) = bench(&network, &all.concat());
+        assert_eq!(code, Some(0), "{out}{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let profile = measure(&["--io", "af-packet-mmsg"]);
+    let [memory, packet] = &profile["io"].as_array().unwrap()[..] else { panic!("{profile}") };
+    assert_eq!((&memory["device"], &memory["receive"]), (&"memory".into(), &Value::Null));
+    assert_eq!((&packet["device"], &packet["driver"]), (&"af-packet-mmsg".into(), &"veth".into()));
+    let loads = ["as given", "as given, 10,000 a second", "frames of 1,518 bytes"];
+    for (at, load) in loads.iter().enumerate() {
+        let [both, receive, send] = ["cost", "receive", "send"].map(|side| {
+            let sample = &packet[side]["samples"][at];
+            assert_eq!(sample["traffic"], *load, "{sample}");
+            assert!(sample["packets"].as_u64().unwrap() > 0, "{sample}");
+            sample["cycles"].as_f64().unwrap()
+        });
+        assert!(receive > 0.0 && both > 0.0, "{packet}");
+        assert!(send == 0.0 || (receive + send - both).abs() < 1e-6 * both, "{packet}");
+        assert!(profile["traffic"].as_array().unwrap().contains(&(*load).into()), "{profile}");
+    }
+    // All modes; what a mode needs may be missing.
+    let profile = measure(&[]);
+    let measured = profile["io"].as_array().unwrap().len() - 1;
+    let missed = profile["remarks"].as_array().unwrap().iter();
+    let missed = missed.filter(|r| r.as_str().unwrap().contains(" was not measured: ")).count();
+    assert_eq!(measured + missed, 4, "{profile}");
+    assert!(measured >= 3, "{profile}");
+}
+
 /// The process that another one started whose first argument is this.
 fn child(parent: u32, first: &str) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -101,6 +141,33 @@ fn what_it_started_ends_with_it_when_it_is_killed() {
     until("the chain has ended", || {
         std::fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
     });
+}
+
+/// What lies in the file system for what it started is removed, whatever ends the measurement.
+#[test]
+fn folders_go_with_it_when_it_is_killed() {
+    if !possible() {
+        return;
+    }
+    let network = Network::new(&[]);
+    network.file("a", CHAIN);
+    let temporary = network.folder().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = Command::new(CATENA.0);
+    command.current_dir(network.folder()).env("TMPDIR", &temporary);
+    command.args(["bench", "a.click", "--veth", "--trial", "0.001", "--costs", "c.json"]);
+    command.args(["--traffic", "gen:flows=10,count=100", "--io", "af-packet"]);
+    let mut bench = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let mut chain = None;
+    until("a chain runs", || {
+        chain = child(bench.id(), "run");
+        chain.is_some()
+    });
+    let count = || std::fs::read_dir(&temporary).unwrap().count();
+    assert_eq!(count(), 1);
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    until("the folder is gone", || count() == 0);
 }
 
 /// A script that never ends does not keep it from ending, and ends with it.

@@ -55,6 +55,44 @@ fn losses_of_a_chain_are_counted_by_a_receiver() {
     }
 }
 
+/// Senders on several CPUs send one load together, each its own stream of it.
+#[test]
+fn several_senders_send_one_load() {
+    if !possible() {
+        return;
+    }
+    for io in ["af-xdp", "af-packet", "af-packet-ring"] {
+        let lab = Lab::new(CATENA, 1500);
+        let running = lab.run(CHAIN, &["--in", "left=eth0", "--out", "right=eth1", "--io", io]);
+        let mut command = lab.command("right", CATENA.0);
+        command.args(["recv", "--in", "veth0", "--expect", "7=2002,8=2001", "--json", "--io", io]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut receiver = Process::start(&mut command);
+        receiver.wait_for(", mtu ");
+        let sent = ["gen", "gen:flows=10,size=72", "--out", "veth0", "--rate", "20k", "--json"];
+        let more = ["--count", "4003", "--stamp", "--stream", "7", "--cores", "0,1", "--io", io];
+        let sent = lab.on("left", CATENA.0, &[&sent[..], &more].concat());
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(
+            (&sent["packets"], &sent["stamped"]),
+            (&4003.into(), &4003.into()),
+            "{io} {sent}"
+        );
+        let each =
+            serde_json::json!([{"stream": 7, "packets": 2002}, {"stream": 8, "packets": 2001}]);
+        assert_eq!(sent["streams"], each, "{io}");
+        let (code, out, err) = receiver.ended();
+        assert_eq!(code, Some(0), "{io} {err}");
+        let receipt: Value = serde_json::from_str(&out).unwrap();
+        let found: Vec<[u64; 4]> = (receipt["streams"].as_array().unwrap().iter())
+            .map(|s| ["stream", "sent", "received", "lost"].map(|what| s[what].as_u64().unwrap()))
+            .collect();
+        // The chain drops a quarter of each stream, but not the last packets.
+        assert_eq!(found, [[7, 2002, 1502, 500], [8, 2001, 1501, 500]], "{io} {receipt}");
+        running.stop();
+    }
+}
+
 /// Whoever is interrupted says what was sent or received.
 #[test]
 fn interrupted_senders_and_receivers_report() {
