@@ -13,18 +13,47 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::command::{self, at_root, cargo, root};
 
-/// Chains that read captures: a router; an access list, router and NAPT; a NAPT, firewall and load balancer; ten routers in
-/// a row. Programs run where they take less time than elements: for the ten routers in most cases.
-const CHAINS: [&str; 4] = [
-    "examples/ip-router.click",
-    "examples/isp-edge.click",
-    "examples/snf-motivating.click",
-    "examples/ten-routers.click",
+/// What is measured: a chain, and the traffic that it is offered if it does not read a capture.
+struct Case {
+    chain: &'static str,
+    traffic: &'static [&'static str],
+}
+
+impl Case {
+    const fn reading_captures(chain: &'static str) -> Self {
+        Self { chain, traffic: &[] }
+    }
+
+    /// What tells it from others, in tables and in the history.
+    fn name(&self) -> String {
+        let traffic = self.traffic.iter().filter_map(|word| word.strip_prefix("in="));
+        std::iter::once(self.chain).chain(traffic).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A router; an access list, router and NAPT; a NAPT, firewall and load balancer; ten routers in a row; and with generated
+/// traffic a list of rules of which each decides packets, and a NAPT and balancer with many flows of unequal shares.
+const CASES: [Case; 6] = [
+    Case::reading_captures("examples/ip-router.click"),
+    Case::reading_captures("examples/isp-edge.click"),
+    Case::reading_captures("examples/snf-motivating.click"),
+    Case::reading_captures("examples/ten-routers.click"),
+    Case {
+        chain: "perf/gate/firewall.click",
+        traffic: &["--in", "in=gen:rules=target/gate/isp-edge.rules,flows=10000"],
+    },
+    Case {
+        chain: "perf/gate/napt.click",
+        traffic: &["--in", "in=gen:flows=10000,proto=udp+tcp,size=imix,zipf=1"],
+    },
 ];
+/// The list of rules of a case, and the same as plain text.
+const LIST: &str = "examples/isp-edge.rules.gz";
+const PLAIN_LIST: &str = "target/gate/isp-edge.rules";
 /// Rounds in which both builds measure each chain.
 const ROUNDS: usize = 7;
 /// Seconds of each trial of a measurement.
-const TRIAL: &str = "0.03";
+const TRIAL: &str = "0.01";
 /// Seed of the chains' random choices.
 const SEED: u64 = 0;
 /// A chain may become slower by this share.
@@ -32,8 +61,8 @@ const TOLERANCE: f64 = 0.05;
 /// A share of the CPU's time that went elsewhere, from which on figures are worth little.
 const DISTURBED: f64 = 0.05;
 /// What builds and measurements are made of.
-const SOURCES: [&str; 5] =
-    ["crates", "examples", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
+const SOURCES: [&str; 6] =
+    ["crates", "examples", "perf/gate", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
 /// Where figures are recorded.
 pub(crate) const HISTORY: &str = "perf/history.jsonl";
 
@@ -50,25 +79,35 @@ pub(crate) fn run(args: &[&str]) -> Result {
     let revision = revision.unwrap_or(if is_changed { "HEAD" } else { "HEAD~1" });
     let before = Build::of(revision)?;
     let after = Build::of_this_tree(is_changed)?;
+    // Earlier builds draw packets only for a list that is not compressed.
+    let rules = command::read(at_root("gzip").args(["--decompress", "--stdout", LIST]))?;
+    fs::write(root().join(PLAIN_LIST), rules)?;
     let cpu = last_cpu()?;
     println!("before: {}\nafter:  {}\non CPU {cpu}", before.name, after.name);
 
-    let mut pairs = CHAINS.map(|_| Vec::new());
+    let mut pairs = CASES.map(|_| Vec::new());
     for round in 1..=ROUNDS {
         println!("round {round} of {ROUNDS}");
-        for (chain, pairs) in CHAINS.iter().zip(&mut pairs) {
+        for (case, pairs) in CASES.iter().zip(&mut pairs) {
             // The build that goes first changes from round to round.
             pairs.push(if round % 2 == 1 {
-                let first = before.measure(chain, cpu)?;
-                (first, after.measure(chain, cpu)?)
+                let first = before.measure(case, cpu)?;
+                (first, after.measure(case, cpu)?)
             } else {
-                let first = after.measure(chain, cpu)?;
-                (before.measure(chain, cpu)?, first)
+                let first = after.measure(case, cpu)?;
+                (before.measure(case, cpu)?, first)
             });
         }
     }
-    let compared: Vec<_> =
-        CHAINS.iter().zip(&pairs).map(|(chain, pairs)| (*chain, Comparison::of(pairs))).collect();
+    let compared: Vec<_> = (CASES.iter().zip(&pairs))
+        .flat_map(|(case, pairs)| {
+            let name = case.name();
+            // Where elements are faster, programs do not show in what packets cost.
+            let programs = Comparison::of_programs(pairs);
+            let programs = programs.map(|found| (format!("{name}: programs"), found));
+            [(name, Comparison::of(pairs))].into_iter().chain(programs)
+        })
+        .collect();
     print!("\n{}", table(&compared));
     let disturbed = pairs.iter().flatten().flat_map(|(a, b)| [a.disturbed, b.disturbed]);
     let disturbed = disturbed.fold(0.0, f64::max);
@@ -82,7 +121,7 @@ pub(crate) fn run(args: &[&str]) -> Result {
         record(&pairs)?;
     }
     let slower: Vec<&str> =
-        compared.iter().filter(|(_, c)| c.verdict() == "SLOWER").map(|(chain, _)| *chain).collect();
+        compared.iter().filter(|(_, c)| c.verdict() == "SLOWER").map(|(name, _)| &**name).collect();
     match slower.is_empty() {
         true => Ok(()),
         false => Err(format!(
@@ -166,11 +205,13 @@ impl Build {
         Ok(Self { name, program: target.join("release/catena") })
     }
 
-    /// One short measurement of a chain.
-    fn measure(&self, chain: &str, cpu: usize) -> Result<Measured> {
+    /// One short measurement.
+    fn measure(&self, case: &Case, cpu: usize) -> Result<Measured> {
+        let chain = case.chain;
         let mut catena = at_root(&self.program);
         let (cpu, seed) = (cpu.to_string(), SEED.to_string());
         catena.args(["bench", chain, "--json", "--trial", TRIAL, "--cpu", &cpu, "--seed", &seed]);
+        catena.args(case.traffic);
         let measured = command::read(&mut catena).and_then(|json| Measured::read(&json));
         measured.map_err(|why| {
             format!("{}: this build cannot measure {chain} as the gate does: {why}", self.name)
@@ -184,6 +225,8 @@ impl Build {
 struct Measured {
     /// CPU time of a packet, in nanoseconds.
     cost: f64,
+    /// Time of a packet in the programs together, in nanoseconds, whether or not elements are faster; nothing without any.
+    programs: Option<f64>,
     /// The non-drop rate, in packets per second.
     ndr: f64,
     /// The share of the time that was taken from the measuring thread.
@@ -197,10 +240,13 @@ impl Measured {
         let report: Value = serde_json::from_str(json)?;
         let cost = report["cost"]["time"]["median"].as_f64().filter(|cost| *cost > 0.0);
         let goals = report["throughput"].as_array().into_iter().flatten();
+        let programs = report["programs"].as_array().into_iter().flatten();
+        let programs: f64 = programs.filter_map(|program| program["time"].as_f64()).sum();
         let ndr =
             goals.filter(|found| found["goal"] == "NDR").find_map(|f| f["throughput"].as_f64());
         Ok(Self {
             cost: cost.ok_or("its report has no `cost.time.median`")?,
+            programs: (programs > 0.0).then_some(programs),
             ndr: ndr.ok_or("its report has no `throughput` with the goal `NDR`")?,
             disturbed: report["cost"]["disturbed"].as_f64().unwrap_or(0.0),
             environment: report["environment"].clone(),
@@ -235,10 +281,22 @@ struct Comparison {
 
 impl Comparison {
     fn of(rounds: &[(Measured, Measured)]) -> Self {
+        let costs: Vec<_> =
+            rounds.iter().map(|(before, after)| (before.cost, after.cost)).collect();
+        Self::of_times(&costs)
+    }
+
+    /// Of programs alone; nothing if a round has none.
+    fn of_programs(rounds: &[(Measured, Measured)]) -> Option<Self> {
+        let times = rounds.iter().map(|(before, after)| before.programs.zip(after.programs));
+        Some(Self::of_times(&times.collect::<Option<Vec<_>>>()?))
+    }
+
+    fn of_times(rounds: &[(f64, f64)]) -> Self {
         Self {
-            before: Spread::of(rounds.iter().map(|(before, _)| before.cost)).median,
-            after: Spread::of(rounds.iter().map(|(_, after)| after.cost)).median,
-            ratio: Spread::of(rounds.iter().map(|(before, after)| after.cost / before.cost)),
+            before: Spread::of(rounds.iter().map(|(before, _)| *before)).median,
+            after: Spread::of(rounds.iter().map(|(_, after)| *after)).median,
+            ratio: Spread::of(rounds.iter().map(|(before, after)| after / before)),
         }
     }
 
@@ -257,16 +315,17 @@ impl Comparison {
     }
 }
 
-fn table(compared: &[(&str, Comparison)]) -> String {
+fn table(compared: &[(String, Comparison)]) -> String {
+    let width = compared.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = format!(
-        "{:32} {:>10} {:>10}   {:21} verdict\n",
+        "{:width$} {:>10} {:>10}   {:21} verdict\n",
         "chain", "before, ns", "after, ns", "ratio (least–greatest)"
     );
-    for (chain, found) in compared {
+    for (name, found) in compared {
         let Spread { least, median, greatest } = found.ratio;
         let ratio = format!("{median:.3} ({least:.3}–{greatest:.3})");
         text += &format!(
-            "{chain:32} {:10.1} {:10.1}   {ratio:22} {}\n",
+            "{name:width$} {:10.1} {:10.1}   {ratio:22} {}\n",
             found.before,
             found.after,
             found.verdict()
@@ -280,9 +339,9 @@ fn record(pairs: &[Vec<(Measured, Measured)>]) -> Result {
     let date = command::read(at_root("date").args(["--utc", "+%Y-%m-%d"]))?;
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let mut history = OpenOptions::new().create(true).append(true).open(root().join(HISTORY))?;
-    for (chain, rounds) in CHAINS.iter().zip(pairs) {
+    for (case, rounds) in CASES.iter().zip(pairs) {
         let after: Vec<&Measured> = rounds.iter().map(|(_, after)| after).collect();
-        writeln!(history, "{}", entry(chain, date.trim(), &commit, &after))?;
+        writeln!(history, "{}", entry(&case.name(), date.trim(), &commit, &after))?;
     }
     println!("recorded in {HISTORY}; `cargo xtask docs` writes its page");
     Ok(())
@@ -318,7 +377,7 @@ mod tests {
     fn measured(cost: f64) -> Measured {
         let environment = json!({ "processor": "P", "cpus": 2, "cpu": 1, "is_virtual": true, "kernel": "6",
             "debug_build": false, "load_average": 0.5 });
-        Measured { cost, ndr: 1e9 / cost, disturbed: 0.0, environment }
+        Measured { cost, programs: Some(2.0 * cost), ndr: 1e9 / cost, disturbed: 0.0, environment }
     }
 
     fn compare(ratios: [f64; 7]) -> Comparison {
@@ -344,8 +403,23 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_compared_where_all_rounds_have_some() {
+        let pair = |after: f64| {
+            let mut pair = (measured(100.0), measured(100.0));
+            pair.1.programs = (after > 0.0).then_some(after);
+            pair
+        };
+        // The packets cost what they did.
+        let slower: Vec<_> = [220.0; 7].map(pair).into();
+        assert_eq!(Comparison::of(&slower).verdict(), "same");
+        assert_eq!(Comparison::of_programs(&slower).unwrap().verdict(), "SLOWER");
+        let none: Vec<_> = [220.0, 0.0].map(pair).into();
+        assert!(Comparison::of_programs(&none).is_none());
+    }
+
+    #[test]
     fn a_table_has_both_costs_and_the_ratio() {
-        let text = table(&[("a.click", compare([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]))]);
+        let text = table(&[("a.click".to_string(), compare([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]))]);
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(words, ["a.click", "100.0", "130.0", "1.300", "(1.000–1.600)", "same"]);
     }
@@ -354,9 +428,11 @@ mod tests {
     fn reports_without_what_is_needed_are_refused() {
         let read = |json: &str| Measured::read(json).map_err(|why| why.to_string());
         let report = r#"{"cost":{"time":{"median":50.5},"disturbed":0.1},"environment":{},
-            "throughput":[{"goal":"PDR","throughput":3},{"goal":"NDR","throughput":2}]}"#;
+            "throughput":[{"goal":"PDR","throughput":3},{"goal":"NDR","throughput":2}],
+            "programs":[{"time":20},{"time":1.5}]}"#;
         let found = read(report).unwrap();
         assert_eq!((found.cost, found.ndr, found.disturbed), (50.5, 2.0, 0.1));
+        assert_eq!(found.programs, Some(21.5));
         assert!(read("usage").is_err());
         assert!(read("{}").unwrap_err().contains("no `cost.time.median`"));
         assert!(read(&report.replace("NDR", "N")).unwrap_err().contains("the goal `NDR`"));
@@ -376,7 +452,7 @@ mod tests {
     #[test]
     fn a_build_that_cannot_measure_is_named() {
         let old = Build { name: "abc".into(), program: "false".into() };
-        let why = old.measure("a.click", 0).unwrap_err().to_string();
+        let why = old.measure(&Case::reading_captures("a.click"), 0).unwrap_err().to_string();
         assert!(
             why.starts_with("abc: this build cannot measure a.click as the gate does: "),
             "{why}"

@@ -30,7 +30,7 @@ those of two machines do not. This page and its plots are written by `cargo xtas
 cargo xtask bench --gate --record
 ```
 
-measures by turns a release build of the commit and one of the commit before, seven rounds, with `catena bench --trial 0.03`
+measures by turns a release build of the commit and one of the commit before, seven rounds, with `catena bench --trial 0.01`
 on one CPU in memory ([Measure a chain](../docs/howto-bench.md)). A record has what the commit's own build took. Cost is CPU
 time of a packet at full load, copying it in and out of memory included. Each round finds a median of 21 repeats; given is the
 median of the rounds with the least and the greatest, which hold the true median with 98 %. Between commits, the ratio that the
@@ -44,7 +44,7 @@ gate prints is more exact than these figures, because both builds are measured a
 |---|---|
 | `date` | when it was measured (UTC) |
 | `commit` | the commit that was built, 12 digits |
-| `chain` | the chain's file |
+| `chain` | the chain's file, and the generated traffic that it is offered, if it is |
 | `machine` | `processor`, `cpus` that could be used, the `cpu` that was measured on, whether it `is_virtual`, the `kernel`'s release |
 | `debug_build` | whether it was built without optimisation: `false` |
 | `ns` | CPU time of a packet in nanoseconds: `median` of the rounds, and `interval`: least and greatest |

@@ -40,6 +40,17 @@ pub fn read_all(from: impl Read, most: u64) -> Result<Vec<u8>> {
     }
 }
 
+/// What was compressed with gzip, if bytes begin as that does: at most `most` bytes; others as they are.
+///
+/// # Errors
+/// If it is more, or broken.
+pub fn decompressed(bytes: Vec<u8>, most: u64) -> Result<Vec<u8>> {
+    match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => read_all(flate2::read::MultiGzDecoder::new(&bytes[..]), most),
+        false => Ok(bytes),
+    }
+}
+
 fn check(kind: FileType) -> Result<()> {
     let what = match kind {
         kind if kind.is_file() => return Ok(()),

@@ -47,11 +47,8 @@ impl Disk {
     fn text(&self, sources: &Sources, path: &str) -> Result<Arc<str>, String> {
         let room = self.most.saturating_sub(sources.bytes());
         let explain = |e| too_large(e, self.most);
-        let mut bytes = read(path, room).map_err(explain)?;
-        if bytes.starts_with(&[0x1f, 0x8b]) {
-            let plain = flate2::read::MultiGzDecoder::new(&bytes[..]);
-            bytes = file::read_all(plain, room).map_err(explain)?;
-        }
+        let bytes = read(path, room).map_err(explain)?;
+        let bytes = file::decompressed(bytes, room).map_err(explain)?;
         Ok(String::from_utf8_lossy(&bytes).into())
     }
 }

@@ -63,7 +63,10 @@ impl Place {
     /// one. Where no namespace was made, nothing is changed.
     pub(crate) fn stop_forwarding(&self) -> Result<(), String> {
         if self.0.is_some() {
-            self.run("sysctl", &["-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"])?;
+            self.run(
+                "sysctl",
+                &["-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"],
+            )?;
         }
         Ok(())
     }

@@ -204,6 +204,13 @@ fn rules_without_packets_are_named() {
     let ended =
         folder.run(["gen", "gen:rules=list", "--out", "a.pcap", "--rate", "1k", "--count", "20"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    // The same list, compressed, gives the same packets.
+    let compressed =
+        std::process::Command::new("gzip").args(["-k", "list"]).current_dir(folder.path()).status();
+    assert!(compressed.unwrap().success());
+    let how = ["--out", "b.pcap", "--rate", "1k", "--count", "20"];
+    folder.run([&["gen", "gen:rules=list.gz"], &how[..]].concat());
+    assert!(bytes(&folder, "a.pcap") == bytes(&folder, "b.pcap"));
     let expected = "list: 1 of 4 rules have no packets, the first in line 2: rules before them match all that were drawn";
     assert!(ended.err.contains(expected), "{ended:?}");
     folder.file(

@@ -112,7 +112,8 @@ impl Source {
                 let text: Arc<str> = match &generator.rules {
                     RuleList::Text(text) => Arc::clone(text),
                     RuleList::File(path) => {
-                        let bytes = crate::file::read(path, MAX_RULES);
+                        let bytes = crate::file::read(path, MAX_RULES)
+                            .and_then(|bytes| crate::file::decompressed(bytes, MAX_RULES));
                         let bytes = bytes.map_err(|e| explain(e.to_string()))?;
                         String::from_utf8(bytes).map_err(|e| explain(e.to_string()))?.into()
                     }
