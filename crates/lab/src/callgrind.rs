@@ -7,7 +7,6 @@ use std::process::Command;
 const COUNTING: &str = "CATENA_UNDER_CALLGRIND";
 
 /// Whether this process runs under callgrind: a test calls its functions then, and does nothing else.
-#[expect(clippy::disallowed_methods, reason = "it is how a test knows itself again")]
 pub fn is_counting() -> bool {
     env::var_os(COUNTING).is_some()
 }

@@ -362,7 +362,7 @@ fn what_cannot_be_measured_is_refused() {
             "--html r.json: the JSON document beside it would have this name",
         ),
         (CHAIN, &["--hgrm", "no/r"], "--hgrm no/r: there is no folder no"),
-        (CHAIN, &["--in", "in=empty.pcap"], "there are no packets in it"),
+        (CHAIN, &["--in", "in=empty.pcap"], "empty.pcap: there are no packets in it"),
         (CHAIN, &["--in", "in=lo"], "'out' is bound to no interface"),
         (CHAIN, &["--in", "other=gen"], "no FromDevice of the chain has the name 'other'"),
         (CHAIN, &["--cpu", "1000000"], "--cpu: this process may not run on CPU 1000000"),
