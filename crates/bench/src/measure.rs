@@ -416,10 +416,11 @@ impl<'a> Traffics<'a> {
             }
         };
         let mut device = self.bindings.open_device(request)?;
-        let mut frames = Frames::of(&mut *device).map_err(|why| match why.starts_with("there are no") {
-            true => format!("{origin}: {why}"),
-            false => why,
-        })?;
+        let mut frames =
+            Frames::of(&mut *device).map_err(|why| match why.starts_with("there are no") {
+                true => format!("{origin}: {why}"),
+                false => why,
+            })?;
         if self.part.count > 1 {
             frames = frames.of_worker(self.part).ok_or_else(|| {
                 format!(

@@ -140,8 +140,9 @@ pub(crate) fn measure_io(
         }
         if busiest > DISTURBED {
             found.remarks.push(format!(
-                "{device}: up to {:.0} % of the time that it was busy went elsewhere; measure again when the machine is quiet",
-                100.0 * busiest.min(1.0)
+                "{device}: its threads waited for a CPU up to {:.0} % as long as they were busy, so costs are too high; measure \
+                 again when the machine is quiet",
+                100.0 * busiest
             ));
         }
         if is_within_noise {
@@ -191,7 +192,7 @@ struct Bench<'a> {
 struct Taken {
     nanoseconds: Samples,
     packets: u64,
-    /// Of the time that it was busy, the share in which it could not run.
+    /// The time in which it wanted to run and could not, to the time that it was busy.
     disturbed: f64,
 }
 
