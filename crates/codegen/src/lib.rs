@@ -6,6 +6,7 @@
 //! device was given with what it should do. Readers share no code with emitters.
 #![forbid(unsafe_code)]
 
+pub mod ebpf;
 mod openflow;
 mod target;
 

@@ -9,12 +9,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use super::sys::{self, BpfCommand, BpfOpens};
 
 const MAP_CREATE: c_int = 0;
+const MAP_LOOKUP_COMMAND: c_int = 1;
 const MAP_UPDATE: c_int = 2;
 const PROG_LOAD: c_int = 5;
+const PROG_TEST_RUN: c_int = 10;
 const LINK_CREATE: c_int = 28;
 const LINK_UPDATE: c_int = 29;
 
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SOCKET_FILTER: u32 = 1;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -29,146 +32,8 @@ const XDP_GENERIC: u32 = 1 << 1;
 const XDP_IN_DRIVER: u32 = 1 << 2;
 const TCX_DROP: i32 = 2;
 
-/// An instruction: what it does, to and from which register, at which offset, with which number.
-pub(super) const fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> u64 {
-    (code as u64)
-        | (((to | from << 4) as u64) << 8)
-        | ((offset as u16 as u64) << 16)
-        | ((number as u32 as u64) << 32)
-}
-
-/// `to = number`
-pub(super) const fn set(to: u8, number: i32) -> u64 {
-    instruction(0xb7, to, 0, 0, number)
-}
-
-/// `to = map`
-pub(super) const fn load_map(to: u8, map: i32) -> [u64; 2] {
-    [instruction(0x18, to, 1, 0, map), 0]
-}
-
-/// Calls a function of the kernel: arguments in registers 1 to 5, the result in 0.
-pub(super) const fn call(function: i32) -> u64 {
-    instruction(0x85, 0, 0, 0, function)
-}
-
-pub(super) const EXIT: u64 = instruction(0x95, 0, 0, 0, 0);
-
-/// `to = from`
-pub(super) const fn copy(to: u8, from: u8) -> u64 {
-    instruction(0xbf, to, from, 0, 0)
-}
-
-/// `to += from`, on 32 bits.
-pub(super) const fn add(to: u8, from: u8) -> u64 {
-    instruction(0x0c, to, from, 0, 0)
-}
-
-/// `to &= number`
-pub(super) const fn and(to: u8, number: i32) -> u64 {
-    instruction(0x54, to, 0, 0, number)
-}
-
-/// `to <<= bits`
-pub(super) const fn shift_left(to: u8, bits: i32) -> u64 {
-    instruction(0x64, to, 0, 0, bits)
-}
-
-/// Turns a number of so many bits round from network byte order.
-pub(super) const fn from_network(to: u8, bits: i32) -> u64 {
-    instruction(0xdc, to, 0, 0, bits)
-}
-
-/// `to = number`, of 64 bits.
-pub(super) const fn load_number(to: u8, number: u64) -> [u64; 2] {
-    [instruction(0x18, to, 0, 0, number as i32), number >> 32 << 32]
-}
-
-/// `*(to + offset) = from`, of 32 bits.
-pub(super) const fn store_word(to: u8, offset: i16, from: u8) -> u64 {
-    instruction(0x63, to, from, offset, 0)
-}
-
-/// `*(to + offset) = from`, of 64 bits.
-pub(super) const fn store(to: u8, offset: i16, from: u8) -> u64 {
-    instruction(0x7b, to, from, offset, 0)
-}
-
-/// `to = *(from + offset)`, of 64 bits.
-pub(super) const fn load_stored(to: u8, from: u8, offset: i16) -> u64 {
-    instruction(0x79, to, from, offset, 0)
-}
-
-/// `to += number`, also for pointers.
-pub(super) const fn advance(to: u8, number: i32) -> u64 {
-    instruction(0x07, to, 0, 0, number)
-}
-
-/// How many bytes are loaded.
-pub(super) const WORD: u8 = 0x00;
-pub(super) const HALF: u8 = 0x08;
-pub(super) const BYTE: u8 = 0x10;
-
-/// `to = *(from + offset)`, as the bytes stand in memory.
-pub(super) const fn load_memory(size: u8, to: u8, from: u8, offset: i16) -> u64 {
-    instruction(0x61 | size, to, from, offset, 0)
-}
-
-/// Register 0 = a number of the frame that a socket is given, counted from the network header and
-/// from a register, if one is named. A frame that is too short ends the program with 0. The context
-/// must be in register 6; registers 1 to 5 are lost.
-pub(super) const fn load_network(size: u8, plus: Option<u8>, offset: i32) -> u64 {
-    let (code, plus) = match plus {
-        None => (0x20, 0),
-        Some(register) => (0x40, register),
-    };
-    instruction(code | size, 0, plus, 0, libc::SKF_NET_OFF + offset)
-}
-
-/// Codes of jumps: always, equal to a number, not equal to it, greater than a register.
-pub(super) const ALWAYS: u8 = 0x05;
-pub(super) const EQUAL: u8 = 0x15;
-pub(super) const NOT_EQUAL: u8 = 0x55;
-pub(super) const GREATER: u8 = 0x2d;
-/// Not less than a number, without sign.
-pub(super) const AT_LEAST: u8 = 0x35;
-/// On 32 bits, without sign: less than a number, greater than it.
-pub(super) const BELOW: u8 = 0xa6;
-pub(super) const ABOVE: u8 = 0x26;
-
-/// Register 0 = a number of the frame that a socket is given, counted from its first byte; see
-/// [`load_network`].
-pub(super) const fn load_link(size: u8, offset: i32) -> u64 {
-    instruction(0x20 | size, 0, 0, 0, libc::SKF_LL_OFF + offset)
-}
-
-/// A line of a program.
-#[derive(Clone, Copy)]
-pub(super) enum Line {
-    Do(u64),
-    /// Jumps to a label if register and register or number compare so.
-    If(u8, u8, u8, i32, &'static str),
-    Label(&'static str),
-}
 pub(super) use Line::{Do, If, Label};
-
-/// Puts a program together: jumps are counted in instructions from the next one on.
-fn assemble(lines: &[Line]) -> Vec<u64> {
-    let is_code = |line: &&Line| !matches!(line, Label(_));
-    let place = |label: &str| {
-        let before = lines.iter().take_while(|line| !matches!(line, Label(l) if *l == label));
-        before.filter(is_code).count() as i16
-    };
-    let code = lines.iter().filter(is_code).enumerate();
-    code.map(|(at, line)| match *line {
-        Do(instruction) => instruction,
-        If(code, left, right, number, label) => {
-            instruction(code, left, right, place(label) - at as i16 - 1, number)
-        }
-        Label(_) => 0,
-    })
-    .collect()
-}
+pub(super) use codegen::ebpf::insn::*;
 
 /// A number of two bytes as it stands in a frame.
 pub(super) const fn in_frame(number: u16) -> i32 {
@@ -240,8 +105,7 @@ impl<'a> Pointer<'a> {
     }
 }
 
-// SAFETY: the pointers are to a key and a value of the sizes that the map has (4 bytes each), and
-// are only read.
+// SAFETY: the pointers are to a key and a value of the sizes that the map has, and are only read.
 unsafe impl BpfCommand for MapUpdate<'_> {
     const NUMBER: c_int = MAP_UPDATE;
 }
@@ -254,7 +118,7 @@ struct ProgLoad<'a> {
     license: Pointer<'a>,
     log_level: u32,
     log_size: u32,
-    log: u64,
+    log: PointerMut<'a>,
     kernel_version: u32,
     flags: u32,
     name: [u8; 16],
@@ -262,8 +126,8 @@ struct ProgLoad<'a> {
     attach_type: u32,
 }
 
-// SAFETY: the pointers are to `count` instructions and to a license that ends with a zero byte;
-// there is no log.
+// SAFETY: the pointers are to `count` instructions, to a license that ends with a zero byte, and to
+// `log_size` bytes that may be written.
 unsafe impl BpfCommand for ProgLoad<'_> {
     const NUMBER: c_int = PROG_LOAD;
 }
@@ -349,17 +213,189 @@ fn create_map(map_type: u32, max_entries: u32) -> Result<OwnedFd> {
 }
 
 fn update_map(map: &OwnedFd, key: u32, value: u32) -> Result<()> {
+    update(map, &key, &value)
+}
+
+/// The key and the value have the sizes that the map has.
+fn update<K: ?Sized, V: ?Sized>(map: &OwnedFd, key: &K, value: &V) -> Result<()> {
     let update = MapUpdate {
         map: map.as_raw_fd() as u32,
         padding: 0,
-        key: Pointer::to(&key),
-        value: Pointer::to(&value),
+        key: Pointer::to(key),
+        value: Pointer::to(value),
         flags: 0,
     };
     sys::bpf(&update).map(drop)
 }
 
+#[repr(C)]
+struct MapLookup<'a> {
+    map: u32,
+    padding: u32,
+    key: Pointer<'a>,
+    value: PointerMut<'a>,
+    flags: u64,
+}
+
+// SAFETY: the pointers are to a key of the size that the map has, and to room for its value, for each
+// processor if it has one for each.
+unsafe impl BpfCommand for MapLookup<'_> {
+    const NUMBER: c_int = MAP_LOOKUP_COMMAND;
+}
+
+/// A pointer to something that the kernel fills, and that is borrowed as long.
+#[repr(transparent)]
+struct PointerMut<'a>(u64, std::marker::PhantomData<&'a mut u8>);
+
+impl<'a> PointerMut<'a> {
+    fn none() -> Self {
+        Self(0, std::marker::PhantomData)
+    }
+
+    fn to(what: &'a mut [u8]) -> Self {
+        Self(what.as_mut_ptr().expose_provenance() as u64, std::marker::PhantomData)
+    }
+}
+
+#[repr(C)]
+struct TestRun<'a> {
+    program: u32,
+    verdict: u32,
+    size_in: u32,
+    size_out: u32,
+    data_in: Pointer<'a>,
+    data_out: PointerMut<'a>,
+    repeat: u32,
+    duration: u32,
+}
+
+// SAFETY: the pointers are to as many bytes as the sizes beside them say.
+unsafe impl BpfCommand for TestRun<'_> {
+    const NUMBER: c_int = PROG_TEST_RUN;
+}
+
+/// A map of any kind.
+#[derive(Debug)]
+pub(super) struct AnyMap {
+    map: OwnedFd,
+    kind: u32,
+    sizes: (u32, u32),
+}
+
+impl AnyMap {
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn new(kind: u32, sizes: (u32, u32), room: u32, flags: u32) -> Result<Self> {
+        let (key_size, value_size) = sizes;
+        let map = MapCreate { map_type: kind, key_size, value_size, max_entries: room, flags };
+        Ok(Self { map: sys::bpf_open(&map)?, kind, sizes })
+    }
+
+    /// The map's descriptor, for programs.
+    pub(super) fn descriptor(&self) -> i32 {
+        self.map.as_raw_fd()
+    }
+
+    /// # Errors
+    /// The kernel's, or of a key or value of another size than the map's.
+    pub(super) fn set(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if (key.len(), value.len()) != (self.sizes.0 as usize, self.sizes.1 as usize)
+            || self.kind == MAP_TYPE_PERCPU_ARRAY
+        {
+            return Err(std::io::Error::other("an entry of another size"));
+        }
+        update(&self.map, key, value)
+    }
+
+    /// What is there, of all processors.
+    ///
+    /// # Errors
+    /// The kernel's, or of a key of another size than the map's.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if key.len() != self.sizes.0 as usize {
+            return Err(std::io::Error::other("a key of another size"));
+        }
+        let (copies, size) = match self.kind {
+            MAP_TYPE_PERCPU_ARRAY => (processors()?, self.sizes.1.next_multiple_of(8) as usize),
+            _ => (1, self.sizes.1 as usize),
+        };
+        let mut all = vec![0; copies * size];
+        let lookup = MapLookup {
+            map: self.map.as_raw_fd() as u32,
+            padding: 0,
+            key: Pointer::to(key),
+            value: PointerMut::to(&mut all),
+            flags: 0,
+        };
+        sys::bpf(&lookup)?;
+        Ok(all.chunks(size.max(1)).map(<[u8]>::to_vec).collect())
+    }
+}
+
+/// How many processors there may be, those that may be added included.
+fn processors() -> Result<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<usize>().ok());
+    last.map(|last| last + 1).ok_or_else(|| std::io::Error::other("processors without number"))
+}
+
+/// Runs a program on a frame as if it had come in, so many times: what it answers, the frame then, and
+/// nanoseconds a time.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn test_run(
+    program: &OwnedFd,
+    frame: &[u8],
+    repeat: u32,
+) -> Result<(u32, Vec<u8>, u32)> {
+    let mut out = vec![0; frame.len() + 512];
+    let mut run = TestRun {
+        program: program.as_raw_fd() as u32,
+        verdict: 0,
+        size_in: frame.len() as u32,
+        size_out: out.len() as u32,
+        data_in: Pointer::to(frame),
+        data_out: PointerMut::to(&mut out),
+        repeat,
+        duration: 0,
+    };
+    sys::bpf_answer(&mut run)?;
+    let (verdict, size, duration) = (run.verdict, run.size_out as usize, run.duration);
+    out.truncate(size);
+    Ok((verdict, out, duration))
+}
+
+/// A program for drivers as words; what the verifier wrote if it is refused.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn load_words(words: &[u64]) -> std::result::Result<OwnedFd, (std::io::Error, String)> {
+    let error = match load(PROG_TYPE_XDP, words, 0, ATTACH_XDP) {
+        Ok(program) => return Ok(program),
+        Err(error) => error,
+    };
+    let mut log = vec![0; 1 << 24];
+    let size = log.len() as u32;
+    let refused =
+        load_logged(PROG_TYPE_XDP, words, 0, ATTACH_XDP, (1, size, PointerMut::to(&mut log)));
+    let error = refused.err().unwrap_or(error);
+    let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+    Err((error, String::from_utf8_lossy(&log[..end]).into_owned()))
+}
+
 fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result<OwnedFd> {
+    load_logged(kind, instructions, flags, attach_type, (0, 0, PointerMut::none()))
+}
+
+/// With how much the verifier is to write, and where to.
+fn load_logged(
+    kind: u32,
+    instructions: &[u64],
+    flags: u32,
+    attach_type: u32,
+    (log_level, log_size, log): (u32, u32, PointerMut<'_>),
+) -> Result<OwnedFd> {
     let mut name = [0; 16];
     name[..6].copy_from_slice(b"catena");
     let program = ProgLoad {
@@ -367,9 +403,9 @@ fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result
         count: instructions.len() as u32,
         instructions: Pointer::to(instructions),
         license: Pointer::to(c"Apache-2.0"),
-        log_level: 0,
-        log_size: 0,
-        log: 0,
+        log_level,
+        log_size,
+        log,
         kernel_version: 0,
         flags,
         name,
@@ -379,12 +415,16 @@ fn load(kind: u32, instructions: &[u64], flags: u32, attach_type: u32) -> Result
     sys::bpf_open(&program)
 }
 
+fn words(program: &[Line]) -> Result<Vec<u64>> {
+    assemble(program).map_err(std::io::Error::other)
+}
+
 /// A program for sockets, such as a filter.
 ///
 /// # Errors
 /// The kernel's.
 pub(super) fn load_for_sockets(program: &[Line]) -> Result<OwnedFd> {
-    load(PROG_TYPE_SOCKET_FILTER, &assemble(program), 0, 0)
+    load(PROG_TYPE_SOCKET_FILTER, &words(program)?, 0, 0)
 }
 
 /// A program for drivers; `pieces` lets it be given frames in several pieces.
@@ -393,7 +433,7 @@ pub(super) fn load_for_sockets(program: &[Line]) -> Result<OwnedFd> {
 /// The kernel's.
 pub(super) fn load_for_driver(program: &[Line], pieces: bool) -> Result<OwnedFd> {
     let flags = if pieces { HAS_FRAGMENTS } else { 0 };
-    load(PROG_TYPE_XDP, &assemble(program), flags, ATTACH_XDP)
+    load(PROG_TYPE_XDP, &words(program)?, flags, ATTACH_XDP)
 }
 
 /// A program that is attached to an interface until this is dropped.

@@ -31,6 +31,9 @@ mod sys;
 mod tap;
 mod uplink;
 mod wait;
+mod xdp;
+
+pub use xdp::{Loaded, Ran, Rejected};
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};

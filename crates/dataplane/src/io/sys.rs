@@ -470,6 +470,14 @@ pub(super) fn bpf<T: BpfCommand>(command: &T) -> Result<c_int> {
     check(result as c_int)
 }
 
+/// The same for a command that the kernel writes its answer into.
+pub(super) fn bpf_answer<T: BpfCommand>(command: &mut T) -> Result<c_int> {
+    let size = size_of_val(command);
+    // SAFETY: as above; the kernel also writes integers into the attributes.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, T::NUMBER, &raw mut *command, size) };
+    check(result as c_int)
+}
+
 /// The same for what opens something.
 pub(super) fn bpf_open<T: BpfOpens>(command: &T) -> Result<OwnedFd> {
     // SAFETY: the descriptor is new, so nobody else owns it.

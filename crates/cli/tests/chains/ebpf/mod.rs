@@ -1,132 +1,157 @@
-//! A witness that programs are ready for targets: straight-line code after eBPF's manner, with jumps that lead forward
-//! and every load's bounds known.
+//! Programs as eBPF: what the kernel does to frames is what the reference interpreter does, and what is
+//! read back from an object is proven to be the program.
 
-mod generate;
-mod insn;
+mod kernel;
 
-use std::fs;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use compiler::prove::differential::{Effort, Subject, record};
-use compiler::{Synthesis, synthesize, synthesize_tables};
+use codegen::ebpf;
+use codegen::{Device, Segment};
+use compiler::synthesize_tables;
+use ir::field::meta;
 use ir::layout::Layouts;
-use ir::model::Reason;
-use ir::program::interp::{Environment, interpret};
-use ir::program::{End, StepId};
-use ir::{NodeId, Program, Store};
-use net::{Header, Pool};
+use ir::program::{Atom, Continuation, End, Exit, Mark, Step, StepId, Term, Writes};
+use ir::{Base, NodeId, Port, Program, Span};
 
 use crate::programs::chain;
-use generate::generate;
-use insn::{Insn, Machine, NOW, check};
 
-const HEADERS: [Header; 3] = [Header::Mac, Header::Network, Header::Transport];
-
-/// Where keys of a lookup stand on the stack.
-fn key_slot(number: usize) -> i32 {
-    -8 * (1 + number as i32)
+/// Names of elements, without more.
+fn origin(node: NodeId, _: Option<Span>) -> String {
+    format!("element {node}")
 }
 
-/// Where numbers stand that were looked up or computed.
-fn value_slot(number: usize) -> i32 {
-    key_slot(4 + number)
+fn root() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_path_buf()
 }
 
-#[derive(Default)]
-struct World {
-    noted: Vec<(NodeId, Reason)>,
-    last: Option<StepId>,
-}
-
-impl Environment for World {
-    fn now(&self) -> u64 {
-        NOW
-    }
-
-    fn note(&mut self, element: NodeId, reason: Reason) {
-        self.noted.push((element, reason));
-    }
-
-    fn reached(&mut self, step: StepId) {
-        self.last = Some(step);
+/// Of an exit to a port nothing is left but what the wire shows.
+fn on_a_wire(exit: &mut Exit) {
+    if let End::Push { .. } = exit.end {
+        let Writes { start, length, bytes, .. } = std::mem::take(&mut exit.writes);
+        exit.writes = Writes { start, length, bytes, marks: [Mark::Keep; 3], ..Writes::default() };
     }
 }
 
-/// What becomes of a packet, by the program and by its instructions.
-fn compare(
-    program: &Program,
-    code: &[Insn],
-    packet: net::Packet,
-    stores: &mut [Store; 2],
-) -> StepId {
-    let [ours, its] = stores;
-    let mut machine = Machine::new(program, its, &packet);
-    let (mut expected, mut world) = (packet, World::default());
-    let exit = interpret(program, &mut expected, ours, &mut world).expect("it runs");
-    let end = machine.run(code);
-    assert_eq!(Some(end), world.last);
-    let (start, stop) = machine.data;
-    assert_eq!(machine.memory[start..stop], *expected.data(), "{end:?}");
-    assert_eq!(machine.noted, world.noted, "{end:?}");
-    // Nobody sees more of a packet that is dropped.
-    if !matches!(exit.end, End::Drop { .. }) {
-        let (packet_type, timestamp, marks) = machine.outside();
-        assert_eq!(machine.context[..48], *expected.annotations().bytes(), "{end:?}");
-        assert_eq!((packet_type, timestamp), (expected.packet_type(), expected.timestamp()));
-        for (header, mark) in HEADERS.into_iter().zip(marks) {
-            // From where the data starts now.
-            let at = (u64::from(mark) != insn::context::UNMARKED)
-                .then(|| mark as i32 as isize - exit.writes.start as isize);
-            assert_eq!(at, expected.header_offset(header), "{end:?}, {header:?}");
+/// A program for packets that come in as from a wire. What the device cannot do is handed off.
+pub fn segment(program: &Program) -> Program {
+    let mut program = program.clone();
+    for term in &mut program.terms {
+        match term {
+            Term::Input(field) if field.base == Base::Annotation => *term = Term::Const(0),
+            Term::Input(field) if *field == meta::TYPE => *term = Term::Const(0),
+            Term::Position(_) => *term = Term::Const(0x8000_0000),
+            _ => {}
         }
     }
-    assert!(its.iter().eq(ours.iter()), "{end:?}");
-    end
+    let mut number = 0;
+    for step in &mut program.steps {
+        if let Step::Exit(exit) = step {
+            on_a_wire(exit);
+        }
+    }
+    let layouts = Layouts::of(&program);
+    let whole = program.clone();
+    for (index, step) in program.steps.iter_mut().enumerate() {
+        let at = StepId(index as u32);
+        if ebpf::can(&whole, at, layouts.at(at)).is_err() {
+            number += 1;
+            let exit = Exit::handoff(Continuation(number), Vec::new());
+            *step = Step::Exit(Box::new(exit));
+        }
+    }
+    reachable(program).normal()
 }
 
-/// `BLESS=1` writes down what the programs become now.
-#[test]
-fn ten_routers_become_straight_line_code() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let (chain, models) = chain(&root.join("examples/ten-routers.click"));
+/// The program without steps that no step leads to, and without those that constants decide.
+fn reachable(mut program: Program) -> Program {
+    let decided: Vec<Option<StepId>> = program.steps.iter().map(|s| decided(&program, s)).collect();
+    let to = |mut at: StepId| {
+        while let Some(next) = decided[at.0 as usize] {
+            at = next;
+        }
+        at
+    };
+    for step in &mut program.steps {
+        step.map_next(to);
+    }
+    // The first step stays, whatever decides it.
+    let mut reached = vec![false; program.steps.len()];
+    reached[0] = true;
+    for (index, step) in program.steps.iter().enumerate() {
+        if reached[index] {
+            step.next().for_each(|next| reached[next.0 as usize] = true);
+        }
+    }
+    let mut count = 0;
+    let numbers: Vec<u32> = reached
+        .iter()
+        .map(|reached| {
+            count += u32::from(*reached);
+            count.wrapping_sub(1)
+        })
+        .collect();
+    let mut steps: Vec<Step> = program
+        .steps
+        .into_iter()
+        .zip(&reached)
+        .filter(|(_, reached)| **reached)
+        .map(|(step, _)| step)
+        .collect();
+    for step in &mut steps {
+        step.map_next(|next| StepId(numbers[next.0 as usize]));
+    }
+    Program { steps, ..program }
+}
+
+/// Where a step leads that constants decide.
+fn decided(program: &Program, step: &Step) -> Option<StepId> {
+    match step {
+        Step::Test { atom: Atom::Test(term, set), yes, no, .. } => match program.term(*term) {
+            Term::Const(value) => Some(if set.contains(*value) { *yes } else { *no }),
+            _ => None,
+        },
+        Step::Switch { on, cases, otherwise, .. } => match program.term(*on) {
+            Term::Const(value) => {
+                let case = cases.iter().find(|(set, _)| set.contains(*value));
+                Some(case.map_or(*otherwise, |case| case.1))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Ports of a device, by the ports of the chain that packets leave by.
+pub fn egress(program: &Program) -> BTreeMap<Port, u32> {
+    let mut all = BTreeMap::new();
+    for (_, exit) in program.exits() {
+        if let End::Push { to, .. } = exit.end {
+            let next = all.len() as u32 + 2;
+            all.entry(to).or_insert(next);
+        }
+    }
+    all
+}
+
+/// A device for one program.
+pub fn device(program: &Program) -> Device<'static> {
+    Device {
+        segments: vec![Segment { program: program.clone(), layouts: Vec::new(), ingress: vec![1] }],
+        egress: egress(program),
+        cores: 100,
+        origin: &origin,
+    }
+}
+
+/// The segments of a chain.
+pub fn segments(path: &str) -> Vec<(String, Program)> {
+    let (chain, models) = chain(&root().join(path));
     let programs = synthesize_tables(&chain.graph, &models).programs;
-    let (state, mut text) = (Store::new(), String::from("// examples/ten-routers.click\n"));
-    // What is specialised tells all paths apart.
-    let Synthesis { programs: paths, .. } = synthesize(&chain.graph, &models);
-    let subject = Subject { graph: &chain.graph, models: &models, state: &state, programs: &paths };
-    let (evidence, sequences) = record(&subject, Effort { packets: 6000, seed: 1 });
-    assert!(evidence.disagreement.is_none());
-    let mut pool = Pool::new();
-    let mut reached = 0;
-    for program in &programs {
-        let code = generate(program, &Layouts::of(program)).unwrap_or_else(|why| panic!("{why}"));
-        check(&code).unwrap_or_else(|why| panic!("{why}"));
-        let entry = &chain.graph.nodes[program.entry.node].name;
-        text += &format!("\nprogram behind [{}] {entry}\n", program.entry.port);
-        code.iter().for_each(|insn| text += &format!("{insn}\n"));
-        let mut stores = [Store::new(), Store::new()];
-        let all = sequences.iter().flat_map(|sequence| &sequence.arrivals);
-        let mut ends: Vec<StepId> = all
-            .filter(|arrival| arrival.at == program.entry)
-            .map(|arrival| compare(program, &code, arrival.packet.packet(&mut pool), &mut stores))
-            .collect();
-        ends.sort();
-        ends.dedup();
-        reached += ends.len();
-    }
-    // All that the tables let packets come to.
-    let exits = evidence.exits.1;
-    assert!(reached >= exits, "{reached} of {exits} exits reached");
-    let golden = root.join("filetests/programs/ten-routers.ebpf");
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&golden, &text).unwrap();
-    }
-    let expected = fs::read_to_string(&golden).unwrap();
-    let line = text.lines().zip(expected.lines()).position(|(a, b)| a != b);
-    assert!(
-        text == expected,
-        "{} line {:?} is another; BLESS=1 takes it",
-        golden.display(),
-        line.map(|line| line + 1)
-    );
+    programs
+        .iter()
+        .map(|program| {
+            (format!("{path} {}", chain.graph.nodes[program.entry.node].name), segment(program))
+        })
+        .collect()
 }

@@ -1,0 +1,391 @@
+//! From programs to instructions.
+//!
+//! A step becomes a block, an exit computes what it writes from the frame as it came in and then
+//! writes it. Bytes are touched only behind a check against the frame's end, by constant offsets from
+//! a pointer that is loaded anew whenever an edge of the frame moved: so the kernel's verifier knows
+//! every access to be within bounds.
+
+mod exit;
+mod number;
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ir::Program;
+use ir::layout::{Facts, Layouts};
+use ir::program::{LookupId, StepId, Term, TermId};
+
+use super::insn::{self, ALWAYS, Cond, Line, Op};
+use super::object::{Code, Map, MapKind};
+use crate::{Device, Lack};
+
+/// The context, the frame's first byte, the byte behind its last, and how long it was.
+const CONTEXT: u8 = 6;
+const DATA: u8 = 7;
+const END: u8 = 8;
+const LENGTH: u8 = 9;
+const STACK: u8 = 10;
+
+/// Bytes of stack.
+const STACK_SIZE: i32 = 512;
+/// Where keys of lookups are put: 24 bytes.
+const KEY: i16 = -24;
+
+const MAP_LOOKUP: i32 = 1;
+const CLOCK: i32 = 5;
+const ADJUST_HEAD: i32 = 44;
+const REDIRECT_MAP: i32 = 51;
+const ADJUST_TAIL: i32 = 65;
+const LOAD_BYTES: i32 = 189;
+
+const XDP_ABORTED: i32 = 0;
+const XDP_DROP: i32 = 1;
+const XDP_TX: i32 = 3;
+
+type Label = u32;
+/// Where packets go of which a test fails that never does.
+const ABORT: Label = u32::MAX;
+
+/// What the device has, and the maps that its programs use.
+pub(super) struct Around<'a> {
+    /// The device; `None` if it is only asked whether something can be done.
+    pub(super) device: Option<&'a Device<'a>>,
+    /// The maps.
+    pub(super) maps: Vec<Map>,
+    /// The map of the device's ports.
+    pub(super) ports: Option<usize>,
+}
+
+/// A program of a segment, and which step's block begins at which instruction.
+pub(super) struct Emitted {
+    pub(super) code: Code,
+    pub(super) blocks: Vec<(usize, StepId)>,
+}
+
+pub(super) struct Emitter<'a, 'b> {
+    program: &'a Program,
+    layouts: Option<&'a Layouts>,
+    around: &'b mut Around<'a>,
+    /// The segment's number, and where its packets come in.
+    number: usize,
+    ingress: &'a [u32],
+    lines: Vec<Line<Label>>,
+    blocks: Vec<(usize, StepId)>,
+    labels: Label,
+    /// What is known at the step.
+    facts: Facts,
+    /// So many bytes are there, by the instructions; the least where several lead. `None` where no
+    /// packet comes.
+    checked: Option<u32>,
+    waiting: BTreeMap<Label, u32>,
+    /// Which numbers that lookups bind are wanted at a step or behind it.
+    wanted: Vec<BTreeSet<(LookupId, u8)>>,
+    /// Where these numbers are on the stack, from its far end on, and where that part ends.
+    bound: BTreeMap<(LookupId, u8), i16>,
+    bound_end: i32,
+    /// Where the part begins that holds numbers of an exit.
+    held: i32,
+    /// Where the time is.
+    clock: Option<i16>,
+    /// The map of counters.
+    counters: usize,
+    /// Tables that are maps, by lookup.
+    tables: BTreeMap<LookupId, usize>,
+}
+
+/// The lookups' numbers that terms are made from.
+fn wanted_by_terms(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
+    let mut all: Vec<BTreeSet<(LookupId, u8)>> = Vec::with_capacity(program.terms.len());
+    for term in &program.terms {
+        let mut set = BTreeSet::new();
+        if let Term::Bound(lookup, index) = term {
+            set.insert((*lookup, *index));
+        }
+        for operand in term.operands() {
+            set.extend(all[operand.0 as usize].iter().copied());
+        }
+        all.push(set);
+    }
+    all
+}
+
+fn wanted(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
+    if program.lookups.is_empty() {
+        return vec![BTreeSet::new(); program.steps.len()];
+    }
+    let of_terms = wanted_by_terms(program);
+    let mut all = vec![BTreeSet::new(); program.steps.len()];
+    for (index, step) in program.steps.iter().enumerate().rev() {
+        let mut terms: Vec<TermId> = step.terms();
+        if let ir::program::Step::Lookup { lookup, .. } = step {
+            terms.extend(&program.lookups[usize::from(lookup.0)].key);
+        }
+        let mut set: BTreeSet<(LookupId, u8)> = BTreeSet::new();
+        for next in step.next() {
+            set.extend(all[next.0 as usize].iter().copied());
+        }
+        if let ir::program::Step::Lookup { lookup, .. } = step {
+            set.retain(|(other, _)| other != lookup);
+        }
+        for term in terms {
+            set.extend(of_terms[term.0 as usize].iter().copied());
+        }
+        all[index] = set;
+    }
+    all
+}
+
+impl<'a, 'b> Emitter<'a, 'b> {
+    /// For a segment, or for single steps of a program if nothing is known of them.
+    pub(super) fn new(
+        program: &'a Program,
+        layouts: Option<&'a Layouts>,
+        around: &'b mut Around<'a>,
+        number: usize,
+        ingress: &'a [u32],
+    ) -> Self {
+        let wanted = layouts.map_or_else(Vec::new, |_| wanted(program));
+        Self {
+            program,
+            layouts,
+            around,
+            number,
+            ingress,
+            lines: Vec::new(),
+            blocks: Vec::new(),
+            labels: program.steps.len() as Label,
+            facts: Facts::default(),
+            checked: Some(0),
+            waiting: BTreeMap::new(),
+            wanted,
+            bound: BTreeMap::new(),
+            bound_end: -STACK_SIZE,
+            held: i32::from(KEY),
+            clock: None,
+            counters: 0,
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// The whole program.
+    pub(super) fn emit(mut self) -> Result<Emitted, (StepId, Lack)> {
+        let start = StepId(0);
+        let words = exit::counted_lengths(self.program) + 2;
+        self.counters = self.map(Map {
+            name: format!("counters{}", self.number),
+            kind: MapKind::PerCpuArray,
+            key: 4,
+            value: 8 * words as u32,
+            room: self.program.steps.len() as u32,
+            flags: 0,
+            entries: Vec::new(),
+        });
+        self.op(insn::copy(CONTEXT, 1));
+        self.reload();
+        self.op(insn::copy(LENGTH, END));
+        self.op(insn::alu(Op::Sub, LENGTH, DATA));
+        if self.program.terms.contains(&Term::Now) {
+            let slot = self.hold(8).map_err(|lack| (start, lack))?;
+            self.op(insn::call(CLOCK));
+            self.op(insn::store(STACK, slot, 0));
+            self.clock = Some(slot);
+        }
+        let program = self.program;
+        for (index, step) in program.steps.iter().enumerate() {
+            let at = StepId(index as u32);
+            self.bind(at.0);
+            // Where no jump leads no packet comes.
+            if self.checked.is_none() {
+                self.lines.pop();
+                continue;
+            }
+            self.blocks.push((self.lines.len(), at));
+            self.step(at, step).map_err(|lack| (at, lack))?;
+        }
+        if self.waiting.contains_key(&ABORT) {
+            self.bind(ABORT);
+            self.op(insn::set(0, XDP_ABORTED));
+            self.op(insn::EXIT);
+        }
+        let words = insn::assemble(&self.lines)
+            .map_err(|_| (start, Lack::Room("instructions", self.lines.len(), 32_767)))?;
+        if words.len() > MOST_INSTRUCTIONS {
+            return Err((start, Lack::Room("instructions", words.len(), MOST_INSTRUCTIONS)));
+        }
+        // Labels are no instructions.
+        let mut places = Vec::with_capacity(self.lines.len() + 1);
+        let mut count = 0;
+        for line in &self.lines {
+            places.push(count);
+            count += usize::from(!matches!(line, Line::Label(_)));
+        }
+        places.push(count);
+        let blocks = self.blocks.iter().map(|(line, step)| (places[*line], *step)).collect();
+        let mut maps = Vec::new();
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            if word & 0xff == 0x18 {
+                if word >> 12 & 0xf == 1 {
+                    maps.push((at, (word >> 32) as usize));
+                }
+                at += 1;
+            }
+            at += 1;
+        }
+        let words = words
+            .iter()
+            .enumerate()
+            .map(|(at, word)| match maps.iter().any(|map| map.0 == at) {
+                true => word & 0xffff_ffff,
+                false => *word,
+            })
+            .collect();
+        let (name, section) = names(self.number, self.around);
+        Ok(Emitted { code: Code { name, section, words, maps }, blocks })
+    }
+
+    fn map(&mut self, map: Map) -> usize {
+        self.around.maps.push(map);
+        self.around.maps.len() - 1
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels += 1;
+        self.labels
+    }
+
+    fn op(&mut self, word: u64) {
+        self.lines.push(Line::Do(word));
+    }
+
+    fn ops(&mut self, words: [u64; 2]) {
+        words.into_iter().for_each(|word| self.op(word));
+    }
+
+    fn bind(&mut self, label: Label) {
+        // What comes next needs no jump.
+        if matches!(self.lines.last(), Some(Line::If(ALWAYS, .., to)) if *to == label) {
+            self.lines.pop();
+        }
+        let waiting = self.waiting.remove(&label);
+        self.checked = self.checked.into_iter().chain(waiting).min();
+        self.lines.push(Line::Label(label));
+    }
+
+    fn jumps(&mut self, to: Label) {
+        let checked = self.checked.unwrap_or(0);
+        self.waiting.entry(to).and_modify(|least| *least = checked.min(*least)).or_insert(checked);
+    }
+
+    fn goto(&mut self, to: Label) {
+        self.jumps(to);
+        self.lines.push(Line::If(ALWAYS, 0, 0, 0, to));
+        self.checked = None;
+    }
+
+    fn jump(&mut self, cond: Cond, a: u8, b: u8, to: Label) {
+        self.jumps(to);
+        self.lines.push(Line::If(cond.register(), a, b, 0, to));
+    }
+
+    /// Compares a register, whose number is at most `most`, with a number; the other register may be
+    /// used.
+    fn jump_number(&mut self, cond: Cond, reg: u8, number: u64, most: u64, to: Label, other: u8) {
+        if most <= u32::MAX.into() && number <= u32::MAX.into() {
+            self.jumps(to);
+            self.lines.push(Line::If(cond.word(), reg, 0, number as u32 as i32, to));
+        } else if let Ok(number) = i32::try_from(number) {
+            self.jumps(to);
+            self.lines.push(Line::If(cond.number(), reg, 0, number, to));
+        } else {
+            self.set(other, number);
+            self.jump(cond, reg, other, to);
+        }
+    }
+
+    fn set(&mut self, to: u8, number: u64) {
+        match (i32::try_from(number), u32::try_from(number)) {
+            (Ok(number), _) => self.op(insn::set(to, number)),
+            (_, Ok(number)) => self.op(insn::set_word(to, number as i32)),
+            _ => self.ops(insn::load_number(to, number)),
+        }
+    }
+
+    /// `to op= number`; the other register may be used.
+    fn alu_number(&mut self, op: Op, to: u8, number: u64, other: u8) {
+        match i32::try_from(number) {
+            Ok(number) => self.op(insn::alu_number(op, to, number)),
+            Err(_) => {
+                self.set(other, number);
+                self.op(insn::alu(op, to, other));
+            }
+        }
+    }
+
+    /// Goes elsewhere if there are not so many bytes.
+    fn short(&mut self, bytes: u32, to: Label) {
+        self.jumps(to);
+        self.op(insn::copy(0, DATA));
+        self.op(insn::advance(0, bytes as i32));
+        self.lines.push(Line::If(insn::GREATER, 0, END, 0, to));
+        self.checked = self.checked.max(Some(bytes));
+    }
+
+    /// The frame's edges.
+    fn reload(&mut self) {
+        self.op(insn::load_memory(insn::WORD, DATA, CONTEXT, 0));
+        self.op(insn::load_memory(insn::WORD, END, CONTEXT, 4));
+        self.checked = Some(0);
+    }
+
+    /// Bytes of stack for an exit.
+    fn hold(&mut self, bytes: i32) -> Result<i16, Lack> {
+        let at = self.held - bytes;
+        if at < self.bound_end {
+            return Err(Lack::Room(
+                "bytes of stack",
+                (STACK_SIZE + 8) as usize,
+                STACK_SIZE as usize,
+            ));
+        }
+        self.held = at;
+        Ok(at as i16)
+    }
+
+    /// Where a number is that a lookup binds: 16 bytes, the lower half first.
+    fn bound(&mut self, lookup: LookupId, index: u8) -> Result<i16, Lack> {
+        if let Some(at) = self.bound.get(&(lookup, index)) {
+            return Ok(*at);
+        }
+        let at = self.bound_end;
+        if at + 16 > self.held {
+            return Err(Lack::Room(
+                "bytes of stack",
+                (STACK_SIZE + 16) as usize,
+                STACK_SIZE as usize,
+            ));
+        }
+        self.bound_end += 16;
+        self.bound.insert((lookup, index), at as i16);
+        Ok(at as i16)
+    }
+
+    /// A number that is no greater than another is a length; what it can be, if 64 bits hold it.
+    fn exact(&self, term: TermId) -> Result<(u64, u64), Lack> {
+        let range = self.facts.range(self.program, term);
+        let number = |n: i128| u64::try_from(n).ok();
+        let exact = range.and_then(|(low, high)| Some((number(low)?, number(high)?)));
+        exact.ok_or(Lack::Number("numbers of more than 64 bits"))
+    }
+}
+
+/// The kernel's limit.
+const MOST_INSTRUCTIONS: usize = 1_000_000;
+
+/// Name and section of a segment's program.
+fn names(number: usize, around: &Around<'_>) -> (String, String) {
+    match around.device.map_or(1, |device| device.segments.len()) {
+        0 | 1 => ("catena".into(), "xdp".into()),
+        _ => (format!("catena{number}"), format!("xdp/{number}")),
+    }
+}

@@ -1,0 +1,152 @@
+//! Programs for XDP from a target, in the kernel.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use codegen::ebpf::Object;
+
+use super::bpf::{self, AnyMap};
+
+/// An object in the kernel: its maps, with what they hold from the beginning, and its programs. They
+/// go when this is dropped, unless they are attached.
+#[derive(Debug)]
+pub struct Loaded {
+    maps: Vec<(String, AnyMap)>,
+    programs: Vec<OwnedFd>,
+}
+
+/// What a program answered to a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// `XDP_DROP` is 1, `XDP_PASS` 2, `XDP_TX` 3, `XDP_REDIRECT` 4.
+    pub verdict: u32,
+    /// The frame.
+    pub frame: Vec<u8>,
+    /// Nanoseconds that it took, on average.
+    pub nanoseconds: u32,
+}
+
+/// Why the kernel did not take an object.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The kernel's error.
+    pub error: io::Error,
+    /// The program, if it was one.
+    pub program: Option<usize>,
+    /// The instruction that its verifier came to last.
+    pub instruction: Option<usize>,
+    /// What the verifier wrote last.
+    pub log: String,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.program, self.instruction) {
+            (Some(_), Some(instruction)) => {
+                write!(
+                    f,
+                    "the kernel refuses instruction {instruction}: {}: {}",
+                    self.error, self.log
+                )
+            }
+            (Some(_), None) => {
+                write!(f, "the kernel refuses the program: {}: {}", self.error, self.log)
+            }
+            (None, _) => write!(f, "the kernel refuses a map: {}", self.error),
+        }
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl From<io::Error> for Rejected {
+    fn from(error: io::Error) -> Self {
+        Self { error, program: None, instruction: None, log: String::new() }
+    }
+}
+
+/// The number before a colon at the beginning of a line.
+fn instruction(log: &str) -> Option<usize> {
+    log.lines().rev().find_map(|line| line.split_once(':')?.0.parse().ok())
+}
+
+impl Loaded {
+    /// Loads an object.
+    ///
+    /// # Errors
+    /// What the kernel does not take.
+    pub fn new(object: &Object) -> Result<Self, Rejected> {
+        let mut maps = Vec::new();
+        for map in &object.maps {
+            let made = AnyMap::new(map.kind as u32, (map.key, map.value), map.room, map.flags)?;
+            for (key, value) in &map.entries {
+                made.set(key, value)?;
+            }
+            maps.push((map.name.clone(), made));
+        }
+        let mut programs = Vec::new();
+        for (number, code) in object.programs.iter().enumerate() {
+            let mut words = code.words.clone();
+            for (at, map) in &code.maps {
+                let known = words.get_mut(*at).zip(maps.get(*map));
+                let (word, (_, map)) =
+                    known.ok_or_else(|| io::Error::other("a program names no map"))?;
+                *word = *word & 0xffff_ffff | (map.descriptor() as u32 as u64) << 32;
+            }
+            let program = bpf::load_words(&words).map_err(|(error, log)| {
+                let last: Vec<&str> =
+                    log.lines().rev().filter(|l| !l.starts_with("processed")).take(3).collect();
+                let last = last.into_iter().rev().collect::<Vec<_>>().join("; ");
+                Rejected { error, program: Some(number), instruction: instruction(&log), log: last }
+            })?;
+            programs.push(program);
+        }
+        Ok(Self { maps, programs })
+    }
+
+    /// Runs a program on a frame as if it had come in, so many times.
+    ///
+    /// # Errors
+    /// The kernel's; frames of less than 14 bytes are none.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn test_run(&self, program: usize, frame: &[u8], repeat: u32) -> io::Result<Ran> {
+        let (verdict, frame, nanoseconds) = bpf::test_run(&self.programs[program], frame, repeat)?;
+        Ok(Ran { verdict, frame, nanoseconds })
+    }
+
+    fn map(&self, name: &str) -> io::Result<&AnyMap> {
+        let found = self.maps.iter().find(|map| map.0 == name);
+        found.map(|map| &map.1).ok_or_else(|| io::Error::other(format!("there is no map {name}")))
+    }
+
+    /// Sets an entry of a map.
+    ///
+    /// # Errors
+    /// The kernel's, or of what is not there.
+    pub fn set(&self, map: &str, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.map(map)?.set(key, value)
+    }
+
+    /// The numbers of 64 bits under a number, added up over all processors.
+    ///
+    /// # Errors
+    /// The kernel's, or of what is not there.
+    pub fn counters(&self, map: &str, number: u32) -> io::Result<Vec<u64>> {
+        let mut all: Vec<u64> = Vec::new();
+        for value in self.map(map)?.get(&number.to_le_bytes())? {
+            let words = value.chunks_exact(8).map(|word| {
+                word.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+            });
+            for (at, word) in words.enumerate() {
+                match all.get_mut(at) {
+                    Some(sum) => *sum = sum.wrapping_add(word),
+                    None => all.push(word),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
