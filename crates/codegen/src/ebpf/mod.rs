@@ -3,6 +3,7 @@
 mod emit;
 pub mod insn;
 mod object;
+mod read;
 
 pub use object::{Code, Map, MapKind, Object};
 
@@ -48,4 +49,16 @@ pub fn compile(device: &Device<'_>) -> Result<Compiled, (usize, StepId, Lack)> {
 pub fn can(program: &Program, step: StepId, _layout: &Layout) -> Result<(), Lack> {
     let mut around = Around { device: None, maps: Vec::new(), ports: None };
     Emitter::new(program, None, &mut around, 0, &[]).step(step, program.step(step))
+}
+
+/// Reads the program of a segment from an object.
+///
+/// # Errors
+/// The first instruction that is not understood, and why.
+pub fn decompile(
+    object: &Object,
+    number: usize,
+    device: &Device<'_>,
+) -> Result<Program, (usize, String)> {
+    read::read(object, number, device)
 }

@@ -1,0 +1,440 @@
+//! Reader: from instruction words to programs, by symbolic execution.
+//!
+//! Every path is followed; states that agree in all that is read later are one, and become one step.
+//! The reader shares nothing with what emits: it decodes words itself, and computes with numbers in its
+//! own way. Two things it takes for granted, as the kernel grants them: that a program was accepted by
+//! the verifier, and that a frame has 14 bytes and room around it, so that checks that only lead to
+//! `XDP_ABORTED` if there were none of that never fail.
+
+mod decode;
+mod end;
+mod live;
+mod machine;
+mod numbers;
+mod terms;
+
+use std::collections::HashMap;
+
+use ir::Program;
+use ir::field::meta;
+use ir::model::CompareOp;
+use ir::program::{Atom, Entries, Lookup, LookupId, Step, StepId, Table, TableId, Term};
+use ir::{IntervalSet, PrefixEntry, PrefixTable};
+
+use super::object::{Map, Object};
+use crate::Device;
+use decode::{Comparison, Insn, decode};
+use live::live;
+use machine::{Around, Question, State};
+use numbers::{Num, Numbers};
+use terms::Terms;
+
+/// Instructions that are followed, over all paths.
+const BUDGET: usize = 4_000_000;
+/// Different numbers.
+const NUMBERS: usize = 2_000_000;
+/// Instructions that a jump looks ahead for a call that depends on it.
+const AHEAD: usize = 24;
+/// A frame has a MAC header.
+const LEAST: i32 = 14;
+
+/// Where a path goes on.
+type Place = usize;
+
+/// What is asked at a place.
+enum Asked {
+    Atom(Atom, Place, Place),
+    Found(u16, Place, Place),
+    End(Box<ir::program::Exit>),
+    /// Only what never happens leads there.
+    Abort,
+}
+
+struct Reader<'a> {
+    code: Vec<Insn>,
+    around: Around<'a>,
+    terms: Terms,
+    places: HashMap<(usize, State), Place>,
+    waiting: Vec<(Place, usize, State)>,
+    asked: Vec<Option<Asked>>,
+}
+
+/// Reads the program of a segment.
+///
+/// # Errors
+/// The first instruction that is not understood, and why.
+pub(super) fn read(
+    object: &Object,
+    number: usize,
+    device: &Device<'_>,
+) -> Result<Program, (usize, String)> {
+    let whole = |why: &str| (0, why.to_string());
+    let code = object.programs.get(number).ok_or_else(|| whole("there is no such program"))?;
+    let segment = device.segments.get(number).ok_or_else(|| whole("there is no such segment"))?;
+    let insns = decode(&code.words, &code.maps)?;
+    if insns.is_empty() {
+        return Err(whole("there are no instructions"));
+    }
+    let live = live(&insns);
+    let mut numbers = Numbers::new();
+    let terms = Terms::new(&segment.program, &mut numbers);
+    let mut reader = Reader {
+        code: insns,
+        around: Around { numbers, maps: &object.maps, lookups: Vec::new() },
+        terms,
+        places: HashMap::new(),
+        waiting: Vec::new(),
+        asked: Vec::new(),
+    };
+    let first = reader.place(0, State::new());
+    let mut budget = BUDGET;
+    while let Some((place, mut at, mut state)) = reader.waiting.pop() {
+        let asked = loop {
+            budget = budget.checked_sub(1).ok_or((at, "it never ends".to_string()))?;
+            if reader.around.numbers.len() > NUMBERS {
+                return Err((at, "it computes too much".into()));
+            }
+            let insn = *reader.code.get(at).ok_or((at, "it has no end".to_string()))?;
+            match insn {
+                Insn::Goto { to } => {
+                    state.keep(live[to]);
+                    at = to;
+                }
+                Insn::Exit => {
+                    let end =
+                        end::end(&state, &mut reader.around, &mut reader.terms, segment, device);
+                    break end
+                        .map_err(|why| (at, why))?
+                        .map_or(Asked::Abort, |exit| Asked::End(Box::new(exit)));
+                }
+                Insn::Jump { how, wide, a, b, to } => {
+                    let question = state.question(&mut reader.around, (how, wide), a, b);
+                    let question = question.map_err(|why| (at, why))?;
+                    if let Some(jumps) = reader.decided(&question) {
+                        at = if jumps { to } else { at + 1 };
+                        continue;
+                    }
+                    let next = [at + 1, to].map(|next| {
+                        let jumped = next == to;
+                        let mut state = state.clone();
+                        let ahead = reader.ahead(at);
+                        state.learn(&mut reader.around, &question, jumped, ahead);
+                        state.keep(live[next]);
+                        reader.place(next, state)
+                    });
+                    break reader.ask(&question, next[1], next[0]).map_err(|why| (at, why))?;
+                }
+                insn => {
+                    state.run(&mut reader.around, insn).map_err(|why| (at, why))?;
+                    at += 1;
+                }
+            }
+        };
+        reader.asked[place] = Some(asked);
+    }
+    reader.program(first, &segment.program).map_err(|why| (0, why))
+}
+
+fn set(how: Comparison, than: u64) -> IntervalSet {
+    let (than, most) = (u128::from(than), u128::from(u64::MAX));
+    match how {
+        Comparison::Eq => IntervalSet::single(than),
+        Comparison::Ne => IntervalSet::single(than).complement(64),
+        Comparison::Lt if than == 0 => IntervalSet::default(),
+        Comparison::Lt => IntervalSet::range(0, than - 1),
+        Comparison::Le => IntervalSet::range(0, than),
+        Comparison::Gt if than == most => IntervalSet::default(),
+        Comparison::Gt => IntervalSet::range(than + 1, most),
+        Comparison::Ge => IntervalSet::range(than, most),
+    }
+}
+
+impl Reader<'_> {
+    fn place(&mut self, at: usize, state: State) -> Place {
+        if let Some(known) = self.places.get(&(at, state.clone())) {
+            return *known;
+        }
+        let place = self.asked.len();
+        self.asked.push(None);
+        self.places.insert((at, state.clone()), place);
+        self.waiting.push((place, at, state));
+        place
+    }
+
+    /// Whether a call that cuts the frame, or that copies bytes, follows at once.
+    fn ahead(&self, at: usize) -> (bool, bool) {
+        let behind = self.code.iter().skip(at + 1).take(AHEAD);
+        let call = behind.into_iter().find_map(|insn| match insn {
+            Insn::Call(function) => Some(*function),
+            _ => None,
+        });
+        (call == Some(65), call == Some(189))
+    }
+
+    fn numbers(&self, num: Num) -> IntervalSet {
+        let (least, most) = self.around.numbers.range(num);
+        match (least, i128::from(u64::MAX)) {
+            (0.., all) if most <= all => IntervalSet::range(least as u128, most as u128),
+            _ => IntervalSet::range(0, u64::MAX.into()),
+        }
+    }
+
+    /// Whether a jump is made, if that is known.
+    fn decided(&self, question: &Question) -> Option<bool> {
+        match question {
+            Question::Decided(jumps) => Some(*jumps),
+            Question::Test { num, how, than } => {
+                let (all, set) = (self.numbers(*num), set(*how, *than));
+                if all.is_subset(&set) {
+                    return Some(true);
+                }
+                (!all.intersects(&set)).then_some(false)
+            }
+            Question::Long { bytes, if_so } => (*bytes <= 0).then_some(*if_so),
+            _ => None,
+        }
+    }
+
+    fn ask(&mut self, question: &Question, jumped: Place, not: Place) -> Result<Asked, String> {
+        let numbers = &self.around.numbers;
+        let by = |if_so: bool| if if_so { (jumped, not) } else { (not, jumped) };
+        Ok(match *question {
+            Question::Test { num, how, than } => {
+                let set = set(how, than).intersect(&self.numbers(num));
+                Asked::Atom(Atom::Test(self.terms.term(num, numbers)?, set.into()), jumped, not)
+            }
+            Question::Compare { a, how, b } => {
+                let (a, b) = (self.terms.term(a, numbers)?, self.terms.term(b, numbers)?);
+                let how = match how {
+                    Comparison::Eq => CompareOp::Eq,
+                    Comparison::Ne => CompareOp::Ne,
+                    Comparison::Lt => CompareOp::Lt,
+                    Comparison::Le => CompareOp::Le,
+                    Comparison::Gt => CompareOp::Gt,
+                    Comparison::Ge => CompareOp::Ge,
+                };
+                Asked::Atom(Atom::Compare(how, a, b), jumped, not)
+            }
+            Question::Long { bytes, if_so } => {
+                let length = self.around.numbers.intern(numbers::Node::Length);
+                let length = self.terms.term(length, &self.around.numbers)?;
+                let set = IntervalSet::range(bytes.max(0) as u128, meta::LEN.max());
+                let (yes, no) = by(if_so);
+                Asked::Atom(Atom::Test(length, set.into()), yes, no)
+            }
+            Question::Missed { lookup, if_so } => {
+                let (miss, hit) = by(if_so);
+                Asked::Found(lookup, hit, miss)
+            }
+            Question::Within { offset, length, if_so } => {
+                let all = self.around.numbers.intern(numbers::Node::Length);
+                let offset = self.around.numbers.number(offset.into());
+                let end = self.around.numbers.sum(length, offset, 1);
+                let numbers = &self.around.numbers;
+                let (end, all) = (self.terms.term(end, numbers)?, self.terms.term(all, numbers)?);
+                let (yes, no) = by(if_so);
+                Asked::Atom(Atom::Compare(CompareOp::Le, end, all), yes, no)
+            }
+            Question::Decided(_) => return Err("it is decided".into()),
+        })
+    }
+
+    /// Places in an order in which each stands before those it leads to.
+    fn order(&self, first: Place) -> Result<Vec<Place>, String> {
+        // 0: not met, 1: what it leads to is being met, 2: done.
+        let mut marks = vec![0_u8; self.asked.len()];
+        let (mut stack, mut done) = (vec![first], Vec::new());
+        while let Some(&place) = stack.last() {
+            if marks[place] == 2 {
+                stack.pop();
+                continue;
+            }
+            let next: Vec<Place> = match &self.asked[place] {
+                Some(Asked::Atom(_, a, b) | Asked::Found(_, a, b)) => vec![*a, *b],
+                _ => Vec::new(),
+            };
+            if marks[place] == 1 {
+                marks[place] = 2;
+                done.push(place);
+                stack.pop();
+                continue;
+            }
+            marks[place] = 1;
+            if next.iter().any(|next| marks[*next] == 1) {
+                return Err("it leads back to where it was".into());
+            }
+            stack.extend(next.into_iter().filter(|next| marks[*next] == 0));
+        }
+        Ok(done)
+    }
+
+    fn program(mut self, first: Place, segment: &Program) -> Result<Program, String> {
+        let order = self.order(first)?;
+        let (mut tables, mut lookups) = (segment.tables.clone(), segment.lookups.clone());
+        let own = lookups.len();
+        let asked = std::mem::take(&mut self.around.lookups);
+        let mut of_maps: HashMap<usize, TableId> = HashMap::new();
+        for (map, key) in &asked {
+            let element = segment.lookups.first().map_or(segment.entry.node, |l| l.element);
+            let of = &self.around.maps[*map];
+            let table = match of_maps.get(map) {
+                Some(table) => *table,
+                None => {
+                    let (width, entries) = prefixes(of)?;
+                    let id = TableId(u16::try_from(tables.len()).map_err(|_| "too many tables")?);
+                    tables.push(Table {
+                        element,
+                        widths: vec![width],
+                        entries: Entries::Prefixes(PrefixTable::new(width, entries).into()),
+                    });
+                    of_maps.insert(*map, id);
+                    id
+                }
+            };
+            let key = vec![self.terms.joined(key, &self.around.numbers)?];
+            let values = (of.value / 16) as u8;
+            lookups.push(Lookup { table, key, values, common: 0, element });
+        }
+        // What lookups bind was numbered from 0 on.
+        let all = self.terms.all.len();
+        let of_segment = segment.terms.len();
+        let lookup = |number: u16| {
+            u16::try_from(own + usize::from(number)).map(LookupId).map_err(|_| "too many lookups")
+        };
+        for term in &mut self.terms.all[of_segment..all] {
+            if let Term::Bound(bound, _) = term {
+                *bound = lookup(bound.0)?;
+            }
+        }
+        // Equal steps are one, and a test whose outcomes are is none. A place is a step, or nothing
+        // that happens.
+        let mut steps: Vec<Step> = Vec::new();
+        let mut same: HashMap<String, StepId> = HashMap::new();
+        let mut of_places: HashMap<Place, Option<StepId>> = HashMap::new();
+        let mut add = |key: String, step: Step| {
+            *same.entry(key).or_insert_with(|| {
+                steps.push(step);
+                StepId(steps.len() as u32 - 1)
+            })
+        };
+        let node = segment.entry.node;
+        for place in order {
+            let step = match self.asked[place].take() {
+                Some(Asked::Atom(atom, yes, no)) => {
+                    let (yes, no) = (of_places[&yes], of_places[&no]);
+                    match (yes, no) {
+                        (Some(yes), Some(no)) if yes != no => {
+                            let key = format!("{atom:?} {yes:?} {no:?}");
+                            Some(add(key, Step::Test { atom, yes, no, element: node }))
+                        }
+                        (Some(same), Some(_)) => Some(same),
+                        (None, None) => None,
+                        // A frame has so many bytes.
+                        (Some(yes), None) if is_granted(&self.terms, &atom) => Some(yes),
+                        (yes, no) => {
+                            let abort = end::abort(segment);
+                            let abort = add("abort".into(), Step::Exit(Box::new(abort)));
+                            let (yes, no) = (yes.unwrap_or(abort), no.unwrap_or(abort));
+                            let key = format!("{atom:?} {yes:?} {no:?}");
+                            Some(add(key, Step::Test { atom, yes, no, element: node }))
+                        }
+                    }
+                }
+                Some(Asked::Found(number, hit, miss)) => {
+                    let abort = end::abort(segment);
+                    let mut or_abort = |step: Option<StepId>| {
+                        step.unwrap_or_else(|| {
+                            add("abort".into(), Step::Exit(Box::new(abort.clone())))
+                        })
+                    };
+                    let (hit, miss) = (or_abort(of_places[&hit]), or_abort(of_places[&miss]));
+                    let key = format!("find {number} {hit:?} {miss:?}");
+                    Some(add(key, Step::Lookup { lookup: lookup(number)?, hit, miss }))
+                }
+                Some(Asked::End(exit)) => {
+                    let key = format!("{exit:?}");
+                    Some(add(key, Step::Exit(exit)))
+                }
+                Some(Asked::Abort) | None => None,
+            };
+            of_places.insert(place, step);
+        }
+        let first = of_places.get(&first).copied().flatten().ok_or("it does nothing")?;
+        // Steps stand behind those that they lead to: the other way round.
+        let last = first.0;
+        let turn = |step: StepId| StepId(last - step.0);
+        let mut steps: Vec<Step> = steps.into_iter().take(last as usize + 1).rev().collect();
+        for step in &mut steps {
+            step.map_next(turn);
+        }
+        let steps = reachable(steps);
+        let program = Program {
+            entry: segment.entry,
+            continuation: segment.continuation,
+            terms: self.terms.all,
+            state: segment.state.clone(),
+            tables,
+            lookups,
+            steps,
+        };
+        Ok(program.normal())
+    }
+}
+
+/// Without steps that none leads to.
+fn reachable(steps: Vec<Step>) -> Vec<Step> {
+    let mut reached = vec![false; steps.len()];
+    reached[0] = true;
+    for (index, step) in steps.iter().enumerate() {
+        if reached[index] {
+            step.next().for_each(|next| reached[next.0 as usize] = true);
+        }
+    }
+    let mut numbers = Vec::with_capacity(steps.len());
+    let mut count = 0;
+    for reached in &reached {
+        numbers.push(StepId(count));
+        count += u32::from(*reached);
+    }
+    let kept = steps.into_iter().zip(reached).filter(|(_, reached)| *reached);
+    let mut steps: Vec<Step> = kept.map(|(step, _)| step).collect();
+    for step in &mut steps {
+        step.map_next(|next| numbers[next.0 as usize]);
+    }
+    steps
+}
+
+/// Whether all frames are so.
+fn is_granted(terms: &Terms, atom: &Atom) -> bool {
+    let Atom::Test(term, set) = atom else { return false };
+    let all = IntervalSet::range(LEAST as u128, meta::LEN.max());
+    terms.all.get(term.0 as usize) == Some(&Term::Input(meta::LEN)) && all.is_subset(set)
+}
+
+/// The prefixes that a map holds.
+fn prefixes(map: &Map) -> Result<(u16, Vec<PrefixEntry>), String> {
+    let bytes = (map.key as usize).checked_sub(4).filter(|bytes| (1..=16).contains(bytes));
+    let bytes = bytes.ok_or("its keys are no prefixes")?;
+    let mut all = Vec::with_capacity(map.entries.len());
+    for (key, value) in &map.entries {
+        let fits = key.len() == 4 + bytes && value.len() == map.value as usize;
+        let (length, prefix) = match key.split_first_chunk::<4>() {
+            Some((length, prefix)) if fits => (u32::from_le_bytes(*length), prefix),
+            _ => return Err("an entry of another size".into()),
+        };
+        if length as usize > 8 * bytes {
+            return Err("a prefix that is too long".into());
+        }
+        let prefix = prefix.iter().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+        let free = (8 * bytes) as u32 - length;
+        if prefix.trailing_zeros() < free && prefix != 0 {
+            return Err("a prefix with bits behind it".into());
+        }
+        let number = |bytes: &[u8]| {
+            bytes.iter().rev().fold(0_u128, |number, byte| number << 8 | u128::from(*byte))
+        };
+        let row: Vec<u128> = value.chunks(16).map(number).collect();
+        all.push(PrefixEntry { prefix, length: length as u16, row: row.into() });
+    }
+    Ok((8 * bytes as u16, all))
+}
