@@ -14,6 +14,9 @@ fn name(node: NodeId) -> String {
 fn judge(program: &Program, object: &Object) -> Result<Verdict, String> {
     let read = ebpf::decompile(object, 0, &device(program));
     let read = read.map_err(|(at, why)| format!("instruction {at}: {why}"))?;
+    if std::env::var_os("SHOW").is_some() {
+        eprintln!("SEGMENT\n{program}\nREAD\n{read}");
+    }
     let compared = compare(&Comparison {
         a: &program.clone().lower(),
         b: &read.lower(),

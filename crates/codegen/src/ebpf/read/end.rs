@@ -37,8 +37,8 @@ pub(super) fn end(
     let port = match &state.registers[0] {
         Some(Value::Redirect(port)) => *port,
         Some(Value::Num(num)) => match around.numbers.as_number(*num) {
-            Some(0) if state.class.is_none() => return Ok(None),
-            Some(0 | 1) => {
+            Some(0) => return Ok(None),
+            Some(1) => {
                 let mut exit = counted(state, around, terms, segment)?;
                 match exit.end {
                     End::Drop { .. } => {}

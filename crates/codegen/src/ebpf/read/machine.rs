@@ -596,6 +596,17 @@ impl State {
             Question::Test { num, how: Comparison::Gt, than } if copies && !jumped => {
                 self.most = Some((*num, *than));
             }
+            // A sum over bytes that are not all there is 0: where 0 stands for it, it is the sum.
+            Question::Within { offset, length, if_so } if jumped != *if_so => {
+                let zero = around.numbers.number(0);
+                let sum = Node::Sum16 { offset: *offset, length: *length };
+                let sum = around.numbers.intern(sum);
+                for register in self.registers.iter_mut().flatten() {
+                    if *register == Value::Num(zero) {
+                        *register = Value::Num(sum);
+                    }
+                }
+            }
             _ => {}
         }
     }
