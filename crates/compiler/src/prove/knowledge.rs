@@ -224,6 +224,7 @@ impl Knowledge {
         let ends = |t: &TermId| ends(&known(t)).unwrap_or((0, u128::MAX));
         let between = |(low, high): (u128, u128)| IntervalSet::range(low, high);
         match arena.term(term) {
+            Term::Input(field) if *field == meta::LEN => self.derive_length(arena, term),
             Term::Input(field) => self.derive_field(arena, term, *field),
             Term::Binary(BinaryOp::Add, ..) => {
                 let sum = arena.linear(term);
@@ -305,6 +306,23 @@ impl Knowledge {
             }
             _ => all,
         }
+    }
+
+    /// What numbers that are no greater than the packet's length say of it. They are made from fields,
+    /// of which what was learned counts alone: what they are derived from may be the length.
+    fn derive_length(&self, arena: &Arena, length: TermId) -> IntervalSet {
+        let least = self.compares.iter().filter_map(|(atom, holds)| {
+            let Atom::Compare(CompareOp::Le, low, high) = atom else { return None };
+            let sum = arena.linear(*low);
+            let [(inner, 1)] = sum.terms[..] else { return None };
+            if !holds || *high != length || sum.constant > u32::MAX.into() {
+                return None;
+            }
+            let tested = self.sets.get(&inner).and_then(|set| set.min()).unwrap_or(0);
+            let (least, most) = arena.bounds(inner);
+            (most <= u32::MAX.into()).then(|| least.max(tested) + sum.constant)
+        });
+        IntervalSet::range(least.max().unwrap_or(0), u128::MAX)
     }
 
     /// What fields that overlap say of a field.
