@@ -14,7 +14,7 @@ pub use target::{Device, File, Lack, Presumed, Presumption, Segment, Target, Unr
 
 /// All targets.
 pub fn targets() -> &'static [&'static dyn Target] {
-    static ALL: [&dyn Target; 2] = [&openflow::OPENFLOW, &openflow::OVS];
+    static ALL: [&dyn Target; 3] = [&openflow::OPENFLOW, &openflow::OVS, &ebpf::EBPF];
     &ALL
 }
 

@@ -1,26 +1,60 @@
 //! eBPF for XDP: programs that the kernel runs on frames as they come in.
+//!
+//! A segment becomes one program, without a compiler or libbpf: [`compile`] makes instruction words and
+//! maps of it, which are written as an object that `ip link set dev DEVICE xdp obj catena.o sec xdp`
+//! and libbpf load. What maps hold from the beginning is a file of its own, and a listing names the
+//! element behind each block of instructions.
+//!
+//! A frame that is handed off leaves by the port towards the cores, one that leaves by the only port
+//! of its segment goes out with `XDP_TX`, others by a map of interfaces under the device's port
+//! numbers. Every exit is a class that is counted: under its step's number there are, for each
+//! processor, its packets, their bytes as they came in, and the sums of other lengths that the chain
+//! counts them by.
 
 mod emit;
+mod files;
 pub mod insn;
+mod listing;
 mod object;
 mod read;
 
 pub use object::{Code, Map, MapKind, Object};
 
-use ir::Program;
 use ir::layout::{Layout, Layouts};
 use ir::program::StepId;
+use ir::{NodeId, Program, Span};
 
-use crate::{Device, Lack};
+use crate::{Device, File, Lack, Target, Unread};
 use emit::{Around, Emitter};
 
-/// What a device is to be given, before it is written to files; and which step's block begins at
-/// which instruction of each program.
+/// Instructions that are for one step, or for one rule of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The first instruction.
+    pub first: usize,
+    /// The step.
+    pub step: StepId,
+    /// The element that it is about.
+    pub element: NodeId,
+    /// Its rule, if it is about one.
+    pub span: Option<Span>,
+}
+
+/// What a device is to be given, before it is written to files.
+#[derive(Debug)]
 pub struct Compiled {
     /// Programs and maps.
     pub object: Object,
-    /// By program: first instructions of blocks and their steps, in order.
-    pub blocks: Vec<Vec<(usize, StepId)>>,
+    /// By program: blocks in order.
+    pub blocks: Vec<Vec<Block>>,
+}
+
+impl Compiled {
+    /// The block that an instruction of a program is in.
+    pub fn block(&self, program: usize, instruction: usize) -> Option<&Block> {
+        let blocks = self.blocks.get(program)?;
+        blocks.iter().rev().find(|block| block.first <= instruction)
+    }
 }
 
 /// Compiles a device's segments.
@@ -42,15 +76,6 @@ pub fn compile(device: &Device<'_>) -> Result<Compiled, (usize, StepId, Lack)> {
     Ok(Compiled { object: Object { maps: around.maps, programs }, blocks })
 }
 
-/// Whether a step alone can be turned into instructions.
-///
-/// # Errors
-/// What is lacking.
-pub fn can(program: &Program, step: StepId, _layout: &Layout) -> Result<(), Lack> {
-    let mut around = Around { device: None, maps: Vec::new(), ports: None };
-    Emitter::new(program, None, &mut around, 0, &[]).step(step, program.step(step))
-}
-
 /// Reads the program of a segment from an object.
 ///
 /// # Errors
@@ -61,4 +86,74 @@ pub fn decompile(
     device: &Device<'_>,
 ) -> Result<Program, (usize, String)> {
     read::read(object, number, device)
+}
+
+/// An object from the files that [`Target::emit`] gives.
+///
+/// # Errors
+/// The first place that is not understood.
+pub fn object(files: &[File]) -> Result<Object, Unread> {
+    files::read(files)
+}
+
+/// The target.
+pub static EBPF: Ebpf = Ebpf;
+
+/// eBPF for XDP in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Ebpf;
+
+/// Whether a step can be turned into instructions.
+fn can(program: &Program, step: StepId) -> Result<(), Lack> {
+    let ask = |layouts: Option<&Layouts>| {
+        let mut around = Around { device: None, maps: Vec::new(), ports: None };
+        let mut emitter = Emitter::new(program, layouts, &mut around, 0, &[]);
+        emitter.step(step, program.step(step))
+    };
+    match ask(None) {
+        // What numbers can be may follow from what was tested before.
+        Err(Lack::Number(_) | Lack::Comparison | Lack::Match(..)) => {
+            ask(Some(&Layouts::of(program)))
+        }
+        answer => answer,
+    }
+}
+
+impl Target for Ebpf {
+    fn name(&self) -> &'static str {
+        "ebpf"
+    }
+
+    fn cuts(&self) -> bool {
+        true
+    }
+
+    fn decides(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
+        can(program, step)
+    }
+
+    fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
+        can(program, step)
+    }
+
+    fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {
+        let compiled = compile(device)?;
+        let written = files::write(&compiled.object);
+        let mut files = written.map_err(|_| (0, StepId(0), Lack::Room("bytes", 0, 0)))?;
+        let listing = listing::listing(&compiled, device);
+        files.push(File { name: files::LISTING.into(), contents: listing.into_bytes() });
+        Ok(files)
+    }
+
+    fn read(&self, files: &[File], device: &Device<'_>) -> Result<Vec<Program>, Unread> {
+        let object = files::read(files)?;
+        let unread = |line, message| Unread { file: files::OBJECT.into(), line, message };
+        if object.programs.len() != device.segments.len() {
+            return Err(unread(0, "it has another number of programs".into()));
+        }
+        let read = |number| {
+            read::read(&object, number, device).map_err(|(at, message)| unread(at + 1, message))
+        };
+        (0..device.segments.len()).map(read).collect()
+    }
 }

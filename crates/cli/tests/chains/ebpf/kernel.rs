@@ -49,11 +49,8 @@ fn packet(frame: &[u8]) -> Packet {
 /// In the kernel; packets leave by all ports but one.
 fn load(compiled: &Compiled, without: Option<u32>) -> Loaded {
     let loaded = Loaded::new(&compiled.object).unwrap_or_else(|rejected| {
-        let step = rejected.instruction.and_then(|at| {
-            let blocks = &compiled.blocks[rejected.program?];
-            blocks.iter().rev().find(|(first, _)| *first <= at)
-        });
-        panic!("in the block of {step:?}: {rejected}")
+        let block = rejected.instruction.and_then(|at| compiled.block(rejected.program?, at));
+        panic!("in the block {block:?}: {rejected}")
     });
     if compiled.object.maps.iter().any(|map| map.name == "ports") {
         for port in (0..128_u32).filter(|port| Some(*port) != without) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use codegen::ebpf;
-use codegen::{Device, Segment};
+use codegen::{Device, Segment, Target};
 use compiler::synthesize_tables;
 use ir::field::meta;
 use ir::layout::Layouts;
@@ -55,7 +55,7 @@ pub fn segment(program: &Program) -> Program {
     let whole = program.clone();
     for (index, step) in program.steps.iter_mut().enumerate() {
         let at = StepId(index as u32);
-        if ebpf::can(&whole, at, layouts.at(at)).is_err() {
+        if ebpf::EBPF.decides(&whole, at, layouts.at(at)).is_err() {
             number += 1;
             let exit = Exit::handoff(Continuation(number), Vec::new());
             *step = Step::Exit(Box::new(exit));

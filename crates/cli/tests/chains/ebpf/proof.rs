@@ -1,5 +1,6 @@
 //! Programs read back from instruction words, proven to be the ones that these were made from.
 
+use codegen::Target;
 use codegen::ebpf::{self, Object};
 use compiler::prove::{BUDGET, Comparison, Verdict, View, compare};
 use ir::{NodeId, Program};
@@ -50,7 +51,10 @@ fn what_is_read_back_is_proven_equal() {
             let compiled = ebpf::compile(&device(&program))
                 .unwrap_or_else(|(_, step, lack)| panic!("{name}: s{}: {lack}", step.0));
             let begun = std::time::Instant::now();
-            let verdict = judge(&program, &compiled.object);
+            let files = ebpf::EBPF.emit(&device(&program)).expect("it fits");
+            let object = ebpf::object(&files).unwrap_or_else(|unread| panic!("{name}: {unread}"));
+            assert_eq!(object, compiled.object, "{name}");
+            let verdict = judge(&program, &object);
             let words = compiled.object.programs[0].words.len();
             let text = format!("{verdict:?}");
             eprintln!("{name}: {words} {:?} {}", begun.elapsed(), &text[..text.len().min(3000)]);

@@ -11,10 +11,11 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ir::Program;
 use ir::layout::{Facts, Layouts};
-use ir::program::{LookupId, StepId, Term, TermId};
+use ir::program::{End, LookupId, Step, StepId, Term, TermId};
+use ir::{NodeId, Program, Span};
 
+use super::Block;
 use super::insn::{self, ALWAYS, Cond, Line, Op};
 use super::object::{Code, Map, MapKind};
 use crate::{Device, Lack};
@@ -59,7 +60,7 @@ pub(super) struct Around<'a> {
 /// A program of a segment, and which step's block begins at which instruction.
 pub(super) struct Emitted {
     pub(super) code: Code,
-    pub(super) blocks: Vec<(usize, StepId)>,
+    pub(super) blocks: Vec<Block>,
 }
 
 pub(super) struct Emitter<'a, 'b> {
@@ -70,7 +71,7 @@ pub(super) struct Emitter<'a, 'b> {
     number: usize,
     ingress: &'a [u32],
     lines: Vec<Line<Label>>,
-    blocks: Vec<(usize, StepId)>,
+    blocks: Vec<Block>,
     labels: Label,
     /// What is known at the step.
     facts: Facts,
@@ -117,14 +118,14 @@ fn wanted(program: &Program) -> Vec<BTreeSet<(LookupId, u8)>> {
     let mut all = vec![BTreeSet::new(); program.steps.len()];
     for (index, step) in program.steps.iter().enumerate().rev() {
         let mut terms: Vec<TermId> = step.terms();
-        if let ir::program::Step::Lookup { lookup, .. } = step {
+        if let Step::Lookup { lookup, .. } = step {
             terms.extend(&program.lookups[usize::from(lookup.0)].key);
         }
         let mut set: BTreeSet<(LookupId, u8)> = BTreeSet::new();
         for next in step.next() {
             set.extend(all[next.0 as usize].iter().copied());
         }
-        if let ir::program::Step::Lookup { lookup, .. } = step {
+        if let Step::Lookup { lookup, .. } = step {
             set.retain(|(other, _)| other != lookup);
         }
         for term in terms {
@@ -199,7 +200,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 self.lines.pop();
                 continue;
             }
-            self.blocks.push((self.lines.len(), at));
+            self.block(at, element(program, step), None);
             self.step(at, step).map_err(|lack| (at, lack))?;
         }
         if self.waiting.contains_key(&ABORT) {
@@ -220,7 +221,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
             count += usize::from(!matches!(line, Line::Label(_)));
         }
         places.push(count);
-        let blocks = self.blocks.iter().map(|(line, step)| (places[*line], *step)).collect();
+        for block in &mut self.blocks {
+            block.first = places[block.first];
+        }
+        let blocks = std::mem::take(&mut self.blocks);
         let mut maps = Vec::new();
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -242,6 +246,11 @@ impl<'a, 'b> Emitter<'a, 'b> {
             .collect();
         let (name, section) = names(self.number, self.around);
         Ok(Emitted { code: Code { name, section, words, maps }, blocks })
+    }
+
+    /// What comes next is about this.
+    fn block(&mut self, step: StepId, element: NodeId, span: Option<Span>) {
+        self.blocks.push(Block { first: self.lines.len(), step, element, span });
     }
 
     fn map(&mut self, map: Map) -> usize {
@@ -376,6 +385,20 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let number = |n: i128| u64::try_from(n).ok();
         let exact = range.and_then(|(low, high)| Some((number(low)?, number(high)?)));
         exact.ok_or(Lack::Number("numbers of more than 64 bits"))
+    }
+}
+
+/// The element that a step is about.
+fn element(program: &Program, step: &Step) -> NodeId {
+    match step {
+        Step::Test { element, .. } | Step::Switch { element, .. } => *element,
+        Step::Classify { element, .. } => *element,
+        Step::Lookup { lookup, .. } => program.lookups[usize::from(lookup.0)].element,
+        Step::Exit(exit) => match exit.end {
+            End::Drop { element, .. } => element,
+            End::Push { to, .. } => to.node,
+            End::Handoff { .. } => program.entry.node,
+        },
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ir::field::meta;
 use ir::program::{Atom, ClassifyRule, Entries, LookupId, Step, StepId, Term, TermId};
-use ir::{IntervalSet, PrefixTable};
+use ir::{IntervalSet, NodeId, PrefixTable};
 
 use super::super::insn::{self, Cond, Op};
 use super::super::object::{Map, MapKind};
@@ -210,8 +210,8 @@ impl Emitter<'_, '_> {
                 };
                 self.scan(*on, cases.iter().flat_map(to).collect(), otherwise.0, 0)
             }
-            Step::Classify { keys, rules, arms, otherwise, .. } => {
-                self.rules(at, keys, rules, arms, *otherwise)
+            Step::Classify { keys, rules, arms, otherwise, element, .. } => {
+                self.rules((at, *element), keys, rules, (arms, *otherwise))
             }
             Step::Lookup { lookup, hit, miss } => self.look_up(*lookup, *hit, *miss),
             Step::Exit(exit) => self.exit(at, exit),
@@ -221,11 +221,10 @@ impl Emitter<'_, '_> {
     /// Rule by rule.
     fn rules(
         &mut self,
-        at: StepId,
+        (at, element): (StepId, NodeId),
         keys: &[TermId],
         rules: &[ClassifyRule],
-        arms: &[StepId],
-        otherwise: StepId,
+        (arms, otherwise): (&[StepId], StepId),
     ) -> Result<(), Lack> {
         let cubes: usize = rules.iter().map(|rule| rule.cubes.len()).sum();
         if cubes > CUBES {
@@ -233,6 +232,7 @@ impl Emitter<'_, '_> {
         }
         let known = self.facts.clone();
         for rule in rules {
+            self.block(at, element, rule.span);
             for cube in rule.cubes.iter() {
                 let next = self.label();
                 // What is there is asked before it is looked at.
@@ -257,7 +257,6 @@ impl Emitter<'_, '_> {
                 }
             }
         }
-        let _ = at;
         self.goto(otherwise.0);
         Ok(())
     }
