@@ -211,6 +211,20 @@ impl Cond {
     }
 }
 
+/// The code of a jump that is made if another is not; `None` if there is none.
+pub const fn opposite(code: u8) -> Option<u8> {
+    let other = match code & 0xf0 {
+        0x10 => Cond::Ne,
+        0x20 => Cond::Le,
+        0x30 => Cond::Lt,
+        0x50 => Cond::Eq,
+        0xa0 => Cond::Ge,
+        0xb0 => Cond::Gt,
+        _ => return None,
+    };
+    Some(code & 0x0f | other as u8)
+}
+
 /// A line of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Line<L = &'static str> {

@@ -5,17 +5,22 @@ mod kernel;
 mod proof;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use codegen::ebpf;
 use codegen::{Device, Segment, Target};
 use compiler::synthesize_tables;
+use engine::session;
 use ir::field::meta;
 use ir::layout::Layouts;
 use ir::program::{Atom, Continuation, End, Exit, Mark, Step, StepId, Term, Writes};
-use ir::{Base, NodeId, Port, Program, Span};
+use ir::{Base, Graph, Model, NodeId, Port, Program, Span};
 
+use crate::filetests;
 use crate::programs::chain;
+use crate::support::Started;
+use crate::tables::models;
 
 /// Names of elements, without more.
 fn origin(node: NodeId, _: Option<Span>) -> String {
@@ -145,14 +150,46 @@ pub fn device(program: &Program) -> Device<'static> {
     }
 }
 
-/// The segments of a chain.
-pub fn segments(path: &str) -> Vec<(String, Program)> {
-    let (chain, models) = chain(&root().join(path));
-    let programs = synthesize_tables(&chain.graph, &models).programs;
-    programs
-        .iter()
-        .map(|program| {
-            (format!("{path} {}", chain.graph.nodes[program.entry.node].name), segment(program))
-        })
-        .collect()
+/// A chain under test.
+pub struct Subject {
+    pub name: String,
+    pub graph: Graph,
+    pub models: Vec<Model>,
+}
+
+impl Subject {
+    /// Its segments: what stands for which program.
+    pub fn segments(&self) -> Vec<(String, Port, Program)> {
+        let programs = synthesize_tables(&self.graph, &self.models).programs;
+        let name = |at: Port| format!("{} {}", self.name, self.graph.nodes[at.node].name);
+        programs.iter().map(|of| (name(of.entry), of.entry, segment(of))).collect()
+    }
+}
+
+/// Takes all chains of examples, filetests and golden programs; `FILETEST` says which.
+pub fn subjects(folder: &str) -> Vec<Subject> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let only = std::env::var("FILETEST").unwrap_or_default();
+    let mut all = Vec::new();
+    for (name, begin) in filetests::chains(&folder) {
+        if !name.contains(&only) {
+            continue;
+        }
+        let Some(mut started) = begin(session::Path::Native.into()) else { continue };
+        let models = models(&mut started);
+        let Started { chain, .. } = started;
+        all.push(Subject { name, graph: chain.graph, models });
+    }
+    for folder in ["examples", "filetests/programs"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+            if path.extension().is_some_and(|e| e == "click") && name.contains(&only) {
+                let (chain, models) = chain(&path);
+                all.push(Subject { name, graph: chain.graph, models });
+            }
+        }
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
 }

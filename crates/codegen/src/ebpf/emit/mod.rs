@@ -9,7 +9,7 @@ mod exit;
 mod number;
 mod steps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ir::layout::{Facts, Layouts};
 use ir::program::{End, LookupId, Step, StepId, Term, TermId};
@@ -208,6 +208,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
             self.op(insn::set(0, XDP_ABORTED));
             self.op(insn::EXIT);
         }
+        self.shorten();
         let words = insn::assemble(&self.lines)
             .map_err(|_| (start, Lack::Room("instructions", self.lines.len(), 32_767)))?;
         if words.len() > MOST_INSTRUCTIONS {
@@ -248,6 +249,29 @@ impl<'a, 'b> Emitter<'a, 'b> {
         Ok(Emitted { code: Code { name, section, words, maps }, blocks })
     }
 
+    /// Lets jumps to jumps lead where these lead.
+    fn shorten(&mut self) {
+        let (mut leads, mut next) = (HashMap::new(), None);
+        for line in self.lines.iter().rev() {
+            match line {
+                Line::Label(label) => {
+                    if let Some(to) = next {
+                        leads.insert(*label, to);
+                    }
+                }
+                Line::If(ALWAYS, .., to) => next = Some(*leads.get(to).unwrap_or(to)),
+                Line::If(..) | Line::Do(_) => next = None,
+            }
+        }
+        for line in &mut self.lines {
+            if let Line::If(.., to) = line
+                && let Some(further) = leads.get(to)
+            {
+                *to = *further;
+            }
+        }
+    }
+
     /// What comes next is about this.
     fn block(&mut self, step: StepId, element: NodeId, span: Option<Span>) {
         self.blocks.push(Block { first: self.lines.len(), step, element, span });
@@ -275,6 +299,14 @@ impl<'a, 'b> Emitter<'a, 'b> {
         // What comes next needs no jump.
         if matches!(self.lines.last(), Some(Line::If(ALWAYS, .., to)) if *to == label) {
             self.lines.pop();
+        }
+        // A jump over another one is that one, on the opposite condition.
+        if let [.., Line::If(code, a, b, number, over), Line::If(ALWAYS, .., to)] = self.lines[..]
+            && over == label
+            && let Some(code) = insn::opposite(code)
+        {
+            self.lines.truncate(self.lines.len() - 2);
+            self.lines.push(Line::If(code, a, b, number, to));
         }
         let waiting = self.waiting.remove(&label);
         self.checked = self.checked.into_iter().chain(waiting).min();
