@@ -83,6 +83,11 @@ fn run(name: &str, program: &Program, frames: &[Vec<u8>]) -> usize {
                 assert_eq!(ran.verdict, DROP, "{}", about());
                 continue;
             }
+            // What is left is no frame.
+            End::Push { .. } if expected.len() < 14 => {
+                assert_eq!(ran.verdict, 0, "{}", about());
+                continue;
+            }
             End::Push { to, .. } => {
                 assert_eq!(
                     (ran.verdict, &ran.frame[..]),

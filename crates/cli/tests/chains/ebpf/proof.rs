@@ -15,17 +15,17 @@ fn name(node: NodeId) -> String {
 fn judge(program: &Program, object: &Object) -> Result<Verdict, String> {
     let read = ebpf::decompile(object, 0, &device(program));
     let read = read.map_err(|(at, why)| format!("instruction {at}: {why}"))?;
-    if std::env::var_os("SHOW").is_some() {
-        eprintln!("SEGMENT\n{program}\nREAD\n{read}");
-    }
     let compared = compare(&Comparison {
         a: &program.clone().lower(),
-        b: &read.lower(),
+        b: &read.clone().lower(),
         names_a: &name,
         names_b: &name,
         view: View::Whole,
         budget: BUDGET,
     });
+    if std::env::var_os("SHOW").is_some() && !matches!(compared.verdict, Verdict::Equal) {
+        eprintln!("SEGMENT\n{program}\nREAD\n{read}");
+    }
     Ok(compared.verdict)
 }
 

@@ -46,6 +46,8 @@ const XDP_TX: i32 = 3;
 type Label = u32;
 /// Where packets go of which a test fails that never does.
 const ABORT: Label = u32::MAX;
+/// Where nothing leads.
+const NOWHERE: Label = u32::MAX - 1;
 
 /// What the device has, and the maps that its programs use.
 pub(super) struct Around<'a> {
@@ -268,6 +270,32 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 && let Some(further) = leads.get(to)
             {
                 *to = *further;
+            }
+        }
+        // What nothing leads to any more, which may be all that led to something else.
+        loop {
+            let used: BTreeSet<Label> = self
+                .lines
+                .iter()
+                .filter_map(|line| match line {
+                    Line::If(.., to) => Some(*to),
+                    Line::Do(_) | Line::Label(_) => None,
+                })
+                .collect();
+            let (mut dead, mut changed) = (false, false);
+            for line in &mut self.lines {
+                match line {
+                    Line::Label(label) => dead &= !used.contains(label),
+                    _ if dead => {
+                        *line = Line::Label(NOWHERE);
+                        changed = true;
+                    }
+                    Line::Do(insn::EXIT) | Line::If(ALWAYS, ..) => dead = true,
+                    Line::Do(_) | Line::If(..) => {}
+                }
+            }
+            if !changed {
+                return;
             }
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn end(
         _ => device.egress.keys().find(|to| leads(to)).map(|to| (*to, false)),
     };
     let (to, native) = to.ok_or_else(|| format!("port {port} is none of the chain's"))?;
-    let bytes = written(state, around, terms)?;
+    let bytes = written(state, around, terms, &exit.writes)?;
     let length = match state.length {
         Some(length) => Some(terms.term(length, &around.numbers)?),
         None => None,
@@ -149,6 +149,7 @@ fn written(
     state: &State,
     around: &mut Around<'_>,
     terms: &mut Terms,
+    of_class: &Writes,
 ) -> Result<Vec<Write>, String> {
     for at in state.start..0 {
         if !state.written.contains_key(&at) {
@@ -161,6 +162,13 @@ fn written(
         if let Ok(bit) = u32::try_from(8 * *at)
             && around.numbers.data(bit, 8) == num
         {
+            continue;
+        }
+        // Bytes that are pushed and not written are zero: where the segment leaves it at that, they are.
+        let zero = around.numbers.number(0);
+        let is_written =
+            |write: &Write| (write.offset..write.offset + i32::from(write.length)).contains(at);
+        if *at < 0 && num == zero && !of_class.bytes.iter().any(is_written) {
             continue;
         }
         match runs.last_mut() {

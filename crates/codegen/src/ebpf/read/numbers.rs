@@ -180,7 +180,8 @@ impl Numbers {
                 }
                 (low as i128, high as i128)
             }
-            Node::Length => (0, 0xffff_ffff),
+            // A frame has a MAC header.
+            Node::Length => (14, 0xffff_ffff),
             Node::Clock | Node::Bound(..) => (0, MOST),
             Node::Sum(parts, constant) => {
                 let mut range = (*constant, *constant);
@@ -512,6 +513,10 @@ impl Numbers {
         let by = self.as_number(factor).unwrap_or(0);
         let product = i128::from(self.most(a)).checked_mul(by.into());
         if product.is_some_and(|most| most <= MOST) {
+            if by.is_power_of_two() {
+                let bits = self.number(by.trailing_zeros().into());
+                return self.apply(Alu::Shl, a, bits);
+            }
             let zero = self.number(0);
             return self.sum(zero, a, by.into());
         }

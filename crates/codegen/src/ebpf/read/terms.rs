@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
-use ir::program::{Atom, Entries, LookupId, OnesSum, Program, Term, TermId};
+use ir::program::{Atom, LookupId, OnesSum, Program, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 use super::decode::Alu;
@@ -195,6 +195,21 @@ impl Terms {
     }
 }
 
+/// Eight bits of a wide term, from bit `low` on.
+fn wide(program: &Program, term: TermId, low: u16, numbers: &mut Numbers) -> Option<Num> {
+    match program.term(term) {
+        Term::Input(field) if field.base == Base::Data => {
+            let width = field.width.saturating_sub(low).min(8);
+            if width == 0 {
+                return Some(numbers.number(0));
+            }
+            let bit = field.offset + field.width - low - width;
+            Some(numbers.data(bit.into(), width as u8))
+        }
+        _ => None,
+    }
+}
+
 /// What a term of the segment is as a number of 64 bits, if it is one and instructions compute it
 /// without deciding anything.
 fn meaning(
@@ -213,16 +228,6 @@ fn meaning(
         Term::Input(field) if *field == meta::LEN => Some(numbers.intern(Node::Length)),
         Term::Input(field) if field.base == Base::Data && field.width <= 64 => {
             Some(numbers.data(field.offset.into(), field.width as u8))
-        }
-        Term::Bound(lookup, index) => {
-            let asked = program.lookups.get(usize::from(lookup.0))?;
-            let Entries::Prefixes(table) = &program.tables.get(usize::from(asked.table.0))?.entries
-            else {
-                return None;
-            };
-            let number = |row: &[u128]| row.get(usize::from(*index)).copied().unwrap_or(0);
-            table.entries().all(|entry| number(&entry.row) <= u64::MAX.into()).then_some(())?;
-            None
         }
         Term::Sum16 { offset, length } => {
             let length = of(length)?;
@@ -313,12 +318,12 @@ fn meaning(
             let mut hash = numbers.number(0xcbf2_9ce4_8422_2325);
             let prime = numbers.number(0x0000_0100_0000_01b3);
             for part in parts {
-                let part = of(part)?;
-                for _ in 0..8 {
-                    hash = numbers.apply(Alu::Mul, hash, prime);
-                }
-                for byte in (0..8).rev() {
-                    let byte = numbers.slice(part, 8 * byte, 8);
+                for byte in (0..16).rev() {
+                    let byte = match of(part) {
+                        Some(_) if byte >= 8 => numbers.number(0),
+                        Some(part) => numbers.slice(part, 8 * byte as u8, 8),
+                        None => wide(program, *part, 8 * byte, numbers)?,
+                    };
                     hash = numbers.apply(Alu::Xor, hash, byte);
                     hash = numbers.apply(Alu::Mul, hash, prime);
                 }
