@@ -373,6 +373,12 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
+    /// The most that a number is whatever was tested before.
+    fn most(&self, term: TermId) -> u64 {
+        let most = self.program.numbers_where(term, |_| None).bounds.1;
+        u64::try_from(most).unwrap_or(u64::MAX)
+    }
+
     fn ones(&mut self, sum: &OnesSum, depth: u8) -> Result<(), Lack> {
         let to = self.register(depth)?;
         let mut most = u128::from(sum.constant);
@@ -380,7 +386,9 @@ impl Emitter<'_, '_> {
         let parts =
             sum.plus.iter().map(|t| (*t, false)).chain(sum.minus.iter().map(|t| (*t, true)));
         for (part, is_minus) in parts {
-            let high = self.exact(part)?.1;
+            self.exact(part)?;
+            // Whoever reads this does not know what was tested before.
+            let high = self.most(part);
             if is_minus && high > 0xffff {
                 return Err(Lack::Number("differences of wide numbers"));
             }

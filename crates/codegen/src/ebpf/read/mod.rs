@@ -172,15 +172,8 @@ impl Reader<'_> {
     }
 
     fn numbers(&self, num: Num) -> IntervalSet {
-        // A segment may ask for less than frames have.
-        if *self.around.numbers.node(num) == numbers::Node::Length {
-            return IntervalSet::range(0, meta::LEN.max());
-        }
-        let (least, most) = self.around.numbers.range(num);
-        match (least, i128::from(u64::MAX)) {
-            (0.., all) if most <= all => IntervalSet::range(least as u128, most as u128),
-            _ => IntervalSet::range(0, u64::MAX.into()),
-        }
+        let (least, most) = self.around.numbers.deciding(num);
+        IntervalSet::range(least.into(), most.into())
     }
 
     /// Whether a jump is made, if that is known.

@@ -92,6 +92,8 @@ pub(super) struct Numbers {
     ids: HashMap<Node, Num>,
     /// The least and the greatest number; those of sums before they wrap.
     ranges: Vec<(i128, i128)>,
+    /// Which are made from the frame's length.
+    of_length: Vec<bool>,
     /// What folded sums were folded from, and whether their bytes were swapped then.
     from: HashMap<Num, (Num, bool)>,
 }
@@ -129,7 +131,13 @@ fn slice(pieces: &[Piece], low: u8, width: u8) -> Vec<Piece> {
 
 impl Numbers {
     pub(super) fn new() -> Self {
-        Self { nodes: Vec::new(), ids: HashMap::new(), ranges: Vec::new(), from: HashMap::new() }
+        Self {
+            nodes: Vec::new(),
+            ids: HashMap::new(),
+            ranges: Vec::new(),
+            of_length: Vec::new(),
+            from: HashMap::new(),
+        }
     }
 
     pub(super) fn node(&self, num: Num) -> &Node {
@@ -138,6 +146,19 @@ impl Numbers {
 
     pub(super) fn range(&self, num: Num) -> (i128, i128) {
         self.ranges[num.0 as usize]
+    }
+
+    /// The least and the greatest number that decides anything. A segment may ask for frames of fewer
+    /// bytes than there are, and a number that is made from their length may be anything then.
+    pub(super) fn deciding(&self, num: Num) -> (u64, u64) {
+        match (self.node(num), self.of_length[num.0 as usize]) {
+            (Node::Length, _) => (0, u32::MAX.into()),
+            (_, true) => (0, u64::MAX),
+            (_, false) => match self.range(num) {
+                (least @ 0.., most @ ..=MOST) => (least as u64, most as u64),
+                _ => (0, u64::MAX),
+            },
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -213,6 +234,22 @@ impl Numbers {
                 }
             }
         };
+        let of = |num: &Num| self.of_length[num.0 as usize];
+        let of_length = match &node {
+            Node::Length => true,
+            Node::Clock | Node::Bound(..) => false,
+            Node::Bits(pieces) => {
+                pieces.iter().any(|piece| matches!(&piece.of, Of::Num(num, _) if of(num)))
+            }
+            Node::Sum(parts, _) => parts.iter().any(|(num, _)| of(num)),
+            Node::Fold(num) | Node::Window { length: num, .. } => of(num),
+            Node::Sum16 { length, .. } => of(length),
+            Node::Ones(form) => {
+                form.weights.iter().any(|(bit, _)| matches!(bit, Bit::Num(num, _) if of(num)))
+            }
+            Node::Op(_, a, b) => of(a) || of(b),
+        };
+        self.of_length.push(of_length);
         self.nodes.push(node.clone());
         self.ranges.push(range);
         self.ids.insert(node, id);
@@ -492,6 +529,10 @@ impl Numbers {
             (Alu::Add, _, Some(y)) if y > u64::MAX / 2 => {
                 let less = self.number(y.wrapping_neg());
                 self.sum(a, less, -1)
+            }
+            (Alu::Sub, _, Some(y)) if y > u64::MAX / 2 => {
+                let more = self.number(y.wrapping_neg());
+                self.sum(a, more, 1)
             }
             (Alu::Add, ..) => self.sum(a, b, 1),
             (Alu::Sub, ..) => self.sum(a, b, -1),
