@@ -340,6 +340,9 @@ impl Knowledge {
             return set;
         }
         let end = |f: Field| u32::from(f.offset) + u32::from(f.width);
+        if field.width > 64 {
+            set = self.of_halves(arena, field);
+        }
         // Bits that are known of a wide field, and which.
         let mut bits = (0u128, 0u128);
         for (&other, known) in &self.sets {
@@ -382,6 +385,22 @@ impl Knowledge {
             set = set.intersect(&masked);
         }
         set
+    }
+
+    /// What a field is whose upper part is one number: the parts are asked for one after the other.
+    fn of_halves(&self, arena: &Arena, field: Field) -> IntervalSet {
+        let width = field.width - 64;
+        let part = |offset, width| {
+            let part = arena.find(&Term::Input(Field::bits(field.base, offset, width)))?;
+            self.sets.get(&part)
+        };
+        let upper = part(field.offset, width).and_then(IntervalSet::as_single);
+        let (Some(upper), Some(lower)) = (upper, part(field.offset + width, 64)) else {
+            return IntervalSet::full(field.width);
+        };
+        let moved =
+            lower.intervals().iter().map(|(low, high)| (upper << 64 | low, upper << 64 | high));
+        IntervalSet::from_intervals(moved.collect())
     }
 
     /// A number that tells apart what is known of anything with these leaves.

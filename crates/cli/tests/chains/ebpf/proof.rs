@@ -55,3 +55,93 @@ fn what_is_read_back_is_proven_equal() {
     assert!(failed.is_empty(), "{} of {count}:\n{}", failed.len(), failed.join("\n"));
     assert!(count > 100 || std::env::var_os("FILETEST").is_some(), "{count} programs");
 }
+
+/// What is changed in a program's words, by what it is about.
+type Fault = (&'static str, fn(&mut Object) -> bool);
+
+/// The last instruction that fits is changed.
+fn change(object: &mut Object, fits: fn(u64) -> bool, to: fn(u64) -> u64) -> bool {
+    let words = &mut object.programs[0].words;
+    let found = words.iter().rposition(|word| fits(*word));
+    found.map(|at| words[at] = to(words[at])).is_some()
+}
+
+fn code(word: u64) -> u8 {
+    word as u8
+}
+
+fn number(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// Faults of which each is one that an emitter might have.
+const FAULTS: [Fault; 10] = [
+    ("a mask is off by a bit", |object| {
+        change(object, |w| code(w) == 0x57 && number(w) == 0xf, |w| w ^ 0x10 << 32)
+    }),
+    ("the byte order of a port or type is dropped", |object| {
+        change(object, |w| code(w) == 0xdc && number(w) == 16, |w| w & !0xff | 0xd4)
+    }),
+    ("a jump leads one instruction too far", |object| {
+        let is_jump = |w: u64| code(w) & 7 == 6 && code(w) != 6 && w >> 16 & 0xffff > 8;
+        change(object, is_jump, |w| w + (1 << 16))
+    }),
+    ("0xffff is taken for 0", |object| {
+        change(object, |w| code(w) & 7 == 6 && number(w) == 0xffff, |w| w & 0xffff_ffff)
+    }),
+    ("a guard is lost", |object| {
+        // Never equal to what no number of 8 bits is.
+        change(object, |w| code(w) & 0xf7 == 0x56 && number(w) == 4, |w| w & !0xff | 0xb4)
+    }),
+    ("arms are swapped", |object| {
+        change(object, |w| code(w) == 0x16 || code(w) == 0x56, |w| w ^ 0x40)
+    }),
+    ("a number that is compared is off by one", |object| {
+        change(object, |w| matches!(code(w), 0xa6 | 0xb6 | 0x26 | 0x36), |w| w + (1 << 32))
+    }),
+    ("a complement is forgotten", |object| {
+        change(object, |w| code(w) == 0xa7, |w| w & 0xffff_ffff)
+    }),
+    ("a frame leaves by another port", |object| {
+        change(
+            object,
+            |w| code(w) == 0xb7 && w >> 8 & 0xf == 2 && number(w) < 100,
+            |w| w + (1 << 32),
+        )
+    }),
+    ("another class is counted", |object| {
+        change(
+            object,
+            |w| code(w) == 0x62 && w >> 8 & 0xf == 10 && number(w) > 9,
+            |w| w - (1 << 32),
+        )
+    }),
+];
+
+#[test]
+fn faults_in_instructions_are_found() {
+    let (mut found, mut missed) = (std::collections::BTreeMap::new(), Vec::new());
+    for subject in subjects("ebpf-faults") {
+        if !subject.name.contains("ten-routers") && !subject.name.contains("programs/") {
+            continue;
+        }
+        for (name, _, program) in subject.segments() {
+            let compiled = ebpf::compile(&device(&program)).expect("it fits");
+            for (fault, make) in FAULTS {
+                let mut object = compiled.object.clone();
+                if !make(&mut object) {
+                    continue;
+                }
+                match judge(&program, &object) {
+                    Ok(Verdict::Different(_)) | Err(_) => *found.entry(fault).or_insert(0) += 1,
+                    Ok(other) => missed.push(format!("{name}: {fault}: {other:?}")),
+                }
+            }
+        }
+    }
+    eprintln!("{found:?}");
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+    let unseen: Vec<&str> =
+        FAULTS.iter().map(|fault| fault.0).filter(|fault| !found.contains_key(fault)).collect();
+    assert!(unseen.is_empty() || std::env::var_os("FILETEST").is_some(), "{unseen:?}");
+}

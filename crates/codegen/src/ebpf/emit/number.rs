@@ -374,7 +374,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The most that a number is whatever was tested before.
-    fn most(&self, term: TermId) -> u64 {
+    pub(super) fn most(&self, term: TermId) -> u64 {
         let most = self.program.numbers_where(term, |_| None).bounds.1;
         u64::try_from(most).unwrap_or(u64::MAX)
     }

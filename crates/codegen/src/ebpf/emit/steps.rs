@@ -14,8 +14,8 @@ use crate::Lack;
 
 /// Tables of prefixes that split their keys into more ranges are maps.
 const RANGES: usize = 64;
-/// Lists of more conjunctions are trees.
-const CUBES: usize = 4096;
+/// Lists of more conjunctions are left to cores.
+const CUBES: usize = 256;
 
 /// Where numbers from here on lead, up to where the next begin.
 type Segment = (u128, Label);
@@ -97,6 +97,8 @@ impl Emitter<'_, '_> {
             }
             let low = self.value(term, depth)?;
             let free = self.register(depth + 1)?;
+            // Whoever reads this does not know what was tested before.
+            let most = most.max(self.most(term));
             self.search(Compared { high: None, low, most, free }, &all);
             return Ok(());
         }

@@ -70,7 +70,7 @@ pub(super) fn end(
     let (to, native) = to.ok_or_else(|| format!("port {port} is none of the chain's"))?;
     let bytes = written(state, around, terms, &exit.writes)?;
     let length = match state.length {
-        Some(length) => Some(terms.term(length, &around.numbers)?),
+        Some(length) => Some(terms.length(length, &around.numbers)?),
         None => None,
     };
     let writes =
@@ -111,7 +111,7 @@ fn counted(
         });
         let counted = state.counted.get(&(16 + 8 * slot as i32));
         let counted = counted.ok_or_else(|| format!("a length of class {class} is not counted"))?;
-        *length = terms.term(*counted, &around.numbers)?;
+        *length = terms.length(*counted, &around.numbers)?;
     }
     if state.counted.len() != 2 + slots.len() {
         return Err(format!("class {} counts more than there is", StepId(class as u32).0));

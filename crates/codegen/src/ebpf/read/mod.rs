@@ -198,7 +198,7 @@ impl Reader<'_> {
         Ok(match *question {
             Question::Test { num, how, than } => {
                 let set = set(how, than).intersect(&self.numbers(num));
-                Asked::Atom(Atom::Test(self.terms.term(num, numbers)?, set.into()), jumped, not)
+                Asked::Atom(self.terms.test(num, set, numbers)?, jumped, not)
             }
             Question::Compare { a, how, b } => {
                 let (a, b) = (self.terms.term(a, numbers)?, self.terms.term(b, numbers)?);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ir::field::meta;
 use ir::model::BinaryOp;
-use ir::program::{Atom, LookupId, OnesSum, Program, Term, TermId};
+use ir::program::{Atom, LookupId, OnesSum, Program, Step, Term, TermId};
 use ir::{Base, Field, IntervalSet};
 
 use super::decode::Alu;
@@ -25,12 +25,18 @@ impl Terms {
             terms.ids.entry(term.clone()).or_insert(TermId(index as u32));
         }
         let mut known: Vec<Option<Num>> = Vec::with_capacity(program.terms.len());
-        for (index, term) in program.terms.iter().enumerate() {
+        for term in &program.terms {
             let num = meaning(program, term, &known, numbers);
-            if let Some(num) = num {
-                terms.of.entry(num).or_insert(TermId(index as u32));
-            }
             known.push(num);
+        }
+        // What is tested is called as it is where it is tested.
+        let tested = program.steps.iter().filter(|step| !matches!(step, Step::Exit(_)));
+        let tested: Vec<TermId> = tested.flat_map(Step::terms).collect();
+        let all = (0..program.terms.len() as u32).map(TermId);
+        for term in tested.into_iter().chain(all) {
+            if let Some(num) = known[term.0 as usize] {
+                terms.of.entry(num).or_insert(term);
+            }
         }
         terms
     }
@@ -100,6 +106,70 @@ impl Terms {
         all.ok_or_else(|| "no bits".into())
     }
 
+    /// A sum modulo 2^128, of which the number is the low 64 bits.
+    fn sum(&mut self, num: Num, numbers: &Numbers) -> Result<TermId, String> {
+        let Node::Sum(parts, constant) = numbers.node(num) else {
+            return self.term(num, numbers);
+        };
+        let mut sum = self.constant((*constant).max(0) as u128);
+        let mut is_empty = *constant <= 0;
+        let by_sign = |negative: bool| parts.iter().filter(move |p| (p.1 < 0) == negative);
+        for (part, factor) in by_sign(false).chain(by_sign(true)) {
+            let mut term = self.term(*part, numbers)?;
+            if factor.unsigned_abs() != 1 {
+                let factor = self.constant(factor.unsigned_abs());
+                term = self.binary(BinaryOp::Mul, term, factor);
+            }
+            sum = match (is_empty, *factor < 0) {
+                (true, false) => term,
+                (_, true) => self.binary(BinaryOp::Sub, sum, term),
+                (false, false) => self.binary(BinaryOp::Add, sum, term),
+            };
+            is_empty &= *factor < 0;
+        }
+        if *constant < 0 {
+            let less = self.constant(constant.unsigned_abs());
+            sum = self.binary(BinaryOp::Sub, sum, less);
+        }
+        Ok(sum)
+    }
+
+    /// A number that may be negative as a term that wraps at 128 bits and not at 64, if it is one.
+    fn signed(&mut self, num: Num, numbers: &Numbers) -> Result<Option<TermId>, String> {
+        let (least, most) = numbers.range(num);
+        let half = 1_i128 << 63;
+        match self.of.contains_key(&num) || least >= 0 || least < -half || most >= half {
+            true => Ok(None),
+            false => self.sum(num, numbers).map(Some),
+        }
+    }
+
+    /// What is a length, of which only the low 64 bits count, or all are beyond every frame.
+    pub(super) fn length(&mut self, num: Num, numbers: &Numbers) -> Result<TermId, String> {
+        match self.signed(num, numbers)? {
+            Some(term) => Ok(term),
+            None => self.term(num, numbers),
+        }
+    }
+
+    /// A test of a number of 64 bits.
+    pub(super) fn test(
+        &mut self,
+        num: Num,
+        set: IntervalSet,
+        numbers: &Numbers,
+    ) -> Result<Atom, String> {
+        let Some(term) = self.signed(num, numbers)? else {
+            return Ok(Atom::Test(self.term(num, numbers)?, set.into()));
+        };
+        let (half, more) = (1_u128 << 63, u128::MAX - u128::from(u64::MAX));
+        let negative = set.intersect(&IntervalSet::range(half, u64::MAX.into()));
+        let moved = negative.intervals().iter().map(|(low, high)| (low + more, high + more));
+        let set = set.intersect(&IntervalSet::range(0, half - 1));
+        let all = set.union(&IntervalSet::from_intervals(moved.collect()));
+        Ok(Atom::Test(term, all.into()))
+    }
+
     /// A number as a term.
     pub(super) fn term(&mut self, num: Num, numbers: &Numbers) -> Result<TermId, String> {
         if let Some(term) = self.of.get(&num) {
@@ -113,27 +183,8 @@ impl Terms {
                 let bound = self.add(Term::Bound(LookupId(*lookup), *index));
                 self.slice(bound, 64 * half, 64)
             }
-            Node::Sum(parts, constant) => {
-                let mut sum = self.constant((*constant).max(0) as u128);
-                let mut is_empty = *constant <= 0;
-                let by_sign = |negative: bool| parts.iter().filter(move |p| (p.1 < 0) == negative);
-                for (part, factor) in by_sign(false).chain(by_sign(true)) {
-                    let mut term = self.term(*part, numbers)?;
-                    if factor.unsigned_abs() != 1 {
-                        let factor = self.constant(factor.unsigned_abs());
-                        term = self.binary(BinaryOp::Mul, term, factor);
-                    }
-                    sum = match (is_empty, *factor < 0) {
-                        (true, false) => term,
-                        (_, true) => self.binary(BinaryOp::Sub, sum, term),
-                        (false, false) => self.binary(BinaryOp::Add, sum, term),
-                    };
-                    is_empty &= *factor < 0;
-                }
-                if *constant < 0 {
-                    let less = self.constant(constant.unsigned_abs());
-                    sum = self.binary(BinaryOp::Sub, sum, less);
-                }
+            Node::Sum(..) => {
+                let sum = self.sum(num, numbers)?;
                 match numbers.range(num) {
                     (0.., most) if most <= i128::from(u64::MAX) => sum,
                     _ => self.slice(sum, 0, 64),
