@@ -352,6 +352,7 @@ impl Knowledge {
             }
             let around = place.offset <= field.offset && end(place) >= end(field);
             if around {
+                let known = &self.narrowed(arena, place, known);
                 let low = (end(place) - end(field)) as u8;
                 set = set.intersect(&project(known, low.into(), field.width.into()));
             } else if place.offset <= field.offset {
@@ -385,6 +386,21 @@ impl Knowledge {
             set = set.intersect(&masked);
         }
         set
+    }
+
+    /// What is known of a wide field where its upper part is one number.
+    fn narrowed(&self, arena: &Arena, place: Field, known: &IntervalSet) -> IntervalSet {
+        let upper = place.width.checked_sub(64).filter(|width| *width > 0).and_then(|width| {
+            let upper = arena.find(&Term::Input(Field::bits(place.base, place.offset, width)))?;
+            self.sets.get(&upper)?.as_single()
+        });
+        match upper {
+            Some(upper) => {
+                let all = IntervalSet::range(upper << 64, upper << 64 | u128::from(u64::MAX));
+                known.intersect(&all)
+            }
+            None => known.clone(),
+        }
     }
 
     /// What a field is whose upper part is one number: the parts are asked for one after the other.

@@ -59,6 +59,12 @@ struct Compared {
     free: u8,
 }
 
+/// A segment of one number between two that lead to one place.
+fn alone(all: &[Segment]) -> Option<usize> {
+    let is_alone = |three: &[Segment]| three[0].1 == three[2].1 && three[1].0 + 1 == three[2].0;
+    all.windows(3).position(is_alone).map(|at| at + 1)
+}
+
 impl Emitter<'_, '_> {
     /// Goes where the interval that a number lies in leads.
     pub(super) fn scan(
@@ -146,8 +152,14 @@ impl Emitter<'_, '_> {
                 self.equal(of, number, to);
                 self.goto(a);
             }
+            _ if of.high.is_some()
+                && let Some(at) = alone(all) =>
+            {
+                self.equal(of, all[at].0, all[at].1);
+                let rest = [&all[..at], &all[at + 2..]].concat();
+                self.search(of, &rest);
+            }
             _ => {
-                // Numbers by themselves first, where they divide best.
                 let middle = all.len() / 2;
                 let (below, from) = (&all[..middle], &all[middle..]);
                 match *below {

@@ -156,6 +156,9 @@ fn written(
             return Err("a byte that was pushed is not written".into());
         }
     }
+    // Numbers are recognised best as they are written there.
+    let of_class_ends = |write: &Write| [write.offset, write.offset + i32::from(write.length)];
+    let ends: Vec<i32> = of_class.bytes.iter().flat_map(of_class_ends).collect();
     let mut runs: Vec<(i32, Vec<Num>)> = Vec::new();
     for at in state.written.keys().filter(|at| **at >= state.start) {
         let num = byte(state, around, *at)?;
@@ -172,7 +175,9 @@ fn written(
             continue;
         }
         match runs.last_mut() {
-            Some((from, bytes)) if *from + bytes.len() as i32 == *at && bytes.len() < 8 => {
+            Some((from, bytes))
+                if *from + bytes.len() as i32 == *at && bytes.len() < 8 && !ends.contains(at) =>
+            {
                 bytes.push(num);
             }
             _ => runs.push((*at, vec![num])),

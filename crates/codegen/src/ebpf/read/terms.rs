@@ -1,6 +1,6 @@
 //! Numbers as terms of a program.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ir::field::meta;
 use ir::model::BinaryOp;
@@ -15,12 +15,18 @@ pub(super) struct Terms {
     pub(super) all: Vec<Term>,
     ids: HashMap<Term, TermId>,
     of: HashMap<Num, TermId>,
+    /// What the segment has terms for.
+    known: HashSet<Num>,
 }
 
 impl Terms {
     pub(super) fn new(program: &Program, numbers: &mut Numbers) -> Self {
-        let mut terms =
-            Self { all: program.terms.clone(), ids: HashMap::new(), of: HashMap::new() };
+        let mut terms = Self {
+            all: program.terms.clone(),
+            ids: HashMap::new(),
+            of: HashMap::new(),
+            known: HashSet::new(),
+        };
         for (index, term) in program.terms.iter().enumerate() {
             terms.ids.entry(term.clone()).or_insert(TermId(index as u32));
         }
@@ -36,6 +42,7 @@ impl Terms {
         for term in tested.into_iter().chain(all) {
             if let Some(num) = known[term.0 as usize] {
                 terms.of.entry(num).or_insert(term);
+                terms.known.insert(num);
             }
         }
         terms
@@ -138,7 +145,7 @@ impl Terms {
     fn signed(&mut self, num: Num, numbers: &Numbers) -> Result<Option<TermId>, String> {
         let (least, most) = numbers.range(num);
         let half = 1_i128 << 63;
-        match self.of.contains_key(&num) || least >= 0 || least < -half || most >= half {
+        match self.known.contains(&num) || least >= 0 || least < -half || most >= half {
             true => Ok(None),
             false => self.sum(num, numbers).map(Some),
         }
@@ -216,7 +223,7 @@ impl Terms {
                 self.add(Term::Choose(Atom::Test(length, longer.into()), byte, none))
             }
             Node::Sum16 { offset, length } => {
-                let length = self.term(*length, numbers)?;
+                let length = self.length(*length, numbers)?;
                 self.add(Term::Sum16 { offset: *offset, length })
             }
             Node::Op(op, a, b) => {
