@@ -308,8 +308,8 @@ impl Knowledge {
         }
     }
 
-    /// What numbers that are no greater than the packet's length say of it. They are made from fields,
-    /// of which what was learned counts alone: what they are derived from may be the length.
+    /// What numbers that are no greater than the packet's length say of it, and fields that are not 0.
+    /// What was learned of fields counts alone: what they are derived from may be the length.
     fn derive_length(&self, arena: &Arena, length: TermId) -> IntervalSet {
         let least = self.compares.iter().filter_map(|(atom, holds)| {
             let Atom::Compare(CompareOp::Le, low, high) = atom else { return None };
@@ -322,7 +322,14 @@ impl Knowledge {
             let (least, most) = arena.bounds(inner);
             (most <= u32::MAX.into()).then(|| least.max(tested) + sum.constant)
         });
-        IntervalSet::range(least.max().unwrap_or(0), u128::MAX)
+        // What lies beyond the packet reads as 0.
+        let there = self.sets.iter().filter_map(|(term, set)| match arena.term(*term) {
+            Term::Input(field) if field.base == Base::Data && !set.contains(0) => {
+                Some(field.byte_range().1 as u128)
+            }
+            _ => None,
+        });
+        IntervalSet::range(least.chain(there).max().unwrap_or(0), u128::MAX)
     }
 
     /// What fields that overlap say of a field.

@@ -95,16 +95,16 @@ impl Emitter<'_, '_> {
             }
             _ => {}
         }
-        if let Ok((least, most)) = self.exact(term) {
-            let all = segments(intervals, otherwise, (least.into(), most.into()));
+        if self.exact(term).is_ok() {
+            // Whoever reads this does not know what was tested before.
+            let most = self.most(term);
+            let all = segments(intervals, otherwise, (0, most.into()));
             if let [(_, to)] = all[..] {
                 self.goto(to);
                 return Ok(());
             }
             let low = self.value(term, depth)?;
             let free = self.register(depth + 1)?;
-            // Whoever reads this does not know what was tested before.
-            let most = most.max(self.most(term));
             self.search(Compared { high: None, low, most, free }, &all);
             return Ok(());
         }
