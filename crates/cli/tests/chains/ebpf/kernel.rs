@@ -189,3 +189,22 @@ fn chains_run_in_the_kernel() {
     }
     assert!(reached * 10 >= of * 6, "{reached} of {of} exits reached");
 }
+
+/// A check of the frame's end is taken out: what is rejected is shown where it stands.
+#[test]
+fn a_rejection_names_the_element() {
+    let all = subjects("ebpf-rejection");
+    let subject = all.iter().find(|subject| subject.name.ends_with("ten-routers.click")).unwrap();
+    let (_, _, program) = subject.segments().remove(0);
+    let mut compiled = ebpf::compile(&device(&program)).expect("it fits");
+    for word in &mut compiled.object.programs[0].words {
+        // `if r0 > r8 goto …` becomes `r0 = r0`.
+        if *word as u16 == 0x802d {
+            *word = 0x00bf;
+        }
+    }
+    let rejected = Loaded::new(&compiled.object).expect_err("it is refused");
+    let (program, at) = (rejected.program.unwrap(), rejected.instruction.unwrap());
+    let block = compiled.block(program, at).expect("it is in a block");
+    assert_eq!(subject.graph.nodes[block.element].name, "Classifier@2", "{rejected}");
+}

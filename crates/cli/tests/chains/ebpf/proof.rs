@@ -164,3 +164,37 @@ fn ten_routers_become_what_they_became() {
     }
     assert!(fs::read(&golden).unwrap() == listing.contents, "BLESS=1 takes what it becomes now");
 }
+
+/// Files may hold anything: whatever is changed in them is read, or refused.
+#[test]
+fn hostile_files_are_read_or_refused() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let (mut read, mut refused) = (0, 0);
+    let all = subjects("ebpf-hostile");
+    for subject in all.iter().filter(|subject| subject.name.starts_with("filetests/programs/")) {
+        for (_, _, program) in subject.segments() {
+            let device = device(&program);
+            let files = ebpf::EBPF.emit(&device).expect("it fits");
+            for _ in 0..200 {
+                let mut files = files.clone();
+                let file = random.usize(..2);
+                let bytes = &mut files[file].contents;
+                match random.u8(..8) {
+                    0 => bytes.truncate(random.usize(..bytes.len())),
+                    1 => bytes.extend([random.u8(..); 9]),
+                    _ => {
+                        for _ in 0..random.usize(1..4) {
+                            let at = random.usize(..bytes.len());
+                            bytes[at] = random.u8(..);
+                        }
+                    }
+                }
+                match ebpf::EBPF.read(&files, &device) {
+                    Ok(_) => read += 1,
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+}

@@ -58,10 +58,6 @@ impl Emitter<'_, '_> {
                 Effect::Count { .. } | Effect::Note { .. } => {}
             }
         }
-        match exit.end {
-            End::Push { native: true, .. } if self.around.device.is_none() => {}
-            End::Push { .. } | End::Drop { .. } | End::Handoff { .. } => {}
-        }
         if !exit.writes.carried.is_empty() {
             return Err(Lack::Found);
         }

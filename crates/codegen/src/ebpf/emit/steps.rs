@@ -80,10 +80,10 @@ impl Emitter<'_, '_> {
                 self.goto(found.map_or(otherwise, |found| found.2));
                 return Ok(());
             }
-            Term::Input(field) if *field == meta::LEN => {
-                if self.scan_length(&intervals, otherwise) {
-                    return Ok(());
-                }
+            Term::Input(field)
+                if *field == meta::LEN && self.scan_length(&intervals, otherwise) =>
+            {
+                return Ok(());
             }
             Term::Map(of, mapping) => {
                 let mut sets: Vec<(u128, u128, Label)> = Vec::new();
