@@ -66,9 +66,12 @@ impl From<io::Error> for Rejected {
     }
 }
 
-/// The number before a colon at the beginning of a line.
+/// The last instruction that the verifier names: at the beginning of a line, or behind `insn`.
 fn instruction(log: &str) -> Option<usize> {
-    log.lines().rev().find_map(|line| line.split_once(':')?.0.parse().ok())
+    log.lines().rev().find_map(|line| {
+        let begins = line.split_once(':').and_then(|(number, _)| number.parse().ok());
+        begins.or_else(|| line.split_once("insn ")?.1.split(' ').next()?.parse().ok())
+    })
 }
 
 impl Loaded {

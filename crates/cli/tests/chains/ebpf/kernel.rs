@@ -198,13 +198,14 @@ fn a_rejection_names_the_element() {
     let (_, _, program) = subject.segments().remove(0);
     let mut compiled = ebpf::compile(&device(&program)).expect("it fits");
     for word in &mut compiled.object.programs[0].words {
-        // `if r0 > r8 goto …` becomes `r0 = r0`.
+        // `if r0 > r8 goto …` becomes `if r8 > r8 goto …`.
         if *word as u16 == 0x802d {
-            *word = 0x00bf;
+            *word |= 0x800;
         }
     }
     let rejected = Loaded::new(&compiled.object).expect_err("it is refused");
-    let (program, at) = (rejected.program.unwrap(), rejected.instruction.unwrap());
+    let at = rejected.instruction.expect("it is at an instruction");
+    let program = rejected.program.unwrap();
     let block = compiled.block(program, at).expect("it is in a block");
     assert_eq!(subject.graph.nodes[block.element].name, "Classifier@2", "{rejected}");
 }
