@@ -24,7 +24,7 @@ use ir::layout::{Layout, Layouts};
 use ir::program::StepId;
 use ir::{NodeId, Program, Span};
 
-use crate::{Device, File, Lack, Target, Unread};
+use crate::{Device, File, Lack, Presumed, Presumption, Target, Unread};
 use emit::{Around, Emitter};
 
 /// Instructions that are for one step, or for one rule of it.
@@ -128,12 +128,18 @@ impl Target for Ebpf {
         true
     }
 
-    fn decides(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
-        can(program, step)
+    // It tests whatever it looks at, and presumes nothing.
+    fn decides(
+        &self,
+        program: &Program,
+        step: StepId,
+        _: &Layout,
+    ) -> Result<Vec<Presumption>, Lack> {
+        can(program, step).map(|()| Vec::new())
     }
 
-    fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<(), Lack> {
-        can(program, step)
+    fn does(&self, program: &Program, step: StepId, _: &Layout) -> Result<Vec<Presumed>, Lack> {
+        can(program, step).map(|()| Vec::new())
     }
 
     fn emit(&self, device: &Device<'_>) -> Result<Vec<File>, (usize, StepId, Lack)> {
