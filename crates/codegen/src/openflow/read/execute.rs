@@ -23,6 +23,13 @@ const LOST: Reason = Reason("no-flow-entry");
 /// What an entry matches, by field.
 type Sets = Vec<(Name, IntervalSet)>;
 
+/// An entry whose conditions depend on the packet.
+struct Rule {
+    entry: usize,
+    sets: Sets,
+    to: Draft,
+}
+
 /// Entries with their arms, the fields that they look at, and those that are known.
 type Shape = (Vec<(usize, u32)>, Vec<Name>, Vec<Name>);
 
@@ -293,11 +300,11 @@ impl Execution<'_> {
             Some(at) => self.at(Place::Act(at, 0, machine, packet.clone())).map_err(Stop::Fail)?,
             None => self.lost().map_err(Stop::Fail)?,
         };
-        let mut leads = Vec::with_capacity(rules.len());
         let mut known: HashMap<usize, Draft> = HashMap::new();
-        for (at, _) in &rules {
+        let mut all: Vec<Rule> = Vec::with_capacity(rules.len());
+        for (entry, sets) in rules {
             // Entries that do the same lead to one step.
-            let first = self.alike[*at];
+            let first = self.alike[entry];
             let to = match known.get(&first) {
                 Some(&to) => to,
                 None => {
@@ -307,27 +314,24 @@ impl Execution<'_> {
                     to
                 }
             };
-            leads.push((*at, to));
+            all.push(Rule { entry, sets, to });
         }
         // Rules in front of the last that do what it does decide nothing.
-        while leads.last().is_some_and(|lead| lead.1 == otherwise) {
-            leads.pop();
+        while all.last().is_some_and(|rule| rule.to == otherwise) {
+            all.pop();
         }
-        rules.truncate(leads.len());
-        let (rules, leads) = joined(rules, leads);
-        self.decide(&fields, rules, leads, otherwise).map_err(Stop::Fail)
+        self.decide(&fields, joined(all), otherwise).map_err(Stop::Fail)
     }
 
     /// The step at which the first rule counts.
     fn decide(
         &mut self,
         fields: &BTreeMap<Name, Seen>,
-        rules: Vec<(usize, Sets)>,
-        leads: Vec<(usize, Draft)>,
+        rules: Vec<Rule>,
         otherwise: Draft,
     ) -> Result<Draft, Failure> {
         let element = self.of().entry.node;
-        let mut names: Vec<Name> = rules.iter().flat_map(|r| r.1.iter().map(|s| s.0)).collect();
+        let mut names: Vec<Name> = rules.iter().flat_map(|r| r.sets.iter().map(|s| s.0)).collect();
         names.sort_unstable();
         names.dedup();
         let term = |this: &mut Self, name: &Name| match fields.get(name) {
@@ -344,11 +348,11 @@ impl Execution<'_> {
                 });
                 // Sets that lead to one step are one case.
                 let mut cases: BTreeMap<Draft, Vec<(u128, u128)>> = BTreeMap::new();
-                for ((_, sets), (_, to)) in rules.iter().zip(&leads) {
-                    let set = left.intersect(&sets[0].1);
+                for rule in &rules {
+                    let set = left.intersect(&rule.sets[0].1);
                     left = left.subtract(&set);
-                    if *to != otherwise {
-                        cases.entry(*to).or_default().extend(set.intervals());
+                    if rule.to != otherwise {
+                        cases.entry(rule.to).or_default().extend(set.intervals());
                     }
                 }
                 let case = |(to, set)| (IntervalSet::from_intervals(set), StepId(to as u32));
@@ -375,7 +379,7 @@ impl Execution<'_> {
                     })
                 };
                 let key: Vec<(usize, u32)> =
-                    leads.into_iter().map(|(at, to)| (at, arm(to))).collect();
+                    rules.iter().map(|rule| (rule.entry, arm(rule.to))).collect();
                 let arm_of: Vec<u32> = key.iter().map(|(_, arm)| *arm).collect();
                 let constant = |(name, seen): (&Name, &Seen)| {
                     matches!(seen, Seen::Constant(_)).then_some(*name)
@@ -385,9 +389,8 @@ impl Execution<'_> {
                 let rules =
                     self.rules.entry((key, names.to_vec(), constants)).or_insert_with(|| {
                         let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
-                        let rule = |((number, (_, sets)), arm)| {
-                            let sets: Sets = sets;
-                            let cube = sets.into_iter().map(|(name, set)| (place(name), set));
+                        let rule = |((number, rule), arm): ((u32, Rule), u32)| {
+                            let cube = rule.sets.into_iter().map(|(name, set)| (place(name), set));
                             let cubes = Arc::new([cube.collect()]);
                             ClassifyRule { cubes, arm, number, span: None }
                         };
@@ -647,27 +650,18 @@ impl Execution<'_> {
 }
 
 /// Makes one rule of neighbours that lead to one step and differ in one field, as prefixes of a range do.
-fn joined(
-    rules: Vec<(usize, Sets)>,
-    leads: Vec<(usize, Draft)>,
-) -> (Vec<(usize, Sets)>, Vec<(usize, Draft)>) {
-    let mut joined: Vec<((usize, Sets), (usize, Draft))> = Vec::with_capacity(rules.len());
-    for one in rules.into_iter().zip(leads) {
-        joined.push(one);
-        while let [.., (last, to), (next, also)] = &mut joined[..] {
-            if to.1 != also.1 {
-                break;
-            }
-            match differing(&last.1, &next.1) {
-                Some(field) => {
-                    last.1[field].1 = last.1[field].1.union(&next.1[field].1);
-                    joined.pop();
-                }
-                None => break,
-            }
+fn joined(rules: Vec<Rule>) -> Vec<Rule> {
+    let mut joined: Vec<Rule> = Vec::with_capacity(rules.len());
+    for rule in rules {
+        joined.push(rule);
+        while let [.., last, next] = &mut joined[..] {
+            let field = differing(&last.sets, &next.sets).filter(|_| last.to == next.to);
+            let Some(field) = field else { break };
+            last.sets[field].1 = last.sets[field].1.union(&next.sets[field].1);
+            joined.pop();
         }
     }
-    joined.into_iter().unzip()
+    joined
 }
 
 /// The one field in which two conditions on the same fields differ.
