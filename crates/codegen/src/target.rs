@@ -80,6 +80,8 @@ pub enum Lack {
     Copy,
     /// Do what the element's own code does there.
     Element,
+    /// Hand packets off there: why not.
+    HandOff(String),
     /// Hold a program that large: what, how many, how many fit.
     Room(&'static str, usize, usize),
 }
@@ -104,6 +106,7 @@ impl fmt::Display for Lack {
             Lack::Cut => f.write_str("packets are not cut"),
             Lack::Copy => f.write_str("packets are not copied"),
             Lack::Element => f.write_str("the element's own code is needed"),
+            Lack::HandOff(why) => write!(f, "packets are not handed off behind it: {why}"),
             Lack::Room(what, needed, there) => write!(f, "{needed} {what}, {there} fit"),
         }
     }

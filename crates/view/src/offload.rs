@@ -120,10 +120,8 @@ impl Offloaded<'_> {
         );
         let spared = Self::spared(part);
         if !spared.is_empty() {
-            let _ = writeln!(
-                text,
-                "  what cores do where the class is decided: {spared} by the device"
-            );
+            let _ =
+                writeln!(text, "  where the class is decided there, cores do the rest: {spared}");
         }
         if let Some(share) = share {
             let percent = |n: u64| format!("{:.1} %", n as f64 * 100.0 / share.all().max(1) as f64);

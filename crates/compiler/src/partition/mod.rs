@@ -263,8 +263,9 @@ impl Part {
         let hits = behind.take(order.len().saturating_sub(1)).chain([at]);
         let lookup = |(lookup, hit)| Step::Lookup { lookup, hit, miss: again[&lookup] };
         let first: Vec<Step> = order.into_iter().zip(hits).map(lookup).collect();
-        let front = reach(program, [StepId(0)]);
-        let decided = cells(program, front.iter().copied().filter(|step| !steps.contains(step)));
+        let before = (0..).map(StepId).zip(leading(program, at));
+        let before = before.filter_map(|(step, leads)| (leads && step != at).then_some(step));
+        let decided = cells(program, before);
         if !decided.is_disjoint(&cells(program, steps.iter().copied())) {
             return Err(Refused::SharedCell);
         }
@@ -276,6 +277,15 @@ impl Part {
             false => Err(Refused::Uncertain),
         }
     }
+}
+
+/// By step: whether it leads to one, or is that.
+fn leading(program: &Program, at: StepId) -> Vec<bool> {
+    let mut leads = vec![false; program.steps.len()];
+    for (i, step) in program.steps.iter().enumerate().rev() {
+        leads[i] = i == at.0 as usize || step.next().any(|next| leads[next.0 as usize]);
+    }
+    leads
 }
 
 /// The cells that steps read or write.
@@ -315,10 +325,7 @@ fn before(
     lookup: LookupId,
     at: StepId,
 ) -> impl Iterator<Item = (StepId, StepId)> {
-    let mut leads = vec![false; program.steps.len()];
-    for (i, step) in program.steps.iter().enumerate().rev() {
-        leads[i] = i == at.0 as usize || step.next().any(|next| leads[next.0 as usize]);
-    }
+    let leads = leading(program, at);
     (0..).map(StepId).zip(&program.steps).filter_map(move |(id, step)| match step {
         Step::Lookup { lookup: made, hit, miss } if *made == lookup && leads[hit.0 as usize] => {
             Some((id, *miss))

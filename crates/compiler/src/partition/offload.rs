@@ -19,7 +19,7 @@ use ir::program::{Atom, Continuation, End, Exit, LookupId, Step, StepId, Term, T
 use ir::{Base, Field, IntervalSet, NodeId, Port, Program};
 
 use super::wire::to_wire;
-use super::{Lookups, Partition, partition, reach};
+use super::{Lookups, Partition, Refused, partition, reach};
 
 /// What lies around a program that is divided.
 pub struct Ends<'a> {
@@ -148,8 +148,8 @@ pub fn offload(program: &Program, target: &dyn Target, ends: &Ends<'_>) -> Offlo
             return dividing.divided(parts, &places);
         }
         // What cannot be cut here is cut before.
-        for (step, _) in &parts.refused {
-            dividing.stop_before(&places[step.0 as usize], &places, &whole);
+        for &(step, why) in &parts.refused {
+            dividing.stop_before(step, why, &places, &whole);
         }
     }
 }
@@ -172,8 +172,8 @@ struct Dividing<'a> {
     live: BTreeMap<StepId, BTreeSet<LookupId>>,
     /// By step: how many exits to wires it leads to.
     gains: Vec<usize>,
-    /// Steps at which the device stops although it could go on.
-    stops: BTreeSet<StepId>,
+    /// Steps at which the device stops although it could go on: why.
+    stops: BTreeMap<StepId, Refused>,
 }
 
 impl<'a> Dividing<'a> {
@@ -218,7 +218,7 @@ impl<'a> Dividing<'a> {
         let all = (0..program.steps.len() as u32).map(StepId).collect();
         let live = lookups.live(program, &all);
         let gains = gains(program, &ends.is_wire);
-        let stops = BTreeSet::new();
+        let stops = BTreeMap::new();
         Self {
             program,
             on_wire,
@@ -385,7 +385,7 @@ impl<'a> Dividing<'a> {
             let is_exit = matches!(step, Step::Exit(_));
             let is_free = before.iter().all(|asked| self.is_trusted(*asked));
             let usual = match lack {
-                _ if self.stops.contains(&at) => return Place::stopped(before, at),
+                _ if self.stops.contains_key(&at) => return Place::stopped(before, at),
                 None if is_free || !is_exit => {
                     let left = Reverse(self.tested.get(&at).map_or(0, Vec::len));
                     return Place::Device { at, left, before };
@@ -511,15 +511,13 @@ impl<'a> Dividing<'a> {
         (whole, places.into_keys().collect(), cuts)
     }
 
-    /// Has the device stop before a place that a program cannot be cut at.
-    fn stop_before(&mut self, place: &Place, places: &[Place], whole: &Program) {
-        let at = places.iter().position(|other| other == place);
-        let at = StepId(at.unwrap_or_default() as u32);
+    /// Has the device stop before a step of the whole that it cannot be cut at.
+    fn stop_before(&mut self, at: StepId, why: Refused, places: &[Place], whole: &Program) {
         for (step, before) in whole.steps.iter().zip(places) {
             if let Place::Device { at: stop, .. } = before
                 && step.next().any(|next| next == at)
             {
-                self.stops.insert(*stop);
+                self.stops.insert(*stop, why);
             }
         }
     }
@@ -590,7 +588,8 @@ impl<'a> Dividing<'a> {
         classes: &mut BTreeMap<StepId, Class>,
     ) -> Vec<Stay> {
         let stay = |step: StepId| {
-            let lack = self.lacks[step.0 as usize].clone()?;
+            let stop = self.stops.get(&step).map(|why| Lack::HandOff(why.to_string()));
+            let lack = stop.or_else(|| self.lacks[step.0 as usize].clone())?;
             Some(Stay { element: element(self.program, step), lack })
         };
         let mut reasons = Vec::new();
