@@ -53,6 +53,9 @@ pub(crate) struct Compile {
     /// Count where the packets of a capture are taken care of; WIRE is the device or file that they come from
     #[arg(long, value_name = "[WIRE=]FILE.pcap")]
     traffic: Vec<String>,
+    /// Also write an artefact whose proof was given up
+    #[arg(long)]
+    unproven: bool,
     /// Number of classes shown per entry; 0 for all
     #[arg(long, value_name = "N", default_value_t = 12)]
     limit: usize,
@@ -281,13 +284,20 @@ pub(crate) fn main(args: &Compile) -> Result<ExitCode, Failure> {
             let between = if number > 0 { "\n" } else { "" };
             print(&format!("{between}{}", offloaded.text(args.limit, paint)));
         }
-        let wrong = |part: &partition::Divided| {
-            matches!(part.proof.together.verdict, Verdict::Different(_))
-        };
-        if compiled.parts.iter().any(wrong) {
+        let verdicts = || compiled.parts.iter().map(|part| &part.proof.together.verdict);
+        if verdicts().any(|verdict| matches!(verdict, Verdict::Different(_))) {
             print_error(&format!(
                 "error: what {} would be given does not do what the chain does; nothing is written. \
                  `catena verify --target {0}` shows a packet\n",
+                target.name()
+            ));
+            status = ExitCode::FAILURE;
+        } else if !args.unproven
+            && verdicts().any(|verdict| matches!(verdict, Verdict::Unproven(_)))
+        {
+            print_error(&format!(
+                "error: what {} would be given is not proven to do what the chain does; it is written only with \
+                 --unproven\n",
                 target.name()
             ));
             status = ExitCode::FAILURE;

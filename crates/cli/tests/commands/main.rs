@@ -5,6 +5,7 @@ mod bench;
 mod bounds;
 mod check;
 mod click;
+mod compile;
 mod ctl;
 mod elements;
 mod errors;

@@ -243,17 +243,26 @@ impl Presuming<'_> {
             let set = IntervalSet::single(protocol.into());
             self.when.push((Self::of(&network, number), set));
         }
-        let length = u128::try_from(header.offset - network.offset).unwrap_or(0);
-        let bytes = bytes as u128;
-        match network.kind {
-            Kind::Ipv4 => {
-                self.is_in(&network, ip::HL, length / 4, length / 4);
-                self.is_in(&network, ip::LEN, length + bytes, ip::LEN.max());
-                if !self.is_list {
-                    self.is_in(&network, ip::FRAG, 0, 0);
-                }
+        let length = header.offset - network.offset;
+        let (of, rest) = match network.kind {
+            Kind::Ipv4 => (ip::LEN, length),
+            _ => (ip6::PLEN, length - 40),
+        };
+        if network.kind == Kind::Ipv4 {
+            let words = u128::try_from(length / 4).unwrap_or(0);
+            self.is_in(&network, ip::HL, words, words);
+            if !self.is_list {
+                self.is_in(&network, ip::FRAG, 0, 0);
             }
-            _ => self.is_in(&network, ip6::PLEN, length - 40 + bytes, ip6::PLEN.max()),
+        }
+        self.is_in(&network, of, u128::try_from(rest + bytes).unwrap_or(0), of.max());
+        if protocol == Some(ip_protocol::TCP) {
+            // It says itself how long it is.
+            let offset = Field::bits(Base::Data, 8 * header.offset as u16 + 96, 4);
+            let set = IntervalSet::range(5, 15);
+            self.add(Presumed::In(offset, set), Lack::Length);
+            let (plus, within) = (u32::try_from(rest).unwrap_or(0), Self::of(&network, of));
+            self.add(Presumed::Fits { field: offset, times: 4, plus, within }, Lack::Length);
         }
         self.when.truncate(known);
     }

@@ -1,0 +1,163 @@
+//! `catena compile`, and `catena verify` of what it writes.
+
+use serde_json::Value;
+
+use crate::program::Folder;
+
+const ROUTER: &str = "\
+FromDevice(lan) -> Classifier(12/0800) -> Strip(14) -> CheckIPHeader
+  -> f :: IPFilter(deny src net 10.9.0.0/16, allow tcp dst port 80, allow udp dst port 53, deny all)
+  -> rt :: RadixIPLookup(10.0.0.0/8 0, 20.0.0.0/8 1);
+rt[0] -> DecIPTTL -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:02) -> Queue -> ToDevice(wan);
+rt[1] -> DecIPTTL -> EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:01:03) -> Queue -> ToDevice(dmz);
+FromDevice(wan) -> Discard;
+";
+
+const RACK: &str = "\
+switches:
+  tor:
+    target: ovs
+    ports:
+      lan: { number: 7, trust: [lengths, ip-checksum, ip-options] }
+      wan: { number: 8 }
+      dmz: { number: 9 }
+      up: { number: 10 }
+servers:
+  s1: { ports: { eth0: {} } }
+links: [[tor.up, s1.eth0]]
+wires: { lan: tor.lan, wan: tor.wan, dmz: tor.dmz }
+";
+
+const ALL: &str = "lengths,ip-checksum,ip-options";
+
+#[test]
+fn each_class_is_told_where_it_is_taken_care_of() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER);
+    let strict = folder.run(["compile", "r.click", "--target", "ovs"]);
+    assert!(
+        strict.well().contains("0 done there, 7 decided there, 6 left to cores"),
+        "{}",
+        strict.out
+    );
+    assert!(strict.out.contains("proven to do what the chain does"), "{}", strict.out);
+    assert!(
+        strict.out.contains("Classifier@2 (r.click:1): lengths are not tested"),
+        "{}",
+        strict.out
+    );
+    let trusting = folder.run(["compile", "r.click", "--target", "ovs", "--trust", ALL, "--json"]);
+    let json: Value = serde_json::from_str(trusting.well()).expect("JSON");
+    let part = &json["parts"][0];
+    assert_eq!((&json["target"], &part["wires"][0]), (&"ovs".into(), &"lan".into()));
+    assert_eq!((&part["proven"], &part["handoffs"]), (&true.into(), &0.into()));
+    let classes = part["classes"].as_array().expect("classes");
+    let leaves =
+        classes.iter().find(|class| class["ends"] == "leaves by wan (port 3)").expect("a class");
+    assert_eq!(leaves["where"], "done there");
+}
+
+#[test]
+fn an_artefact_is_written_and_verified() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER).file("rack.yaml", RACK);
+    folder.run(["compile", "r.click", "--topology", "rack.yaml", "-o", "out"]).well();
+    let flows = folder.read("out/flows.txt");
+    assert!(flows.contains("in_port=7") && flows.contains("output:8"), "{flows}");
+    let verify = ["verify", "r.click", "--topology", "rack.yaml", "--artefact", "out"];
+    let equal = folder.run(verify);
+    assert!(equal.well().contains("proven to do what the chain does"), "{}", equal.out);
+    assert!(
+        equal.out.contains("where frames are not what --trust says, it differs"),
+        "{}",
+        equal.out
+    );
+    for (from, to) in [
+        ("tcp_dst=0x50", "tcp_dst=0x51"),
+        ("dec_ttl,output:9", "output:9"),
+        ("02:00:00:00:01:03->eth_dst", "02:00:00:00:01:02->eth_dst"),
+        ("ip_src=10.9.0.0/255.255.0.0", "ip_src=10.8.0.0/255.254.0.0"),
+    ] {
+        assert!(flows.contains(from), "{from}");
+        folder.file("out/flows.txt", flows.replace(from, to));
+        let different = folder.run(verify);
+        assert_eq!(different.code, Some(1), "{to}: {}", different.out);
+        assert!(different.out.contains("DIFFERENT\n  packet "), "{}", different.out);
+    }
+    folder.file("out/flows.txt", flows.replace("goto_table:2", "goto_table:1"));
+    let unread = folder.run(verify);
+    assert_eq!(unread.code, Some(2));
+    assert!(unread.err.contains("ovs: flows.txt:"), "{}", unread.err);
+}
+
+#[test]
+fn xdp_objects_are_verified_too() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER);
+    folder.run(["compile", "r.click", "--target", "ebpf", "-o", "out"]).well();
+    let verify = ["verify", "r.click", "--target", "ebpf", "--artefact", "out"];
+    folder.run(verify).well();
+    // Of a router with other networks, and of half an object.
+    folder.file("other.click", ROUTER.replace("20.0.0.0/8", "21.0.0.0/8"));
+    let other = folder.run(["verify", "other.click", "--target", "ebpf", "--artefact", "out"]);
+    assert_eq!(other.code, Some(1), "{}{}", other.out, other.err);
+    let object = std::fs::read(folder.path().join("out/catena.o")).expect("an object");
+    folder.file("out/catena.o", &object[..object.len() / 2]);
+    let half = folder.run(verify);
+    assert_eq!(half.code, Some(2));
+    assert!(half.err.contains("ebpf: catena.o"), "{}", half.err);
+}
+
+#[test]
+fn packets_of_a_capture_are_counted() {
+    let folder = Folder::new();
+    let chain = ROUTER.replace("FromDevice(lan)", "FromDump(lan.pcap)");
+    let chain = chain.replace("allow udp dst port 53", "allow udp");
+    folder.file("r.click", chain);
+    let make = "FromDevice(x) -> ToDump(lan.pcap)";
+    folder.file("make.click", make);
+    let traffic = "x=gen:proto=udp,src=10.0.0.1,dst=20.0.0.1,count=10";
+    folder.run(["run", "make.click", "--in", traffic]).well();
+    let counted = |trust: &[&str]| {
+        let compile = ["compile", "r.click", "--target", "ovs", "--traffic", "lan.pcap=lan.pcap"];
+        folder.run(compile.iter().chain(trust)).well().to_string()
+    };
+    let strict = counted(&[]);
+    assert!(strict.contains("of 10 packets: 0.0 % done there, 100.0 % decided there"), "{strict}");
+    let trusting = counted(&["--trust", ALL]);
+    assert!(trusting.contains("of 10 packets: 100.0 % done there"), "{trusting}");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let folder = Folder::new();
+    folder.file("r.click", ROUTER).file("rack.yaml", RACK);
+    folder.file("typo.yaml", RACK.replace("tor.dmz", "tor.dmx"));
+    folder.file("lacks.yaml", RACK.replace(", dmz: tor.dmz", ""));
+    folder.file("alone.yaml", RACK.replace("links: [[tor.up, s1.eth0]]", "links: []"));
+    folder.file("none.click", "Idle -> Discard;").file("empty.click", "");
+    for (arguments, expected) in [
+        (&["r.click"][..], "--target"),
+        (&["r.click", "--target", "p5"], "possible values: openflow, ovs, ebpf"),
+        (&["r.click", "--target", "ovs", "--trust", "all"], "possible values: lengths"),
+        (&["r.click", "--topology", "typo.yaml"], "did you mean 'tor.dmz'?"),
+        (&["r.click", "--topology", "typo.yaml"], "typo.yaml:12:"),
+        (&["r.click", "--topology", "lacks.yaml"], "the topology has no wire 'dmz'"),
+        (&["r.click", "--topology", "alone.yaml"], "no link leads from 'tor' to a server"),
+        (&["none.click", "--target", "ovs"], "no frames come into the chain"),
+        (&["r.click", "--target", "ovs", "--traffic", "r.click"], "--traffic needs WIRE="),
+        (&["r.click", "--target", "ovs", "--traffic", "lan=r.click"], "r.click: "),
+        (
+            &["r.click", "--target", "ovs", "--traffic", "lon=x.pcap"],
+            "no frames come in from 'lon'",
+        ),
+        (&["r.click", "--target", "ovs", "-o", "r.click/x"], "r.click/x"),
+    ] {
+        let ended = folder.run(["compile"].iter().chain(arguments));
+        assert_ne!(ended.code, Some(0), "{arguments:?}");
+        assert!(ended.err.contains(expected), "{arguments:?}: {}", ended.err);
+    }
+    let missing = folder.run(["verify", "r.click", "--target", "ovs", "--artefact", "nowhere"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.contains("nowhere: "), "{}", missing.err);
+}
