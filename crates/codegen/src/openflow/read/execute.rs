@@ -1,6 +1,6 @@
 //! Symbolic execution of flow entries.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ir::program::{
@@ -20,8 +20,11 @@ const MOST_STEPS: usize = 1 << 20;
 /// Why a packet is dropped that no entry takes.
 const LOST: Reason = Reason("no-flow-entry");
 
+/// A field, or one of its bytes, from 1: of a mask with many gaps each byte is looked at by itself.
+type Part = (Name, u16);
+
 /// What an entry matches, by field.
-type Sets = Vec<(Name, IntervalSet)>;
+type Sets = Vec<(Part, IntervalSet)>;
 
 /// An entry whose conditions depend on the packet.
 struct Rule {
@@ -31,7 +34,7 @@ struct Rule {
 }
 
 /// Entries with their arms, the fields that they look at, and those that are known.
-type Shape = (Vec<(usize, u32)>, Vec<Name>, Vec<Name>);
+type Shape = (Vec<(usize, u32)>, Vec<Part>, Vec<Name>);
 
 /// A step of the program, before they are put in order.
 type Draft = usize;
@@ -238,6 +241,9 @@ impl Execution<'_> {
         let mut rules: Vec<(usize, Sets)> = Vec::new();
         let mut seen_before: HashSet<Sets> = HashSet::new();
         let mut last = None;
+        let bits = all.iter().flat_map(|&at| &entries[at].when);
+        let apart: BTreeSet<Name> =
+            bits.filter(|bits| bits.has_many_gaps()).map(|bits| bits.name).collect();
         'entries: for &at in all {
             let entry = &entries[at];
             // What is known without a look at the packet comes first.
@@ -271,21 +277,25 @@ impl Execution<'_> {
                     Seen::Tag(_) if bits.mask & 0x1000 & !bits.value != 0 => continue 'entries,
                     Seen::Tag(_) => (12, bits.value & 0xfff, bits.mask & 0xfff),
                 };
-                if mask == 0 {
-                    continue;
-                }
-                let set = match self.sets.get(&(width, value, mask)) {
-                    Some(set) => set.clone(),
-                    None => {
-                        let set = IntervalSet::masked(width, value, mask).ok_or_else(|| {
-                            let message = format!("the mask of {:?} has too many gaps", bits.name);
-                            Stop::Fail((entry.line, message))
-                        })?;
-                        self.sets.insert((width, value, mask), set.clone());
-                        set
+                for (part, low, width) in parts(width, apart.contains(&bits.name)) {
+                    let low_bits = u128::MAX >> (128 - width);
+                    let (value, mask) = (value >> low & low_bits, mask >> low & low_bits);
+                    if mask == 0 {
+                        continue;
                     }
-                };
-                sets.push((bits.name, set));
+                    let set = match self.sets.get(&(width, value, mask)) {
+                        Some(set) => set.clone(),
+                        None => {
+                            let set = IntervalSet::masked(width, value, mask).ok_or_else(|| {
+                                let message = format!("the mask of {:?} has gaps", bits.name);
+                                Stop::Fail((entry.line, message))
+                            })?;
+                            self.sets.insert((width, value, mask), set.clone());
+                            set
+                        }
+                    };
+                    sets.push(((bits.name, part), set));
+                }
             }
             if sets.is_empty() {
                 last = Some(at);
@@ -331,21 +341,26 @@ impl Execution<'_> {
         otherwise: Draft,
     ) -> Result<Draft, Failure> {
         let element = self.of().entry.node;
-        let mut names: Vec<Name> = rules.iter().flat_map(|r| r.sets.iter().map(|s| s.0)).collect();
+        let mut names: Vec<Part> = rules.iter().flat_map(|r| r.sets.iter().map(|s| s.0)).collect();
         names.sort_unstable();
         names.dedup();
-        let term = |this: &mut Self, name: &Name| match fields.get(name) {
-            Some(Seen::Bits(field) | Seen::Tag(field)) => this.terms.input(*field),
-            _ => this.terms.constant(0),
+        let field = |(name, byte): &Part| match fields.get(name) {
+            Some(Seen::Bits(field) | Seen::Tag(field)) if *byte > 0 => {
+                let first = 8 * (byte - 1);
+                Some(bits(field.offset + first, (field.width - first).min(8)))
+            }
+            Some(Seen::Bits(field) | Seen::Tag(field)) => Some(*field),
+            _ => None,
+        };
+        let term = |this: &mut Self, part: &Part| match field(part) {
+            Some(field) => this.terms.input(field),
+            None => this.terms.constant(0),
         };
         match &names[..] {
             [] => Ok(otherwise),
             [name] => {
                 let on = term(self, name);
-                let mut left = IntervalSet::full(match fields.get(name) {
-                    Some(Seen::Bits(field) | Seen::Tag(field)) => field.width,
-                    _ => 1,
-                });
+                let mut left = IntervalSet::full(field(name).map_or(1, |field| field.width));
                 // Sets that lead to one step are one case.
                 let mut cases: BTreeMap<Draft, Vec<(u128, u128)>> = BTreeMap::new();
                 for rule in &rules {
@@ -388,7 +403,7 @@ impl Execution<'_> {
                 // Packets that differ in where their headers lie share rules.
                 let rules =
                     self.rules.entry((key, names.to_vec(), constants)).or_insert_with(|| {
-                        let place = |name: Name| names.binary_search(&name).unwrap_or(0) as u8;
+                        let place = |name: Part| names.binary_search(&name).unwrap_or(0) as u8;
                         let rule = |((number, rule), arm): ((u32, Rule), u32)| {
                             let cube = rule.sets.into_iter().map(|(name, set)| (place(name), set));
                             let cubes = Arc::new([cube.collect()]);
@@ -647,6 +662,16 @@ impl Execution<'_> {
         }
         start
     }
+}
+
+/// A field of so many bits as a whole, or byte by byte: the number of each part, its lowest bit and how many it has.
+fn parts(width: u16, apart: bool) -> impl Iterator<Item = (u16, u16, u16)> {
+    let byte = move |first: u16| {
+        let part = (width - first).min(8);
+        (first / 8 + 1, width - first - part, part)
+    };
+    let whole = (!apart).then_some((0, 0, width));
+    whole.into_iter().chain((0..width).step_by(8).filter(move |_| apart).map(byte))
 }
 
 /// Makes one rule of neighbours that lead to one step and differ in one field, as prefixes of a range do.

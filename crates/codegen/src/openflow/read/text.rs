@@ -66,6 +66,15 @@ pub(super) struct Bits {
     pub(super) mask: u128,
 }
 
+impl Bits {
+    /// Whether free bits of the mask part the numbers that match into more than a few intervals.
+    pub(super) fn has_many_gaps(&self) -> bool {
+        const MOST_FREE: u32 = 6;
+        let above = u128::MAX >> (128 - self.name.width()) & !self.mask;
+        (above.count_ones() - self.mask.trailing_zeros().min(above.trailing_ones())) > MOST_FREE
+    }
+}
+
 /// Something that is done to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Act {
