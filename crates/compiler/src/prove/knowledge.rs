@@ -1,6 +1,7 @@
 //! What is known of a packet on its way: conditions that held or not, and what follows from them.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -75,8 +76,19 @@ impl Knowledge {
             self.ranges.get_mut().clear();
             let before = self.sets.insert(term, both);
             self.log.push(Learned::Set(term, before));
+            return self.is_possible_beside(arena, term);
         }
         true
+    }
+
+    /// Whether fields that overlap a field can be what is known of them.
+    fn is_possible_beside(&self, arena: &Arena, term: TermId) -> bool {
+        let Term::Input(field) = *arena.term(term) else { return true };
+        let overlaps = |other: &&TermId| match arena.term(**other) {
+            Term::Input(place) => **other != term && place.overlaps(field),
+            _ => false,
+        };
+        self.sets.keys().filter(overlaps).all(|&other| !self.known(arena, other).is_empty())
     }
 
     /// Learns whether a condition holds; `false` if it cannot.
@@ -347,17 +359,19 @@ impl Knowledge {
             return set;
         }
         let end = |f: Field| u32::from(f.offset) + u32::from(f.width);
-        if field.width > 64 {
-            set = self.of_halves(arena, field);
-        }
         // Bits that are known of a wide field, and which.
         let mut bits = (0u128, 0u128);
+        // Fields that end with it.
+        let mut lower: Vec<(u16, &IntervalSet)> = Vec::new();
         for (&other, known) in &self.sets {
             let Term::Input(place) = *arena.term(other) else { continue };
             if other == term || !place.overlaps(field) {
                 continue;
             }
             let around = place.offset <= field.offset && end(place) >= end(field);
+            if !around && end(place) == end(field) {
+                lower.push((place.width, known));
+            }
             if around {
                 let known = &self.narrowed(arena, place, known);
                 let low = (end(place) - end(field)) as u8;
@@ -392,6 +406,12 @@ impl Knowledge {
         {
             set = set.intersect(&masked);
         }
+        lower.sort_unstable_by_key(|(width, _)| Reverse(*width));
+        for (width, known) in lower {
+            if let Some(all) = with_lower(&set, width, known) {
+                set = set.intersect(&all);
+            }
+        }
         set
     }
 
@@ -408,22 +428,6 @@ impl Knowledge {
             }
             None => known.clone(),
         }
-    }
-
-    /// What a field is whose upper part is one number: the parts are asked for one after the other.
-    fn of_halves(&self, arena: &Arena, field: Field) -> IntervalSet {
-        let width = field.width - 64;
-        let part = |offset, width| {
-            let part = arena.find(&Term::Input(Field::bits(field.base, offset, width)))?;
-            self.sets.get(&part)
-        };
-        let upper = part(field.offset, width).and_then(IntervalSet::as_single);
-        let (Some(upper), Some(lower)) = (upper, part(field.offset + width, 64)) else {
-            return IntervalSet::full(field.width);
-        };
-        let moved =
-            lower.intervals().iter().map(|(low, high)| (upper << 64 | low, upper << 64 | high));
-        IntervalSet::from_intervals(moved.collect())
     }
 
     /// A number that tells apart what is known of anything with these leaves.
@@ -565,4 +569,16 @@ fn widen(set: &IntervalSet, free: u32) -> IntervalSet {
         (l.checked_shl(free).unwrap_or(0), h.checked_shl(free).unwrap_or(0) | rest)
     });
     IntervalSet::from_intervals(wide.collect())
+}
+
+/// The numbers whose last `width` bits are in a set, if all before these are the same in the numbers that are possible.
+fn with_lower(possible: &IntervalSet, width: u16, lower: &IntervalSet) -> Option<IntervalSet> {
+    let (first, last) = ends(possible)?;
+    let free = (1u128.checked_shl(width.into())?).wrapping_sub(1);
+    if (first ^ last) & !free != 0 {
+        return None;
+    }
+    let up = |number: u128| first & !free | number & free;
+    let moved = lower.intervals().iter().map(|&(low, high)| (up(low), up(high)));
+    Some(IntervalSet::from_intervals(moved.collect()))
 }
