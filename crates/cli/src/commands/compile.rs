@@ -70,8 +70,7 @@ pub(crate) struct Compile {
 #[derive(Args, Debug)]
 pub(crate) struct Device {
     /// What the device takes; several are compiled one after the other
-    #[arg(long, value_name = "TARGET", required_unless_present = "topology", value_delimiter = ',',
-        value_parser = targets())]
+    #[arg(long, value_name = "TARGET", value_delimiter = ',', value_parser = targets())]
     target: Vec<String>,
     /// What frames are known to be where they come in, so that the device need not test it
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = trusts())]
@@ -119,6 +118,9 @@ impl Device {
                 site
             }
         };
+        if targets.is_empty() {
+            return Err("--target or --topology says for which device".to_string().into());
+        }
         Ok(targets.into_iter().map(|target| Sited { target, site: site.clone() }).collect())
     }
 }
