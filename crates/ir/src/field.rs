@@ -18,7 +18,7 @@ pub enum Base {
     Header(Header),
     /// The annotation area.
     Annotation,
-    /// What the part of a program that decided before hands over; see
+    /// What the part of a program, or the device, that decided before hands over; see
     /// [`Handoff`](crate::program::End::Handoff). In programs alone.
     Carried,
     /// Properties of the packet that are not bytes of it; see [`meta`].

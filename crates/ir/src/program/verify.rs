@@ -175,7 +175,7 @@ impl Verifier<'_> {
             }
             Base::Data => true,
             Base::Annotation => end <= annotation::SIZE,
-            Base::Carried => self.program.continuation.is_some() && end <= CARRIED,
+            Base::Carried => end <= CARRIED,
             Base::Meta => field.name().is_some(),
         };
         if !there {
