@@ -1,6 +1,6 @@
-//! Open vSwitch without a wire: a bridge of dummy ports, into which frames are put by hand and
-//! whose frames are read from captures. It needs no permission, and goes with the test that
-//! started it.
+//! Open vSwitch, as tests and benches start it themselves: without a wire, a bridge of dummy ports, into which
+//! frames are put by hand and whose frames are read from captures; or a [`Bridge`] between interfaces of a host. It
+//! goes with the test that started it.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,22 +8,107 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+mod bridge;
+
+pub use bridge::Bridge;
+
 use crate::live::network::run;
 use crate::live::{Process, until};
 
 /// Type of the frames that tell what came before them from what comes behind: one for experiments.
 const MARK: [u8; 2] = [0x88, 0xb5];
 
-/// A bridge with ports from 1 on.
-pub struct Switch {
+/// The daemons of Open vSwitch with one bridge, `br0`, and the folder of their sockets. They run without systemd, and
+/// know of nobody else's.
+struct Daemons {
     folder: PathBuf,
+    // Dropped in this order.
+    switch: Option<Process>,
+    _database: Process,
+}
+
+impl Daemons {
+    /// Starts them; `switch` is the command that will run `ovs-vswitchd`, and `bridge` what is done to the bridge when
+    /// it is added.
+    fn start(switch: Command, bridge: &[String]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("catena{}ovs{count}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+        let tool = |program| in_folder(Command::new(program), &folder);
+        run(tool("ovsdb-tool").args(["create", "conf.db", schema]));
+        let mut database = tool("ovsdb-server");
+        database.args(["--remote=punix:db.sock", "--unixctl=db.ctl", "conf.db"]).args(QUIET);
+        let database = Process::start(&mut database);
+        until("the database listens", || folder.join("db.sock").exists());
+        run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init"]));
+        let mut daemons = Self { folder, switch: None, _database: database };
+        daemons.run_switch(switch);
+        let mut add = in_folder(Command::new("ovs-vsctl"), &daemons.folder);
+        run(add.args([DATABASE, "add-br", "br0", "--", "set", "bridge", "br0"]).args(bridge));
+        // First fragments show their ports.
+        daemons.flows(&["set-frags", "br0", "nx-match"]);
+        daemons
+    }
+
+    /// Runs the switch by this command.
+    fn run_switch(&mut self, command: Command) {
+        let mut switch = in_folder(command, &self.folder);
+        switch.args(["--disable-system", "--unixctl=switch.ctl", "unix:db.sock"]).args(QUIET);
+        self.switch = Some(Process::start(&mut switch));
+    }
+
+    /// A command of `ovs-ofctl` on the bridge, whose name stands for where it listens.
+    fn control(&self, arguments: &[&str]) -> Command {
+        let bridge = format!("unix:{}", self.folder.join("br0.mgmt").display());
+        let arguments = arguments.iter().map(|a| if *a == "br0" { &bridge } else { *a });
+        let mut command = Command::new("ovs-ofctl");
+        command.args(["-O", "OpenFlow13"]).args(arguments);
+        command
+    }
+
+    #[track_caller]
+    fn flows(&self, arguments: &[&str]) -> String {
+        run(&mut self.control(arguments))
+    }
+
+    /// Replaces all entries by those of a text.
+    #[track_caller]
+    fn load(&self, text: &str) {
+        let file = self.folder.join("flows.txt");
+        std::fs::write(&file, text).unwrap();
+        self.flows(&["del-flows", "br0"]);
+        self.flows(&["--bundle", "add-flows", "br0", &file.to_string_lossy()]);
+    }
+}
+
+impl Drop for Daemons {
+    fn drop(&mut self) {
+        // What is left in a folder for temporary files does no harm.
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+const QUIET: [&str; 2] = ["-vconsole:off", "-vsyslog:off"];
+const DATABASE: &str = "--db=unix:db.sock";
+
+/// The same command, for the daemons in a folder.
+fn in_folder(mut command: Command, folder: &Path) -> Command {
+    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+        command.env(variable, folder);
+    }
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+/// A bridge with dummy ports from 1 on.
+pub struct Switch {
     ports: u32,
     control: UnixStream,
     /// Bytes of each port's capture that were read.
     read: Vec<usize>,
-    // Dropped in this order.
-    _switch: Process,
-    _database: Process,
+    daemons: Daemons,
 }
 
 /// A frame that a port sent.
@@ -38,63 +123,32 @@ pub struct Sent {
 impl Switch {
     /// Starts a bridge with so many ports, that drops everything.
     pub fn start(ports: u32) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("catena{}ovs{count}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let tool = |program: &str| {
-            let mut command = Command::new(program);
-            for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
-                command.env(variable, &folder);
-            }
-            command.current_dir(&folder).stdin(Stdio::null());
-            command
-        };
-        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
-        run(tool("ovsdb-tool").args(["create", "conf.db", schema]));
-        let quiet = ["-vconsole:off", "-vsyslog:off"];
-        let mut database = tool("ovsdb-server");
-        database.args(["--remote=punix:db.sock", "--unixctl=db.ctl", "conf.db"]).args(quiet);
-        let database = Process::start(&mut database);
-        until("the database listens", || folder.join("db.sock").exists());
-        run(tool("ovs-vsctl").args(["--db=unix:db.sock", "--no-wait", "init"]));
-        let mut switch = tool("ovs-vswitchd");
-        switch.args(["--enable-dummy=override", "--disable-system", "--unixctl=switch.ctl"]);
-        let switch = Process::start(switch.args(quiet).arg("unix:db.sock"));
-        let mut bridge = tool("ovs-vsctl");
-        bridge.args(["--db=unix:db.sock", "add-br", "br0", "--", "set", "bridge", "br0"]);
-        bridge.args(["datapath-type=dummy", "fail-mode=secure"]);
+        let mut bridge = vec!["datapath-type=dummy".to_string(), "fail-mode=secure".into()];
         for port in 1..=ports {
             let name = format!("p{port}");
-            bridge.args(["--", "add-port", "br0", &name, "--", "set", "interface", &name]);
-            let capture = folder.join(format!("{name}.pcap"));
-            bridge.args(["type=dummy", &format!("ofport_request={port}")]);
-            bridge.arg(format!("options:tx_pcap={}", capture.display()));
+            let add = ["--", "add-port", "br0", &name, "--", "set", "interface", &name];
+            bridge.extend(add.map(String::from));
+            bridge.extend(["type=dummy".into(), format!("ofport_request={port}")]);
+            // It is the daemon's folder where it lies.
+            bridge.push(format!("options:tx_pcap={name}.pcap"));
         }
-        run(&mut bridge);
-        let control = UnixStream::connect(folder.join("switch.ctl")).unwrap();
-        let read = vec![0; ports as usize];
-        let this = Self { folder, ports, control, read, _switch: switch, _database: database };
-        // First fragments show their ports.
-        this.flows(&["set-frags", "br0", "nx-match"]);
-        this
+        let mut switch = Command::new("ovs-vswitchd");
+        switch.arg("--enable-dummy=override");
+        let daemons = Daemons::start(switch, &bridge);
+        let control = UnixStream::connect(daemons.folder.join("switch.ctl")).unwrap();
+        Self { ports, control, read: vec![0; ports as usize], daemons }
     }
 
     /// Runs `ovs-ofctl` on the bridge, whose name stands for where it listens.
     #[track_caller]
     pub fn flows(&self, arguments: &[&str]) -> String {
-        let bridge = format!("unix:{}", self.folder.join("br0.mgmt").display());
-        let arguments = arguments.iter().map(|a| if *a == "br0" { &bridge } else { *a });
-        run(Command::new("ovs-ofctl").args(["-O", "OpenFlow13"]).args(arguments))
+        self.daemons.flows(arguments)
     }
 
     /// Replaces all entries by those of a file.
     #[track_caller]
     pub fn load(&mut self, text: &str) {
-        let file = self.folder.join("flows.txt");
-        std::fs::write(&file, text).unwrap();
-        self.flows(&["del-flows", "br0"]);
-        self.flows(&["--bundle", "add-flows", "br0", &file.to_string_lossy()]);
+        self.daemons.load(text);
         let all: Vec<String> = (1..=self.ports).map(|port| format!("output:{port}")).collect();
         let mark = u16::from_be_bytes(MARK);
         let actions = all.join(",");
@@ -169,7 +223,7 @@ impl Switch {
 
     /// What a port sent that was not looked at yet, the marks among it, and the bytes of its capture.
     fn captured(&self, port: u32) -> (Vec<Vec<u8>>, usize, usize) {
-        let file = self.folder.join(format!("p{port}.pcap"));
+        let file = self.daemons.folder.join(format!("p{port}.pcap"));
         let (frames, read) = capture(&file, self.read[port as usize - 1]);
         let marks = frames.iter().filter(|bytes| **bytes == mark()).count();
         (frames, marks, read)
@@ -190,13 +244,6 @@ impl Switch {
         }
         assert!(reply.contains("\"error\":null"), "{call}: {reply}");
         reply
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // What is left in a folder for temporary files does no harm.
-        drop(std::fs::remove_dir_all(&self.folder));
     }
 }
 

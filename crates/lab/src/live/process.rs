@@ -119,6 +119,12 @@ impl Process {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Kills it: it has no time to give back anything.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for its end: whether it went well, what it wrote to the standard output and error.
     pub fn end(self) -> (bool, String, String) {
         let (status, text, told) = self.ended();
