@@ -4,6 +4,7 @@
 //! extends the corpus (see `README.md`).
 #![forbid(unsafe_code)]
 
+mod artefact;
 mod capture;
 mod chain;
 mod click_text;
@@ -12,6 +13,7 @@ mod packet_text;
 mod program_text;
 mod state_text;
 
+pub use artefact::{flows, object, topology};
 pub use capture::pcap;
 pub use chain::chain;
 pub use click_text::{click, config};
@@ -24,13 +26,16 @@ pub use state_text::state;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("chain", chain),
     ("click", click),
     ("config", config),
+    ("flows", flows),
     ("frame", frame),
+    ("object", object),
     ("packet", packet),
     ("pcap", pcap),
     ("program", program),
     ("state", state),
+    ("topology", topology),
 ];

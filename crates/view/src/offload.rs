@@ -41,6 +41,11 @@ fn place(class: &partition::Class) -> &'static str {
     }
 }
 
+/// `1 class`, `2 classes`.
+fn classes_of(n: usize) -> String {
+    if n == 1 { "1 class".into() } else { format!("{n} classes") }
+}
+
 impl Offloaded<'_> {
     /// For people.
     pub fn text(&self, limit: usize, paint: Paint) -> String {
@@ -82,7 +87,7 @@ impl Offloaded<'_> {
             text,
             "{}  {}: {} done there, {} decided there, {} left to cores",
             paint.bold(&format!("{} → {}", part.wires.join(", "), self.target)),
-            count(part.offload.classes.len(), "class").replace("classs", "classes"),
+            classes_of(part.offload.classes.len()),
             of("done there"),
             of("decided there"),
             of("stays"),

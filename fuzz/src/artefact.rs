@@ -1,0 +1,72 @@
+//! What devices are given, and the topologies that say where they stand.
+
+use std::collections::BTreeMap;
+
+use codegen::{Device, File};
+use compiler::partition::{Ends, from_wire, offload};
+use ir::program::{Continuation, verify};
+use ir::text::parse_programs;
+use ir::topology::{Topology, Vocabulary};
+use ir::{FileId, NodeId, Port, Span};
+
+/// IPv4 to port 2, ARP to cores, all else dropped.
+const PROGRAM: &str = "\
+program behind [0] c
+elements 0 c, 1 q, 2 arp
+
+s0: c switch data[96+16] {2048} s1, {2054} s2, else s3
+s1: exit visited [0] c
+  push [0] q
+s2: exit visited [0] c
+  push [0] arp
+s3: exit visited [0] c
+  drop no-match at c
+";
+
+/// Reads what a target's device was given: what is understood is a well-formed program.
+fn read(target: &str, name: &str, data: &[u8]) {
+    let read = parse_programs(FileId(0), PROGRAM).expect("a program");
+    let program = from_wire(&read.programs[0]);
+    let target = codegen::target(target).expect("a target");
+    let is_wire = |port: Port| port.node == 1;
+    let ends = Ends {
+        is_wire: &is_wire,
+        trust: &|_| true,
+        full: &BTreeMap::new(),
+        ingress: vec![1],
+        first: Continuation(1),
+    };
+    let origin = |_: NodeId, _: Option<Span>| String::new();
+    let device = Device {
+        segments: vec![offload(&program, target, &ends).segment],
+        egress: [(Port { node: 1, port: 0 }, 2)].into(),
+        cores: 3,
+        origin: &origin,
+    };
+    let files = [File { name: name.into(), contents: data.to_vec() }];
+    for program in target.read(&files, &device).into_iter().flatten() {
+        assert!(verify::is_well_formed(&program), "{program}");
+    }
+}
+
+/// Flow entries.
+pub fn flows(data: &[u8]) {
+    read("ovs", "flows.txt", data);
+}
+
+/// An object of XDP programs.
+pub fn object(data: &[u8]) {
+    read("ebpf", "catena.o", data);
+}
+
+/// A topology: whatever is wrong with it is said at a place in it.
+pub fn topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let vocabulary = Vocabulary { targets: &["ovs"], trust: &["lengths"] };
+    if let Err(found) = Topology::parse(FileId(0), &text, vocabulary) {
+        assert!(!found.is_empty(), "nothing is said against it");
+        let inside = |at: Span| at.start <= at.end && text.get(at.range()).is_some();
+        let labels = found.iter().flat_map(|found| &found.labels);
+        assert!(labels.map(|label| label.span).all(inside), "{found:?}");
+    }
+}
