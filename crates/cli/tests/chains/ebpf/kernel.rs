@@ -61,7 +61,7 @@ fn load(compiled: &Compiled, without: Option<u32>) -> Loaded {
 }
 
 /// Runs frames in the kernel and as the program says; gives how many exits they reached.
-fn run(name: &str, program: &Program, frames: &[Vec<u8>]) -> usize {
+pub(super) fn run(name: &str, program: &Program, frames: &[Vec<u8>]) -> usize {
     let device = device(program);
     let compiled = ebpf::compile(&device)
         .unwrap_or_else(|(_, step, lack)| panic!("{name}: s{}: {lack}", step.0));

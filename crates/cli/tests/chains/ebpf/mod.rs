@@ -2,6 +2,7 @@
 //! read back from an object is proven to be the program.
 
 mod kernel;
+mod lists;
 mod proof;
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ fn name(node: NodeId) -> String {
 }
 
 /// What comparing a program with what is read from an object finds.
-fn judge(program: &Program, object: &Object) -> Result<Verdict, String> {
+pub(super) fn judge(program: &Program, object: &Object) -> Result<Verdict, String> {
     let read = ebpf::decompile(object, 0, &device(program));
     let read = read.map_err(|(at, why)| format!("instruction {at}: {why}"))?;
     let compared = compare(&Comparison {

@@ -8,6 +8,8 @@
 mod exit;
 mod number;
 mod steps;
+mod tree;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

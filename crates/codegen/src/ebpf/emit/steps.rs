@@ -14,8 +14,8 @@ use crate::Lack;
 
 /// Tables of prefixes that split their keys into more ranges are maps.
 const RANGES: usize = 64;
-/// Lists of more conjunctions are left to cores.
-const CUBES: usize = 256;
+/// Lists of more conjunctions are trees that are walked.
+const CUBES: usize = 16;
 
 /// Where numbers from here on lead, up to where the next begin.
 type Segment = (u128, Label);
@@ -142,6 +142,12 @@ impl Emitter<'_, '_> {
         true
     }
 
+    /// Goes where a number leads that is one of these, in order.
+    pub(super) fn lead(&mut self, reg: u8, numbers: Vec<Segment>) {
+        let of = Compared { high: None, low: reg, most: u32::MAX.into(), free: 0 };
+        self.search(of, &numbers);
+    }
+
     /// By halves. Three segments of which the outer ones lead to one place, and the inner one is a
     /// number, are one comparison.
     fn search(&mut self, of: Compared, all: &[Segment]) {
@@ -232,7 +238,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Rule by rule.
+    /// Rule by rule, if there are few.
     fn rules(
         &mut self,
         (at, element): (StepId, NodeId),
@@ -242,7 +248,7 @@ impl Emitter<'_, '_> {
     ) -> Result<(), Lack> {
         let cubes: usize = rules.iter().map(|rule| rule.cubes.len()).sum();
         if cubes > CUBES {
-            return Err(Lack::Room("rules", cubes, CUBES));
+            return self.walk(at, keys, rules, (arms, otherwise));
         }
         let known = self.facts.clone();
         for rule in rules {

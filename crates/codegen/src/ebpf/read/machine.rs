@@ -1,6 +1,6 @@
 //! One path through instructions: what registers, stack and frame hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 use super::super::object::{Map, MapKind};
@@ -106,6 +106,35 @@ pub(super) struct Around<'a> {
     pub(super) maps: &'a [Map],
     /// Lookups that were met: the map, and the key's bits with the lowest first.
     pub(super) lookups: Vec<(usize, Vec<Piece>)>,
+    /// By array: where its entries stand among what it holds from the beginning.
+    holds: HashMap<usize, HashMap<u64, usize>>,
+}
+
+impl<'a> Around<'a> {
+    pub(super) fn new(numbers: Numbers, maps: &'a [Map]) -> Self {
+        let number =
+            |key: &[u8]| key.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let arrays = maps.iter().enumerate().filter(|(_, map)| map.kind == MapKind::Array);
+        let entries = |map: &Map| {
+            let all = map.entries.iter().enumerate();
+            all.map(|(at, (key, _))| (number(key), at)).collect()
+        };
+        let holds = arrays.map(|(at, map)| (at, entries(map))).collect();
+        Self { numbers, maps, lookups: Vec::new(), holds }
+    }
+
+    /// A number of an array's entry; entries that are not given are 0.
+    fn held(&self, map: usize, key: u64, at: i32, bytes: u8) -> Option<u64> {
+        let (of, entries) = (self.maps.get(map)?, self.holds.get(&map)?);
+        let range = usize::try_from(at).ok()?;
+        let range = range..range + usize::from(bytes);
+        if range.end > of.value as usize {
+            return None;
+        }
+        let Some(entry) = entries.get(&key) else { return Some(0) };
+        let bytes = of.entries.get(*entry)?.1.get(range)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
 }
 
 type Step<T> = Result<T, String>;
@@ -303,6 +332,10 @@ impl State {
                 let parts: Option<Vec<(Num, u8)>> = (0..i32::from(bytes)).map(part).collect();
                 let parts = parts.ok_or("the stack holds nothing there")?;
                 Value::Num(Self::joined(around, &parts))
+            }
+            Value::Entry { map, key, offset: at } if around.holds.contains_key(&map) => {
+                let number = around.held(map, key, at + offset, bytes);
+                Value::Num(around.numbers.number(number.ok_or("it lies beside an entry")?))
             }
             Value::Entry { map, key, offset: at } if bytes == 8 => {
                 Value::Word { map, key, offset: at + offset, plus: None }

@@ -30,7 +30,7 @@ use numbers::{Num, Numbers};
 use terms::Terms;
 
 /// Instructions that are followed, over all paths.
-const BUDGET: usize = 4_000_000;
+const BUDGET: usize = 16_000_000;
 /// Different numbers.
 const NUMBERS: usize = 2_000_000;
 /// Instructions that a jump looks ahead for a call that depends on it.
@@ -80,7 +80,7 @@ pub(super) fn read(
     let terms = Terms::new(&segment.program, &mut numbers);
     let mut reader = Reader {
         code: insns,
-        around: Around { numbers, maps: &object.maps, lookups: Vec::new() },
+        around: Around::new(numbers, &object.maps),
         terms,
         places: HashMap::new(),
         waiting: Vec::new(),
