@@ -35,6 +35,8 @@ pub(crate) struct Knowledge {
     classes: HashMap<u32, u32>,
     log: Vec<Learned>,
     ranges: RefCell<HashMap<TermId, IntervalSet>>,
+    /// Leaves of what excluded a number of a field.
+    excluding: u128,
 }
 
 impl Knowledge {
@@ -81,14 +83,29 @@ impl Knowledge {
         true
     }
 
-    /// Whether fields that overlap a field can be what is known of them.
-    fn is_possible_beside(&self, arena: &Arena, term: TermId) -> bool {
+    /// Whether fields that overlap a field, and what is made from it, can be what is known of them.
+    fn is_possible_beside(&mut self, arena: &Arena, term: TermId) -> bool {
         let Term::Input(field) = *arena.term(term) else { return true };
-        let overlaps = |other: &&TermId| match arena.term(**other) {
+        let leaves = arena.leaves(term);
+        let depends = |other: &&TermId| match arena.term(**other) {
             Term::Input(place) => **other != term && place.overlaps(field),
-            _ => false,
+            _ => arena.leaves(**other) & leaves != 0,
         };
-        self.sets.keys().filter(overlaps).all(|&other| !self.known(arena, other).is_empty())
+        let empty = |other: &&TermId| self.known(arena, **other).is_empty();
+        let excluding = self.sets.keys().filter(depends).find(empty);
+        self.excluding |= excluding.map_or(0, |&other| arena.leaves(other));
+        excluding.is_none()
+    }
+
+    /// The leaves of what excluded numbers of fields since this was asked: where all of them count in a
+    /// [`Knowledge::fingerprint`], it stands for that, too.
+    pub(crate) fn take_excluding(&mut self) -> u128 {
+        std::mem::take(&mut self.excluding)
+    }
+
+    /// Adds to these leaves.
+    pub(crate) fn exclude_by(&mut self, leaves: u128) {
+        self.excluding |= leaves;
     }
 
     /// Learns whether a condition holds; `false` if it cannot.

@@ -127,16 +127,36 @@ impl<'a> Product<'a> {
                     Some(false) => *miss,
                     None => return at,
                 },
-                Node::Classify(_) => {
+                Node::Classify(list) => {
                     let mut known = self.knowledge.classes().filter(|(class, _)| *class == at);
-                    match known.next() {
-                        Some((_, to)) => to,
+                    match known.next().map(|(_, to)| to).or_else(|| self.certain(list)) {
+                        Some(to) => to,
                         None => return at,
                     }
                 }
                 Node::Exit(_) => return at,
             };
         }
+    }
+
+    /// Where rules lead for sure.
+    fn certain(&self, list: &Classify) -> Option<NodeRef> {
+        let mut keys: Vec<Option<IntervalSet>> = vec![None; list.keys.len()];
+        for (cube, target) in &list.rules {
+            let (mut possible, mut certain) = (true, true);
+            for (key, set) in cube {
+                let key = usize::from(*key);
+                let known = keys[key].get_or_insert_with(|| self.known(list.keys[key]));
+                possible &= known.intersects(set);
+                certain &= known.is_subset(set);
+            }
+            match (possible, certain) {
+                (_, true) => return Some(*target),
+                (true, false) => return None,
+                (false, false) => {}
+            }
+        }
+        Some(list.otherwise)
     }
 
     fn compare_at(&mut self, a: NodeRef, b: NodeRef, depth: u32) -> Result<(), Exhausted> {
@@ -158,7 +178,26 @@ impl<'a> Product<'a> {
             return Ok(());
         }
         let before = (self.mismatches.len(), self.by_miss);
-        let depth = depth + 1;
+        let excluding = self.knowledge.take_excluding();
+        let result = self.compare_apart(a, b, print, depth + 1);
+        let within = self.knowledge.take_excluding();
+        self.knowledge.exclude_by(excluding | within);
+        result?;
+        // What is remembered holds wherever the same is known of these leaves.
+        if (self.mismatches.len(), self.by_miss) == before && within & !leaves == 0 {
+            self.equal.insert((a, b, print));
+        }
+        Ok(())
+    }
+
+    /// Compares two nodes of which neither is known to lead on.
+    fn compare_apart(
+        &mut self,
+        a: NodeRef,
+        b: NodeRef,
+        print: u64,
+        depth: u32,
+    ) -> Result<(), Exhausted> {
         // What is not known as it is asked may be once what is known is put into the question.
         if let Some(to) = self.answer(a) {
             return self.compare_at(to, b, depth);
@@ -169,8 +208,9 @@ impl<'a> Product<'a> {
         match (self.node(a), self.node(b)) {
             (Node::Exit(x), Node::Exit(y)) => {
                 let known = self.outcomes.get(&(a, b, print)).copied();
+                let by_miss = self.by_miss;
                 let same = known.unwrap_or_else(|| self.same(&x, &y));
-                if self.by_miss == before.1 {
+                if self.by_miss == by_miss {
                     self.outcomes.insert((a, b, print), same);
                 }
                 if !same {
@@ -198,9 +238,6 @@ impl<'a> Product<'a> {
             (Node::Exit(_), Node::Classify(y)) => {
                 self.one(b, &y, depth, |to, this, depth| this.compare_at(a, to, depth))?;
             }
-        }
-        if (self.mismatches.len(), self.by_miss) == before {
-            self.equal.insert((a, b, print));
         }
         Ok(())
     }
