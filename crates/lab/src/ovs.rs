@@ -43,6 +43,9 @@ impl Daemons {
         let database = Process::start(&mut database);
         until("the database listens", || folder.join("db.sock").exists());
         run(tool("ovs-vsctl").args([DATABASE, "--no-wait", "init"]));
+        // Hosts leave checksums and segments to their interfaces, and the switch has to be told so.
+        let set = ["set", "Open_vSwitch", ".", "other_config:userspace-tso-enable=true"];
+        run(tool("ovs-vsctl").args([DATABASE, "--no-wait"]).args(set));
         let mut daemons = Self { folder, switch: None, _database: database };
         daemons.run_switch(switch);
         let mut add = in_folder(Command::new("ovs-vsctl"), &daemons.folder);

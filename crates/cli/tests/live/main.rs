@@ -8,6 +8,7 @@ mod load;
 mod manners;
 mod privileges;
 mod protocols;
+mod rack;
 mod soak;
 mod talk;
 mod traffic;

@@ -1,0 +1,133 @@
+//! A chain in a rack: hosts at a switch, and a server behind it that does what the switch does not.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use lab::live::{Lab, Process, possible, until};
+use lab::ovs::Bridge;
+use serde_json::Value;
+
+use crate::CATENA;
+use crate::talk::{Datagrams, Talk};
+use crate::traffic::nat;
+
+const ROUTER: &str = include_str!("rack.click");
+
+/// The MTU of the hosts, and that of the link to the server: frames have a tag there.
+const MTU: usize = 1500;
+const UPLINK: usize = MTU + 4;
+
+/// The switch's ports.
+const LEFT: u32 = 1;
+const SERVER: u32 = 3;
+
+/// What may be trusted of frames from hosts that are known.
+const TRUST: &str = "lengths, ip-checksum, ip-options";
+
+/// The hosts of a [`Lab`], a switch between them in the middle, and a server behind it.
+struct Rack {
+    lab: Lab,
+    bridge: Bridge,
+    chain: PathBuf,
+    topology: PathBuf,
+    flows: String,
+    socket: PathBuf,
+    server: Option<Process>,
+}
+
+impl Rack {
+    fn new(chain: &str, trust: &str, uplink: usize) -> Self {
+        let mut lab = Lab::new(CATENA, MTU);
+        for (host, mac) in [("left", "02:00:00:00:01:02"), ("right", "02:00:00:00:02:02")] {
+            lab.ip(host, &["link", "set", "veth0", "address", mac]);
+            // The switch takes checksums that are left to it, but no more than one segment at a time.
+            lab.ip(host, &["link", "set", "veth0", "gso_max_segs", "1"]);
+        }
+        lab.add("server");
+        let mtu = uplink.to_string();
+        let ends = [("server", "eth0"), ("middle", "up0")];
+        lab.link(ends, "02:00:00:00:00:09", &["mtu", &mtu]);
+        let bridge = Bridge::start(&lab, "middle", &["eth0", "eth1", "up0"]);
+        let topology = format!(
+            "switches:
+  tor:
+    target: ovs
+    ports:
+      left: {{ number: 1, trust: [{trust}] }}
+      right: {{ number: 2, trust: [{trust}] }}
+      up: {{ number: 3 }}
+servers:
+  s1:
+    ports:
+      eth0: {{}}
+links:
+  - [tor.up, s1.eth0]
+wires:
+  left: tor.left
+  right: tor.right
+"
+        );
+        let chain = lab.file("chain", chain);
+        let rack = lab.folder().join("rack.yaml");
+        std::fs::write(&rack, topology).unwrap();
+        let folder = lab.folder().join("compiled");
+        let mut compile = Command::new(CATENA.0);
+        compile.arg("compile").arg(&chain).arg("--topology").arg(&rack).arg("-o").arg(&folder);
+        lab::live::network::run(&mut compile);
+        let flows = std::fs::read_to_string(folder.join("flows.txt")).unwrap();
+        bridge.load(&flows);
+        let socket = lab.folder().join("ctl.sock");
+        Self { lab, bridge, chain, topology: rack, flows, socket, server: None }
+    }
+
+    /// Starts the server; it is ready when it has its programs.
+    fn serve(&mut self, arguments: &[&str]) -> &Process {
+        let mut command = self.lab.command("server", CATENA.0);
+        command.arg("run").arg(&self.chain).arg("--topology").arg(&self.topology);
+        command.arg("--control").arg(&self.socket).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = Process::start(&mut command);
+        server.wait_for(", mtu ");
+        self.server.insert(server)
+    }
+
+    /// Packets that the server received, by wire, as it counts them itself.
+    fn received(&self) -> u64 {
+        let said = CATENA.ctl(&self.socket, &["--json", "counters"]);
+        let counters: Value = serde_json::from_str(&said).unwrap();
+        let all = counters["all"]["elements"].as_array().unwrap().iter();
+        all.filter_map(|element| element["in"]["packets"].as_u64()).sum()
+    }
+
+    /// What a ping that gets an error as its answer prints.
+    fn error(&self, arguments: &[&str]) -> String {
+        let all = [&["-n", "-c", "1", "-W", "5"], arguments].concat();
+        String::from_utf8_lossy(&self.lab.try_on("left", "ping", &all).stdout).into_owned()
+    }
+}
+
+/// The switch decides, and every packet comes to the server with a tag that says what.
+#[test]
+fn a_switch_that_trusts_nobody_hands_all_packets_to_the_server() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg", "af-packet-ring", "af-packet"] {
+        let mut rack = Rack::new(ROUTER, "", UPLINK);
+        let told = rack.serve(&["--io", mode]).told();
+        assert!(told.contains(&format!(" eth0: {mode}")), "{told}");
+        let lab = &rack.lab;
+        // Of the router itself, through it, of full length, in fragments, and expired.
+        lab.ping("left", &["10.1.0.1"]);
+        lab.ping("right", &["10.1.0.2"]);
+        lab.ping("left", &["-s", "1472", "-M", "do", "10.2.0.2"]);
+        lab.ping("left", &["-s", "4000", "10.2.0.2"]);
+        let told = rack.error(&["-t", "1", "10.2.0.2"]);
+        assert!(told.contains("Time to live exceeded"), "{told}");
+        lab.exchange("10.2.0.2", 300_000);
+        let [received, sent] = rack.bridge.packets(SERVER);
+        let [from_left, _] = rack.bridge.packets(LEFT);
+        assert!(sent > from_left && received > 0, "{received} {sent} {from_left}");
+        assert_eq!(rack.received(), sent, "every one is counted");
+    }
+}
