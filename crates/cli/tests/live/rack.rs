@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use lab::live::{Lab, Process, possible, until};
+use lab::live::{Lab, MACS, Process, possible};
 use lab::ovs::Bridge;
 use serde_json::Value;
 
@@ -129,5 +129,103 @@ fn a_switch_that_trusts_nobody_hands_all_packets_to_the_server() {
         let [from_left, _] = rack.bridge.packets(LEFT);
         assert!(sent > from_left && received > 0, "{received} {sent} {from_left}");
         assert_eq!(rack.received(), sent, "every one is counted");
+    }
+}
+
+/// The router without what answers ARP.
+fn without_arp() -> String {
+    let parts = [
+        ("Classifier(12/0806 20/0001, 12/0800, -)", "Classifier(12/0800, -)"),
+        ("  kind[0] -> ARPResponder($ip $mac) -> [0] output;\n", ""),
+        ("kind[1] ->", "kind[0] ->"),
+        ("kind[2] ->", "kind[1] ->"),
+    ];
+    parts.iter().fold(ROUTER.to_string(), |chain, (part, with)| {
+        assert!(chain.contains(part), "{part}");
+        chain.replace(part, with)
+    })
+}
+
+/// Tells the hosts for good whom they send to.
+fn lead(lab: &Lab) {
+    for (host, gateway, mac) in [("left", "10.1.0.1", MACS[0]), ("right", "10.2.0.1", MACS[1])] {
+        let known =
+            ["neigh", "replace", gateway, "lladdr", mac, "dev", "veth0", "nud", "permanent"];
+        lab.ip(host, &known);
+    }
+}
+
+/// The switch forwards by itself; what expires comes to the server, which knows what errors are.
+#[test]
+fn a_switch_that_trusts_hosts_forwards_by_itself() {
+    if !possible() {
+        return;
+    }
+    let mut rack = Rack::new(&without_arp(), TRUST, UPLINK);
+    lead(&rack.lab);
+    // As long as it is alone.
+    rack.lab.ping("left", &["-s", "1472", "-M", "do", "10.2.0.2"]);
+    rack.lab.ping("left", &["-s", "4000", "10.2.0.2"]);
+    rack.lab.exchange("10.2.0.2", 300_000);
+    let [_, sent] = rack.bridge.packets(SERVER);
+    assert_eq!(sent, 0);
+    rack.serve(&[]);
+    for _ in 0..3 {
+        let told = rack.error(&["-t", "1", "10.2.0.2"]);
+        assert!(told.contains("Time to live exceeded"), "{told}");
+    }
+    rack.lab.ping("left", &["10.1.0.1"]);
+    assert_eq!((rack.received(), rack.bridge.packets(SERVER)), (6, [6, 6]));
+}
+
+/// Connections go on when the switch or the server was gone: all that they need is in the chain.
+#[test]
+fn a_chain_without_state_goes_on_after_crashes() {
+    if !possible() {
+        return;
+    }
+    let mut rack = Rack::new(ROUTER, "", UPLINK);
+    rack.serve(&[]);
+    let talk = Talk::begin(&rack.lab, "10.2.0.2", 10);
+    talk.go_on(200);
+    for _ in 0..2 {
+        rack.bridge.kill();
+        rack.bridge.start_again();
+        let flows = rack.flows.clone();
+        rack.bridge.load(&flows);
+        talk.go_on(200);
+        rack.server.take().expect("it runs").kill();
+        rack.serve(&[]);
+        talk.go_on(200);
+    }
+    talk.end();
+}
+
+/// A translator is the server's; addresses of neighbours are found, and found again.
+#[test]
+fn hundreds_of_connections_are_translated_behind_a_switch() {
+    if !possible() {
+        return;
+    }
+    for mode in ["af-xdp", "af-packet-mmsg"] {
+        let mut rack = Rack::new(&nat(), "", UPLINK);
+        rack.serve(&["--io", mode]);
+        rack.lab.ip("right", &["addr", "add", "10.2.0.3/24", "dev", "veth0"]);
+        rack.lab.ping("left", &["10.2.0.2"]);
+        let talk = Talk::begin(&rack.lab, "10.2.0.2", 200);
+        talk.go_on(1000);
+        let datagrams = Datagrams::begin(&rack.lab, "10.2.0.2");
+        datagrams.go_on(200);
+        // The server has the flows: they outlive a switch.
+        rack.bridge.kill();
+        rack.bridge.start_again();
+        let flows = rack.flows.clone();
+        rack.bridge.load(&flows);
+        talk.go_on(1000);
+        talk.end();
+        datagrams.end();
+        rack.server.take().expect("it runs").kill();
+        rack.serve(&["--io", mode]);
+        rack.lab.exchange("10.2.0.2", 100_000);
     }
 }
