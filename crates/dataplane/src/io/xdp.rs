@@ -68,7 +68,9 @@ impl From<io::Error> for Rejected {
 
 /// The last instruction that the verifier names: at the beginning of a line, or behind `insn`.
 fn instruction(log: &str) -> Option<usize> {
-    log.lines().rev().find_map(|line| {
+    // What it says of itself at the end names none.
+    let mut lines = log.lines().rev().filter(|line| !line.starts_with("processed"));
+    lines.find_map(|line| {
         let begins = line.split_once(':').and_then(|(number, _)| number.parse().ok());
         begins.or_else(|| line.split_once("insn ")?.1.split(' ').next()?.parse().ok())
     })

@@ -206,6 +206,6 @@ fn a_rejection_names_the_element() {
     let rejected = Loaded::new(&compiled.object).expect_err("it is refused");
     let at = rejected.instruction.expect("it is at an instruction");
     let program = rejected.program.unwrap();
-    let block = compiled.block(program, at).expect("it is in a block");
+    let block = compiled.block(program, at).unwrap_or_else(|| panic!("{at}: {rejected}"));
     assert_eq!(subject.graph.nodes[block.element].name, "Classifier@2", "{rejected}");
 }

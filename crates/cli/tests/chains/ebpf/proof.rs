@@ -35,6 +35,10 @@ pub(super) fn judge(program: &Program, object: &Object) -> Result<Verdict, Strin
 fn what_is_read_back_is_proven_equal() {
     let (mut failed, mut count) = (Vec::new(), 0);
     for subject in subjects("ebpf-proof") {
+        // Its 8,550 rules take minutes; `FILETEST=isp-edge` proves them.
+        if subject.name.contains("isp-edge") && std::env::var_os("FILETEST").is_none() {
+            continue;
+        }
         for (name, _, program) in subject.segments() {
             count += 1;
             let device = device(&program);
