@@ -1,5 +1,5 @@
-//! What every chain of the filetests and examples becomes for every target: it is proven, and no class that a
-//! device took care of is left to cores unseen.
+//! What every chain of the filetests and examples becomes for every target: nothing differs, and no class that a
+//! device took care of is left to cores, or no longer proven, unseen.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ fn compiled(graph: &Graph, models: &[Model], faults: &mut Vec<String>) -> Vec<(S
                 Ok(compiled) => {
                     for part in &compiled.parts {
                         match &part.proof.together.verdict {
-                            Verdict::Equal => {}
+                            Verdict::Equal | Verdict::Unproven(_) => {}
                             verdict => {
                                 faults.push(format!("{name}, {:?}: {verdict:?}", part.wires))
                             }
@@ -65,11 +65,13 @@ fn compiled(graph: &Graph, models: &[Model], faults: &mut Vec<String>) -> Vec<(S
 fn line(name: &str, target: &str, compiled: &Compiled) -> String {
     let classes = || compiled.parts.iter().flat_map(|part| &part.offload.classes);
     let of = |is: fn(&&Class) -> bool| classes().filter(is).count();
+    let unproven = compiled.parts.iter().any(|part| !part.proof.holds());
     format!(
-        "{name}, {target}: {} done, {} decided, {} left\n",
+        "{name}, {target}: {} done, {} decided, {} left{}\n",
         of(|class| class.done),
         of(|class| !class.done && !class.decided.is_empty()),
         of(|class| !class.done && class.decided.is_empty()),
+        if unproven { ", not proven" } else { "" },
     )
 }
 

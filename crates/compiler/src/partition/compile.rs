@@ -7,7 +7,7 @@ use codegen::{Device, File, Lack, Segment, Target, Unread};
 use ir::interp::Fault;
 use ir::model::Reason;
 use ir::program::interp::{Environment, interpret};
-use ir::program::{Continuation, End, StepId};
+use ir::program::{Continuation, End, Step, StepId};
 use ir::topology::{PortName, Switch, Topology};
 use ir::{Graph, Model, NodeId, Port, Program, Span, Store};
 use net::{Packet, Pool};
@@ -254,6 +254,22 @@ impl fmt::Display for NotCompiled {
     }
 }
 
+/// Rules of a list that a proof compares within seconds. Longer lists are left to cores.
+const PROVEN_RULES: usize = 1024;
+
+/// Lists that are too long for a proof.
+fn too_long(program: &Program) -> BTreeMap<StepId, Lack> {
+    let steps = (0..).map(StepId).zip(&program.steps);
+    let long = steps.filter_map(|(at, step)| match step {
+        Step::Classify { rules, .. } if rules.len() > PROVEN_RULES => {
+            let what = "rules are too many to be proven in one list";
+            Some((at, Lack::Room(what, rules.len(), PROVEN_RULES)))
+        }
+        _ => None,
+    });
+    long.collect()
+}
+
 /// Words for an element, or its rule, with file and line.
 pub type Origin<'a> = &'a dyn Fn(NodeId, Option<Span>) -> String;
 
@@ -290,7 +306,8 @@ pub fn compile(
         return Err(NotCompiled::NoWires);
     }
     // What does not fit is left to cores, and the rest is tried again.
-    let mut full: Vec<BTreeMap<StepId, Lack>> = vec![BTreeMap::new(); programs.len()];
+    let mut full: Vec<BTreeMap<StepId, Lack>> =
+        programs.iter().map(|(_, _, program)| too_long(program)).collect();
     let (parts, files, read) = loop {
         let mut first = 1;
         let mut parts: Vec<Offload> = Vec::new();
