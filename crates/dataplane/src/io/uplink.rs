@@ -259,7 +259,7 @@ mod tests {
         let lost = Event::Lost {
             reason: UNKNOWN_TAG,
             packets: 4,
-            bytes: 19 + 15 + 19 + 13,
+            bytes: 15 + 15 + 19 + 13,
             sending: false,
         };
         assert_eq!((first.next_event(), second.next_event()), (Some(lost), None));
